@@ -1,0 +1,149 @@
+//! Shortening one text, at characters and never inside one.
+
+use crate::transcript::Text;
+
+/// A text, or what is left of it. Slices of the original; only the marker is new.
+#[derive(Debug)]
+pub(super) struct Kept<'t> {
+    /// The beginning, or all of it.
+    pub(super) head: Slice<'t>,
+    /// What stands for the part left out; empty if nothing was.
+    pub(super) marker: String,
+    /// The end, if it was worth keeping.
+    pub(super) tail: Slice<'t>,
+}
+
+/// A slice, its length in characters, and whether it ends with a line break.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Slice<'t> {
+    pub(super) text: &'t str,
+    pub(super) chars: usize,
+    pub(super) ends_line: bool,
+}
+
+impl<'t> Slice<'t> {
+    /// All of a text.
+    pub(super) fn all(text: &'t Text) -> Self {
+        Self {
+            text: text.as_str(),
+            chars: text.chars(),
+            ends_line: text.ends_line(),
+        }
+    }
+
+    /// A short text whose length nobody knows yet.
+    pub(super) fn counted(text: &'t str) -> Self {
+        Self {
+            text,
+            chars: text.chars().count(),
+            ends_line: text.ends_with('\n'),
+        }
+    }
+
+    /// The first `chars` characters.
+    fn first(self, chars: usize) -> Self {
+        let end = if self.is_ascii() {
+            chars
+        } else {
+            self.text.len() - skip_chars(self.text, chars).len()
+        };
+        let text = &self.text[..end];
+        Self {
+            text,
+            chars,
+            ends_line: text.ends_with('\n'),
+        }
+    }
+
+    /// The last `chars` characters.
+    fn last(self, chars: usize) -> Self {
+        let start = match chars.checked_sub(1) {
+            None => self.text.len(),
+            Some(_) if self.is_ascii() => self.text.len() - chars,
+            Some(before) => {
+                let first = self.text.char_indices().nth_back(before);
+                first.map_or(0, |(start, _)| start)
+            }
+        };
+        Self {
+            text: &self.text[start..],
+            chars,
+            ends_line: chars > 0 && self.ends_line,
+        }
+    }
+
+    /// One byte to each character.
+    fn is_ascii(self) -> bool {
+        self.text.len() == self.chars
+    }
+}
+
+fn skip_chars(text: &str, chars: usize) -> &str {
+    let mut rest = text.chars();
+    if let Some(before) = chars.checked_sub(1) {
+        rest.nth(before);
+    }
+    rest.as_str()
+}
+
+impl<'t> Kept<'t> {
+    /// All of it.
+    pub(super) fn whole(text: Slice<'t>) -> Self {
+        Self {
+            head: text,
+            marker: String::new(),
+            tail: Slice::default(),
+        }
+    }
+
+    /// Exactly `keep` characters, of which `head_percent` % from the head and the rest
+    /// from the tail, and a marker on top.
+    pub(super) fn cut(text: Slice<'t>, keep: usize, head_percent: usize) -> Self {
+        let head = keep * head_percent / 100;
+        Self {
+            head: text.first(head),
+            marker: marker(text.chars - keep, text.chars),
+            tail: text.last(keep - head),
+        }
+    }
+
+    /// The first `keep` characters and an ellipsis, as parameters are shortened.
+    pub(super) fn preview(text: Slice<'t>, keep: usize) -> Self {
+        if text.chars <= keep {
+            return Self::whole(text);
+        }
+        Self {
+            head: text.first(keep),
+            marker: "...".to_owned(),
+            tail: Slice::default(),
+        }
+    }
+
+    /// Whether anything was left out.
+    pub(super) fn is_cut(&self) -> bool {
+        !self.marker.is_empty()
+    }
+
+    /// Whether a line break comes last, or there is nothing that would need one.
+    pub(super) fn ends_line(&self) -> bool {
+        if self.tail.chars > 0 {
+            self.tail.ends_line
+        } else if self.is_cut() {
+            self.marker.ends_with('\n')
+        } else {
+            self.head.ends_line || self.head.chars == 0
+        }
+    }
+}
+
+/// Shortens a text so that it is at most `most` characters long, marker included.
+pub(super) fn shorten(text: Slice, most: usize, head_percent: usize) -> String {
+    let longest_marker = marker(text.chars, text.chars).len();
+    let keep = most.saturating_sub(longest_marker).min(text.chars);
+    let kept = Kept::cut(text, keep, head_percent);
+    [kept.head.text, &kept.marker, kept.tail.text].concat()
+}
+
+fn marker(left_out: usize, of: usize) -> String {
+    format!("\n...[truncated {left_out} of {of} chars]...\n")
+}

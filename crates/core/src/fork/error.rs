@@ -1,0 +1,47 @@
+//! What can be wrong with a fork.
+
+use thiserror::Error;
+
+use super::wording::grouped;
+
+/// Why there is no fork.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ForkError {
+    /// Too long, and nothing may be left out.
+    #[error(
+        "the conversation has {} {unit} and the limit is {}; preset `graduated` cuts it to fit",
+        grouped(*size),
+        grouped(*limit)
+    )]
+    TooLarge {
+        /// `characters` or `tokens`.
+        unit: &'static str,
+        /// How many there are.
+        size: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+}
+
+/// Why a setting is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LimitError {
+    /// No such limit.
+    #[error("`{key}` is not a fork limit; there are {known}")]
+    UnknownKey {
+        /// What was asked for.
+        key: String,
+        /// What there is.
+        known: String,
+    },
+    /// Not a value of this limit.
+    #[error("{key}: `{value}` is refused; allowed: {allowed}")]
+    Refused {
+        /// The limit.
+        key: &'static str,
+        /// What was asked for.
+        value: String,
+        /// What would have been accepted.
+        allowed: String,
+    },
+}

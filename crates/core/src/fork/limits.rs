@@ -1,0 +1,387 @@
+//! Every limit of the pipeline, the presets, and what each value may be.
+
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::{
+    LimitError,
+    wording::{grouped, listed},
+};
+
+/// No context is longer than this, so a limit of this size never cuts.
+const MOST_CHARS: usize = 10_000_000;
+
+/// The limits of a fork. A preset is a named set of them.
+///
+/// As configuration: any of the keys below, on top of `preset` (`graduated` if absent).
+/// Lengths are in characters. Zero means zero, never "no limit".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// How many of the newest tool results are kept whole.
+    pub(super) whole_results: usize,
+    /// How many of the results before those are in the middle tier.
+    pub(super) middle_results: usize,
+    /// What is kept of a result in the middle tier.
+    pub(super) middle_result_chars: usize,
+    /// What is kept of an older result.
+    pub(super) old_result_chars: usize,
+    /// What is kept of the parameters of a call whose result is whole.
+    pub(super) whole_param_chars: usize,
+    /// What is kept of the parameters of a call in the middle tier.
+    pub(super) middle_param_chars: usize,
+    /// What is kept of the parameters of an older call.
+    pub(super) old_param_chars: usize,
+    /// How much of what is kept comes from the head when head and tail are kept, in percent.
+    pub(super) head_percent: usize,
+    /// The context is never longer than this.
+    pub(super) max_chars: usize,
+    /// The context never has more tokens than this.
+    pub(super) max_tokens: usize,
+    /// What happens to a conversation that is over one of these two.
+    pub(super) when_over: OverBudget,
+    /// Whether a result says the ID of its call.
+    pub(super) call_ids: bool,
+    /// Tools whose results are the user's own words: never cut.
+    pub(super) uncut_tools: Vec<String>,
+    /// A tool whose name contains one of these is cut in the middle: its end matters.
+    pub(super) head_tail_tools: Vec<String>,
+    /// A result that contains one of these is cut in the middle too.
+    pub(super) head_tail_words: Vec<String>,
+}
+
+/// What happens to a conversation that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OverBudget {
+    /// The oldest messages go.
+    Remove,
+    /// There is no fork, and an error says how large it would have been.
+    Refuse,
+}
+
+/// A named set of limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preset {
+    /// Newest results whole, older ones shorter.
+    #[default]
+    Graduated,
+    /// Every result cut at the same length.
+    Flat,
+    /// Nothing cut; refused when it does not fit.
+    Exact,
+}
+
+impl Preset {
+    /// Every preset, with the name a user types.
+    pub const ALL: &[(&str, Preset)] = &[
+        ("graduated", Preset::Graduated),
+        ("flat", Preset::Flat),
+        ("exact", Preset::Exact),
+    ];
+
+    /// The limits it stands for.
+    pub fn limits(self) -> Limits {
+        match self {
+            Preset::Graduated => graduated(),
+            Preset::Flat => flat(),
+            Preset::Exact => exact(),
+        }
+    }
+}
+
+impl FromStr for Preset {
+    type Err = LimitError;
+
+    fn from_str(name: &str) -> Result<Self, LimitError> {
+        let known = Preset::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(_, preset)| *preset).ok_or_else(|| {
+            let names = Preset::ALL.iter().map(|(name, _)| *name);
+            refused("preset", name, listed(names, "or"))
+        })
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        graduated()
+    }
+}
+
+fn graduated() -> Limits {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    Limits {
+        whole_results: 5,
+        middle_results: 10,
+        middle_result_chars: 3_000,
+        old_result_chars: 500,
+        whole_param_chars: 500,
+        middle_param_chars: 200,
+        old_param_chars: 100,
+        head_percent: 80,
+        max_chars: 200_000,
+        max_tokens: 100_000,
+        when_over: OverBudget::Remove,
+        call_ids: false,
+        uncut_tools: words(&["question", "ask_user_questions"]),
+        head_tail_tools: words(&["bash", "pty", "exec"]),
+        head_tail_words: words(&[
+            "error",
+            "Error",
+            "ERROR",
+            "failed",
+            "FAILED",
+            "exception",
+            "traceback",
+        ]),
+    }
+}
+
+fn flat() -> Limits {
+    Limits {
+        whole_results: 0,
+        middle_results: 0,
+        middle_result_chars: 1_500,
+        old_result_chars: 1_500,
+        whole_param_chars: 200,
+        middle_param_chars: 200,
+        old_param_chars: 200,
+        // Tokens are the limit; 10 characters to each is more than any real text has.
+        max_chars: 1_000_000,
+        call_ids: true,
+        ..graduated()
+    }
+}
+
+fn exact() -> Limits {
+    Limits {
+        middle_result_chars: MOST_CHARS,
+        old_result_chars: MOST_CHARS,
+        whole_param_chars: MOST_CHARS,
+        middle_param_chars: MOST_CHARS,
+        old_param_chars: MOST_CHARS,
+        when_over: OverBudget::Refuse,
+        ..graduated()
+    }
+}
+
+/// A value as written in a file or on the command line, before a limit has judged it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// A number, a word, or a list as `a,b`.
+    One(String),
+    /// A list.
+    List(Vec<String>),
+}
+
+/// Where the value of one key lives, and what it may be.
+enum Slot<'a> {
+    Number(&'a mut usize, RangeInclusive<usize>),
+    Switch(&'a mut bool),
+    WhenOver(&'a mut OverBudget),
+    Words(&'a mut Vec<String>),
+}
+
+impl Limits {
+    /// Sets one limit by its key.
+    ///
+    /// # Errors
+    /// For an unknown key, or a value outside what is allowed; nothing is changed then.
+    pub fn set(&mut self, key: &str, value: &Setting) -> Result<(), LimitError> {
+        let mut slots = self.slots();
+        let Some((key, slot)) = slots.iter_mut().find(|(known, _)| *known == key) else {
+            return Err(LimitError::UnknownKey {
+                key: key.to_owned(),
+                known: listed(slots.iter().map(|(known, _)| *known), "and"),
+            });
+        };
+        slot.fill(value)
+            .ok_or_else(|| refused(key, &value.to_string(), slot.allowed()))
+    }
+
+    /// Every key, its value, and what it may be.
+    pub fn describe(&mut self) -> Vec<(&'static str, String, String)> {
+        let slots = self.slots();
+        let describe = |(key, slot): (_, Slot)| (key, slot.value(), slot.allowed());
+        slots.into_iter().map(describe).collect()
+    }
+
+    /// The one list of keys and allowed values.
+    fn slots(&mut self) -> Vec<(&'static str, Slot<'_>)> {
+        use Slot::{Number, Switch, WhenOver, Words};
+        let results = 0..=1_000_000;
+        let chars = 0..=MOST_CHARS;
+        vec![
+            (
+                "whole_results",
+                Number(&mut self.whole_results, results.clone()),
+            ),
+            ("middle_results", Number(&mut self.middle_results, results)),
+            (
+                "middle_result_chars",
+                Number(&mut self.middle_result_chars, chars.clone()),
+            ),
+            (
+                "old_result_chars",
+                Number(&mut self.old_result_chars, chars.clone()),
+            ),
+            (
+                "whole_param_chars",
+                Number(&mut self.whole_param_chars, chars.clone()),
+            ),
+            (
+                "middle_param_chars",
+                Number(&mut self.middle_param_chars, chars.clone()),
+            ),
+            ("old_param_chars", Number(&mut self.old_param_chars, chars)),
+            ("head_percent", Number(&mut self.head_percent, 0..=100)),
+            // A thousand of each leaves room for the wrapper, a summary and a message.
+            ("max_chars", Number(&mut self.max_chars, 1_000..=MOST_CHARS)),
+            (
+                "max_tokens",
+                Number(&mut self.max_tokens, 1_000..=MOST_CHARS),
+            ),
+            ("when_over", WhenOver(&mut self.when_over)),
+            ("call_ids", Switch(&mut self.call_ids)),
+            ("uncut_tools", Words(&mut self.uncut_tools)),
+            ("head_tail_tools", Words(&mut self.head_tail_tools)),
+            ("head_tail_words", Words(&mut self.head_tail_words)),
+        ]
+    }
+}
+
+impl Slot<'_> {
+    /// Takes the value, or leaves everything as it is.
+    fn fill(&mut self, value: &Setting) -> Option<()> {
+        match (self, value) {
+            (Slot::Words(words), value) => **words = value.words()?,
+            (Slot::Number(number, allowed), Setting::One(value)) => {
+                let value = value.replace('_', "").parse().ok()?;
+                **number = Some(value).filter(|value| allowed.contains(value))?;
+            }
+            (Slot::Switch(switch), Setting::One(value)) => **switch = value.parse().ok()?,
+            (Slot::WhenOver(policy), Setting::One(value)) => {
+                **policy = match value.as_str() {
+                    "remove" => OverBudget::Remove,
+                    "refuse" => OverBudget::Refuse,
+                    _ => return None,
+                }
+            }
+            (_, Setting::List(_)) => return None,
+        }
+        Some(())
+    }
+
+    fn value(&self) -> String {
+        match self {
+            Slot::Number(number, _) => number.to_string(),
+            Slot::Switch(switch) => switch.to_string(),
+            Slot::WhenOver(OverBudget::Remove) => "remove".to_owned(),
+            Slot::WhenOver(OverBudget::Refuse) => "refuse".to_owned(),
+            Slot::Words(words) => words.join(","),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        match self {
+            Slot::Number(_, range) => {
+                format!("{} to {}", grouped(*range.start()), grouped(*range.end()))
+            }
+            Slot::Switch(_) => "true or false".to_owned(),
+            Slot::WhenOver(_) => "remove or refuse".to_owned(),
+            Slot::Words(_) => "up to 64 words, separated by commas".to_owned(),
+        }
+    }
+}
+
+impl Setting {
+    fn words(&self) -> Option<Vec<String>> {
+        let words: Vec<String> = match self {
+            Setting::One(text) if text.is_empty() => Vec::new(),
+            Setting::One(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
+            Setting::List(words) => words.clone(),
+        };
+        let fine = words.len() <= 64 && words.iter().all(|word| !word.is_empty());
+        fine.then_some(words)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Setting::One(value) => f.write_str(value),
+            Setting::List(values) => f.write_str(&values.join(",")),
+        }
+    }
+}
+
+fn refused(key: &'static str, value: &str, allowed: String) -> LimitError {
+    LimitError::Refused {
+        key,
+        value: value.to_owned(),
+        allowed,
+    }
+}
+
+impl<'de> Deserialize<'de> for Limits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut settings = BTreeMap::<String, Setting>::deserialize(deserializer)?;
+        let mut limits = match settings.remove("preset") {
+            Some(name) => name
+                .to_string()
+                .parse::<Preset>()
+                .map_err(de::Error::custom)?,
+            None => Preset::default(),
+        }
+        .limits();
+        for (key, value) in &settings {
+            limits.set(key, value).map_err(de::Error::custom)?;
+        }
+        Ok(limits)
+    }
+}
+
+impl<'de> Deserialize<'de> for Setting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SettingVisitor)
+    }
+}
+
+/// Takes any simple value; the limit it is for knows what it has to be.
+struct SettingVisitor;
+
+impl<'de> de::Visitor<'de> for SettingVisitor {
+    type Value = Setting;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a number, a word, true, false or a list of words")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Setting, E> {
+        Ok(Setting::One(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Setting, E> {
+        Ok(Setting::One(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Setting, E> {
+        Ok(Setting::One(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Setting, E> {
+        Ok(Setting::One(value.to_string()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Setting, E> {
+        Ok(Setting::One(value.to_owned()))
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Setting, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = list.next_element()? {
+            words.push(word);
+        }
+        Ok(Setting::List(words))
+    }
+}

@@ -1,0 +1,55 @@
+//! The fork pipeline: what a child inherits of its parent's conversation.
+//!
+//! [`fork`] is the list of steps; each has a file of its own.
+
+mod cut_results;
+mod cut_text;
+mod error;
+mod fit_budget;
+mod format;
+mod limits;
+mod preamble;
+mod since_compaction;
+mod stats;
+mod wording;
+
+pub use error::{ForkError, LimitError};
+pub use limits::{Limits, OverBudget, Preset, Setting};
+pub use stats::{Amount, Compacted, CutToFit, Messages, Results, Stats, TokenAmount};
+
+use crate::transcript::Transcript;
+
+/// What a forked child is given before its task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fork {
+    /// The parent's conversation, wrapped and within the limits.
+    pub context: String,
+    /// What the child must know about the context.
+    pub preamble: String,
+    /// What the pipeline did.
+    pub stats: Stats,
+}
+
+/// Makes what a child inherits of `parent`.
+///
+/// `count_tokens` is usually [`crate::tokens::o200k`]. It has to be additive where a
+/// line ends and the next one begins with a letter or `<`, as all vocabularies that
+/// split text before they encode it are.
+///
+/// # Errors
+/// Only if the limits say to refuse what does not fit, as preset `exact` does.
+pub fn fork(
+    parent: &Transcript,
+    limits: &Limits,
+    count_tokens: impl Fn(&str) -> usize,
+) -> Result<Fork, ForkError> {
+    let recent = since_compaction::recent(parent);
+    let cutter = cut_results::Cutter::new(limits);
+    let fitted = fit_budget::fit(&recent, &cutter, limits, &count_tokens)?;
+    let stats = stats::gather(parent, &recent, &fitted, limits);
+    Ok(Fork {
+        preamble: preamble::write(&stats, limits),
+        context: format::wrap(&fitted.blocks),
+        stats,
+    })
+}

@@ -1,0 +1,249 @@
+//! What the pipeline did, in figures.
+
+use std::slice;
+
+use serde::Serialize;
+
+use super::{
+    Limits, Preset,
+    cut_results::{Cutter, Tally},
+    fit_budget::Fitted,
+    format,
+    since_compaction::{Recent, is_inherited},
+};
+use crate::transcript::{Message, Transcript};
+
+/// What a fork did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// What became of the parent's messages.
+    pub messages: Messages,
+    /// The compaction that the context begins with; none if none was found.
+    pub compaction: Option<Compacted>,
+    /// What became of tool results.
+    pub results: Results,
+    /// Calls whose parameters were shortened.
+    pub params_cut: usize,
+    /// Messages that were themselves too long for the limits.
+    pub cut_to_fit: CutToFit,
+    /// Characters, written out in full and as inherited.
+    pub characters: Amount,
+    /// Tokens, written out in full and as inherited.
+    pub tokens: TokenAmount,
+}
+
+/// What became of the parent's messages. `in` is the sum of `kept`, `removed`,
+/// `compacted` and `empty`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Messages {
+    /// Messages that could be read.
+    pub r#in: usize,
+    /// Messages in the context.
+    pub kept: usize,
+    /// Oldest messages left out to stay within the limits.
+    pub removed: usize,
+    /// Messages that the compaction's summary stands for.
+    pub compacted: usize,
+    /// Messages with nothing to inherit.
+    pub empty: usize,
+    /// Entries of the parent that could not be read at all.
+    pub skipped: usize,
+    /// Unreadable parts of messages that were read.
+    pub skipped_parts: usize,
+}
+
+/// The compaction that a context begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// The summary's place in the conversation, counted from 0.
+    pub index: usize,
+    /// The summary's ID, where the host gave one.
+    pub id: Option<String>,
+    /// Messages from before the summary that the host keeps beside it.
+    pub kept_tail: usize,
+}
+
+/// What became of tool results. `kept` is the sum of the three tiers and
+/// `in_cut_messages`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Results {
+    /// Results in the context.
+    pub kept: usize,
+    /// Those in the newest tier.
+    pub whole_tier: usize,
+    /// Those in the middle tier.
+    pub middle_tier: usize,
+    /// Those in the oldest tier.
+    pub old_tier: usize,
+    /// Of all tiers, those that are complete.
+    pub whole: usize,
+    /// Of the middle tier, those that really were cut.
+    pub cut_middle: usize,
+    /// Of the oldest tier, those that really were cut.
+    pub cut_old: usize,
+    /// Of those cut, how many kept their end.
+    pub head_tail: usize,
+    /// Cleared by the host before the fork.
+    pub cleared: usize,
+    /// Those in a message that was cut as a whole.
+    pub in_cut_messages: usize,
+    /// Those in messages that were removed.
+    pub removed: usize,
+}
+
+/// Messages that were themselves too long for the limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CutToFit {
+    /// The newest message.
+    pub newest: bool,
+    /// The compaction's summary.
+    pub summary: bool,
+}
+
+/// A size before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// The whole conversation, nothing cut or removed.
+    pub before: usize,
+    /// The context.
+    pub after: usize,
+}
+
+/// A size in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TokenAmount {
+    /// The whole conversation, nothing cut or removed.
+    pub before: usize,
+    /// Whether `before` was worked out from `after`. Counting what is not kept would
+    /// take longer than everything else together.
+    pub before_is_estimate: bool,
+    /// The context, counted.
+    pub after: usize,
+}
+
+pub(super) fn gather(
+    parent: &Transcript,
+    recent: &Recent,
+    fitted: &Fitted,
+    limits: &Limits,
+) -> Stats {
+    let surveyor = Surveyor::new(limits.call_ids);
+    let summary = recent
+        .boundary
+        .map(|boundary| slice::from_ref(boundary.summary));
+    let since = [summary.unwrap_or_default(), recent.tail, recent.after];
+    let since = surveyor.survey(since);
+    let compacted = surveyor.survey(recent.compacted);
+    let characters = Amount {
+        before: compacted.chars_in_full + since.chars_in_full + format::wrapper_chars()
+            // The newest message has no blank line after it.
+            - usize::from(compacted.inherited + since.inherited > 0),
+        after: fitted.size.chars,
+    };
+    Stats {
+        messages: Messages {
+            r#in: parent.messages().len(),
+            kept: fitted.blocks.len(),
+            removed: since.inherited - fitted.blocks.len(),
+            compacted: compacted.messages,
+            empty: since.messages - since.inherited,
+            skipped: parent.skipped().messages,
+            skipped_parts: parent.skipped().parts,
+        },
+        compaction: recent.boundary.map(|boundary| Compacted {
+            index: boundary.index,
+            id: boundary
+                .summary
+                .id
+                .as_ref()
+                .map(|id| id.as_str().to_owned()),
+            kept_tail: recent.tail.len(),
+        }),
+        results: results(fitted, since.results),
+        params_cut: fitted.tally.params_cut,
+        cut_to_fit: fitted.cut_to_fit,
+        characters,
+        tokens: tokens(characters, fitted.size.tokens),
+    }
+}
+
+fn results(fitted: &Fitted, all: usize) -> Results {
+    let Tally {
+        whole_tier,
+        middle_tier,
+        old_tier,
+        cut_middle,
+        cut_old,
+        head_tail,
+        cleared,
+        params_cut: _,
+    } = fitted.tally;
+    let kept = fitted.tally.results() + fitted.in_cut_messages;
+    Results {
+        kept,
+        whole_tier,
+        middle_tier,
+        old_tier,
+        whole: fitted.tally.results() - cut_middle - cut_old - cleared,
+        cut_middle,
+        cut_old,
+        head_tail,
+        cleared,
+        in_cut_messages: fitted.in_cut_messages,
+        removed: all - kept,
+    }
+}
+
+fn tokens(characters: Amount, after: usize) -> TokenAmount {
+    let before_is_estimate = characters.before != characters.after;
+    let before = if before_is_estimate {
+        characters.before * after / characters.after
+    } else {
+        after
+    };
+    TokenAmount {
+        before,
+        before_is_estimate,
+        after,
+    }
+}
+
+/// What there was, without looking at a single text: lengths are known.
+struct Surveyor {
+    uncut: Limits,
+}
+
+#[derive(Default)]
+struct Survey {
+    messages: usize,
+    inherited: usize,
+    results: usize,
+    chars_in_full: usize,
+}
+
+impl Surveyor {
+    fn new(call_ids: bool) -> Self {
+        let uncut = Limits {
+            call_ids,
+            ..Preset::Exact.limits()
+        };
+        Self { uncut }
+    }
+
+    fn survey<const N: usize>(&self, stretches: [&[Message]; N]) -> Survey {
+        let cutter = Cutter::new(&self.uncut);
+        let mut survey = Survey::default();
+        for message in stretches.into_iter().flatten() {
+            survey.messages += 1;
+            if !is_inherited(message) {
+                continue;
+            }
+            let mut tally = Tally::default();
+            let parts = cutter.cut_parts(message, 0, &mut tally);
+            survey.chars_in_full += format::measure_parts(message.role, parts, false);
+            survey.inherited += 1;
+            survey.results += tally.results();
+        }
+        survey
+    }
+}

@@ -1,0 +1,57 @@
+//! JSON strings that may hold half of a UTF-16 pair.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Deserializer, de};
+
+/// A JSON string, borrowed from the input where it has no escapes.
+///
+/// JavaScript hosts cut strings at UTF-16 units, so half an emoji reaches us as a
+/// lone `\ud83d`. Rust text cannot hold it; it becomes one U+FFFD instead of an error.
+#[derive(Debug, Default)]
+pub(super) struct LossyStr<'a>(pub(super) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for LossyStr<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // As bytes, because as a string the parser refuses a lone surrogate.
+        deserializer.deserialize_bytes(LossyVisitor)
+    }
+}
+
+struct LossyVisitor;
+
+impl<'de> de::Visitor<'de> for LossyVisitor {
+    type Value = LossyStr<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+        Ok(LossyStr(match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(replace_surrogates(bytes)),
+        }))
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+        Ok(LossyStr(Cow::Owned(match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => replace_surrogates(bytes),
+        })))
+    }
+}
+
+/// The parser writes a lone surrogate as three bytes that begin with `ED` and are no
+/// UTF-8: one replacement character for the three, where the standard library's lossy
+/// conversion would put one for each.
+fn replace_surrogates(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if chunk.invalid().first() == Some(&0xED) {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}

@@ -1,0 +1,221 @@
+//! A conversation, whatever host it came from.
+
+use std::borrow::Cow;
+
+/// Text with its length in characters (Unicode scalar values), looked at once.
+///
+/// A fork asks every text how long it is and reads only what it keeps, so the answers
+/// are worked out while the reader has the bytes at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text<'a> {
+    text: Cow<'a, str>,
+    chars: usize,
+    blank: bool,
+    ends_line: bool,
+}
+
+impl<'a> Text<'a> {
+    /// Borrows or takes `text` and counts its characters.
+    pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
+        let text = text.into();
+        Self {
+            chars: text.chars().count(),
+            blank: text.trim_start().is_empty(),
+            ends_line: text.ends_with('\n'),
+            text,
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its length in characters.
+    pub fn chars(&self) -> usize {
+        self.chars
+    }
+
+    /// Nothing but white space, or nothing at all.
+    pub fn is_blank(&self) -> bool {
+        self.blank
+    }
+
+    /// Whether it ends with a line break.
+    pub fn ends_line(&self) -> bool {
+        self.ends_line
+    }
+}
+
+/// A host's name for a message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MessageId<'a>(Cow<'a, str>);
+
+impl<'a> MessageId<'a> {
+    /// An ID as the host writes it.
+    pub fn new(id: impl Into<Cow<'a, str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// The ID as the host writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A host's name for one tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CallId<'a>(Cow<'a, str>);
+
+impl<'a> CallId<'a> {
+    /// An ID as the host writes it.
+    pub fn new(id: impl Into<Cow<'a, str>>) -> Self {
+        Self(id.into())
+    }
+
+    /// The ID as the host writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The user, or the host in the user's name.
+    User,
+    /// The agent.
+    Assistant,
+}
+
+/// What the model would see of one message, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The host's ID, where it gave one.
+    pub id: Option<MessageId<'a>>,
+    /// Who speaks.
+    pub role: Role,
+    /// False while the agent is still writing it.
+    pub finished: bool,
+    /// The message's place in a compaction, if it has one.
+    pub compaction: Option<Compaction<'a>>,
+    /// Text and tool calls; everything else is not inherited and not kept.
+    pub parts: Vec<Part<'a>>,
+}
+
+/// The two messages of a compaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compaction<'a> {
+    /// The user message that asked for it.
+    Request {
+        /// The first of the messages that the host keeps beside the summary.
+        tail_start: Option<MessageId<'a>>,
+    },
+    /// The agent's summary.
+    Summary {
+        /// The request it answers.
+        request: Option<MessageId<'a>>,
+        /// Finished without an error. Only then does it stand for what came before.
+        complete: bool,
+    },
+}
+
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Something said.
+    Text(Text<'a>),
+    /// A tool call, with its result once there is one.
+    Tool(ToolCall<'a>),
+}
+
+/// A tool call and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall<'a> {
+    /// The host's ID, where it gave one.
+    pub id: Option<CallId<'a>>,
+    /// The tool's name.
+    pub name: Text<'a>,
+    /// The parameters as compact JSON.
+    pub input: Text<'a>,
+    /// What came of it.
+    pub outcome: Outcome<'a>,
+}
+
+/// What came of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// No result: still running, or interrupted for good.
+    Pending,
+    /// The tool's output.
+    Completed(Text<'a>),
+    /// The tool's error.
+    Failed(Text<'a>),
+    /// The host threw the output away to save room.
+    Cleared,
+}
+
+impl Message<'_> {
+    /// How many of its calls have a result (an error and a cleared result are results).
+    pub fn results(&self) -> usize {
+        let has_result = |part: &&Part| match part {
+            Part::Text(_) => false,
+            Part::Tool(call) => call.has_result(),
+        };
+        self.parts.iter().filter(has_result).count()
+    }
+}
+
+impl ToolCall<'_> {
+    /// Anything but pending.
+    pub fn has_result(&self) -> bool {
+        !matches!(self.outcome, Outcome::Pending)
+    }
+}
+
+/// What a reader could not use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Entries that are not messages.
+    pub messages: usize,
+    /// Broken parts of messages that are otherwise fine.
+    pub parts: usize,
+}
+
+/// A conversation, oldest message first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript<'a> {
+    messages: Vec<Message<'a>>,
+    skipped: Skipped,
+}
+
+impl<'a> Transcript<'a> {
+    /// Takes what a reader found, oldest first.
+    ///
+    /// A fork is asked for from inside a message, by one of its own calls. That
+    /// message, the agent's newest while it is unfinished, keeps its text and its
+    /// results; its pending calls are dropped, for a child that saw them would take
+    /// its own launch for work still to be done.
+    pub fn new(mut messages: Vec<Message<'a>>, skipped: Skipped) -> Self {
+        let newest_of_agent = messages
+            .iter_mut()
+            .rfind(|message| message.role == Role::Assistant);
+        if let Some(asking) = newest_of_agent.filter(|message| !message.finished) {
+            asking.parts.retain(|part| match part {
+                Part::Text(_) => true,
+                Part::Tool(call) => call.has_result(),
+            });
+        }
+        Self { messages, skipped }
+    }
+
+    /// The messages, oldest first.
+    pub fn messages(&self) -> &[Message<'a>] {
+        &self.messages
+    }
+
+    /// What could not be read.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+}

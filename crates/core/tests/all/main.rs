@@ -1,0 +1,80 @@
+//! What a user of the fork pipeline would notice, as stories.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+mod configuring;
+mod forking;
+mod hard_sessions;
+mod properties;
+mod reading;
+mod recorded;
+mod seeds;
+
+use asyncagents_core::{
+    fork::{Fork, Limits, Preset, Setting, fork},
+    read::Format,
+    tokens,
+};
+use asyncagents_testkit::opencode::{Session, result};
+use serde_json::Value;
+
+/// What a child of this session would inherit.
+fn forked(session: &Session, limits: &Limits) -> Fork {
+    let json = session.json();
+    let parent = Format::OpenCode.read(&json).expect("a session");
+    fork(&parent, limits, tokens::o200k).expect("a fork")
+}
+
+fn graduated(session: &Session) -> Fork {
+    forked(session, &Preset::Graduated.limits())
+}
+
+fn flat(session: &Session) -> Fork {
+    forked(session, &Preset::Flat.limits())
+}
+
+fn with(preset: Preset, settings: &[(&str, usize)]) -> Limits {
+    let mut limits = preset.limits();
+    for (key, value) in settings {
+        let value = Setting::One(value.to_string());
+        limits.set(key, &value).expect("an allowed value");
+    }
+    limits
+}
+
+/// One question, and as many answers as there are results, oldest first.
+fn with_results(results: impl IntoIterator<Item = Value>) -> Session {
+    results
+        .into_iter()
+        .fold(Session::new().user("go"), |session, result| {
+            session.agent(vec![result])
+        })
+}
+
+/// `count` reads of `chars` characters each, every one different.
+fn reads(count: usize, chars: usize) -> Vec<Value> {
+    (0..count).map(|n| result(&filler(n, chars))).collect()
+}
+
+/// Text of an exact length that tells which one it is.
+fn filler(n: usize, chars: usize) -> String {
+    let words = "some words of plain text, naïve 漢, and a line
+"
+    .chars()
+    .cycle();
+    let text: String = format!("#{n}# ").chars().chain(words).take(chars).collect();
+    assert_eq!(text.chars().count(), chars);
+    text
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn first(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
+
+fn last(text: &str, chars: usize) -> String {
+    let skip = text.chars().count() - chars;
+    text.chars().skip(skip).collect()
+}

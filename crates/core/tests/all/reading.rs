@@ -1,0 +1,254 @@
+//! OpenCode's messages, also when they are not what we expect.
+
+use asyncagents_core::{
+    read::{Format, ReadError},
+    transcript::{Outcome, Part, Role, Transcript},
+};
+use asyncagents_testkit::opencode::{Session, result, text, tool};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::graduated;
+
+fn read(json: &str) -> Transcript<'_> {
+    Format::OpenCode.read(json).expect("a session")
+}
+
+fn refusal(json: &str) -> String {
+    let error = Format::OpenCode.read(json).expect_err("not a session");
+    error.to_string()
+}
+
+#[test]
+fn synthetic_text_is_for_the_model_and_ignored_text_is_not() {
+    let session = Session::new().user_parts(vec![
+        json!({"type": "text", "text": "hidden hint", "synthetic": true}),
+        json!({"type": "text", "text": "for the screen only", "ignored": true}),
+        json!({"type": "text", "text": "said", "ignored": false}),
+    ]);
+    let context = graduated(&session).context;
+    assert_eq!(
+        context,
+        "<inherited_context>\n\nUser:\nhidden hint\nsaid\n</inherited_context>"
+    );
+}
+
+#[test]
+fn parts_that_are_not_conversation_are_left_out() {
+    let others = [
+        "reasoning",
+        "snapshot",
+        "patch",
+        "step-start",
+        "step-finish",
+        "file",
+        "agent",
+        "subtask",
+        "retry",
+    ];
+    let mut parts: Vec<Value> = others
+        .iter()
+        .map(|kind| json!({"type": kind, "text": "not inherited", "url": "data:…"}))
+        .collect();
+    parts.push(text("answer"));
+    let made = graduated(&Session::new().user("go").agent(parts));
+    assert_eq!(
+        made.context,
+        "<inherited_context>\n\nUser:\ngo\n\nAgent:\nanswer\n</inherited_context>"
+    );
+    assert_eq!(made.stats.messages.skipped_parts, 0);
+}
+
+#[test]
+fn unknown_kinds_and_fields_are_passed_over_whatever_they_hold() {
+    let session = Session::new()
+        .agent(vec![
+            json!({"type": "hologram", "text": {"deep": [1]}, "state": "on", "tool": 7}),
+            json!({"type": "text", "text": "still here", "colour": {"r": 1}, "metadata": null}),
+        ])
+        .entry(json!({
+            "info": {"role": "user", "mood": "fine", "time": {"created": 1, "lunar": true}},
+            "parts": [text("and here")], "extra": [],
+        }));
+    let made = graduated(&session);
+    assert!(made.context.contains("still here") && made.context.contains("and here"));
+    assert_eq!(
+        (
+            made.stats.messages.skipped,
+            made.stats.messages.skipped_parts
+        ),
+        (0, 0)
+    );
+}
+
+#[rstest]
+#[case::a_number(json!(7))]
+#[case::null(json!(null))]
+#[case::no_info(json!({"parts": []}))]
+#[case::no_role(json!({"info": {"id": "x"}, "parts": []}))]
+#[case::another_role(json!({"info": {"role": "system"}, "parts": []}))]
+#[case::no_parts(json!({"info": {"role": "user"}}))]
+#[case::parts_not_a_list(json!({"info": {"role": "user"}, "parts": {"type": "text"}}))]
+#[case::only_broken_parts(json!({"info": {"role": "user"}, "parts": [{"type": "text", "text": 42}]}))]
+#[case::part_without_a_type(json!({"info": {"role": "user"}, "parts": [{"text": "?"}]}))]
+fn a_malformed_message_is_skipped_and_counted(#[case] entry: Value) {
+    let made = graduated(&Session::new().user("before").entry(entry).user("after"));
+    assert_eq!(made.stats.messages.skipped, 1);
+    assert_eq!(made.stats.messages.kept, 2);
+}
+
+#[rstest]
+#[case::text_is_no_string(json!({"type": "text", "text": ["a"]}))]
+#[case::text_is_missing(json!({"type": "text"}))]
+#[case::tool_without_a_name(json!({"type": "tool", "state": {"status": "completed"}}))]
+#[case::tool_without_a_state(json!({"type": "tool", "tool": "read"}))]
+#[case::output_is_no_string(json!({"type": "tool", "tool": "read", "state": {"status": "completed", "output": 5}}))]
+fn a_broken_part_does_not_cost_its_message(#[case] broken: Value) {
+    let made = graduated(
+        &Session::new()
+            .user("go")
+            .agent(vec![broken, result("precious")]),
+    );
+    assert!(made.context.contains("precious"));
+    assert_eq!(
+        (
+            made.stats.messages.skipped,
+            made.stats.messages.skipped_parts
+        ),
+        (0, 1)
+    );
+}
+
+#[rstest]
+#[case::pending("pending", json!({}), Outcome::Pending)]
+#[case::running("running", json!({"metadata": {"output": "so far"}}), Outcome::Pending)]
+#[case::completed_without_text("completed", json!({}), completed(""))]
+#[case::of_a_later_version("archived", json!({"output": "text"}), completed("text"))]
+#[case::of_a_later_version_without_output("archived", json!({}), Outcome::Pending)]
+fn the_state_of_a_call_says_what_came_of_it(
+    #[case] status: &str,
+    #[case] mut state: Value,
+    #[case] expected: Outcome<'static>,
+) {
+    state["status"] = json!(status);
+    let part = json!({"type": "tool", "tool": "read", "state": state});
+    let json = Session::new().agent(vec![part]).json();
+    let transcript = read(&json);
+    let [Part::Tool(call)] = &*transcript.messages()[0].parts else {
+        panic!("one call: {transcript:?}");
+    };
+    assert_eq!(call.outcome, expected);
+}
+
+fn completed(text: &'static str) -> Outcome<'static> {
+    Outcome::Completed(asyncagents_core::transcript::Text::new(text))
+}
+
+#[test]
+fn parameters_are_compact_json_in_the_order_they_came() {
+    let json = r#"[{"info":{"role":"assistant","time":{"completed":1}},"parts":[{"type":"tool","tool":"t","state":
+        {"status":"completed","output":"","input": { "z" : [ 1 , 2 ],
+            "a" : "two  spaces, a \" quote : and a \\" , "é" : "\u00e9" } }}]}]"#;
+    let transcript = read(json);
+    let [Part::Tool(call)] = &*transcript.messages()[0].parts else {
+        panic!("one call");
+    };
+    assert_eq!(
+        call.input.as_str(),
+        r#"{"z":[1,2],"a":"two  spaces, a \" quote : and a \\","é":"\u00e9"}"#
+    );
+}
+
+#[test]
+fn half_an_emoji_becomes_one_replacement_character() {
+    let json = r#"[{"info":{"role":"user","id":"\udc00"},"parts":[{"type":"text","text":"cut \ud83d"},
+        {"type":"text","text":"\ude00 and whole \ud83d\ude00, \ud800\ud800"}]}]"#;
+    let transcript = read(json);
+    let said: Vec<&str> = transcript.messages()[0]
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Text(text) => text.as_str(),
+            Part::Tool(_) => panic!("no call here"),
+        })
+        .collect();
+    assert_eq!(
+        said,
+        ["cut \u{fffd}", "\u{fffd} and whole 😀, \u{fffd}\u{fffd}"]
+    );
+}
+
+#[test]
+fn what_opencode_export_prints_is_read_too() {
+    let list: Value = serde_json::from_str(&Session::new().user("exported").json()).expect("JSON");
+    let export = json!({"info": {"id": "ses_1", "title": "t"}, "messages": list}).to_string();
+    let transcript = read(&export);
+    assert_eq!(transcript.messages().len(), 1);
+    assert_eq!(transcript.messages()[0].role, Role::User);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_obstacle() {
+    let json = format!("\u{feff}{}", Session::new().user("hi").json());
+    assert_eq!(read(&json).messages().len(), 1);
+}
+
+#[rstest]
+#[case::nothing("", "the input is empty; expected a JSON list of messages")]
+#[case::blank(" \n", "the input is empty; expected a JSON list of messages")]
+#[case::not_json(
+    "hello",
+    "the input is not valid JSON: expected value at line 1 column 1"
+)]
+#[case::a_string(
+    "\"hi\"",
+    "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found a string"
+)]
+#[case::a_number(
+    "-1.5",
+    "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found a number"
+)]
+#[case::null(
+    "null",
+    "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found null"
+)]
+#[case::an_object(
+    "{\"info\": {}}",
+    "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found an object without `messages`"
+)]
+#[case::messages_not_a_list(
+    "{\"messages\": 5}",
+    "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found a number"
+)]
+#[case::of_something_else(
+    "[1, 2]",
+    "none of the 2 entries is a message with `info.role` and `parts`; the first: invalid type: integer `1`, expected struct WireMessage at line 1 column 1"
+)]
+#[case::garbage_behind(
+    "[] []",
+    "the input is not valid JSON: trailing characters at line 1 column 4"
+)]
+fn what_is_not_a_session_is_refused_in_one_sentence(#[case] input: &str, #[case] sentence: &str) {
+    assert_eq!(refusal(input), sentence);
+}
+
+#[test]
+fn a_truncated_file_says_where_it_ends() {
+    let json = Session::new()
+        .user("one")
+        .user("two")
+        .agent(vec![tool("read", json!({}), "x")])
+        .json();
+    for end in 1..json.len() {
+        let error = Format::OpenCode.read(&json[..end]).expect_err("cut off");
+        assert!(
+            matches!(error, ReadError::Truncated { .. }),
+            "cut at {end}: {error}"
+        );
+    }
+    let in_the_third = json.rfind("call_read").expect("the call");
+    assert!(
+        refusal(&json[..in_the_third])
+            .starts_with("the input ends in the middle of message 3 (line 1")
+    );
+}

@@ -1,0 +1,42 @@
+//! Sessions recorded from the real OpenCode, and what a child inherits of them.
+
+use asyncagents_core::{
+    fork::{Preset, fork},
+    read::Format,
+    tokens,
+};
+use rstest::rstest;
+
+#[rstest]
+#[case::messages("messages", include_str!("../fixtures/opencode/session.messages.json"))]
+#[case::compacted("compacted", include_str!("../fixtures/opencode/session.messages.compacted.json"))]
+#[case::autocompacted("autocompacted", include_str!("../fixtures/opencode/session.messages.autocompaction.json"))]
+#[case::after_abort("after_abort", include_str!("../fixtures/opencode/messages.after_abort.json"))]
+fn recorded_sessions_fork_to_what_was_reviewed(#[case] name: &str, #[case] json: &str) {
+    let parent = Format::OpenCode.read(json).expect("a session");
+    let made = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
+    let stats = serde_json::to_string_pretty(&made.stats).expect("JSON");
+    insta::assert_snapshot!(
+        name,
+        format!("{}\n\n{}\n\n{stats}", made.preamble, made.context)
+    );
+}
+
+#[test]
+fn tool_output_of_a_recorded_session_is_in_the_context() {
+    let json = include_str!("../fixtures/opencode/session.messages.json");
+    let parent = Format::OpenCode.read(json).expect("a session");
+    for (name, preset) in Preset::ALL {
+        let context = fork(&parent, &preset.limits(), tokens::o200k)
+            .expect(name)
+            .context;
+        assert!(
+            context.contains("]\nhi\n[Tool: todowrite]"),
+            "{name}: the output of `echo hi`"
+        );
+        assert!(
+            context.contains("\"content\": \"a\",\n    \"status\": \"in_progress\""),
+            "{name}: the to-do list"
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! Made-up sessions for tests and benchmarks. A dev-dependency only.
+
+pub mod generate;
+pub mod opencode;
