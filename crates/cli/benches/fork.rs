@@ -1,0 +1,238 @@
+//! How long a fork takes, step by step and as a command, and how much memory.
+//!
+//! `cargo bench` prints what is in `docs/benchmarks.md`. Sessions are generated and the
+//! same every time. Each time is the median of many runs, and the best of them in brackets
+//! where a busy machine makes the difference.
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark talks to a person and has nobody to hand an error to"
+)]
+
+use std::{
+    fs,
+    hint::black_box,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use asyncagents_core::{
+    fork::{Preset, fork},
+    read::Format,
+    tokens,
+};
+use asyncagents_testkit::generate;
+
+fn main() {
+    tokens::warm_up();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut pipeline = Vec::new();
+
+    println!(
+        "| session | JSON | messages | reading | pipeline | context | tokens of it | command | peak memory |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for (name, shape) in generate::BENCHMARK {
+        let json = generate::session(shape);
+        let file = folder.path().join(format!("{name}.json"));
+        fs::write(&file, &json).expect("the session is written");
+        let steps = measure_steps(&json);
+        let command = measure_asyncagents(&file);
+        println!(
+            "| {name} | {:.1} MB | {} | {} | {} | {} chars | {} ({}) | {} | {:.1} MB ({:.2}×) |",
+            megabytes(json.len()),
+            steps.messages,
+            shown(steps.reading.median),
+            steps.pipeline.shown(),
+            steps.context_chars,
+            steps.counting.shown(),
+            steps.tokens,
+            shown(command.time),
+            megabytes(command.peak_bytes),
+            command.peak_bytes as f64 / json.len() as f64,
+        );
+        pipeline.push(steps.pipeline.median);
+    }
+
+    println!("\npipeline (d)/(b): {:.2}", ratio(pipeline[3], pipeline[1]));
+    println!(
+        "{} characters: {} to count",
+        FULL_CONTEXT,
+        count_full_context().shown()
+    );
+    compare_with_node(&folder.path().join("d.json"));
+}
+
+/// The longest context that the default limits allow.
+const FULL_CONTEXT: usize = 200_000;
+
+struct Steps {
+    messages: usize,
+    reading: Times,
+    pipeline: Times,
+    context_chars: usize,
+    tokens: usize,
+    counting: Times,
+}
+
+fn measure_steps(json: &str) -> Steps {
+    let limits = Preset::Graduated.limits();
+    let reading = time(5, || Format::OpenCode.read(json).expect("a session"));
+    let parent = Format::OpenCode.read(json).expect("a session");
+    let without_tokens = || fork(&parent, &limits, |_| 0).expect("a fork");
+    let made = fork(&parent, &limits, tokens::o200k).expect("a fork");
+    Steps {
+        messages: parent.messages().len(),
+        reading,
+        pipeline: time(101, without_tokens),
+        context_chars: made.stats.characters.after,
+        tokens: made.stats.tokens.after,
+        counting: time(21, || tokens::o200k(&made.context)),
+    }
+}
+
+/// Exactly as many characters as fit, of the kind that sessions hold.
+fn count_full_context() -> Times {
+    let (_, shape) = generate::BENCHMARK[1];
+    let json = generate::session(shape);
+    let parent = Format::OpenCode.read(&json).expect("a session");
+    let mut limits = Preset::Flat.limits();
+    limits
+        .set(
+            "max_chars",
+            &asyncagents_core::fork::Setting::One("400000".to_owned()),
+        )
+        .expect("a limit");
+    let made = fork(&parent, &limits, |_| 0).expect("a fork");
+    let full: String = made.context.chars().take(FULL_CONTEXT).collect();
+    assert_eq!(
+        full.chars().count(),
+        FULL_CONTEXT,
+        "the session is long enough"
+    );
+    time(51, || tokens::o200k(&full))
+}
+
+struct Run {
+    time: Duration,
+    peak_bytes: usize,
+}
+
+fn measure_asyncagents(file: &Path) -> Run {
+    let runs: Vec<Run> = (0..5).map(|_| run_asyncagents(file)).collect();
+    Run {
+        peak_bytes: runs
+            .iter()
+            .map(|run| run.peak_bytes)
+            .max()
+            .unwrap_or_default(),
+        time: summed_up(runs.into_iter().map(|run| run.time).collect()).median,
+    }
+}
+
+fn run_asyncagents(file: &Path) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+    run(command.arg("fork").arg(file))
+}
+
+/// Both in turn, so that both meet the same noise.
+fn compare_with_node(file: &Path) {
+    if Command::new("node")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_err()
+    {
+        println!("no `node` here to compare with");
+        return;
+    }
+    let script = "JSON.parse(require('fs').readFileSync(process.argv[1], 'utf8'))";
+    let (mut ours, mut nodes) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        ours.push(run_asyncagents(file).time);
+        nodes.push(run(Command::new("node").args(["-e", script]).arg(file)).time);
+    }
+    let (ours, nodes) = (summed_up(ours).median, summed_up(nodes).median);
+    println!(
+        "whole command on (d): {}, node's JSON.parse alone: {}, ratio {:.2}",
+        shown(ours),
+        shown(nodes),
+        ratio(ours, nodes),
+    );
+}
+
+fn run(command: &mut Command) -> Run {
+    let begun = Instant::now();
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    // The kernel keeps the high-water mark; whatever is read last before the end is it.
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut peak_bytes = 0;
+    let status = loop {
+        peak_bytes = high_water_mark(&status_file).unwrap_or(peak_bytes);
+        if let Some(status) = child.try_wait().expect("the command can be waited for") {
+            break status;
+        }
+        std::thread::sleep(Duration::from_micros(500));
+    };
+    let time = begun.elapsed();
+    assert!(status.success(), "{command:?} failed");
+    Run { time, peak_bytes }
+}
+
+fn high_water_mark(status_file: &str) -> Option<usize> {
+    let status = fs::read_to_string(status_file).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kilobytes: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+struct Times {
+    median: Duration,
+    best: Duration,
+}
+
+impl Times {
+    fn shown(&self) -> String {
+        format!(
+            "{} [{:.3}]",
+            shown(self.median),
+            self.best.as_secs_f64() * 1e3
+        )
+    }
+}
+
+fn time<T>(runs: usize, mut work: impl FnMut() -> T) -> Times {
+    let timed = (0..runs).map(|_| {
+        let begun = Instant::now();
+        let made = black_box(work());
+        let time = begun.elapsed();
+        drop(made);
+        time
+    });
+    summed_up(timed.collect())
+}
+
+fn summed_up(mut times: Vec<Duration>) -> Times {
+    times.sort();
+    Times {
+        median: times[times.len() / 2],
+        best: times[0],
+    }
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}
+
+fn shown(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+fn megabytes(bytes: usize) -> f64 {
+    bytes as f64 / 1e6
+}

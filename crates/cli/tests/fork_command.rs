@@ -1,0 +1,316 @@
+//! `asyncagents fork` as a user types it.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+use std::{fs, path::PathBuf};
+
+use assert_cmd::Command;
+use asyncagents_testkit::opencode::{Session, result, text};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn asyncagents() -> Command {
+    Command::cargo_bin("asyncagents").expect("the binary")
+}
+
+/// A folder with one file in it.
+fn file(content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("session.json");
+    fs::write(&path, content).expect("written");
+    (folder, path)
+}
+
+/// Runs `fork` on a file of this content; expects exit code 2, nothing on standard
+/// output and one line on standard error, which it returns.
+fn refusal(content: impl AsRef<[u8]>, args: &[&str]) -> String {
+    let (_folder, path) = file(content);
+    let output = asyncagents()
+        .arg("fork")
+        .arg(&path)
+        .args(args)
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.stdout, b"", "no answer");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
+    said.replace(path.to_str().expect("a path"), "FILE")
+        .trim_end()
+        .to_owned()
+}
+
+fn stdout(args: &[&str], input: &str) -> String {
+    let assert = asyncagents()
+        .args(args)
+        .write_stdin(input)
+        .assert()
+        .success();
+    String::from_utf8(assert.get_output().stdout.clone()).expect("text")
+}
+
+fn a_session() -> String {
+    Session::new()
+        .user("Why is the login slow?")
+        .agent(vec![text("Let me look."), result("fn login() {}")])
+        .json()
+}
+
+const ITS_CONTEXT: &str = "<inherited_context>
+
+User:
+Why is the login slow?
+
+Agent:
+Let me look.
+[Tool: read] {\"filePath\":\"a.rs\"}
+[Tool result]
+fn login() {}
+</inherited_context>
+";
+
+#[test]
+fn prints_the_context_of_a_file_and_remarks_elsewhere() {
+    let (_folder, path) = file(a_session());
+    let output = asyncagents().arg("fork").arg(path).output().expect("runs");
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), ITS_CONTEXT);
+    let remarks = String::from_utf8_lossy(&output.stderr);
+    assert!(remarks.starts_with(
+        "messages: 2 of 2 kept, 0 compacted, 0 removed; results: 1 kept, 0 cut, 0 removed; "
+    ));
+}
+
+#[test]
+fn reads_standard_input() {
+    assert_eq!(stdout(&["fork", "-"], &a_session()), ITS_CONTEXT);
+    assert_eq!(
+        stdout(
+            &["fork", "-", "--from", "opencode", "--preset", "graduated"],
+            &a_session()
+        ),
+        ITS_CONTEXT
+    );
+}
+
+#[test]
+fn prints_the_preamble_first_when_asked() {
+    let printed = stdout(&["fork", "-", "--preamble"], &a_session());
+    assert!(printed.starts_with("You are a background agent."));
+    assert!(printed.ends_with(&format!("\n\n{ITS_CONTEXT}")));
+}
+
+#[test]
+fn json_has_context_preamble_and_stats_and_nothing_else() {
+    let printed = stdout(&["fork", "-", "--json"], &a_session());
+    assert_eq!(printed.lines().count(), 1);
+    let answer: Value = serde_json::from_str(&printed).expect("JSON");
+    let keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["context", "preamble", "stats"]);
+    assert_eq!(answer["context"], ITS_CONTEXT.trim_end());
+    assert_eq!(answer["stats"]["messages"]["kept"], 2);
+    assert_eq!(answer["stats"]["results"]["whole"], 1);
+    assert!(answer["stats"]["took_ms"]["forking"].is_number());
+}
+
+#[test]
+fn a_preset_and_settings_change_the_limits() {
+    let session = Session::new()
+        .user("go")
+        .agent(vec![result(&"x".repeat(2_000))])
+        .json();
+    let cut = |left_out: usize| format!("...[truncated {left_out} of 2000 chars]...");
+    assert!(stdout(&["fork", "-", "--preset", "flat"], &session).contains(&cut(500)));
+    let args = [
+        "fork",
+        "-",
+        "--set",
+        "whole_results=0",
+        "--set",
+        "middle_result_chars=100",
+    ];
+    assert!(stdout(&args, &session).contains(&cut(1_900)));
+    let args = [
+        "fork",
+        "-",
+        "--preset",
+        "flat",
+        "--set",
+        "old_result_chars = 1_999",
+    ];
+    assert!(stdout(&args, &session).contains(&cut(1)));
+}
+
+#[test]
+fn says_what_was_unreadable() {
+    let session = Session::new().user("fine").entry(json!(5)).json();
+    let output = asyncagents()
+        .args(["fork", "-"])
+        .write_stdin(session)
+        .output()
+        .expect("runs");
+    assert!(output.status.success());
+    let remarks = String::from_utf8_lossy(&output.stderr);
+    assert!(remarks.contains("skipped because unreadable: 1 messages, 0 parts of others"));
+}
+
+#[test]
+fn a_missing_file_is_one_clear_line() {
+    let output = asyncagents()
+        .args(["fork", "no/such/file.json"])
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        said,
+        "asyncagents: no/such/file.json: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn a_folder_is_not_a_session() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = asyncagents()
+        .arg("fork")
+        .arg(folder.path())
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("is a directory; give the file of a saved session")
+    );
+}
+
+#[test]
+fn what_is_not_a_session_is_one_clear_line_and_exit_2() {
+    assert_eq!(
+        refusal("", &[]),
+        "asyncagents: FILE: the input is empty; expected a JSON list of messages"
+    );
+    assert_eq!(
+        refusal("{\"a\": 1}", &[]),
+        "asyncagents: FILE: expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found an object without `messages`"
+    );
+    let whole = a_session();
+    assert!(refusal(&whole[..whole.len() - 20], &[]).starts_with(
+        "asyncagents: FILE: the input ends in the middle of message 2 (line 1, column "
+    ));
+    assert_eq!(
+        refusal(b"[{\"info\": \"\xff\"}]", &[]),
+        "asyncagents: FILE: is not UTF-8 text (byte 11); expected JSON"
+    );
+}
+
+#[test]
+fn an_input_over_the_size_limit_is_refused_before_it_is_read() {
+    let large = format!("[\"{}\"]", "x".repeat(1_000_000));
+    let sentence = "is larger than 1 MB; `--max-input` raises the limit";
+    assert_eq!(
+        refusal(&large, &["--max-input", "1"]),
+        format!("asyncagents: FILE: {sentence}")
+    );
+    asyncagents()
+        .args(["fork", "-", "--max-input", "1"])
+        .write_stdin(large)
+        .assert()
+        .code(2)
+        .stderr(format!("asyncagents: standard input: {sentence}\n"));
+
+    // A file with nothing but a length: 600 MB that nobody reads.
+    let (_folder, path) = file("");
+    let sparse = fs::File::options().write(true).open(&path).expect("opens");
+    sparse.set_len(600_000_000).expect("grows");
+    let output = asyncagents().arg("fork").arg(path).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is larger than 512 MB"));
+}
+
+#[test]
+fn exact_refuses_what_does_not_fit() {
+    let session = Session::new().user(&"word ".repeat(50_000)).json();
+    assert_eq!(
+        refusal(&session, &["--preset", "exact"]),
+        "asyncagents: FILE: the conversation has 250,048 characters and the limit is 200,000; preset `graduated` cuts it to fit"
+    );
+}
+
+#[test]
+fn nonsense_settings_are_refused_with_their_key_and_range() {
+    assert_eq!(
+        refusal(a_session(), &["--set", "max_chars=5"]),
+        "asyncagents: --set: max_chars: `5` is refused; allowed: 1,000 to 10,000,000"
+    );
+    assert!(refusal(a_session(), &["--set", "colour=red"]).starts_with(
+        "asyncagents: --set: `colour` is not a fork limit; there are whole_results, "
+    ));
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    for (args, said) in [
+        (&["fork"][..], "<FILE|->"),
+        (
+            &["fork", "-", "--preset", "gradual"],
+            "[possible values: graduated, flat, exact]",
+        ),
+        (
+            &["fork", "-", "--from", "emacs"],
+            "[possible values: opencode]",
+        ),
+        (
+            &["fork", "-", "--set", "max_chars"],
+            "expected KEY=VALUE, such as max_chars=50000",
+        ),
+        (&["fork", "-", "--max-input", "0"], "0 is not in 1..="),
+        (&["frok"], "a similar subcommand exists: 'fork'"),
+    ] {
+        let output = asyncagents().args(args).output().expect("runs");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(said), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn help_and_version_are_there() {
+    assert_eq!(
+        stdout(&["--version"], ""),
+        format!("asyncagents {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(stdout(&["--help"], "").contains("asyncagents fork session.json"));
+    let help = stdout(&["fork", "--help"], "");
+    assert!(help.contains("opencode export SESSION | asyncagents fork - --preamble"));
+    assert!(help.contains("max_chars            200000  [1,000 to 10,000,000]"));
+}
+
+#[test]
+fn the_example_of_the_readme_works() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/session.json");
+    let answer: Value =
+        serde_json::from_str(&stdout(&["fork", example, "--json"], "")).expect("JSON");
+    let results = &answer["stats"]["results"];
+    for shown in ["whole", "cut_middle", "cut_old", "head_tail"] {
+        assert!(
+            results[shown].as_u64() > Some(0),
+            "the example shows {shown}: {results}"
+        );
+    }
+    assert_eq!(answer["stats"]["messages"]["skipped"], 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let (_folder, path) = file(Session::new().user(&"line\n".repeat(30_000)).json());
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_asyncagents"))
+        .arg("fork")
+        .arg(path)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
