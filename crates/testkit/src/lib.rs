@@ -1,4 +1,5 @@
 //! Made-up sessions for tests and benchmarks. A dev-dependency only.
 
+pub mod fuzz;
 pub mod generate;
 pub mod opencode;

@@ -199,6 +199,11 @@ impl Limits {
             .ok_or_else(|| refused(key, &value.to_string(), slot.allowed()))
     }
 
+    /// What happens to a conversation that does not fit.
+    pub fn when_over(&self) -> OverBudget {
+        self.when_over
+    }
+
     /// Every key, its value, and what it may be.
     pub fn describe(&mut self) -> Vec<(&'static str, String, String)> {
         let slots = self.slots();

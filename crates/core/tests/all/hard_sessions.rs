@@ -5,7 +5,10 @@ use asyncagents_core::{
     read::Format,
     tokens,
 };
-use asyncagents_testkit::opencode::{Session, result, text, tool};
+use asyncagents_testkit::{
+    fuzz::read_and_fork,
+    opencode::{Session, result, text, tool},
+};
 use rstest::rstest;
 use serde_json::json;
 
@@ -90,4 +93,29 @@ fn deeply_nested_parameters() {
 fn a_session_nested_in_nothing_but_lists_is_refused_without_a_crash() {
     let json = "[".repeat(1_000_000);
     assert!(Format::OpenCode.read(&json).is_err());
+}
+
+#[test]
+fn what_the_fuzzer_begins_with_keeps_every_promise() {
+    for (name, session) in [
+        (
+            "messages",
+            include_str!("../fixtures/opencode/session.messages.json"),
+        ),
+        (
+            "compacted",
+            include_str!("../fixtures/opencode/session.messages.compacted.json"),
+        ),
+        (
+            "export",
+            include_str!("../fixtures/opencode/session.export.json"),
+        ),
+        ("example", include_str!("../../../../examples/session.json")),
+    ] {
+        for limits in [[0, 5, 32, 16], [1, 10, 128, 64], [2, 0, 255, 255]] {
+            let data = [&limits[..], session.as_bytes()].concat();
+            println!("{name} {limits:?}");
+            read_and_fork(&data);
+        }
+    }
 }

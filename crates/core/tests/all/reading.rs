@@ -180,9 +180,7 @@ fn half_an_emoji_becomes_one_replacement_character() {
 
 #[test]
 fn what_opencode_export_prints_is_read_too() {
-    let list: Value = serde_json::from_str(&Session::new().user("exported").json()).expect("JSON");
-    let export = json!({"info": {"id": "ses_1", "title": "t"}, "messages": list}).to_string();
-    let transcript = read(&export);
+    let transcript = read(include_str!("../fixtures/opencode/session.export.json"));
     assert_eq!(transcript.messages().len(), 1);
     assert_eq!(transcript.messages()[0].role, Role::User);
 }
