@@ -98,12 +98,7 @@ fn count_full_context() -> Times {
     let json = generate::session(shape);
     let parent = Format::OpenCode.read(&json).expect("a session");
     let mut limits = Preset::Flat.limits();
-    limits
-        .set(
-            "max_chars",
-            &asyncagents_core::fork::Setting::One("400000".to_owned()),
-        )
-        .expect("a limit");
+    limits.set("max_chars", 400_000).expect("a limit");
     let made = fork(&parent, &limits, |_| 0).expect("a fork");
     let full: String = made.context.chars().take(FULL_CONTEXT).collect();
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use asyncagents_core::{
-    fork::{Limits, Preset, Setting},
+    fork::{Limits, Preset},
     read::Format,
 };
 use clap::{
@@ -56,7 +56,7 @@ pub(crate) struct ForkArgs {
 
     /// Change one limit of the preset; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) set: Vec<(String, Setting)>,
+    pub(crate) set: Vec<(String, String)>,
 
     /// Print `{context, preamble, stats}` as one line of JSON instead of the context.
     #[arg(long)]
@@ -67,7 +67,7 @@ pub(crate) struct ForkArgs {
     pub(crate) preamble: bool,
 
     /// Refuse an input larger than this many megabytes (1 MB is 1,000,000 bytes).
-    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) max_input: u64,
 }
 
@@ -82,11 +82,11 @@ fn named<T: Copy + Send + Sync + PartialEq + 'static>(
     })
 }
 
-fn setting(text: &str) -> Result<(String, Setting), String> {
+fn setting(text: &str) -> Result<(String, String), &'static str> {
     let (key, value) = text
         .split_once('=')
         .ok_or("expected KEY=VALUE, such as max_chars=50000")?;
-    Ok((key.trim().to_owned(), Setting::One(value.trim().to_owned())))
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn fork_help() -> String {

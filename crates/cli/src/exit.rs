@@ -2,6 +2,8 @@
 
 use std::{io, process::ExitCode};
 
+use crate::print;
+
 /// How the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -23,18 +25,17 @@ pub(crate) enum Failure {
 }
 
 /// Says what went wrong and how to end.
-#[expect(clippy::print_stderr, reason = "the one place that reports a failure")]
 pub(crate) fn code(outcome: Result<(), Failure>) -> ExitCode {
     let exit = match outcome {
         Ok(()) => Exit::Done,
         // Whoever reads us has read enough: `asyncagents fork … | head`.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(Failure::Output(error)) => {
-            eprintln!("asyncagents: cannot write the answer: {error}");
+            print::remark(&format!("asyncagents: cannot write the answer: {error}\n"));
             Exit::Failed
         }
         Err(Failure::Input(error)) => {
-            eprintln!("asyncagents: {error:#}");
+            print::remark(&format!("asyncagents: {error:#}\n"));
             Exit::BadInput
         }
     };

@@ -5,10 +5,8 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::fork::Stats;
+use asyncagents_core::fork::{Fork, Stats};
 use serde::Serialize;
-
-use crate::commands::fork::Timed;
 
 /// The context, after the preamble if that is wanted.
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
@@ -20,8 +18,15 @@ pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// How long it took.
+#[derive(Clone, Copy)]
+pub(crate) struct Took {
+    pub(crate) reading: Duration,
+    pub(crate) forking: Duration,
+}
+
 /// Context, preamble and statistics as one line of JSON.
-pub(crate) fn json(timed: &Timed) -> io::Result<()> {
+pub(crate) fn json(fork: &Fork, took: Took) -> io::Result<()> {
     #[derive(Serialize)]
     struct Answer<'a> {
         context: &'a str,
@@ -32,21 +37,21 @@ pub(crate) fn json(timed: &Timed) -> io::Result<()> {
     struct TimedStats<'a> {
         #[serde(flatten)]
         stats: &'a Stats,
-        took_ms: Took,
+        took_ms: Milliseconds,
     }
     #[derive(Serialize)]
-    struct Took {
+    struct Milliseconds {
         reading: f64,
         forking: f64,
     }
     let answer = Answer {
-        context: &timed.fork.context,
-        preamble: &timed.fork.preamble,
+        context: &fork.context,
+        preamble: &fork.preamble,
         stats: TimedStats {
-            stats: &timed.fork.stats,
-            took_ms: Took {
-                reading: milliseconds(timed.reading),
-                forking: milliseconds(timed.forking),
+            stats: &fork.stats,
+            took_ms: Milliseconds {
+                reading: milliseconds(took.reading),
+                forking: milliseconds(took.forking),
             },
         },
     };
@@ -56,27 +61,26 @@ pub(crate) fn json(timed: &Timed) -> io::Result<()> {
     out.flush()
 }
 
-/// One line on what was kept and what was not, and one more if something was unreadable.
-pub(crate) fn summary(timed: &Timed) -> io::Result<()> {
+/// One line on what was kept and what was not, and one more for each surprise.
+pub(crate) fn summary(stats: &Stats, took: Took) {
     let Stats {
         messages,
         results,
         characters,
         tokens,
+        cut_to_fit,
         ..
-    } = &timed.fork.stats;
+    } = stats;
     let about = if tokens.before_is_estimate {
         "about "
     } else {
         ""
     };
-    let mut err = io::stderr().lock();
-    writeln!(
-        err,
+    let mut text = format!(
         "messages: {} of {} kept, {} compacted, {} removed; \
          results: {} kept, {} cut, {} removed; \
          characters: {} of {}; tokens: {} of {about}{}; \
-         {:.1} ms reading, {:.1} ms forking",
+         {:.1} ms reading, {:.1} ms forking\n",
         messages.kept,
         messages.r#in,
         messages.compacted,
@@ -88,17 +92,27 @@ pub(crate) fn summary(timed: &Timed) -> io::Result<()> {
         characters.before,
         tokens.after,
         tokens.before,
-        milliseconds(timed.reading),
-        milliseconds(timed.forking),
-    )?;
-    if messages.skipped + messages.skipped_parts > 0 {
-        writeln!(
-            err,
-            "skipped because unreadable: {} messages, {} parts of others",
-            messages.skipped, messages.skipped_parts,
-        )?;
+        milliseconds(took.reading),
+        milliseconds(took.forking),
+    );
+    if cut_to_fit.newest {
+        text.push_str("too long for the limits, so cut: the newest message\n");
     }
-    Ok(())
+    if cut_to_fit.summary {
+        text.push_str("too long for the limits, so cut: the compaction's summary\n");
+    }
+    if messages.skipped + messages.skipped_parts > 0 {
+        text.push_str(&format!(
+            "skipped because unreadable: {} messages, {} parts of others\n",
+            messages.skipped, messages.skipped_parts,
+        ));
+    }
+    remark(&text);
+}
+
+/// Says something beside the answer. If nobody can hear it, the answer still stands.
+pub(crate) fn remark(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// To the microsecond: more digits would be noise.

@@ -192,9 +192,13 @@ fn what_is_not_a_session_is_one_clear_line_and_exit_2() {
         refusal("{\"a\": 1}", &[]),
         "asyncagents: FILE: expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found an object without `messages`"
     );
+    assert_eq!(
+        refusal("[] ,", &[]),
+        "asyncagents: FILE: the input is not valid JSON: trailing characters at line 1 column 4"
+    );
     let whole = a_session();
     assert!(refusal(&whole[..whole.len() - 20], &[]).starts_with(
-        "asyncagents: FILE: the input ends in the middle of message 2 (line 1, column "
+        "asyncagents: FILE: the input ends too early, after 1 complete message (line 1, column "
     ));
     assert_eq!(
         refusal(b"[{\"info\": \"\xff\"}]", &[]),
@@ -231,7 +235,7 @@ fn exact_refuses_what_does_not_fit() {
     let session = Session::new().user(&"word ".repeat(50_000)).json();
     assert_eq!(
         refusal(&session, &["--preset", "exact"]),
-        "asyncagents: FILE: the conversation has 250,048 characters and the limit is 200,000; preset `graduated` cuts it to fit"
+        "asyncagents: FILE: the conversation has 250,048 characters and the limit is 200,000; `--set when_over=remove` leaves out the oldest messages"
     );
 }
 
@@ -313,4 +317,32 @@ fn a_reader_that_has_enough_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_was_written_stands_even_if_remarks_cannot_be() {
+    let full = || {
+        fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("opens")
+    };
+    let (_folder, path) = file(a_session());
+    let run = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        command.arg("fork").arg(&path);
+        command
+    };
+    let output = run().stderr(full()).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), ITS_CONTEXT);
+
+    let output = run().stdout(full()).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("asyncagents: cannot write the answer: No space left on device"),
+        "{said}"
+    );
 }

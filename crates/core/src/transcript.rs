@@ -95,7 +95,8 @@ pub struct Message<'a> {
     pub id: Option<MessageId<'a>>,
     /// Who speaks.
     pub role: Role,
-    /// False while the agent is still writing it.
+    /// False while the agent is still writing it. [`Transcript::new`] settles which
+    /// message that is.
     pub finished: bool,
     /// The message's place in a compaction, if it has one.
     pub compaction: Option<Compaction<'a>>,
@@ -155,6 +156,11 @@ pub enum Outcome<'a> {
     Cleared,
 }
 
+impl Outcome<'_> {
+    /// What the model reads in place of a cleared result.
+    pub const CLEARED: &'static str = "[Old tool result content cleared]";
+}
+
 impl Message<'_> {
     /// How many of its calls have a result (an error and a cleared result are results).
     pub fn results(&self) -> usize {
@@ -192,19 +198,14 @@ pub struct Transcript<'a> {
 impl<'a> Transcript<'a> {
     /// Takes what a reader found, oldest first.
     ///
-    /// A fork is asked for from inside a message, by one of its own calls. That
-    /// message, the agent's newest while it is unfinished, keeps its text and its
-    /// results; its pending calls are dropped, for a child that saw them would take
-    /// its own launch for work still to be done.
+    /// Only the agent's newest message can still be in the making; an older one that
+    /// never finished was interrupted for good and counts as finished.
     pub fn new(mut messages: Vec<Message<'a>>, skipped: Skipped) -> Self {
-        let newest_of_agent = messages
-            .iter_mut()
-            .rfind(|message| message.role == Role::Assistant);
-        if let Some(asking) = newest_of_agent.filter(|message| !message.finished) {
-            asking.parts.retain(|part| match part {
-                Part::Text(_) => true,
-                Part::Tool(call) => call.has_result(),
-            });
+        let of_agent =
+            |message: &Message| message.role == Role::Assistant && message.compaction.is_none();
+        let newest = messages.iter().rposition(of_agent);
+        for (at, message) in messages.iter_mut().enumerate() {
+            message.finished |= Some(at) != newest;
         }
         Self { messages, skipped }
     }

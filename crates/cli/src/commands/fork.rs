@@ -5,62 +5,66 @@ use std::{
     io::{self, Read},
     path::Path,
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use asyncagents_core::{
-    fork::{Fork, Limits, fork},
+    fork::{Fork, ForkError, Limits, fork},
     tokens,
 };
 
-use crate::{args::ForkArgs, exit::Failure, print};
-
-/// A fork, and how long it took.
-pub(crate) struct Timed {
-    pub(crate) fork: Fork,
-    pub(crate) reading: Duration,
-    pub(crate) forking: Duration,
-}
+use crate::{
+    args::ForkArgs,
+    exit::Failure,
+    print::{self, Took},
+};
 
 pub(crate) fn run(args: &ForkArgs) -> Result<(), Failure> {
-    let timed = fork_file(args).map_err(Failure::Input)?;
+    let (fork, took) = fork_file(args).map_err(Failure::Input)?;
     if args.json {
-        return print::json(&timed).map_err(Failure::Output);
+        return print::json(&fork, took).map_err(Failure::Output);
     }
-    let preamble = args.preamble.then_some(&*timed.fork.preamble);
-    print::context(preamble, &timed.fork.context).map_err(Failure::Output)?;
-    print::summary(&timed).map_err(Failure::Output)
+    let preamble = args.preamble.then_some(&*fork.preamble);
+    print::context(preamble, &fork.context).map_err(Failure::Output)?;
+    print::summary(&fork.stats, took);
+    Ok(())
 }
 
-fn fork_file(args: &ForkArgs) -> anyhow::Result<Timed> {
+fn fork_file(args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
     let limits = limits(args)?;
     let name = match args.input.to_str() {
         Some("-") => "standard input".to_owned(),
         _ => args.input.display().to_string(),
     };
-    thread::scope(|scope| {
+    let made = thread::scope(|scope| {
         // The vocabulary takes as long to load as a large session to read.
         scope.spawn(tokens::warm_up);
         let begun = Instant::now();
-        let input = read_input(&args.input, args.max_input).with_context(|| name.clone())?;
-        let parent = args.from.read(&input).with_context(|| name.clone())?;
+        let input = read_input(&args.input, args.max_input)?;
+        let parent = args.from.read(&input)?;
         let reading = begun.elapsed();
         tokens::warm_up();
         let begun = Instant::now();
-        let fork = fork(&parent, &limits, tokens::o200k).with_context(|| name.clone())?;
-        Ok(Timed {
-            fork,
-            reading,
-            forking: begun.elapsed(),
-        })
-    })
+        let fork = fork(&parent, &limits, tokens::o200k).map_err(with_hint)?;
+        let forking = begun.elapsed();
+        Ok((fork, Took { reading, forking }))
+    });
+    made.map_err(|error: anyhow::Error| error.context(name))
+}
+
+fn with_hint(error: ForkError) -> anyhow::Error {
+    match error {
+        ForkError::TooLarge { .. } => {
+            anyhow!("{error}; `--set when_over=remove` leaves out the oldest messages")
+        }
+    }
 }
 
 fn limits(args: &ForkArgs) -> anyhow::Result<Limits> {
     let mut limits = args.preset.limits();
     for (key, value) in &args.set {
-        limits.set(key, value).context("--set")?;
+        limits.set(key, value.as_str()).context("--set")?;
     }
     Ok(limits)
 }
@@ -91,7 +95,7 @@ fn read_at_most(input: impl Read, expected: u64, most: u64) -> anyhow::Result<Ve
     let mut bytes = Vec::new();
     if expected <= most {
         // Room for one byte more, so that the end is seen without growing.
-        bytes.reserve_exact(usize::try_from(expected)? + 1);
+        bytes.try_reserve_exact(usize::try_from(expected)? + 1)?;
         input.take(most + 1).read_to_end(&mut bytes)?;
     }
     if expected > most || bytes.len() as u64 > most {

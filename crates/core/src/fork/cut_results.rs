@@ -5,11 +5,9 @@ use aho_corasick::packed::Searcher;
 use super::{
     Limits,
     cut_text::{Kept, Slice},
+    since_compaction::{Recent, is_shown},
 };
 use crate::transcript::{CallId, Message, Outcome, Part, Role, ToolCall};
-
-/// What a child sees in place of a result that the host has cleared.
-pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
 
 /// A message as the child will see it. All slices of the parent's text.
 pub(super) struct Inherited<'t> {
@@ -65,6 +63,11 @@ impl Tally {
         self.whole_tier + self.middle_tier + self.old_tier
     }
 
+    /// How many of them were cut.
+    pub(super) fn cut(self) -> usize {
+        self.cut_middle + self.cut_old
+    }
+
     pub(super) fn add(&mut self, other: Tally) {
         self.whole_tier += other.whole_tier;
         self.middle_tier += other.middle_tier;
@@ -74,6 +77,40 @@ impl Tally {
         self.head_tail += other.head_tail;
         self.cleared += other.cleared;
         self.params_cut += other.params_cut;
+    }
+}
+
+/// A conversation with its results cut, a message at a time.
+pub(super) struct CutConversation<'t, I> {
+    /// What stands for everything before.
+    pub(super) summary: Option<Inherited<'t>>,
+    /// Everything else. A message is cut when it is asked for.
+    pub(super) newest_first: I,
+}
+
+/// Cuts results by their age.
+pub(super) fn cut<'t>(
+    recent: &Recent<'t>,
+    limits: &Limits,
+) -> CutConversation<'t, impl Iterator<Item = Inherited<'t>>> {
+    let cutter = Cutter::new(limits);
+    let summary = recent.summary().map(|summary| {
+        // A summary seldom holds results; only then is it worth counting all the others.
+        let newer = match summary.results() {
+            0 => 0,
+            _ => recent.newest_first().map(Message::results).sum(),
+        };
+        cutter.cut(summary, newer)
+    });
+    let mut newer = 0;
+    let newest_first = recent.newest_first().map(move |message| {
+        let inherited = cutter.cut(message, newer);
+        newer += message.results();
+        inherited
+    });
+    CutConversation {
+        summary,
+        newest_first,
     }
 }
 
@@ -92,7 +129,7 @@ impl<'l> Cutter<'l> {
     }
 
     /// Cuts the results of one message, which has `newer` results after it.
-    pub(super) fn cut<'t>(&self, message: &'t Message<'t>, newer: usize) -> Inherited<'t> {
+    fn cut<'t>(&self, message: &'t Message<'t>, newer: usize) -> Inherited<'t> {
         let mut tally = Tally::default();
         Inherited {
             role: message.role,
@@ -110,13 +147,13 @@ impl<'l> Cutter<'l> {
     ) -> impl Iterator<Item = Shown<'t>> {
         // Places are counted from the newest, so the message's first result comes last.
         let mut place = newer + message.results();
-        message.parts.iter().filter_map(move |part| match part {
-            Part::Text(text) if text.is_blank() => None,
-            Part::Text(text) => Some(Shown::Text(Slice::all(text))),
+        let shown = message.parts.iter().filter(|part| is_shown(message, part));
+        shown.map(move |part| match part {
+            Part::Text(text) => Shown::Text(Slice::all(text)),
             Part::Tool(call) => {
                 let shown = self.cut_call(call, self.tier(place), tally);
                 place -= usize::from(call.has_result());
-                Some(shown)
+                shown
             }
         })
     }
@@ -146,7 +183,7 @@ impl<'l> Cutter<'l> {
             Outcome::Pending => None,
             Outcome::Cleared => {
                 tally.cleared += 1;
-                Some(Kept::whole(Slice::counted(CLEARED)))
+                Some(Kept::whole(Slice::counted(Outcome::CLEARED)))
             }
             Outcome::Completed(text) | Outcome::Failed(text) => {
                 Some(self.cut_result(call.name.as_str(), Slice::all(text), tier, tally))

@@ -41,7 +41,7 @@ impl<'t> Slice<'t> {
     }
 
     /// The first `chars` characters.
-    fn first(self, chars: usize) -> Self {
+    pub(super) fn first(self, chars: usize) -> Self {
         let end = if self.is_ascii() {
             chars
         } else {
@@ -56,7 +56,7 @@ impl<'t> Slice<'t> {
     }
 
     /// The last `chars` characters.
-    fn last(self, chars: usize) -> Self {
+    pub(super) fn last(self, chars: usize) -> Self {
         let start = match chars.checked_sub(1) {
             None => self.text.len(),
             Some(_) if self.is_ascii() => self.text.len() - chars,
@@ -136,14 +136,7 @@ impl<'t> Kept<'t> {
     }
 }
 
-/// Shortens a text so that it is at most `most` characters long, marker included.
-pub(super) fn shorten(text: Slice, most: usize, head_percent: usize) -> String {
-    let longest_marker = marker(text.chars, text.chars).len();
-    let keep = most.saturating_sub(longest_marker).min(text.chars);
-    let kept = Kept::cut(text, keep, head_percent);
-    [kept.head.text, &kept.marker, kept.tail.text].concat()
-}
-
-fn marker(left_out: usize, of: usize) -> String {
+/// What stands where text was left out.
+pub(super) fn marker(left_out: usize, of: usize) -> String {
     format!("\n...[truncated {left_out} of {of} chars]...\n")
 }

@@ -9,7 +9,7 @@ use super::wording::grouped;
 pub enum ForkError {
     /// Too long, and nothing may be left out.
     #[error(
-        "the conversation has {} {unit} and the limit is {}; preset `graduated` cuts it to fit",
+        "the conversation has {} {unit} and the limit is {}",
         grouped(*size),
         grouped(*limit)
     )]

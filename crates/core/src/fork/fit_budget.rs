@@ -1,14 +1,13 @@
 //! Step 3: the limits on the whole context, which always hold.
 
+use std::borrow::Borrow;
+
 use super::{
     ForkError, Limits, OverBudget,
-    cut_results::{Cutter, Inherited, Tally},
-    cut_text::{Slice, shorten},
+    cut_results::{CutConversation, Inherited, Tally},
     format::{self, Block, CLOSE, OPEN, Size},
-    since_compaction::Recent,
     stats::CutToFit,
 };
-use crate::transcript::Message;
 
 /// What fits.
 #[derive(Default)]
@@ -25,61 +24,92 @@ pub(super) struct Fitted {
     pub(super) size: Size,
 }
 
-/// Keeps the summary and the newest message, cut if they must be, and of the messages
-/// between them as many of the newest as there is room for.
-pub(super) fn fit(
-    recent: &Recent,
-    cutter: &Cutter,
+/// Fits a conversation to the limits, or refuses it if the limits say so.
+pub(super) fn fit<'t>(
+    conversation: CutConversation<'t, impl Iterator<Item = Inherited<'t>>>,
     limits: &Limits,
     count_tokens: &impl Fn(&str) -> usize,
 ) -> Result<Fitted, ForkError> {
-    if limits.when_over == OverBudget::Refuse {
-        refuse_if_over(recent, cutter, limits, count_tokens)?;
+    let CutConversation {
+        summary,
+        newest_first,
+    } = conversation;
+    let summary = summary.as_ref();
+    match limits.when_over {
+        OverBudget::Remove => Ok(keep_newest(summary, newest_first, limits, count_tokens)),
+        OverBudget::Refuse => {
+            let all: Vec<Inherited> = newest_first.collect();
+            keep_all(summary, &all, limits, count_tokens)
+        }
     }
-    let mut fitting = Fitting::new(limits, count_tokens);
-    let mut older = recent.newest_first().peekable();
-    let summary = summary_as_inherited(recent, cutter);
-    let only_summary = older.peek().is_none();
-
-    let mut newer = 0;
-    if let Some(newest) = older.next() {
-        let reserved = summary.as_ref().map(|summary| fitting.share_of(summary));
-        let inherited = cutter.cut(newest, newer);
-        let (block, cut) = fitting.squeeze(&inherited, true, reserved.unwrap_or_default());
-        fitting.fitted.cut_to_fit.newest = cut;
-        let block = fitting.keep(block, &inherited, cut);
-        fitting.fitted.blocks.push(block);
-        newer += newest.results();
-    }
-    let summary = summary.map(|inherited| {
-        let (block, cut) = fitting.squeeze(&inherited, only_summary, Size::default());
-        fitting.fitted.cut_to_fit.summary = cut;
-        fitting.keep(block, &inherited, cut)
-    });
-    for message in older {
-        let inherited = cutter.cut(message, newer);
-        let Some(block) = fitting.write_if_it_fits(&inherited, false, fitting.room) else {
-            break;
-        };
-        let block = fitting.keep(block, &inherited, false);
-        fitting.fitted.blocks.push(block);
-        newer += message.results();
-    }
-
-    let mut fitted = fitting.fitted;
-    fitted.blocks.extend(summary);
-    fitted.blocks.reverse();
-    Ok(fitted)
 }
 
-fn summary_as_inherited<'t>(recent: &Recent<'t>, cutter: &Cutter) -> Option<Inherited<'t>> {
-    let summary = recent.summary()?;
-    // A summary seldom holds results; only then is it worth counting all the others.
-    let newer = match summary.results() {
-        0 => 0,
-        _ => recent.newest_first().map(Message::results).sum(),
-    };
-    Some(cutter.cut(summary, newer))
+/// Keeps the summary and the newest message, cut if they must be, and of the messages
+/// between them as many of the newest as there is room for.
+fn keep_newest<'t>(
+    summary: Option<&Inherited>,
+    newest_first: impl IntoIterator<Item = impl Borrow<Inherited<'t>>>,
+    limits: &Limits,
+    count_tokens: &impl Fn(&str) -> usize,
+) -> Fitted {
+    let mut newest_first = newest_first.into_iter();
+    let newest = newest_first.next();
+    let mut fitting = Fitting::new(limits, count_tokens);
+    let mut blocks = Vec::new();
+
+    let summary = summary.map(|summary| fitting.draft(summary, newest.is_none()));
+    if let Some(newest) = &newest {
+        let reserved = summary.as_ref().map(|summary| fitting.share_of(summary));
+        let draft = fitting.draft(newest.borrow(), true);
+        let kept = fitting.keep_cut(draft, reserved.unwrap_or_default());
+        fitting.fitted.cut_to_fit.newest = kept.cut;
+        blocks.push(kept.block);
+    }
+    let summary = summary.map(|summary| {
+        let kept = fitting.keep_cut(summary, Size::default());
+        fitting.fitted.cut_to_fit.summary = kept.cut;
+        kept.block
+    });
+    // Before one of these two is cut, everything between them has gone.
+    if fitting.fitted.cut_to_fit == CutToFit::default() {
+        blocks.extend(newest_first.map_while(|message| fitting.keep_whole(message.borrow())));
+    }
+    blocks.extend(summary);
+    blocks.reverse();
+    Fitted {
+        blocks,
+        ..fitting.fitted
+    }
+}
+
+/// Keeps everything as it is, or nothing.
+fn keep_all(
+    summary: Option<&Inherited>,
+    newest_first: &[Inherited],
+    limits: &Limits,
+    count_tokens: &impl Fn(&str) -> usize,
+) -> Result<Fitted, ForkError> {
+    let all = || newest_first.iter().chain(summary).enumerate();
+    let lengths = all().map(|(at, message)| format::measure(message, at == 0));
+    let chars = format::wrapper_chars() + lengths.sum::<usize>();
+    if chars > limits.max_chars {
+        return Err(ForkError::TooLarge {
+            unit: "characters",
+            size: chars,
+            limit: limits.max_chars,
+        });
+    }
+    let fitted = keep_newest(summary, newest_first, limits, count_tokens);
+    let complete = fitted.blocks.len() == all().count();
+    if complete && fitted.cut_to_fit == CutToFit::default() {
+        return Ok(fitted);
+    }
+    let counts = all().map(|(at, message)| count_tokens(&format::write(message, at == 0)));
+    Err(ForkError::TooLarge {
+        unit: "tokens",
+        size: wrapper(count_tokens).tokens + counts.sum::<usize>(),
+        limit: limits.max_tokens,
+    })
 }
 
 /// The context so far, and the room that is left for more.
@@ -88,6 +118,20 @@ struct Fitting<'a, C> {
     count_tokens: &'a C,
     room: Size,
     fitted: Fitted,
+}
+
+/// A message that may be kept. Not written if it is longer than all the room there is.
+struct Draft<'m, 't> {
+    message: &'m Inherited<'t>,
+    last: bool,
+    chars: usize,
+    block: Option<Block>,
+}
+
+/// A message that is kept.
+struct Kept {
+    block: Block,
+    cut: bool,
 }
 
 impl<'a, C: Fn(&str) -> usize> Fitting<'a, C> {
@@ -108,47 +152,74 @@ impl<'a, C: Fn(&str) -> usize> Fitting<'a, C> {
         }
     }
 
+    fn draft<'m, 't>(&self, message: &'m Inherited<'t>, last: bool) -> Draft<'m, 't> {
+        let chars = format::measure(message, last);
+        let block = (chars <= self.room.chars).then(|| {
+            let text = format::write(message, last);
+            let tokens = (self.count_tokens)(&text);
+            let size = Size { chars, tokens };
+            Block { text, size }
+        });
+        Draft {
+            message,
+            last,
+            chars,
+            block,
+        }
+    }
+
     /// What to leave to the summary while the newest message takes its room: as much as
     /// it needs, but not more than half.
-    fn share_of(&self, summary: &Inherited) -> Size {
-        let half = Size {
-            chars: self.room.chars / 2,
-            tokens: self.room.tokens / 2,
+    fn share_of(&self, summary: &Draft) -> Size {
+        let (chars, tokens) = match &summary.block {
+            Some(block) => (block.size.chars, block.size.tokens),
+            None => (summary.chars, usize::MAX),
         };
-        match self.write_if_it_fits(summary, false, half) {
-            Some(block) => block.size,
-            None => half,
+        Size {
+            chars: chars.min(self.room.chars / 2),
+            tokens: tokens.min(self.room.tokens / 2),
         }
     }
 
-    fn write_if_it_fits(&self, message: &Inherited, last: bool, room: Size) -> Option<Block> {
-        let chars = format::measure(message, last);
-        if chars > room.chars {
-            return None;
-        }
-        let text = format::write(message, last);
-        let tokens = (self.count_tokens)(&text);
-        let size = Size { chars, tokens };
-        (tokens <= room.tokens).then_some(Block { text, size })
+    /// Keeps a message if there is room for all of it.
+    fn keep_whole(&mut self, message: &Inherited) -> Option<Block> {
+        let draft = self.draft(message, false);
+        let block = draft
+            .block
+            .filter(|block| block.size.is_within(self.room))?;
+        self.take_room(block.size);
+        self.fitted.tally.add(message.tally);
+        Some(block)
     }
 
-    /// Writes a message that has to be there, cut to fit beside what is reserved. Says
-    /// whether it was cut.
-    fn squeeze(&self, message: &Inherited, last: bool, reserved: Size) -> (Block, bool) {
+    /// Keeps a message that has to be there, cut to fit beside what is reserved.
+    fn keep_cut(&mut self, draft: Draft, reserved: Size) -> Kept {
         let room = self.room.less(reserved);
-        if let Some(block) = self.write_if_it_fits(message, last, room) {
-            return (block, false);
+        let kept = match draft.block {
+            Some(block) if block.size.is_within(room) => Kept { block, cut: false },
+            _ => Kept {
+                block: self.shorten(draft.message, draft.last, draft.chars, room),
+                cut: true,
+            },
+        };
+        self.take_room(kept.block.size);
+        if kept.cut {
+            self.fitted.in_cut_messages += draft.message.tally.results();
+        } else {
+            self.fitted.tally.add(draft.message.tally);
         }
-        let whole = format::write(message, last);
-        let whole = Slice::counted(&whole);
-        let mut most = room.chars.min(whole.chars);
+        kept
+    }
+
+    fn shorten(&self, message: &Inherited, last: bool, chars: usize, room: Size) -> Block {
+        let mut most = room.chars.min(chars);
         loop {
-            let text = shorten(whole, most, self.head_percent);
+            let text = format::write_shortened(message, last, most, self.head_percent);
             let tokens = (self.count_tokens)(&text);
             if tokens <= room.tokens || most == 0 {
                 let chars = text.chars().count();
                 let size = Size { chars, tokens };
-                return (Block { text, size }, true);
+                return Block { text, size };
             }
             // Aim at the limit, and come nearer by some percent each time.
             let aim = most.saturating_mul(room.tokens) / tokens;
@@ -156,17 +227,10 @@ impl<'a, C: Fn(&str) -> usize> Fitting<'a, C> {
         }
     }
 
-    /// Takes the block's room and counts its results.
-    fn keep(&mut self, block: Block, message: &Inherited, cut: bool) -> Block {
-        self.room = self.room.less(block.size);
-        self.fitted.size.chars += block.size.chars;
-        self.fitted.size.tokens += block.size.tokens;
-        if cut {
-            self.fitted.in_cut_messages += message.tally.results();
-        } else {
-            self.fitted.tally.add(message.tally);
-        }
-        block
+    fn take_room(&mut self, size: Size) {
+        self.room = self.room.less(size);
+        self.fitted.size.chars += size.chars;
+        self.fitted.size.tokens += size.tokens;
     }
 }
 
@@ -177,6 +241,10 @@ impl Size {
             tokens: self.tokens.saturating_sub(other.tokens),
         }
     }
+
+    fn is_within(self, room: Size) -> bool {
+        self.chars <= room.chars && self.tokens <= room.tokens
+    }
 }
 
 fn wrapper(count_tokens: &impl Fn(&str) -> usize) -> Size {
@@ -184,44 +252,4 @@ fn wrapper(count_tokens: &impl Fn(&str) -> usize) -> Size {
         chars: format::wrapper_chars(),
         tokens: count_tokens(OPEN) + count_tokens(CLOSE),
     }
-}
-
-/// The size of everything, measured first and counted only if that is within the limit.
-fn refuse_if_over(
-    recent: &Recent,
-    cutter: &Cutter,
-    limits: &Limits,
-    count_tokens: &impl Fn(&str) -> usize,
-) -> Result<(), ForkError> {
-    let mut newer = 0;
-    let mut all = Vec::new();
-    for message in recent.newest_first() {
-        all.push(cutter.cut(message, newer));
-        newer += message.results();
-    }
-    all.extend(summary_as_inherited(recent, cutter));
-
-    let mut size = wrapper(count_tokens);
-    let measured = all.iter().enumerate();
-    size.chars += measured
-        .map(|(at, message)| format::measure(message, at == 0))
-        .sum::<usize>();
-    if size.chars > limits.max_chars {
-        return Err(ForkError::TooLarge {
-            unit: "characters",
-            size: size.chars,
-            limit: limits.max_chars,
-        });
-    }
-    let written = all.iter().enumerate();
-    let count = |(at, message)| count_tokens(&format::write(message, at == 0));
-    size.tokens += written.map(count).sum::<usize>();
-    if size.tokens > limits.max_tokens {
-        return Err(ForkError::TooLarge {
-            unit: "tokens",
-            size: size.tokens,
-            limit: limits.max_tokens,
-        });
-    }
-    Ok(())
 }

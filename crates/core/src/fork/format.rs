@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use super::{
     cut_results::{Inherited, Shown, ShownResult},
-    cut_text::{Kept, Slice},
+    cut_text::{Kept, Slice, marker},
 };
 use crate::transcript::Role;
 
@@ -57,18 +57,59 @@ pub(super) fn measure_parts<'t>(
     parts: impl IntoIterator<Item = impl Borrow<Shown<'t>>>,
     last: bool,
 ) -> usize {
-    let mut length = Length::default();
-    lay_out(role, parts, last, &mut length);
-    length.chars
+    let mut body = Length::default();
+    lay_out(parts, &mut body);
+    label(role).len() + body.chars + separator(last).len()
 }
 
 /// Writes one message; `last` if it is the newest.
 pub(super) fn write(message: &Inherited, last: bool) -> String {
     let mut length = Length::default();
-    lay_out(message.role, &message.parts, last, &mut length);
-    let mut text = String::with_capacity(length.bytes);
-    lay_out(message.role, &message.parts, last, &mut text);
-    text
+    lay_out(&message.parts, &mut length);
+    let mut text = String::with_capacity(length.bytes + 16);
+    text.push_str(label(message.role));
+    lay_out(&message.parts, &mut text);
+    text.push_str(separator(last));
+    harmless(text)
+}
+
+/// Writes one message in at most `most` characters: its label, and of the rest the
+/// beginning and the end with a marker between them. Nothing else is copied.
+pub(super) fn write_shortened(
+    message: &Inherited,
+    last: bool,
+    most: usize,
+    head_percent: usize,
+) -> String {
+    let mut body = Length::default();
+    lay_out(&message.parts, &mut body);
+    let (label, separator) = (label(message.role), separator(last));
+    let longest_marker = marker(body.chars, body.chars).len();
+    let keep = most
+        .saturating_sub(label.len() + longest_marker + separator.len())
+        .min(body.chars);
+    let head = keep * head_percent / 100;
+    let mut window = Window {
+        at: 0,
+        head_end: head,
+        tail_start: body.chars - (keep - head),
+        head: String::new(),
+        tail: String::new(),
+    };
+    lay_out(&message.parts, &mut window);
+    let marker = marker(body.chars - keep, body.chars);
+    harmless([label, &window.head, &marker, &window.tail, separator].concat())
+}
+
+fn label(role: Role) -> &'static str {
+    match role {
+        Role::User => "User:\n",
+        Role::Assistant => "Agent:\n",
+    }
+}
+
+fn separator(last: bool) -> &'static str {
+    if last { "" } else { "\n" }
 }
 
 /// Where a layout goes.
@@ -103,21 +144,37 @@ impl Page for String {
     }
 
     fn text(&mut self, text: Slice) {
-        push_harmless(self, text.text);
+        self.push_str(text.text);
     }
 }
 
-/// The one place that knows the layout, so that measuring and writing cannot differ.
-fn lay_out<'t>(
-    role: Role,
-    parts: impl IntoIterator<Item = impl Borrow<Shown<'t>>>,
-    last: bool,
-    page: &mut impl Page,
-) {
-    page.label(match role {
-        Role::User => "User:\n",
-        Role::Assistant => "Agent:\n",
-    });
+/// Takes what is before one character and what is from another one on.
+struct Window {
+    at: usize,
+    head_end: usize,
+    tail_start: usize,
+    head: String,
+    tail: String,
+}
+
+impl Page for Window {
+    fn label(&mut self, label: &str) {
+        self.text(Slice::counted(label));
+    }
+
+    fn text(&mut self, text: Slice) {
+        let end = self.at + text.chars;
+        let in_head = self.head_end.saturating_sub(self.at).min(text.chars);
+        let in_tail = end.saturating_sub(self.tail_start).min(text.chars);
+        self.head.push_str(text.first(in_head).text);
+        self.tail.push_str(text.last(in_tail).text);
+        self.at = end;
+    }
+}
+
+/// The one place that knows the layout of a message's parts, so that measuring and
+/// writing cannot differ. Every part ends its line.
+fn lay_out<'t>(parts: impl IntoIterator<Item = impl Borrow<Shown<'t>>>, page: &mut impl Page) {
     for part in parts {
         match part.borrow() {
             Shown::Text(text) => {
@@ -140,7 +197,6 @@ fn lay_out<'t>(
             }
         }
     }
-    end_line(last, page);
 }
 
 fn lay_out_result(result: &ShownResult, page: &mut impl Page) {
@@ -170,18 +226,24 @@ fn end_line(ended: bool, page: &mut impl Page) {
     }
 }
 
-/// Appends text that cannot be taken for the wrapper: the `<` of anything that looks
-/// like its tag becomes `‹`. One character for one, so no length changes.
-fn push_harmless(out: &mut String, text: &str) {
+/// Makes sure that nothing in a message can be taken for the wrapper: the `<` of anything
+/// that looks like its tag becomes `‹`. One character for one, so no length changes. A
+/// whole message at a time, for a tag may be made of two of its parts.
+fn harmless(text: String) -> String {
+    let mut safe = String::new();
     let mut copied = 0;
     for at in memchr::memchr_iter(b'<', text.as_bytes()) {
         if opens_tag(&text[at + 1..]) {
-            out.push_str(&text[copied..at]);
-            out.push('‹');
+            safe.push_str(&text[copied..at]);
+            safe.push('‹');
             copied = at + 1;
         }
     }
-    out.push_str(&text[copied..]);
+    if copied == 0 {
+        return text;
+    }
+    safe.push_str(&text[copied..]);
+    safe
 }
 
 /// Whether what follows a `<` reads as the wrapper's tag, as a lenient reader would.

@@ -9,8 +9,10 @@ use super::{
     wording::{grouped, listed},
 };
 
-/// No context is longer than this, so a limit of this size never cuts.
+/// The longest context that can be asked for.
 const MOST_CHARS: usize = 10_000_000;
+/// More than any text has, so a limit of this size never cuts.
+const ALL_CHARS: usize = 1_000_000_000;
 
 /// The limits of a fork. A preset is a named set of them.
 ///
@@ -155,11 +157,11 @@ fn flat() -> Limits {
 
 fn exact() -> Limits {
     Limits {
-        middle_result_chars: MOST_CHARS,
-        old_result_chars: MOST_CHARS,
-        whole_param_chars: MOST_CHARS,
-        middle_param_chars: MOST_CHARS,
-        old_param_chars: MOST_CHARS,
+        middle_result_chars: ALL_CHARS,
+        old_result_chars: ALL_CHARS,
+        whole_param_chars: ALL_CHARS,
+        middle_param_chars: ALL_CHARS,
+        old_param_chars: ALL_CHARS,
         when_over: OverBudget::Refuse,
         ..graduated()
     }
@@ -187,7 +189,8 @@ impl Limits {
     ///
     /// # Errors
     /// For an unknown key, or a value outside what is allowed; nothing is changed then.
-    pub fn set(&mut self, key: &str, value: &Setting) -> Result<(), LimitError> {
+    pub fn set(&mut self, key: &str, value: impl Into<Setting>) -> Result<(), LimitError> {
+        let value = value.into();
         let mut slots = self.slots();
         let Some((key, slot)) = slots.iter_mut().find(|(known, _)| *known == key) else {
             return Err(LimitError::UnknownKey {
@@ -195,7 +198,7 @@ impl Limits {
                 known: listed(slots.iter().map(|(known, _)| *known), "and"),
             });
         };
-        slot.fill(value)
+        slot.fill(&value)
             .ok_or_else(|| refused(key, &value.to_string(), slot.allowed()))
     }
 
@@ -205,8 +208,9 @@ impl Limits {
     }
 
     /// Every key, its value, and what it may be.
-    pub fn describe(&mut self) -> Vec<(&'static str, String, String)> {
-        let slots = self.slots();
+    pub fn describe(&self) -> Vec<(&'static str, String, String)> {
+        let mut limits = self.clone();
+        let slots = limits.slots();
         let describe = |(key, slot): (_, Slot)| (key, slot.value(), slot.allowed());
         slots.into_iter().map(describe).collect()
     }
@@ -215,7 +219,7 @@ impl Limits {
     fn slots(&mut self) -> Vec<(&'static str, Slot<'_>)> {
         use Slot::{Number, Switch, WhenOver, Words};
         let results = 0..=1_000_000;
-        let chars = 0..=MOST_CHARS;
+        let chars = 0..=ALL_CHARS;
         vec![
             (
                 "whole_results",
@@ -311,6 +315,18 @@ impl Setting {
     }
 }
 
+impl From<&str> for Setting {
+    fn from(value: &str) -> Self {
+        Self::One(value.to_owned())
+    }
+}
+
+impl From<usize> for Setting {
+    fn from(value: usize) -> Self {
+        Self::One(value.to_string())
+    }
+}
+
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
@@ -339,8 +355,8 @@ impl<'de> Deserialize<'de> for Limits {
             None => Preset::default(),
         }
         .limits();
-        for (key, value) in &settings {
-            limits.set(key, value).map_err(de::Error::custom)?;
+        for (key, value) in settings {
+            limits.set(&key, value).map_err(de::Error::custom)?;
         }
         Ok(limits)
     }
@@ -382,10 +398,14 @@ impl<'de> de::Visitor<'de> for SettingVisitor {
         Ok(Setting::One(value.to_owned()))
     }
 
+    fn visit_unit<E>(self) -> Result<Setting, E> {
+        Ok(Setting::One(String::new()))
+    }
+
     fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Setting, A::Error> {
         let mut words = Vec::new();
-        while let Some(word) = list.next_element()? {
-            words.push(word);
+        while let Some(word) = list.next_element::<Setting>()? {
+            words.push(word.to_string());
         }
         Ok(Setting::List(words))
     }

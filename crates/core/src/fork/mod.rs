@@ -44,8 +44,8 @@ pub fn fork(
     count_tokens: impl Fn(&str) -> usize,
 ) -> Result<Fork, ForkError> {
     let recent = since_compaction::recent(parent);
-    let cutter = cut_results::Cutter::new(limits);
-    let fitted = fit_budget::fit(&recent, &cutter, limits, &count_tokens)?;
+    let cut = cut_results::cut(&recent, limits);
+    let fitted = fit_budget::fit(cut, limits, &count_tokens)?;
     let stats = stats::gather(parent, &recent, &fitted, limits);
     Ok(Fork {
         preamble: preamble::write(&stats, limits),

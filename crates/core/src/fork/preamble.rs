@@ -40,6 +40,9 @@ fn compaction(stats: &Stats) -> String {
         "earlier message",
         "earlier messages",
     );
+    if compacted.empty {
+        return format!("Compaction: found; its summary, for {covered}, is empty.");
+    }
     let tail = match compacted.kept_tail {
         0 => String::new(),
         kept => {
@@ -61,7 +64,7 @@ fn results(stats: &Stats, limits: &Limits) -> String {
         (results.cleared, "already cleared by the host".to_owned()),
         (
             results.in_cut_messages,
-            "in a message that was cut".to_owned(),
+            "in a message that was itself cut".to_owned(),
         ),
     ];
     let happened = kinds.into_iter().filter(|(count, _)| *count > 0);
@@ -103,7 +106,9 @@ fn cut_to_fit(stats: &Stats) -> Option<String> {
     ];
     let which = which.into_iter().filter(|(cut, _)| *cut);
     let which = listed(which.map(|(_, which)| which), "and");
-    (!which.is_empty()).then(|| format!("Cut in the middle to stay within the limits: {which}."))
+    (!which.is_empty()).then(|| {
+        format!("Cut to stay within the limits: {which}. Anything in there may be incomplete.")
+    })
 }
 
 fn unreadable(stats: &Stats) -> Option<String> {

@@ -98,7 +98,7 @@ impl<'t> Recent<'t> {
     }
 
     /// All but the summary, newest first.
-    pub(super) fn newest_first(&self) -> impl Iterator<Item = &'t Message<'t>> {
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &'t Message<'t>> + use<'t> {
         let oldest_first = self.tail.iter().chain(self.after);
         oldest_first.rev().filter(|message| is_inherited(message))
     }
@@ -114,9 +114,15 @@ pub(super) fn is_inherited(message: &Message) -> bool {
             ..
         })
     );
-    !abandoned
-        && message.parts.iter().any(|part| match part {
-            Part::Text(text) => !text.is_blank(),
-            Part::Tool(_) => true,
-        })
+    !abandoned && message.parts.iter().any(|part| is_shown(message, part))
+}
+
+/// Whether a child sees a part. Not blank text; and not the pending calls of the message
+/// that asks for the fork, for a child that saw them would take its own launch for work
+/// still to be done.
+pub(super) fn is_shown(message: &Message, part: &Part) -> bool {
+    match part {
+        Part::Text(text) => !text.is_blank(),
+        Part::Tool(call) => message.finished || call.has_result(),
+    }
 }

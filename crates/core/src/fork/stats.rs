@@ -1,6 +1,6 @@
 //! What the pipeline did, in figures.
 
-use std::slice;
+use std::{ops::Add, slice};
 
 use serde::Serialize;
 
@@ -59,12 +59,15 @@ pub struct Compacted {
     pub index: usize,
     /// The summary's ID, where the host gave one.
     pub id: Option<String>,
-    /// Messages from before the summary that the host keeps beside it.
+    /// Whether the summary says nothing, so that it is not in the context.
+    pub empty: bool,
+    /// Messages from before the summary that the host kept beside it and that are in the
+    /// context.
     pub kept_tail: usize,
 }
 
-/// What became of tool results. `kept` is the sum of the three tiers and
-/// `in_cut_messages`.
+/// What became of tool results. `kept` is the sum of the three tiers; those in messages
+/// that were cut as a whole are not among them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Results {
     /// Results in the context.
@@ -85,7 +88,7 @@ pub struct Results {
     pub head_tail: usize,
     /// Cleared by the host before the fork.
     pub cleared: usize,
-    /// Those in a message that was cut as a whole.
+    /// Those in a message that was cut as a whole: some may be missing.
     pub in_cut_messages: usize,
     /// Those in messages that were removed.
     pub removed: usize,
@@ -127,29 +130,41 @@ pub(super) fn gather(
     fitted: &Fitted,
     limits: &Limits,
 ) -> Stats {
-    let surveyor = Surveyor::new(limits.call_ids);
+    let uncut = Limits {
+        call_ids: limits.call_ids,
+        ..Preset::Exact.limits()
+    };
+    let cutter = Cutter::new(&uncut);
+    let [before, request] = recent.compacted.map(|messages| survey(messages, &cutter));
+    let [tail, after] = [recent.tail, recent.after].map(|messages| survey(messages, &cutter));
     let summary = recent
         .boundary
         .map(|boundary| slice::from_ref(boundary.summary));
-    let since = [summary.unwrap_or_default(), recent.tail, recent.after];
-    let since = surveyor.survey(since);
-    let compacted = surveyor.survey(recent.compacted);
+    let summary = survey(summary.unwrap_or_default(), &cutter);
+    let since = summary + tail + after;
+    let compacted = before + request;
+
+    let messages = Messages {
+        r#in: parent.messages().len(),
+        kept: fitted.blocks.len(),
+        removed: since.inherited - fitted.blocks.len(),
+        compacted: compacted.messages,
+        empty: since.messages - since.inherited,
+        skipped: parent.skipped().messages,
+        skipped_parts: parent.skipped().parts,
+    };
+    let all = since + compacted;
     let characters = Amount {
-        before: compacted.chars_in_full + since.chars_in_full + format::wrapper_chars()
-            // The newest message has no blank line after it.
-            - usize::from(compacted.inherited + since.inherited > 0),
+        // The newest message has no blank line after it.
+        before: format::wrapper_chars() + all.chars_in_full - usize::from(all.inherited > 0),
         after: fitted.size.chars,
     };
+    let lost_nothing = messages.removed + messages.compacted == 0
+        && fitted.tally.cut() + fitted.tally.params_cut == 0
+        && fitted.cut_to_fit == CutToFit::default();
+    let kept_after_summary = fitted.blocks.len() - summary.inherited;
     Stats {
-        messages: Messages {
-            r#in: parent.messages().len(),
-            kept: fitted.blocks.len(),
-            removed: since.inherited - fitted.blocks.len(),
-            compacted: compacted.messages,
-            empty: since.messages - since.inherited,
-            skipped: parent.skipped().messages,
-            skipped_parts: parent.skipped().parts,
-        },
+        messages,
         compaction: recent.boundary.map(|boundary| Compacted {
             index: boundary.index,
             id: boundary
@@ -157,13 +172,22 @@ pub(super) fn gather(
                 .id
                 .as_ref()
                 .map(|id| id.as_str().to_owned()),
-            kept_tail: recent.tail.len(),
+            empty: summary.inherited == 0,
+            kept_tail: kept_after_summary.saturating_sub(after.inherited),
         }),
         results: results(fitted, since.results),
         params_cut: fitted.tally.params_cut,
         cut_to_fit: fitted.cut_to_fit,
         characters,
-        tokens: tokens(characters, fitted.size.tokens),
+        tokens: TokenAmount {
+            before: if lost_nothing {
+                fitted.size.tokens
+            } else {
+                characters.before * fitted.size.tokens / characters.after
+            },
+            before_is_estimate: !lost_nothing,
+            after: fitted.size.tokens,
+        },
     }
 }
 
@@ -178,42 +202,24 @@ fn results(fitted: &Fitted, all: usize) -> Results {
         cleared,
         params_cut: _,
     } = fitted.tally;
-    let kept = fitted.tally.results() + fitted.in_cut_messages;
+    let kept = fitted.tally.results();
     Results {
         kept,
         whole_tier,
         middle_tier,
         old_tier,
-        whole: fitted.tally.results() - cut_middle - cut_old - cleared,
+        whole: kept - fitted.tally.cut() - cleared,
         cut_middle,
         cut_old,
         head_tail,
         cleared,
         in_cut_messages: fitted.in_cut_messages,
-        removed: all - kept,
+        removed: all - kept - fitted.in_cut_messages,
     }
 }
 
-fn tokens(characters: Amount, after: usize) -> TokenAmount {
-    let before_is_estimate = characters.before != characters.after;
-    let before = if before_is_estimate {
-        characters.before * after / characters.after
-    } else {
-        after
-    };
-    TokenAmount {
-        before,
-        before_is_estimate,
-        after,
-    }
-}
-
-/// What there was, without looking at a single text: lengths are known.
-struct Surveyor {
-    uncut: Limits,
-}
-
-#[derive(Default)]
+/// What there was. Lengths are known, so not a single text is looked at.
+#[derive(Clone, Copy, Default)]
 struct Survey {
     messages: usize,
     inherited: usize,
@@ -221,29 +227,30 @@ struct Survey {
     chars_in_full: usize,
 }
 
-impl Surveyor {
-    fn new(call_ids: bool) -> Self {
-        let uncut = Limits {
-            call_ids,
-            ..Preset::Exact.limits()
-        };
-        Self { uncut }
-    }
+impl Add for Survey {
+    type Output = Self;
 
-    fn survey<const N: usize>(&self, stretches: [&[Message]; N]) -> Survey {
-        let cutter = Cutter::new(&self.uncut);
-        let mut survey = Survey::default();
-        for message in stretches.into_iter().flatten() {
-            survey.messages += 1;
-            if !is_inherited(message) {
-                continue;
-            }
+    fn add(self, other: Self) -> Self {
+        Self {
+            messages: self.messages + other.messages,
+            inherited: self.inherited + other.inherited,
+            results: self.results + other.results,
+            chars_in_full: self.chars_in_full + other.chars_in_full,
+        }
+    }
+}
+
+fn survey(messages: &[Message], uncut: &Cutter) -> Survey {
+    let mut survey = Survey::default();
+    for message in messages {
+        survey.messages += 1;
+        if is_inherited(message) {
             let mut tally = Tally::default();
-            let parts = cutter.cut_parts(message, 0, &mut tally);
+            let parts = uncut.cut_parts(message, 0, &mut tally);
             survey.chars_in_full += format::measure_parts(message.role, parts, false);
             survey.inherited += 1;
             survey.results += tally.results();
         }
-        survey
     }
+    survey
 }

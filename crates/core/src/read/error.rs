@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why an input is not a conversation. Each message is one line a user can act on.
+/// Why an input is not a conversation. Each message, with its source, is one line that a
+/// user can act on.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// Nothing at all.
@@ -10,22 +11,20 @@ pub enum ReadError {
     Empty,
     /// Good until it stops.
     #[error(
-        "the input ends in the middle of message {message} (line {line}, column {column}); it seems to be truncated"
+        "the input ends too early, after {} (line {line}, column {column}); it seems to be truncated",
+        complete(*messages)
     )]
     Truncated {
-        /// The message that is cut off, counted from 1.
-        message: usize,
+        /// How many messages are complete.
+        messages: usize,
         /// Line of the end.
         line: usize,
         /// Column of the end.
         column: usize,
     },
     /// Not JSON.
-    #[error("the input is not valid JSON: {source}")]
-    Syntax {
-        /// What the parser met, and where.
-        source: serde_json::Error,
-    },
+    #[error("the input is not valid JSON")]
+    Syntax(#[source] serde_json::Error),
     /// JSON, but of another kind.
     #[error("expected a list of messages (`[{{\"info\": …, \"parts\": […]}}, …]`), found {found}")]
     NotAList {
@@ -34,12 +33,36 @@ pub enum ReadError {
     },
     /// A list, but not of messages.
     #[error(
-        "none of the {entries} entries is a message with `info.role` and `parts`; the first: {reason}"
+        "expected messages with `info.role` and `parts`, found none in {entries} entries; \
+         the first: {reason}"
     )]
     NoMessages {
         /// How many entries there are.
         entries: usize,
         /// What is wrong with the first.
-        reason: serde_json::Error,
+        reason: String,
     },
+}
+
+fn complete(messages: usize) -> String {
+    match messages {
+        1 => "1 complete message".to_owned(),
+        many => format!("{many} complete messages"),
+    }
+}
+
+/// The reason in a parser's error, in one short line: without the position, which counts
+/// from the start of the entry, and without what the entry may hold of control characters.
+pub(super) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let reason = match text.rfind(" at line ") {
+        Some(end) => &text[..end],
+        None => &text,
+    };
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    let mut short: String = reason.chars().map(visible).take(120).collect();
+    if reason.chars().count() > 120 {
+        short.push('…');
+    }
+    short
 }

@@ -1,8 +1,9 @@
-//! JSON strings that may hold half of a UTF-16 pair.
+//! Values that are read as well as they can be.
 
 use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
 
 /// A JSON string, borrowed from the input where it has no escapes.
 ///
@@ -15,6 +16,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyStr<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // As bytes, because as a string the parser refuses a lone surrogate.
         deserializer.deserialize_bytes(LossyVisitor)
+    }
+}
+
+/// A small value that is nice to have: absent if it is of another type than expected.
+pub(super) struct Lenient<T>(pub(super) Option<T>);
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'a RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(raw.get()).ok()))
     }
 }
 

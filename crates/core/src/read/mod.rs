@@ -1,33 +1,9 @@
 //! Readers: a host's saved conversation becomes a transcript.
-//! A further format is one file here and one line in [`Format`].
 
 mod error;
+mod format;
 mod lossy;
 mod opencode;
 
-use crate::transcript::Transcript;
 pub use error::ReadError;
-
-/// The formats that can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// The answer of OpenCode's `GET /session/:id/message`, or what `opencode export` prints.
-    #[default]
-    OpenCode,
-}
-
-impl Format {
-    /// Every format, with the name a user types.
-    pub const ALL: &[(&str, Format)] = &[("opencode", Format::OpenCode)];
-
-    /// Reads a saved conversation. The transcript borrows from `input` where it can.
-    ///
-    /// # Errors
-    /// When `input` as a whole is not a conversation. A broken message inside one is
-    /// skipped and counted instead.
-    pub fn read(self, input: &str) -> Result<Transcript<'_>, ReadError> {
-        match self {
-            Format::OpenCode => opencode::read(input),
-        }
-    }
-}
+pub use format::Format;

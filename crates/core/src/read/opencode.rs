@@ -8,14 +8,14 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{ReadError, lossy::LossyStr};
+use super::{
+    ReadError, error,
+    lossy::{Lenient, LossyStr},
+};
 use crate::transcript::{
     CallId, Compaction, Message, MessageId, Outcome, Part, Role, Skipped, Text, ToolCall,
     Transcript,
 };
-
-/// What OpenCode shows the model in place of a result it has cleared.
-const CLEARED: &str = "[Old tool result content cleared]";
 
 pub(super) fn read(input: &str) -> Result<Transcript<'_>, ReadError> {
     let input = input.trim_start_matches('\u{feff}');
@@ -24,9 +24,11 @@ pub(super) fn read(input: &str) -> Result<Transcript<'_>, ReadError> {
     }
     let mut found = Found::default();
     let mut json = serde_json::Deserializer::from_str(input);
-    let parsed = json
-        .deserialize_any(SessionVisitor(&mut found))
-        .and_then(|()| json.end());
+    let list = SessionVisitor {
+        found: &mut found,
+        may_be_wrapped: true,
+    };
+    let parsed = json.deserialize_any(list).and_then(|()| json.end());
     match parsed {
         Ok(()) => found.into_transcript(),
         Err(error) => Err(found.judge(error)),
@@ -39,20 +41,17 @@ struct Found<'a> {
     messages: Vec<Message<'a>>,
     skipped: Skipped,
     not_a_list: Option<&'static str>,
-    first_reason: Option<serde_json::Error>,
+    first_reason: Option<String>,
 }
 
 impl<'a> Found<'a> {
-    fn entries(&self) -> usize {
-        self.messages.len() + self.skipped.messages
-    }
-
     fn take(&mut self, entry: &'a RawValue) {
         match read_message(entry, &mut self.skipped.parts) {
             Ok(message) => self.messages.push(message),
             Err(reason) => {
                 self.skipped.messages += 1;
-                self.first_reason.get_or_insert(reason);
+                self.first_reason
+                    .get_or_insert_with(|| error::reason(&reason));
             }
         }
     }
@@ -73,21 +72,24 @@ impl<'a> Found<'a> {
         }
         if error.is_eof() {
             return ReadError::Truncated {
-                message: self.entries() + 1,
+                messages: self.messages.len() + self.skipped.messages,
                 line: error.line(),
                 column: error.column(),
             };
         }
-        ReadError::Syntax { source: error }
+        ReadError::Syntax(error)
     }
 }
 
 /// The list itself, or an object that holds it as `messages`.
-struct SessionVisitor<'f, 'a>(&'f mut Found<'a>);
+struct SessionVisitor<'f, 'a> {
+    found: &'f mut Found<'a>,
+    may_be_wrapped: bool,
+}
 
 impl<'de> SessionVisitor<'_, 'de> {
     fn refuse<E: de::Error>(self, found: &'static str) -> Result<(), E> {
-        self.0.not_a_list = Some(found);
+        self.found.not_a_list = Some(found);
         Err(E::custom("not a list of messages"))
     }
 }
@@ -101,16 +103,19 @@ impl<'de> de::Visitor<'de> for SessionVisitor<'_, 'de> {
 
     fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while let Some(entry) = list.next_element::<&'de RawValue>()? {
-            self.0.take(entry);
+            self.found.take(entry);
         }
         Ok(())
     }
 
     fn visit_map<A: de::MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        if !self.may_be_wrapped {
+            return self.refuse("an object");
+        }
         let mut listed = false;
         while let Some(key) = object.next_key::<LossyStr>()? {
             if key.0 == "messages" && !listed {
-                object.next_value_seed(MessagesSeed(&mut *self.0))?;
+                object.next_value_seed(MessagesSeed(&mut *self.found))?;
                 listed = true;
             } else {
                 object.next_value::<IgnoredAny>()?;
@@ -154,12 +159,16 @@ impl<'de> de::DeserializeSeed<'de> for MessagesSeed<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(SessionVisitor(self.0))
+        deserializer.deserialize_any(SessionVisitor {
+            found: self.0,
+            may_be_wrapped: false,
+        })
     }
 }
 
 /// A message as OpenCode writes it; `P` is how its parts are read.
 #[derive(Deserialize)]
+#[serde(expecting = "a message")]
 struct WireMessage<'a, P> {
     #[serde(borrow)]
     info: WireInfo<'a>,
@@ -168,12 +177,13 @@ struct WireMessage<'a, P> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "the info of a message")]
 struct WireInfo<'a> {
     role: WireRole,
-    #[serde(borrow)]
-    id: Option<LossyStr<'a>>,
-    #[serde(borrow, rename = "parentID")]
-    parent_id: Option<LossyStr<'a>>,
+    #[serde(borrow, default)]
+    id: Lenient<LossyStr<'a>>,
+    #[serde(borrow, default, rename = "parentID")]
+    parent_id: Lenient<LossyStr<'a>>,
     /// `true` marks an agent's compaction summary; a user's is an object about diffs.
     #[serde(borrow)]
     summary: Option<&'a RawValue>,
@@ -181,8 +191,8 @@ struct WireInfo<'a> {
     finish: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    time: Option<WireTime<'a>>,
+    #[serde(borrow, default)]
+    time: Lenient<WireTime<'a>>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -212,12 +222,12 @@ struct WirePart<'a> {
     ignored: Option<&'a RawValue>,
     #[serde(borrow)]
     tool: Option<LossyStr<'a>>,
-    #[serde(borrow, rename = "callID")]
-    call_id: Option<LossyStr<'a>>,
+    #[serde(borrow, default, rename = "callID")]
+    call_id: Lenient<LossyStr<'a>>,
     #[serde(borrow)]
     state: Option<WireState<'a>>,
-    #[serde(borrow)]
-    tail_start_id: Option<LossyStr<'a>>,
+    #[serde(borrow, default)]
+    tail_start_id: Lenient<LossyStr<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -230,8 +240,8 @@ struct WireState<'a> {
     output: Option<LossyStr<'a>>,
     #[serde(borrow)]
     error: Option<LossyStr<'a>>,
-    #[serde(borrow)]
-    time: Option<WireTime<'a>>,
+    #[serde(borrow, default)]
+    time: Lenient<WireTime<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -252,6 +262,10 @@ fn read_message<'a>(
     entry: &'a RawValue,
     broken_parts: &mut usize,
 ) -> Result<Message<'a>, serde_json::Error> {
+    if !entry.get().starts_with('{') {
+        // Said here, because a derived reader would take a list for a struct's fields.
+        return Err(de::Error::custom("not an object"));
+    }
     if let Ok(wire) = serde_json::from_str::<WireMessage<WirePart>>(entry.get())
         && let Ok(meanings) = wire.parts.into_iter().map(WirePart::meaning).collect()
     {
@@ -302,7 +316,7 @@ fn message<'a>(info: WireInfo<'a>, meanings: Vec<Meaning<'a>>) -> Message<'a> {
         WireRole::User => (Role::User, request),
         WireRole::Assistant if info.summary.is_some_and(is_true) => {
             let summary = Compaction::Summary {
-                request: info.parent_id.map(|id| MessageId::new(id.0)),
+                request: info.parent_id.0.map(|id| MessageId::new(id.0)),
                 complete: info.finish.is_some() && info.error.is_none(),
             };
             (Role::Assistant, Some(summary))
@@ -310,9 +324,9 @@ fn message<'a>(info: WireInfo<'a>, meanings: Vec<Meaning<'a>>) -> Message<'a> {
         WireRole::Assistant => (Role::Assistant, None),
     };
     Message {
-        id: info.id.map(|id| MessageId::new(id.0)),
+        id: info.id.0.map(|id| MessageId::new(id.0)),
         role,
-        finished: info.error.is_some() || info.time.is_some_and(|time| time.completed.is_some()),
+        finished: info.error.is_some() || info.time.0.is_some_and(|time| time.completed.is_some()),
         compaction,
         parts,
     }
@@ -330,14 +344,14 @@ impl<'a> WirePart<'a> {
             "tool" => {
                 let state = self.state.ok_or_else(|| missing("state"))?;
                 Meaning::Inherited(Part::Tool(ToolCall {
-                    id: self.call_id.map(|id| CallId::new(id.0)),
+                    id: self.call_id.0.map(|id| CallId::new(id.0)),
                     name: Text::new(self.tool.ok_or_else(|| missing("tool"))?.0),
                     input: Text::new(state.input.map_or(Cow::Borrowed("{}"), compact)),
                     outcome: state.outcome(),
                 }))
             }
             "compaction" => Meaning::CompactionRequest {
-                tail_start: self.tail_start_id.map(|id| MessageId::new(id.0)),
+                tail_start: self.tail_start_id.0.map(|id| MessageId::new(id.0)),
             },
             _ => Meaning::Nothing,
         })
@@ -346,13 +360,13 @@ impl<'a> WirePart<'a> {
 
 impl<'a> WireState<'a> {
     fn outcome(self) -> Outcome<'a> {
-        let cleared = self.time.is_some_and(|time| time.compacted.is_some());
+        let cleared = self.time.0.is_some_and(|time| time.compacted.is_some());
         let text = |found: Option<LossyStr<'a>>| Text::new(found.unwrap_or_default().0);
         match (&*self.status.0, self.output, self.error) {
             ("pending" | "running", ..) => Outcome::Pending,
             ("error", _, error) => Outcome::Failed(text(error)),
             ("completed", ..) if cleared => Outcome::Cleared,
-            ("completed", Some(output), _) if output.0 == CLEARED => Outcome::Cleared,
+            ("completed", Some(output), _) if output.0 == Outcome::CLEARED => Outcome::Cleared,
             ("completed", output, _) => Outcome::Completed(text(output)),
             // A state of a later OpenCode: what it holds says what it is.
             (_, Some(output), _) => Outcome::Completed(text(Some(output))),
@@ -366,30 +380,43 @@ fn is_true(value: &RawValue) -> bool {
     value.get() == "true"
 }
 
-/// Drops the white space between tokens. Nothing is parsed into a tree, so that
-/// depth costs nothing and the order of keys stays.
+/// Parameters as every host would write them: no white space between tokens, and no
+/// escapes but the needed ones, so that a cut splits no character. Nothing is parsed into
+/// a tree, so depth costs nothing and the order of keys stays.
 fn compact(json: &RawValue) -> Cow<'_, str> {
     let json = json.get();
-    let mut in_string = false;
-    let mut escaped = false;
-    let mut keep = |c: char| {
-        if in_string {
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-            return true;
-        }
-        in_string = c == '"';
-        !c.is_ascii_whitespace()
-    };
-    match json.find(|c| !keep(c)) {
-        None => Cow::Borrowed(json),
-        Some(at) => {
-            let (tight, rest) = json.split_at(at);
-            let mut compacted = String::with_capacity(json.len());
-            compacted.push_str(tight);
-            // The closure has already judged the character at `at`: white space.
-            compacted.extend(rest.chars().skip(1).filter(|c| keep(*c)));
-            Cow::Owned(compacted)
-        }
+    let needs_work = |c: char| c.is_ascii_whitespace() || c == '\\';
+    if !json.contains(needs_work) {
+        return Cow::Borrowed(json);
     }
+    let mut compacted = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(quote) = rest.find('"') {
+        let (between, from_quote) = rest.split_at(quote);
+        let (string, after) = from_quote.split_at(string_length(from_quote));
+        compacted.extend(between.chars().filter(|c| !c.is_ascii_whitespace()));
+        push_string(&mut compacted, string);
+        rest = after;
+    }
+    compacted.extend(rest.chars().filter(|c| !c.is_ascii_whitespace()));
+    Cow::Owned(compacted)
+}
+
+/// The length of the JSON string that `json` begins with, quotes included.
+fn string_length(json: &str) -> usize {
+    let mut escaped = false;
+    let closing = json.bytes().skip(1).position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    });
+    closing.map_or(json.len(), |at| at + 2)
+}
+
+fn push_string(out: &mut String, string: &str) {
+    let rewritten = string.contains('\\').then(|| {
+        let text: LossyStr = serde_json::from_str(string).ok()?;
+        serde_json::to_string(&text.0).ok()
+    });
+    out.push_str(rewritten.flatten().as_deref().unwrap_or(string));
 }

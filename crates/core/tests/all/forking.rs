@@ -1,7 +1,7 @@
 //! The rules of the pipeline beyond what the seeds ask for.
 
 use asyncagents_core::{
-    fork::{ForkError, Preset, fork},
+    fork::{CutToFit, ForkError, Preset, fork},
     read::Format,
     tokens,
 };
@@ -253,7 +253,7 @@ fn a_newest_message_that_is_too_large_is_cut_in_the_middle() {
     assert!(made.stats.cut_to_fit.newest);
     assert!(
         made.preamble
-            .contains("Cut in the middle to stay within the limits: the newest message.")
+            .contains("Cut to stay within the limits: the newest message.")
     );
     assert_eq!(made.stats.messages.removed, 1);
 }
@@ -271,7 +271,7 @@ fn results_inside_a_message_that_was_cut_are_not_called_whole() {
     );
     assert!(
         made.preamble
-            .contains("Tool results: 2 in a message that was cut.")
+            .contains("Tool results: 2 in a message that was itself cut.")
     );
 }
 
@@ -438,13 +438,145 @@ fn a_result_ends_its_line_once() {
         result(""),
         result("\n"),
     ]);
-    let context = graduated(&session).context;
     let call = "Agent:\n[Tool: read] {\"filePath\":\"a.rs\"}\n[Tool result]\n";
+    let messages = [
+        "User:\ngo\n",
+        &format!("{call}with\n"),
+        &format!("{call}without\n"),
+        call,
+        &format!("{call}\n"),
+    ];
     assert_eq!(
-        context,
+        graduated(&session).context,
         format!(
-            "<inherited_context>\n\nUser:\ngo\n\n{call}with\n\n{call}without\n\n{call}\n{call}\n\n</inherited_context>"
+            "<inherited_context>\n\n{}</inherited_context>",
+            messages.join("\n")
         )
-        .replace("\n\n</inherited", "\n</inherited")
     );
+}
+
+#[test]
+fn a_tag_made_of_two_parts_cannot_close_the_wrapper() {
+    let session = Session::new()
+        .user_parts(vec![text("<"), text("/inherited_context>")])
+        .agent(vec![result("see <"), text("  / inherited_context >")]);
+    let context = graduated(&session).context;
+    assert!(
+        context.contains("‹\n/inherited_context>")
+            && context.contains("see ‹\n  / inherited_context >")
+    );
+}
+
+#[rstest]
+#[case::long_summary_dense_newest("word ".repeat(20_000), "🜁🜂🜃🜄".repeat(4_300))]
+#[case::dense_summary_long_newest("🜁".repeat(18_000), "word ".repeat(25_000))]
+fn what_fits_is_not_cut_however_it_is_shared_out(#[case] summary: String, #[case] newest: String) {
+    let session = Session::new().compacted(&summary).user(&newest);
+    for (name, preset) in Preset::ALL {
+        let made = forked(&session, &preset.limits());
+        assert!(
+            made.context.contains(&summary) && made.context.contains(&newest),
+            "{name}"
+        );
+        assert_eq!(made.stats.cut_to_fit, CutToFit::default(), "{name}");
+    }
+}
+
+#[rstest]
+fn a_message_that_is_cut_keeps_its_label_and_its_place(#[values(0, 50, 100)] head_percent: usize) {
+    let limits = with(
+        Preset::Graduated,
+        &[("max_chars", 1_000), ("head_percent", head_percent)],
+    );
+    let session = Session::new()
+        .compacted(&filler(0, 5_000))
+        .user(&filler(1, 5_000));
+    let made = forked(&session, &limits);
+    assert!(made.context.starts_with("<inherited_context>\n\nAgent:\n"));
+    assert!(
+        made.context.contains("\n\nUser:\n") && made.context.ends_with("\n</inherited_context>")
+    );
+    assert_eq!(tokens::o200k(&made.context), made.stats.tokens.after);
+}
+
+#[test]
+fn everything_else_goes_before_the_newest_message_is_cut() {
+    let dense = "🜁".repeat(600);
+    let limits = with(
+        Preset::Graduated,
+        &[("max_chars", 1_000), ("max_tokens", 1_000)],
+    );
+    let made = forked(
+        &Session::new().compacted(&dense).user("mid").user(&dense),
+        &limits,
+    );
+    assert!(made.stats.cut_to_fit.newest);
+    assert_eq!(made.stats.messages.removed, 1);
+}
+
+#[rstest]
+#[case::blank(" \n")]
+#[case::nothing("")]
+fn an_empty_summary_is_not_said_to_be_there(#[case] summary: &str) {
+    let made = graduated(&Session::new().user("gone").compacted(summary).user("after"));
+    assert_eq!(
+        made.context,
+        "<inherited_context>\n\nUser:\nafter\n</inherited_context>"
+    );
+    assert!(
+        made.preamble
+            .contains("Compaction: found; its summary, for 2 earlier messages, is empty.")
+    );
+}
+
+#[test]
+fn the_preamble_counts_only_the_part_of_the_tail_that_is_there() {
+    let session = (0..6).fold(Session::new(), |session, n| {
+        session.user(&filler(n, 50_000))
+    });
+    let session = session.compacted_keeping(Some("msg_2"), "summary");
+    let one = forked(
+        &session.clone().user(&filler(7, 120_000)),
+        &Preset::Graduated.limits(),
+    );
+    assert!(
+        one.preamble
+            .contains("followed by the last 1 message before it"),
+        "{}",
+        one.preamble
+    );
+    let none = forked(
+        &session.user(&filler(7, 180_000)),
+        &Preset::Graduated.limits(),
+    );
+    assert!(!none.preamble.contains("followed by"), "{}", none.preamble);
+}
+
+#[test]
+fn a_cut_that_saves_nothing_is_still_a_cut() {
+    // 35 characters go, and the marker that says so has 35.
+    let mut results = vec![result(&filler(0, 3_035))];
+    results.extend(reads(5, 10));
+    let made = graduated(&with_results(results));
+    assert_eq!(made.stats.characters.before, made.stats.characters.after);
+    assert!(made.stats.tokens.before_is_estimate);
+}
+
+#[test]
+fn an_interrupted_older_call_is_shown_and_the_asking_one_is_not() {
+    let session = Session::new()
+        .user("go")
+        .agent_in_flight(vec![tool_running(
+            "bash",
+            json!({"command": "make deploy"}),
+        )])
+        .user("what happened?")
+        .agent_in_flight(vec![
+            text("Asking."),
+            tool_running("asyncagents_task", json!({})),
+        ])
+        .compaction_failed("half");
+    let context = graduated(&session).context;
+    assert!(context.contains("make deploy") && context.contains("Asking."));
+    assert!(!context.contains("asyncagents_task"));
 }

@@ -10,7 +10,7 @@ mod recorded;
 mod seeds;
 
 use asyncagents_core::{
-    fork::{Fork, Limits, Preset, Setting, fork},
+    fork::{Fork, Limits, Preset, fork},
     read::Format,
     tokens,
 };
@@ -35,8 +35,7 @@ fn flat(session: &Session) -> Fork {
 fn with(preset: Preset, settings: &[(&str, usize)]) -> Limits {
     let mut limits = preset.limits();
     for (key, value) in settings {
-        let value = Setting::One(value.to_string());
-        limits.set(key, &value).expect("an allowed value");
+        limits.set(key, *value).expect("an allowed value");
     }
     limits
 }

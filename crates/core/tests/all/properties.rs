@@ -13,10 +13,21 @@ use super::{chars, first, forked, last, with};
 
 /// A session as the properties see it.
 #[derive(Debug, Clone)]
+struct Conversation {
+    turns: Vec<Turn>,
+    /// Whether the agent is still writing the last message, if that is its.
+    in_flight: bool,
+}
+
+#[derive(Debug, Clone)]
 enum Turn {
     User(String),
     Agent(Vec<Piece>),
-    Compacted(String),
+    /// A compaction that keeps so many of the messages before it.
+    Compacted {
+        summary: String,
+        tail: usize,
+    },
     CompactionFailed(String),
 }
 
@@ -41,23 +52,38 @@ enum Came {
 /// The limits that the properties vary.
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
-    whole: usize,
-    middle: usize,
-    middle_chars: usize,
-    old_chars: usize,
+    /// How many results are in the first two tiers.
+    results: [usize; 2],
+    /// What is kept of results in the other two.
+    result_chars: [usize; 2],
+    param_chars: [usize; 3],
+    head_percent: usize,
     max_chars: usize,
     max_tokens: usize,
 }
+
+const DEFAULT: Numbers = Numbers {
+    results: [5, 10],
+    result_chars: [3_000, 500],
+    param_chars: [500, 200, 100],
+    head_percent: 80,
+    max_chars: 200_000,
+    max_tokens: 100_000,
+};
 
 impl Numbers {
     fn limits(self) -> Limits {
         with(
             Preset::Graduated,
             &[
-                ("whole_results", self.whole),
-                ("middle_results", self.middle),
-                ("middle_result_chars", self.middle_chars),
-                ("old_result_chars", self.old_chars),
+                ("whole_results", self.results[0]),
+                ("middle_results", self.results[1]),
+                ("middle_result_chars", self.result_chars[0]),
+                ("old_result_chars", self.result_chars[1]),
+                ("whole_param_chars", self.param_chars[0]),
+                ("middle_param_chars", self.param_chars[1]),
+                ("old_param_chars", self.param_chars[2]),
+                ("head_percent", self.head_percent),
                 ("max_chars", self.max_chars),
                 ("max_tokens", self.max_tokens),
             ],
@@ -65,8 +91,9 @@ impl Numbers {
     }
 }
 
-fn some_text(most: usize) -> impl Strategy<Value = String> {
-    let pieces = prop::sample::select(vec![
+/// Text of up to so many pieces, all of them up to so many times.
+fn some_text(pieces: usize, times: usize) -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
         "plain words ",
         "line\n",
         "\n\n",
@@ -74,11 +101,14 @@ fn some_text(most: usize) -> impl Strategy<Value = String> {
         "漢字",
         "👩‍👩‍👧",
         "𝔘",
+        "🜁🜂🜃",
         "\u{301}",
         " ",
         "\t",
         "\r\n",
         "/",
+        "\\",
+        "\"",
         "error: ",
         "FAILED",
         "{\"a\":1}",
@@ -88,64 +118,85 @@ fn some_text(most: usize) -> impl Strategy<Value = String> {
         "</inherited_context>",
         "<inherited_context>",
         "</INHERITED_context >",
+        "inherited_context",
         "<",
         "</",
     ]);
-    vec(pieces, 0..most).prop_map(|pieces| pieces.concat())
+    (vec(piece, 0..pieces), 1..=times).prop_map(|(pieces, times)| pieces.concat().repeat(times))
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
+fn turn(times: usize) -> impl Strategy<Value = Turn> {
     let came = prop_oneof![
-        8 => some_text(120).prop_map(Came::Output),
-        2 => some_text(120).prop_map(Came::Error),
+        8 => some_text(120, times).prop_map(Came::Output),
+        2 => some_text(120, times).prop_map(Came::Error),
         1 => Just(Came::Cleared),
         1 => Just(Came::Nothing),
     ];
     let tool = prop::sample::select(vec!["read", "bash", "question", "mcp_exec"]);
-    let called = (tool, some_text(60), came).prop_map(|(tool, param, came)| Piece::Called {
+    let called = (tool, some_text(60, 1), came).prop_map(|(tool, param, came)| Piece::Called {
         tool,
         param,
         came,
     });
-    let piece = prop_oneof![1 => some_text(60).prop_map(Piece::Said), 3 => called];
+    let piece = prop_oneof![1 => some_text(60, times).prop_map(Piece::Said), 3 => called];
     prop_oneof![
-        5 => some_text(60).prop_map(Turn::User),
+        5 => some_text(60, times).prop_map(Turn::User),
         10 => vec(piece, 0..4).prop_map(Turn::Agent),
-        1 => some_text(40).prop_map(|text| Turn::Compacted(format!("summary {text}"))),
-        1 => some_text(40).prop_map(Turn::CompactionFailed),
+        1 => (some_text(40, times), 0..4_usize).prop_map(|(summary, tail)| Turn::Compacted { summary, tail }),
+        1 => some_text(40, 1).prop_map(Turn::CompactionFailed),
     ]
 }
 
+fn conversation(turns: usize, times: usize) -> impl Strategy<Value = Conversation> {
+    (vec(turn(times), 0..turns), any::<bool>())
+        .prop_map(|(turns, in_flight)| Conversation { turns, in_flight })
+}
+
 fn numbers() -> impl Strategy<Value = Numbers> {
+    let budget = (1_000..9_000_usize, 1_000..3_000_usize);
     (
-        0..6_usize,
-        0..6_usize,
-        0..400_usize,
-        0..100_usize,
-        1_000..9_000_usize,
-        1_000..3_000_usize,
+        [0..6_usize, 0..6],
+        [0..400_usize, 0..100],
+        [0..600_usize, 0..300, 0..150],
+        0..=100_usize,
+        budget,
     )
         .prop_map(
-            |(whole, middle, middle_chars, old_chars, max_chars, max_tokens)| Numbers {
-                whole,
-                middle,
-                middle_chars,
-                old_chars,
+            |(results, result_chars, param_chars, head_percent, (max_chars, max_tokens))| Numbers {
+                results,
+                result_chars,
+                param_chars,
+                head_percent,
                 max_chars,
                 max_tokens,
             },
         )
 }
 
-fn session(turns: &[Turn]) -> Session {
-    turns
-        .iter()
-        .fold(Session::new(), |session, turn| match turn {
+fn session(conversation: &Conversation) -> Session {
+    let mut session = Session::new();
+    let mut messages: usize = 0;
+    for (at, turn) in conversation.turns.iter().enumerate() {
+        let in_flight = conversation.in_flight && at + 1 == conversation.turns.len();
+        session = match turn {
             Turn::User(said) => session.user(said),
+            Turn::Agent(pieces) if in_flight => {
+                session.agent_in_flight(pieces.iter().map(part).collect())
+            }
             Turn::Agent(pieces) => session.agent(pieces.iter().map(part).collect()),
-            Turn::Compacted(summary) => session.compacted(summary),
+            Turn::Compacted { summary, tail } => {
+                let start = messages.checked_sub(*tail).filter(|_| *tail > 0);
+                let start = start.map(|start| format!("msg_{start}"));
+                session.compacted_keeping(start.as_deref(), summary)
+            }
             Turn::CompactionFailed(partial) => session.compaction_failed(partial),
-        })
+        };
+        messages += match turn {
+            Turn::User(_) | Turn::Agent(_) => 1,
+            Turn::Compacted { .. } | Turn::CompactionFailed(_) => 2,
+        };
+    }
+    session
 }
 
 fn part(piece: &Piece) -> serde_json::Value {
@@ -173,114 +224,157 @@ mod plainly {
     use super::*;
 
     pub(super) struct Plain {
-        /// None if even the newest message alone (and the summary) do not fit.
+        /// None if the newest message (and the summary) do not fit.
         pub(super) context: Option<String>,
+        pub(super) boundary: bool,
+        pub(super) summary: Option<String>,
+        /// All but the summary, oldest first, cut and written.
         pub(super) messages: Vec<String>,
-        pub(super) summary: bool,
         pub(super) kept: usize,
     }
 
-    pub(super) fn fork(turns: &[Turn], numbers: Numbers) -> Plain {
-        let boundary = turns
-            .iter()
-            .rposition(|turn| matches!(turn, Turn::Compacted(_)));
-        let recent = &turns[boundary.unwrap_or(0)..];
+    /// A message for itself.
+    #[derive(Clone)]
+    enum One<'c> {
+        User(&'c str),
+        Agent(&'c [Piece], bool),
+        Request(usize),
+        Summary(&'c str),
+        Nothing,
+    }
+
+    pub(super) fn fork(conversation: &Conversation, numbers: Numbers) -> Plain {
+        let all = flattened(conversation);
+        let boundary = all.iter().rposition(|one| matches!(one, One::Summary(_)));
+        let (recent, summary) = match boundary {
+            None => (all, None),
+            Some(at) => {
+                let request = at - 1;
+                let tail = match all[request] {
+                    One::Request(tail) if tail <= request => tail,
+                    _ => 0,
+                };
+                let recent = [&all[request - tail..request], &all[at + 1..]].concat();
+                (recent, Some(all[at].clone()))
+            }
+        };
         let mut place = 0;
-        let mut messages: Vec<String> = Vec::new();
-        for turn in recent.iter().rev() {
-            messages.insert(0, message(turn, numbers, &mut place));
+        let mut messages = Vec::new();
+        for one in recent.iter().rev() {
+            messages.insert(0, written(one, numbers, &mut place));
         }
         messages.retain(|message| !message.is_empty());
-        let summary = boundary.is_some();
-        let fits = |context: &str| {
-            chars(context) <= numbers.max_chars && tokens::o200k(context) <= numbers.max_tokens
-        };
+        let summary = summary.map(|summary| written(&summary, numbers, &mut place));
+        let summary = summary.filter(|summary| !summary.is_empty());
+
         let mut kept = messages.clone();
         let context = loop {
-            let context = wrap(&kept);
-            if fits(&context) {
+            let written: Vec<&str> = summary.iter().chain(&kept).map(String::as_str).collect();
+            let context = format!(
+                "<inherited_context>\n\n{}</inherited_context>",
+                written.join("\n")
+            );
+            if chars(&context) <= numbers.max_chars && tokens::o200k(&context) <= numbers.max_tokens
+            {
                 break Some(context);
             }
-            let oldest = usize::from(summary);
-            if kept.len() <= oldest + 1 {
+            if kept.len() <= 1 {
                 break None;
             }
-            kept.remove(oldest);
+            kept.remove(0);
         };
         Plain {
             context,
-            summary,
+            boundary: boundary.is_some(),
             kept: kept.len(),
+            summary,
             messages,
         }
     }
 
-    fn wrap(messages: &[String]) -> String {
-        format!(
-            "<inherited_context>\n\n{}</inherited_context>",
-            messages.join("\n")
-        )
-    }
-
-    fn message(turn: &Turn, numbers: Numbers, place: &mut usize) -> String {
-        match turn {
-            Turn::User(said) if said.trim().is_empty() => String::new(),
-            Turn::User(said) => format!("User:\n{}", line(said)),
-            Turn::Compacted(summary) => format!("Agent:\n{}", line(summary)),
-            Turn::CompactionFailed(_) => String::new(),
-            Turn::Agent(pieces) => {
-                let mut lines = Vec::new();
-                for piece in pieces.iter().rev() {
-                    lines.insert(0, shown(piece, numbers, place));
+    fn flattened(conversation: &Conversation) -> Vec<One<'_>> {
+        let mut all = Vec::new();
+        for (at, turn) in conversation.turns.iter().enumerate() {
+            let in_flight = conversation.in_flight && at + 1 == conversation.turns.len();
+            match turn {
+                Turn::User(said) => all.push(One::User(said)),
+                Turn::Agent(pieces) => all.push(One::Agent(pieces, in_flight)),
+                Turn::Compacted { summary, tail } => {
+                    all.extend([One::Request(*tail), One::Summary(summary)]);
                 }
-                let body = lines.concat();
-                if body.is_empty() {
-                    body
-                } else {
-                    format!("Agent:\n{body}")
-                }
+                Turn::CompactionFailed(_) => all.extend([One::Nothing, One::Nothing]),
             }
         }
+        all
     }
 
-    fn shown(piece: &Piece, numbers: Numbers, place: &mut usize) -> String {
+    fn written(one: &One, numbers: Numbers, place: &mut usize) -> String {
+        let (label, body) = match one {
+            One::Request(_) | One::Nothing => return String::new(),
+            One::User(said) => ("User:\n", shown_text(said)),
+            One::Summary(said) => ("Agent:\n", shown_text(said)),
+            One::Agent(pieces, in_flight) => {
+                let mut lines = Vec::new();
+                for piece in pieces.iter().rev() {
+                    lines.insert(0, shown(piece, *in_flight, numbers, place));
+                }
+                ("Agent:\n", lines.concat())
+            }
+        };
+        if body.is_empty() {
+            return String::new();
+        }
+        harmless(&format!("{label}{body}"))
+    }
+
+    fn shown_text(said: &str) -> String {
+        if said.trim().is_empty() {
+            return String::new();
+        }
+        line(said)
+    }
+
+    fn shown(piece: &Piece, in_flight: bool, numbers: Numbers, place: &mut usize) -> String {
         let (tool, param, came) = match piece {
-            Piece::Said(said) if said.trim().is_empty() => return String::new(),
-            Piece::Said(said) => return line(said),
+            Piece::Said(said) => return shown_text(said),
             Piece::Called { tool, param, came } => (tool, param, came),
         };
-        if !matches!(came, Came::Nothing) {
+        if matches!(came, Came::Nothing) {
+            if in_flight {
+                return String::new();
+            }
+        } else {
             *place += 1;
         }
         let place = (*place).max(1);
-        let (param_chars, result_chars) = if place <= numbers.whole {
-            (500, usize::MAX)
-        } else if place <= numbers.whole + numbers.middle {
-            (200, numbers.middle_chars)
+        let (param_chars, result_chars) = if place <= numbers.results[0] {
+            (numbers.param_chars[0], usize::MAX)
+        } else if place <= numbers.results[0] + numbers.results[1] {
+            (numbers.param_chars[1], numbers.result_chars[0])
         } else {
-            (100, numbers.old_chars)
+            (numbers.param_chars[2], numbers.result_chars[1])
         };
         let mut params = json!({"p": param}).to_string();
         if chars(&params) > param_chars {
             params = first(&params, param_chars) + "...";
         }
-        let call = format!("[Tool: {tool}] {}\n", harmless(&params));
+        let call = format!("[Tool: {tool}] {params}\n");
+        let cut = |text: &str| cut(tool, text, result_chars, numbers.head_percent);
         match came {
             Came::Nothing => call,
             Came::Cleared => format!("{call}[Tool result]\n[Old tool result content cleared]\n"),
-            Came::Output(text) => format!("{call}[Tool result]\n{}", cut(tool, text, result_chars)),
-            Came::Error(text) => format!("{call}[Tool error]\n{}", cut(tool, text, result_chars)),
+            Came::Output(text) => format!("{call}[Tool result]\n{}", cut(text)),
+            Came::Error(text) => format!("{call}[Tool error]\n{}", cut(text)),
         }
     }
 
-    fn cut(tool: &str, text: &str, limit: usize) -> String {
+    fn cut(tool: &str, text: &str, limit: usize, head_percent: usize) -> String {
         let total = chars(text);
+        if text.is_empty() {
+            return String::new();
+        }
         if total <= limit || tool == "question" {
-            return if text.is_empty() {
-                String::new()
-            } else {
-                line(text)
-            };
+            return line(text);
         }
         let marker = format!("\n...[truncated {} of {total} chars]...\n", total - limit);
         let words = [
@@ -295,34 +389,47 @@ mod plainly {
         let keeps_end = tool.contains("bash")
             || tool.contains("exec")
             || words.iter().any(|word| text.contains(word));
-        if keeps_end {
-            let head = limit * 80 / 100;
-            let cut = format!("{}{marker}{}", first(text, head), last(text, limit - head));
-            return line(&cut);
-        }
-        line(&format!("{}{marker}", first(text, limit)))
+        let head = if keeps_end {
+            limit * head_percent / 100
+        } else {
+            limit
+        };
+        line(&format!(
+            "{}{marker}{}",
+            first(text, head),
+            last(text, limit - head)
+        ))
     }
 
     fn line(text: &str) -> String {
-        let text = harmless(text);
         if text.ends_with('\n') {
-            text
+            text.to_owned()
         } else {
-            text + "\n"
+            format!("{text}\n")
         }
     }
 
-    /// Knows only the spellings that the random texts can hold.
+    /// Character by character: is this a `<` with, after white space and perhaps a slash,
+    /// the name of the wrapper?
     fn harmless(text: &str) -> String {
-        [
-            "/inherited_context",
-            "inherited_context",
-            "/INHERITED_context",
-        ]
-        .iter()
-        .fold(text.to_owned(), |text, tag| {
-            text.replace(&format!("<{tag}"), &format!("‹{tag}"))
-        })
+        let all: Vec<char> = text.chars().collect();
+        let mut safe = String::new();
+        for (at, c) in all.iter().enumerate() {
+            let mut next = at + 1;
+            while all.get(next).is_some_and(|c| c.is_whitespace()) {
+                next += 1;
+            }
+            if all.get(next) == Some(&'/') {
+                next += 1;
+            }
+            while all.get(next).is_some_and(|c| c.is_whitespace()) {
+                next += 1;
+            }
+            let name: String = all.iter().skip(next).take(17).collect();
+            let tag = *c == '<' && name.eq_ignore_ascii_case("inherited_context");
+            safe.push(if tag { '‹' } else { *c });
+        }
+        safe
     }
 }
 
@@ -333,30 +440,24 @@ fn markers(context: &str) -> Vec<(usize, usize)> {
         let (of, _) = rest.split_once(" chars]...")?;
         Some((left_out.parse().ok()?, of.parse().ok()?))
     };
-    context
-        .split("...[truncated ")
-        .skip(1)
-        .filter_map(marker)
-        .collect()
+    let after = context.split("...[truncated ").skip(1);
+    after.filter_map(marker).collect()
 }
 
 /// The figure before a word of the preamble's line on results; 0 if it is not there.
 fn figure(preamble: &str, word: &str) -> usize {
-    let line = preamble
-        .lines()
-        .find(|line| line.contains("Tool results:"))
-        .unwrap_or_default();
-    let Some((before, _)) = line.split_once(word) else {
+    let line = preamble.lines().find(|line| line.contains("Tool results:"));
+    let Some((before, _)) = line.and_then(|line| line.split_once(word)) else {
         return 0;
     };
     let number = before.trim_end().rsplit(' ').next().unwrap_or_default();
     number.replace(',', "").parse().unwrap_or(0)
 }
 
-fn check(turns: &[Turn], numbers: Numbers) -> Result<(), TestCaseError> {
-    let session = session(turns);
+fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseError> {
+    let session = session(conversation);
     let made: Fork = forked(&session, &numbers.limits());
-    let plain = plainly::fork(turns, numbers);
+    let plain = plainly::fork(conversation, numbers);
     let stats = &made.stats;
 
     // The limits always hold, and the statistics are the truth.
@@ -365,47 +466,77 @@ fn check(turns: &[Turn], numbers: Numbers) -> Result<(), TestCaseError> {
     prop_assert_eq!(chars(&made.context), stats.characters.after);
     prop_assert_eq!(tokens::o200k(&made.context), stats.tokens.after);
 
-    // Nothing inside closes or opens the wrapper, and no character is split.
-    let lower = made.context.to_lowercase();
-    prop_assert_eq!(lower.matches("<inherited_context").count(), 1);
-    prop_assert_eq!(lower.matches("</inherited_context").count(), 1);
-    prop_assert!(made.context.ends_with("</inherited_context>"));
-    prop_assert!(!made.context.contains(char::REPLACEMENT_CHARACTER));
+    // Only the wrapper opens and closes itself.
+    let inside = made.context.strip_prefix("<inherited_context>\n\n");
+    let inside = inside.and_then(|rest| rest.strip_suffix("</inherited_context>"));
+    let inside = inside.expect("the wrapper");
+    let lower = inside.to_lowercase();
+    prop_assert!(!lower.contains("<inherited_context") && !lower.contains("</inherited_context"));
 
-    // The summary stays, the newest stay, only the oldest go.
-    let inside = &made.context["<inherited_context>\n\n".len()..];
-    if plain.summary && !stats.cut_to_fit.summary {
-        prop_assert!(inside.starts_with(&plain.messages[0]));
-    }
-    prop_assert_eq!(stats.compaction.is_some(), plain.summary);
+    // Every message is accounted for.
+    let messages = &stats.messages;
+    let all = plain.messages.len() + usize::from(plain.summary.is_some());
+    prop_assert_eq!(messages.kept + messages.removed, all);
     prop_assert_eq!(
-        stats.messages.removed + stats.messages.kept,
-        plain.messages.len()
+        messages.kept + messages.removed + messages.compacted + messages.empty,
+        messages.r#in
     );
-    prop_assert_eq!(
-        stats.messages.kept
-            + stats.messages.removed
-            + stats.messages.compacted
-            + stats.messages.empty,
-        stats.messages.r#in
-    );
+    prop_assert_eq!(stats.compaction.is_some(), plain.boundary);
 
-    // Where no message has to be cut as a whole, it is what the plain rules say: newest
-    // results whole, every cut exactly at its limit, in order.
     match &plain.context {
+        // The newest results whole, every cut exactly at its limit, no character split,
+        // only the oldest messages gone, the summary still there: what the rules say.
         Some(context) => {
             prop_assert_eq!(&made.context, context);
-            prop_assert_eq!(stats.messages.kept, plain.kept);
+            prop_assert_eq!(
+                messages.kept,
+                plain.kept + usize::from(plain.summary.is_some())
+            );
             let found = markers(&made.context);
             prop_assert_eq!(
                 found.len(),
                 stats.results.cut_middle + stats.results.cut_old
             );
-            for (left_out, of) in found {
-                prop_assert!([numbers.middle_chars, numbers.old_chars].contains(&(of - left_out)));
+            let to = |keep: usize| {
+                found
+                    .iter()
+                    .filter(|(left_out, of)| of - left_out == keep)
+                    .count()
+            };
+            if numbers.result_chars[0] != numbers.result_chars[1] {
+                prop_assert_eq!(to(numbers.result_chars[0]), stats.results.cut_middle);
+                prop_assert_eq!(to(numbers.result_chars[1]), stats.results.cut_old);
             }
         }
-        None => prop_assert!(stats.cut_to_fit.newest || stats.cut_to_fit.summary),
+        // Nothing is left but the summary and the newest message, and of those the
+        // beginning and the end.
+        None => {
+            prop_assert!(stats.cut_to_fit.newest || stats.cut_to_fit.summary);
+            let kept = plain.summary.iter().chain(plain.messages.last());
+            prop_assert_eq!(messages.kept, kept.clone().count());
+            // A tag that the cut went through needs no change: compare what was meant.
+            let meant = |text: &str| text.replace('‹', "<");
+            let inside = meant(inside);
+            let mut rest = inside.as_str();
+            for whole in kept.map(|message| meant(message)) {
+                let (label, body) = whole.split_at(whole.find('\n').expect("a label") + 1);
+                rest = rest.strip_prefix(label).expect("the label");
+                if let Some(after) = rest.strip_prefix(body) {
+                    rest = after.strip_prefix('\n').unwrap_or(after);
+                    continue;
+                }
+                let end = format!(" of {} chars]...\n", chars(body));
+                let (head, tail) = rest.split_once(&end).expect("a marker");
+                let (head, _) = head.rsplit_once("\n...[truncated ").expect("a marker");
+                prop_assert!(body.starts_with(head), "the beginning of it");
+                let length = (0..=tail.len()).rev().find(|length| {
+                    tail.is_char_boundary(*length) && body.ends_with(&tail[..*length])
+                });
+                rest = &tail[length.unwrap_or(0)..];
+                rest = rest.strip_prefix('\n').unwrap_or(rest);
+            }
+            prop_assert_eq!(rest, "", "and nothing else");
+        }
     }
 
     // The preamble says what the statistics say, and those add up.
@@ -416,40 +547,60 @@ fn check(turns: &[Turn], numbers: Numbers) -> Result<(), TestCaseError> {
         figure(&made.preamble, " in a message"),
         results.in_cut_messages
     );
-    if numbers.middle_chars != numbers.old_chars {
-        let cut_to = |chars: usize| figure(&made.preamble, &format!(" cut to {chars} characters"));
-        prop_assert_eq!(cut_to(numbers.middle_chars), results.cut_middle);
-        prop_assert_eq!(cut_to(numbers.old_chars), results.cut_old);
+    if numbers.result_chars[0] != numbers.result_chars[1] {
+        let cut_to = |chars: usize| {
+            let to = if chars < 1_000 {
+                chars.to_string()
+            } else {
+                "3,000".to_owned()
+            };
+            figure(&made.preamble, &format!(" cut to {to} characters"))
+        };
+        prop_assert_eq!(cut_to(numbers.result_chars[0]), results.cut_middle);
+        prop_assert_eq!(cut_to(numbers.result_chars[1]), results.cut_old);
     }
     prop_assert_eq!(
-        results.whole
-            + results.cut_middle
-            + results.cut_old
-            + results.cleared
-            + results.in_cut_messages,
+        results.whole + results.cut_middle + results.cut_old + results.cleared,
         results.kept
     );
-    let removed = format!("Removed: {} message", stats.messages.removed);
-    prop_assert_eq!(made.preamble.contains(&removed), stats.messages.removed > 0);
+    prop_assert_eq!(
+        results.whole_tier + results.middle_tier + results.old_tier,
+        results.kept
+    );
+    let removed = format!("Removed: {} message", messages.removed);
+    prop_assert_eq!(made.preamble.contains("Removed: "), messages.removed > 0);
+    prop_assert!(messages.removed == 0 || made.preamble.contains(&removed));
+    prop_assert_eq!(made.preamble.contains("Parameters: "), stats.params_cut > 0);
 
     // The same again gives the same again.
     prop_assert_eq!(forked(&session, &numbers.limits()), made);
     Ok(())
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn every_fork_keeps_its_promises(turns in vec(turn(), 0..40), numbers in numbers()) {
-        check(&turns, numbers)?;
+fn cases(share: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig {
+        failure_persistence: None,
+        cases: config.cases / share,
+        ..config
     }
+}
+
+proptest! {
+    #![proptest_config(cases(1))]
 
     #[test]
-    fn every_fork_of_the_default_limits_keeps_its_promises(turns in vec(turn(), 0..60)) {
-        let numbers = Numbers {
-            whole: 5, middle: 10, middle_chars: 3_000, old_chars: 500, max_chars: 200_000, max_tokens: 100_000,
-        };
-        check(&turns, numbers)?;
+    fn every_fork_keeps_its_promises(conversation in conversation(40, 1), numbers in numbers()) {
+        check(&conversation, numbers)?;
+    }
+}
+
+proptest! {
+    // Far more text to each, so fewer of them.
+    #![proptest_config(cases(8))]
+
+    #[test]
+    fn every_fork_of_the_default_limits_keeps_its_promises(conversation in conversation(60, 20)) {
+        check(&conversation, DEFAULT)?;
     }
 }

@@ -1,7 +1,11 @@
 //! OpenCode's messages, also when they are not what we expect.
 
+use std::error::Error;
+
 use asyncagents_core::{
+    fork::{Preset, fork},
     read::{Format, ReadError},
+    tokens,
     transcript::{Outcome, Part, Role, Transcript},
 };
 use asyncagents_testkit::opencode::{Session, result, text, tool};
@@ -16,7 +20,10 @@ fn read(json: &str) -> Transcript<'_> {
 
 fn refusal(json: &str) -> String {
     let error = Format::OpenCode.read(json).expect_err("not a session");
-    error.to_string()
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 #[test]
@@ -119,6 +126,23 @@ fn a_broken_part_does_not_cost_its_message(#[case] broken: Value) {
     );
 }
 
+#[test]
+fn a_field_that_does_not_matter_may_be_anything() {
+    let mut odd = tool("read", json!({}), "precious");
+    odd["callID"] = json!(7);
+    odd["state"]["time"] = json!("yesterday");
+    let odd = json!({
+        "info": {"role": "assistant", "id": 5, "parentID": [], "time": 5, "finish": {}},
+        "parts": [odd],
+    });
+    let made = graduated(&Session::new().entry(odd).user("and now?"));
+    assert!(made.context.contains("precious"));
+    assert_eq!(
+        made.stats.messages.skipped + made.stats.messages.skipped_parts,
+        0
+    );
+}
+
 #[rstest]
 #[case::pending("pending", json!({}), Outcome::Pending)]
 #[case::running("running", json!({"metadata": {"output": "so far"}}), Outcome::Pending)]
@@ -155,8 +179,28 @@ fn parameters_are_compact_json_in_the_order_they_came() {
     };
     assert_eq!(
         call.input.as_str(),
-        r#"{"z":[1,2],"a":"two  spaces, a \" quote : and a \\","é":"\u00e9"}"#
+        r#"{"z":[1,2],"a":"two  spaces, a \" quote : and a \\","é":"é"}"#
     );
+}
+
+#[test]
+fn parameters_read_the_same_whoever_saved_them() {
+    let plain = json!({"q": "😀é/\"\n".repeat(100)}).to_string();
+    let escaped = plain
+        .replace('😀', "\\ud83d\\ude00")
+        .replace('é', "\\u00e9")
+        .replace('/', "\\/");
+    let context = |input: &str| {
+        let json = format!(
+            r#"[{{"info":{{"role":"user"}},"parts":[{{"type":"tool","tool":"t","state":{{"status":"completed","input":{input}}}}}]}}]"#
+        );
+        let parent = read(&json);
+        fork(&parent, &Preset::Graduated.limits(), tokens::o200k)
+            .expect("a fork")
+            .context
+    };
+    assert_eq!(context(&escaped), context(&plain));
+    assert!(context(&plain).contains("{\"q\":\"😀é/\\\"\\n😀é/"));
 }
 
 #[test]
@@ -218,9 +262,21 @@ fn a_byte_order_mark_is_no_obstacle() {
     "{\"messages\": 5}",
     "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found a number"
 )]
+#[case::wrapped_twice(
+    "{\"messages\": {\"messages\": []}}",
+    "expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found an object"
+)]
 #[case::of_something_else(
     "[1, 2]",
-    "none of the 2 entries is a message with `info.role` and `parts`; the first: invalid type: integer `1`, expected struct WireMessage at line 1 column 1"
+    "expected messages with `info.role` and `parts`, found none in 2 entries; the first: not an object"
+)]
+#[case::of_lists(
+    "[[{\"role\":\"user\"},[{\"type\":\"text\",\"text\":\"x\"}]]]",
+    "expected messages with `info.role` and `parts`, found none in 1 entries; the first: not an object"
+)]
+#[case::of_an_unknown_role(
+    "[{\"info\":{\"role\":\"sys\\ntem\\u001b[31m\"},\"parts\":[]}]",
+    "expected messages with `info.role` and `parts`, found none in 1 entries; the first: unknown variant `sys tem [31m`, expected `user` or `assistant`"
 )]
 #[case::garbage_behind(
     "[] []",
@@ -247,6 +303,6 @@ fn a_truncated_file_says_where_it_ends() {
     let in_the_third = json.rfind("call_read").expect("the call");
     assert!(
         refusal(&json[..in_the_third])
-            .starts_with("the input ends in the middle of message 3 (line 1")
+            .starts_with("the input ends too early, after 2 complete messages (line 1, column ")
     );
 }

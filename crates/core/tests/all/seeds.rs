@@ -204,6 +204,7 @@ fn seed_001_tool_parameter_truncation_per_tier() {
         .lines()
         .filter(|line| line.starts_with("[Tool: search] "))
         .collect();
+    assert_eq!(shown.len(), 20);
     for (age, line) in shown.iter().rev().enumerate() {
         let limit = match age {
             0..5 => 500,
@@ -343,12 +344,19 @@ fn seed_002_the_preamble_informs_about_truncated_context() {
 
 #[test]
 fn seed_003_launch_forked_background_task_truncates_limits_and_informs() {
-    let made = graduated(&with_results(reads(300, 9_000)));
-    assert!(made.stats.results.cut_old > 0, "tool results are cut");
-    assert!(made.stats.messages.removed > 0, "the limit is enforced");
+    let made = flat(&with_results(reads(400, 9_000)));
+    assert!(
+        made.context
+            .contains("...[truncated 7500 of 9000 chars]..."),
+        "tool results are cut"
+    );
+    assert!(
+        made.stats.messages.removed > 0,
+        "the token limit is enforced"
+    );
     assert!(tokens::o200k(&made.context) <= 100_000);
     assert!(
-        made.preamble.contains("cut to 500 characters"),
+        made.preamble.contains("cut to 1,500 characters"),
         "the child is told"
     );
 }
