@@ -1,5 +1,16 @@
 //! The rules of asyncagents: what a conversation is, and what a forked child inherits of it.
 //! Nothing here reads a file, a clock or the network.
+//!
+//! ```
+//! use asyncagents_core::{fork::{Preset, fork}, read::Format, tokens};
+//!
+//! let json = r#"[{"info": {"role": "user"}, "parts": [{"type": "text", "text": "Why is it slow?"}]}]"#;
+//! let parent = Format::OpenCode.read(json)?;
+//! let child = fork(&parent, &Preset::Graduated.limits(), tokens::o200k)?;
+//! assert!(child.context.contains("User:\nWhy is it slow?\n"));
+//! assert!(child.preamble.contains("Do only the task you are given"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod fork;
 pub mod read;

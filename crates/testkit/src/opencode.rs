@@ -53,42 +53,23 @@ impl Session {
 
     /// A compaction that worked, and kept the messages from `tail_start` on.
     pub fn compacted_keeping(self, tail_start: Option<&str>, summary: &str) -> Self {
-        let mut session = self.compaction_asked(tail_start);
-        let mut info = session.agent_info();
-        info["parentID"] = json!(session.last_id());
-        info["summary"] = json!(true);
-        info["finish"] = json!("stop");
-        info["time"]["completed"] = json!(2);
-        session
-            .messages
-            .push(json!({"info": info, "parts": [text(summary)]}));
-        session
+        self.compaction(tail_start, summary, |info| {
+            info["finish"] = json!("stop");
+            info["time"]["completed"] = json!(2);
+        })
     }
 
     /// A compaction whose summary ended in an error.
     pub fn compaction_failed(self, partial: &str) -> Self {
-        let mut session = self.compaction_asked(None);
-        let mut info = session.agent_info();
-        info["parentID"] = json!(session.last_id());
-        info["summary"] = json!(true);
-        info["error"] = json!({"name": "UnknownError", "data": {"message": "no"}});
-        info["time"]["completed"] = json!(2);
-        session
-            .messages
-            .push(json!({"info": info, "parts": [text(partial)]}));
-        session
+        self.compaction(None, partial, |info| {
+            info["error"] = json!({"name": "UnknownError", "data": {"message": "no"}});
+            info["time"]["completed"] = json!(2);
+        })
     }
 
     /// A compaction whose summary is still being written.
     pub fn compaction_unfinished(self, partial: &str) -> Self {
-        let mut session = self.compaction_asked(None);
-        let mut info = session.agent_info();
-        info["parentID"] = json!(session.last_id());
-        info["summary"] = json!(true);
-        session
-            .messages
-            .push(json!({"info": info, "parts": [text(partial)]}));
-        session
+        self.compaction(None, partial, |_| {})
     }
 
     /// Any entry at all.
@@ -107,16 +88,21 @@ impl Session {
         format!("msg_{}", self.messages.len())
     }
 
-    fn last_id(&self) -> String {
-        format!("msg_{}", self.messages.len() - 1)
-    }
-
-    fn compaction_asked(self, tail_start: Option<&str>) -> Self {
+    /// The request, and a summary that ends as `end` says.
+    fn compaction(self, tail_start: Option<&str>, summary: &str, end: impl Fn(&mut Value)) -> Self {
+        let request = self.next_id();
         let mut part = json!({"type": "compaction", "auto": true});
         if let Some(id) = tail_start {
             part["tail_start_id"] = json!(id);
         }
-        self.user_parts(vec![part])
+        let mut session = self.user_parts(vec![part]);
+        let mut info = session.agent_info();
+        info["parentID"] = json!(request);
+        info["summary"] = json!(true);
+        end(&mut info);
+        let message = json!({"info": info, "parts": [text(summary)]});
+        session.messages.push(message);
+        session
     }
 
     fn agent_info(&self) -> Value {
