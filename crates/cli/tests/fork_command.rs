@@ -200,6 +200,15 @@ fn what_is_not_a_session_is_one_clear_line_and_exit_2() {
     assert!(refusal(&whole[..whole.len() - 20], &[]).starts_with(
         "asyncagents: FILE: the input ends too early, after 1 complete message (line 1, column "
     ));
+    let multibyte = Session::new().user("漢字").json();
+    let within = multibyte.find('字').expect("the character") + 1;
+    assert_eq!(
+        refusal(&multibyte.as_bytes()[..within], &[]),
+        format!(
+            "asyncagents: FILE: ends within a character (byte {}); it seems to be truncated",
+            within - 1
+        )
+    );
     assert_eq!(
         refusal(b"[{\"info\": \"\xff\"}]", &[]),
         "asyncagents: FILE: is not UTF-8 text (byte 11); expected JSON"
@@ -243,7 +252,7 @@ fn exact_refuses_what_does_not_fit() {
 fn nonsense_settings_are_refused_with_their_key_and_range() {
     assert_eq!(
         refusal(a_session(), &["--set", "max_chars=5"]),
-        "asyncagents: --set: max_chars: `5` is refused; allowed: 1,000 to 10,000,000"
+        "asyncagents: --set: max_chars: `5` is refused; allowed: 1,000 to 20,000,000"
     );
     assert!(refusal(a_session(), &["--set", "colour=red"]).starts_with(
         "asyncagents: --set: `colour` is not a fork limit; there are whole_results, "
@@ -285,7 +294,7 @@ fn help_and_version_are_there() {
     assert!(stdout(&["--help"], "").contains("asyncagents fork session.json"));
     let help = stdout(&["fork", "--help"], "");
     assert!(help.contains("opencode export SESSION | asyncagents fork - --preamble"));
-    assert!(help.contains("max_chars            200000  [1,000 to 10,000,000]"));
+    assert!(help.contains("max_chars            200000  [1,000 to 20,000,000]"));
 }
 
 #[test]

@@ -81,13 +81,14 @@ fn read_input(path: &Path, max_megabytes: u64) -> anyhow::Result<String> {
         }
         read_at_most(file, about.len(), most)?
     };
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text),
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            bail!("is not UTF-8 text (byte {at}); expected JSON")
+    String::from_utf8(bytes).map_err(|error| {
+        let error = error.utf8_error();
+        let at = error.valid_up_to();
+        match error.error_len() {
+            None => anyhow!("ends within a character (byte {at}); it seems to be truncated"),
+            Some(_) => anyhow!("is not UTF-8 text (byte {at}); expected JSON"),
         }
-    }
+    })
 }
 
 /// Reads everything, but never more than one byte over the limit.

@@ -28,9 +28,17 @@ pub(super) enum Shown<'t> {
 
 /// A result as the child will see it.
 pub(super) struct ShownResult<'t> {
-    pub(super) failed: bool,
+    pub(super) kind: ResultKind,
     pub(super) call_id: Option<&'t str>,
     pub(super) text: Kept<'t>,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultKind {
+    Output,
+    Error,
+    None,
 }
 
 /// How far back a result is.
@@ -179,33 +187,38 @@ impl<'l> Cutter<'l> {
         };
         let params = Kept::preview(Slice::all(&call.input), keep);
         tally.params_cut += usize::from(params.is_cut());
-        let text = match &call.outcome {
-            Outcome::Pending => None,
-            Outcome::Cleared => {
-                tally.cleared += 1;
-                Some(Kept::whole(Slice::counted(Outcome::CLEARED)))
-            }
-            Outcome::Completed(text) | Outcome::Failed(text) => {
-                Some(self.cut_result(call.name.as_str(), Slice::all(text), tier, tally))
-            }
-        };
-        if text.is_some() {
+        if call.has_result() {
             match tier {
                 Tier::Whole => tally.whole_tier += 1,
                 Tier::Middle => tally.middle_tier += 1,
                 Tier::Old => tally.old_tier += 1,
             }
         }
+        let (kind, text) = match &call.outcome {
+            Outcome::Pending => (ResultKind::None, Kept::whole(Slice::default())),
+            Outcome::Cleared => {
+                tally.cleared += 1;
+                let cleared = Kept::whole(Slice::counted(Outcome::CLEARED));
+                (ResultKind::Output, cleared)
+            }
+            Outcome::Completed(text) => {
+                let kept = self.cut_result(call.name.as_str(), Slice::all(text), tier, tally);
+                (ResultKind::Output, kept)
+            }
+            Outcome::Failed(text) => {
+                let kept = self.cut_result(call.name.as_str(), Slice::all(text), tier, tally);
+                (ResultKind::Error, kept)
+            }
+        };
+        let id = call.id.as_ref().filter(|_| self.limits.call_ids);
+        let call_id = id.map(CallId::as_str);
         Shown::Call {
             name: Slice::all(&call.name),
             params,
-            result: text.map(|text| ShownResult {
-                failed: matches!(call.outcome, Outcome::Failed(_)),
-                call_id: call
-                    .id
-                    .as_ref()
-                    .filter(|_| self.limits.call_ids)
-                    .map(CallId::as_str),
+            // Without a result there is nothing to show but an ID.
+            result: (kind != ResultKind::None || call_id.is_some()).then_some(ShownResult {
+                kind,
+                call_id,
                 text,
             }),
         }
@@ -228,12 +241,13 @@ impl<'l> Cutter<'l> {
             return Kept::whole(text);
         }
         *cut += 1;
-        if self.end_matters(tool, text.text) {
-            tally.head_tail += 1;
-            Kept::cut(text, keep, self.limits.head_percent)
-        } else {
-            Kept::cut(text, keep, 100)
-        }
+        let head_percent = match self.end_matters(tool, text.text) {
+            true => self.limits.head_percent,
+            false => 100,
+        };
+        let kept = Kept::cut(text, keep, head_percent);
+        tally.head_tail += usize::from(kept.tail.chars > 0);
+        kept
     }
 
     /// Commands and failures say what happened in their last lines.

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use super::{
-    cut_results::{Inherited, Shown, ShownResult},
+    cut_results::{Inherited, ResultKind, Shown, ShownResult},
     cut_text::{Kept, Slice, marker},
 };
 use crate::transcript::Role;
@@ -200,10 +200,10 @@ fn lay_out<'t>(parts: impl IntoIterator<Item = impl Borrow<Shown<'t>>>, page: &m
 }
 
 fn lay_out_result(result: &ShownResult, page: &mut impl Page) {
-    page.label(if result.failed {
-        "[Tool error"
-    } else {
-        "[Tool result"
+    page.label(match result.kind {
+        ResultKind::Output => "[Tool result",
+        ResultKind::Error => "[Tool error",
+        ResultKind::None => "[No result",
     });
     if let Some(id) = result.call_id {
         page.label(" ");

@@ -9,8 +9,9 @@ use super::{
     wording::{grouped, listed},
 };
 
-/// The longest context that can be asked for.
-const MOST_CHARS: usize = 10_000_000;
+/// The longest context that can be asked for. No token has more than 128 characters, so
+/// 100,000 tokens never have this many.
+const MOST_CHARS: usize = 20_000_000;
 /// More than any text has, so a limit of this size never cuts.
 const ALL_CHARS: usize = 1_000_000_000;
 
@@ -148,9 +149,10 @@ fn flat() -> Limits {
         whole_param_chars: 200,
         middle_param_chars: 200,
         old_param_chars: 200,
-        // Tokens are the limit; 10 characters to each is more than any real text has.
-        max_chars: 1_000_000,
+        // Tokens are the limit.
+        max_chars: MOST_CHARS,
         call_ids: true,
+        uncut_tools: Vec::new(),
         ..graduated()
     }
 }

@@ -35,13 +35,15 @@ fn compaction(stats: &Stats) -> String {
     let Some(compacted) = &stats.compaction else {
         return "Compaction: none was found.".to_owned();
     };
-    let covered = counted(
-        stats.messages.compacted,
-        "earlier message",
-        "earlier messages",
-    );
+    let covered = match compacted.stands_for {
+        0 => String::new(),
+        many => {
+            let covered = counted(many, "earlier message", "earlier messages");
+            format!(" that stands for {covered}")
+        }
+    };
     if compacted.empty {
-        return format!("Compaction: found; its summary, for {covered}, is empty.");
+        return format!("Compaction: found, but the summary{covered} is empty.");
     }
     let tail = match compacted.kept_tail {
         0 => String::new(),
@@ -50,7 +52,7 @@ fn compaction(stats: &Stats) -> String {
             format!(", followed by the last {kept} before it")
         }
     };
-    format!("Compaction: found; it begins with the summary that stands for {covered}{tail}.")
+    format!("Compaction: found; it begins with the summary{covered}{tail}.")
 }
 
 /// A short result of an old tier is as whole as a new one.
@@ -90,8 +92,8 @@ fn removed(stats: &Stats) -> Option<String> {
     let removed = stats.messages.removed;
     (removed > 0).then(|| {
         let oldest = match &stats.compaction {
-            None => "oldest",
-            Some(_) => "oldest after the summary",
+            Some(compacted) if !compacted.empty => "oldest after the summary",
+            _ => "oldest",
         };
         let were = if removed == 1 { "was" } else { "were" };
         let messages = counted(removed, "message", "messages");
@@ -123,5 +125,5 @@ fn unreadable(stats: &Stats) -> Option<String> {
     ];
     let what = what.into_iter().filter(|(count, _)| *count > 0);
     let what = listed(what.map(|(_, what)| what), "and");
-    (!what.is_empty()).then(|| format!("Missing, because unreadable: {what}."))
+    (!what.is_empty()).then(|| format!("Unreadable in the parent's record: {what}."))
 }

@@ -37,7 +37,7 @@ pub(super) fn recent<'t>(parent: &'t Transcript<'t>) -> Recent<'t> {
             compacted: [&[], &[]],
         };
     };
-    let tail = kept_tail(&messages[..=request]);
+    let tail = kept_tail(messages, request);
     Recent {
         boundary: Some(Boundary {
             index,
@@ -73,21 +73,18 @@ fn latest_boundary(messages: &[Message]) -> Option<(usize, usize)> {
     None
 }
 
-/// The messages that the request, the last of `messages`, tells to keep.
-fn kept_tail<'t>(messages: &'t [Message<'t>]) -> &'t [Message<'t>] {
-    let Some((request, earlier)) = messages.split_last() else {
-        return &[];
-    };
+/// The messages before the request that it tells to keep. If the first of them is not
+/// in the conversation, which then is only the end of a longer one, it is all of them.
+fn kept_tail<'t>(messages: &'t [Message<'t>], request: usize) -> &'t [Message<'t>] {
     let Some(Compaction::Request {
         tail_start: Some(start),
-    }) = &request.compaction
+    }) = &messages[request].compaction
     else {
         return &[];
     };
-    let first = earlier
-        .iter()
-        .rposition(|message| message.id.as_ref() == Some(start));
-    first.map_or(&[], |first| &earlier[first..])
+    let has_id = |message: &Message| message.id.as_ref() == Some(start);
+    let first = messages.iter().position(has_id).unwrap_or(0);
+    messages.get(first..request).unwrap_or_default()
 }
 
 impl<'t> Recent<'t> {

@@ -42,7 +42,7 @@ pub struct Messages {
     pub kept: usize,
     /// Oldest messages left out to stay within the limits.
     pub removed: usize,
-    /// Messages that the compaction's summary stands for.
+    /// Messages that the compaction left behind, its own request among them.
     pub compacted: usize,
     /// Messages with nothing to inherit.
     pub empty: usize,
@@ -59,6 +59,8 @@ pub struct Compacted {
     pub index: usize,
     /// The summary's ID, where the host gave one.
     pub id: Option<String>,
+    /// Messages that the summary stands for.
+    pub stands_for: usize,
     /// Whether the summary says nothing, so that it is not in the context.
     pub empty: bool,
     /// Messages from before the summary that the host kept beside it and that are in the
@@ -172,6 +174,7 @@ pub(super) fn gather(
                 .id
                 .as_ref()
                 .map(|id| id.as_str().to_owned()),
+            stands_for: before.inherited,
             empty: summary.inherited == 0,
             kept_tail: kept_after_summary.saturating_sub(after.inherited),
         }),

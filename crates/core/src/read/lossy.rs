@@ -35,6 +35,58 @@ impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Lenient<T> {
     }
 }
 
+/// An object whose values nobody has looked at yet.
+pub(super) struct Fields<'a>(Vec<(LossyStr<'a>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// A value that has to be there and of its type.
+    pub(super) fn required<T: Deserialize<'a>>(
+        &self,
+        key: &'static str,
+    ) -> Result<T, serde_json::Error> {
+        let missing = || de::Error::missing_field(key);
+        self.optional(key)?.ok_or_else(missing)
+    }
+
+    /// A value that has to be of its type if it is there.
+    pub(super) fn optional<T: Deserialize<'a>>(
+        &self,
+        key: &str,
+    ) -> Result<Option<T>, serde_json::Error> {
+        let value = self.0.iter().rfind(|(known, _)| known.0 == key);
+        value.map_or(Ok(None), |(_, value)| serde_json::from_str(value.get()))
+    }
+
+    /// A value that is nice to have.
+    pub(super) fn lenient<T: Deserialize<'a>>(&self, key: &str) -> Lenient<T> {
+        Lenient(self.optional(key).ok().flatten())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> de::Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = object.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Fields(fields))
+    }
+}
+
 struct LossyVisitor;
 
 impl<'de> de::Visitor<'de> for LossyVisitor {

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{
     ReadError, error,
-    lossy::{Lenient, LossyStr},
+    lossy::{Fields, Lenient, LossyStr},
 };
 use crate::transcript::{
     CallId, Compaction, Message, MessageId, Outcome, Part, Role, Skipped, Text, ToolCall,
@@ -166,18 +166,16 @@ impl<'de> de::DeserializeSeed<'de> for MessagesSeed<'_, 'de> {
     }
 }
 
-/// A message as OpenCode writes it; `P` is how its parts are read.
+/// A message as OpenCode writes it.
 #[derive(Deserialize)]
-#[serde(expecting = "a message")]
-struct WireMessage<'a, P> {
+struct WireMessage<'a> {
     #[serde(borrow)]
     info: WireInfo<'a>,
-    #[serde(bound(deserialize = "P: Deserialize<'de>"))]
-    parts: Vec<P>,
+    #[serde(borrow)]
+    parts: Vec<WirePart<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(expecting = "the info of a message")]
 struct WireInfo<'a> {
     role: WireRole,
     #[serde(borrow, default)]
@@ -244,12 +242,6 @@ struct WireState<'a> {
     time: Lenient<WireTime<'a>>,
 }
 
-#[derive(Deserialize)]
-struct WireKind<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: LossyStr<'a>,
-}
-
 /// What a part means to a fork.
 enum Meaning<'a> {
     Inherited(Part<'a>),
@@ -257,25 +249,24 @@ enum Meaning<'a> {
     Nothing,
 }
 
-/// Reads one entry, at once if all its parts are in order, else part by part.
+/// Reads one entry: at once if all of it is in order, else field by field.
 fn read_message<'a>(
     entry: &'a RawValue,
     broken_parts: &mut usize,
 ) -> Result<Message<'a>, serde_json::Error> {
-    if !entry.get().starts_with('{') {
-        // Said here, because a derived reader would take a list for a struct's fields.
-        return Err(de::Error::custom("not an object"));
-    }
-    if let Ok(wire) = serde_json::from_str::<WireMessage<WirePart>>(entry.get())
+    // A derived reader would take a list for a struct's fields.
+    if entry.get().starts_with('{')
+        && let Ok(wire) = serde_json::from_str::<WireMessage>(entry.get())
         && let Ok(meanings) = wire.parts.into_iter().map(WirePart::meaning).collect()
     {
         return Ok(message(wire.info, meanings));
     }
-    let wire = serde_json::from_str::<WireMessage<&RawValue>>(entry.get())?;
-    let mut meanings = Vec::with_capacity(wire.parts.len());
+    let entry: Fields = serde_json::from_str(entry.get())?;
+    let info = WireInfo::leniently(&entry.required("info")?)?;
+    let mut meanings = Vec::new();
     let mut broken = Vec::new();
-    for part in wire.parts {
-        match read_part(part) {
+    for part in entry.required::<Vec<&RawValue>>("parts")? {
+        match WirePart::leniently(part).and_then(WirePart::meaning) {
             Ok(meaning) => meanings.push(meaning),
             Err(reason) => broken.push(reason),
         }
@@ -285,18 +276,63 @@ fn read_message<'a>(
         Some(reason) if meanings.is_empty() => Err(reason),
         last => {
             *broken_parts += broken.len() + usize::from(last.is_some());
-            Ok(message(wire.info, meanings))
+            Ok(message(info, meanings))
         }
     }
 }
 
-fn read_part(part: &RawValue) -> Result<Meaning<'_>, serde_json::Error> {
-    let WireKind { kind } = serde_json::from_str(part.get())?;
-    match &*kind.0 {
-        "text" | "tool" | "compaction" => {
-            serde_json::from_str::<WirePart>(part.get()).and_then(WirePart::meaning)
-        }
-        _ => Ok(Meaning::Nothing),
+impl<'a> WireInfo<'a> {
+    fn leniently(info: &Fields<'a>) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            role: info.required("role")?,
+            id: info.lenient("id"),
+            parent_id: info.lenient("parentID"),
+            summary: info.lenient("summary").0,
+            finish: info.lenient("finish").0,
+            error: info.lenient("error").0,
+            time: info.lenient("time"),
+        })
+    }
+}
+
+impl<'a> WirePart<'a> {
+    /// Looks only at the fields that its kind has.
+    fn leniently(part: &'a RawValue) -> Result<Self, serde_json::Error> {
+        let part: Fields = serde_json::from_str(part.get())?;
+        let kind: LossyStr = part.required("type")?;
+        let (is_text, is_tool) = (kind.0 == "text", kind.0 == "tool");
+        Ok(Self {
+            text: is_text.then(|| part.required("text")).transpose()?,
+            tool: is_tool.then(|| part.required("tool")).transpose()?,
+            state: is_tool.then(|| WireState::leniently(&part)).transpose()?,
+            ignored: part.lenient("ignored").0,
+            call_id: part.lenient("callID"),
+            tail_start_id: part.lenient("tail_start_id"),
+            kind,
+        })
+    }
+}
+
+impl<'a> WireState<'a> {
+    fn leniently(part: &Fields<'a>) -> Result<Self, serde_json::Error> {
+        let state: Fields = part.required("state")?;
+        let status: LossyStr = state.required("status")?;
+        let (completed, failed) = (status.0 == "completed", status.0 == "error");
+        Ok(Self {
+            input: state.lenient("input").0,
+            output: if failed {
+                None
+            } else {
+                state.optional("output")?
+            },
+            error: if completed {
+                None
+            } else {
+                state.optional("error")?
+            },
+            time: state.lenient("time"),
+            status,
+        })
     }
 }
 

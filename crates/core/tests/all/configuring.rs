@@ -28,17 +28,17 @@ fn set(key: &str, value: &str) -> Result<Limits, String> {
 #[case(
     "max_chars",
     "0",
-    "max_chars: `0` is refused; allowed: 1,000 to 10,000,000"
+    "max_chars: `0` is refused; allowed: 1,000 to 20,000,000"
 )]
 #[case(
     "max_tokens",
     "1e5",
-    "max_tokens: `1e5` is refused; allowed: 1,000 to 10,000,000"
+    "max_tokens: `1e5` is refused; allowed: 1,000 to 20,000,000"
 )]
 #[case(
     "max_tokens",
     "99999999999999999999999",
-    "max_tokens: `99999999999999999999999` is refused; allowed: 1,000 to 10,000,000"
+    "max_tokens: `99999999999999999999999` is refused; allowed: 1,000 to 20,000,000"
 )]
 #[case(
     "call_ids",
@@ -124,15 +124,15 @@ fn configuration_changes_a_preset() {
 #[rstest]
 #[case(
     "max_chars = -5",
-    "max_chars: `-5` is refused; allowed: 1,000 to 10,000,000"
+    "max_chars: `-5` is refused; allowed: 1,000 to 20,000,000"
 )]
 #[case(
     "max_chars = 1.5",
-    "max_chars: `1.5` is refused; allowed: 1,000 to 10,000,000"
+    "max_chars: `1.5` is refused; allowed: 1,000 to 20,000,000"
 )]
 #[case(
     "max_chars = [1, 2]",
-    "max_chars: `1,2` is refused; allowed: 1,000 to 10,000,000"
+    "max_chars: `1,2` is refused; allowed: 1,000 to 20,000,000"
 )]
 #[case(
     "preset = 'gradual'",

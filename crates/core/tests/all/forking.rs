@@ -67,21 +67,34 @@ fn the_tail_that_the_host_kept_follows_the_summary() {
          User:\nafter\n</inherited_context>"
     );
     assert!(made.preamble.contains(
-        "the summary that stands for 2 earlier messages, followed by the last 2 messages before it"
+        "the summary that stands for 1 earlier message, followed by the last 2 messages before it"
     ));
 }
 
 #[rstest]
-#[case::unknown("msg_99")]
 #[case::the_request_itself("msg_1")]
 #[case::later_than_the_request("msg_2")]
-fn a_tail_that_is_not_there_is_no_tail(#[case] tail_start: &str) {
+fn a_tail_that_does_not_come_before_its_request_is_no_tail(#[case] tail_start: &str) {
     let session = Session::new()
         .user("gone")
         .compacted_keeping(Some(tail_start), "summary");
     assert_eq!(
         graduated(&session).context,
         "<inherited_context>\n\nAgent:\nsummary\n</inherited_context>"
+    );
+}
+
+#[test]
+fn a_tail_that_began_before_the_conversation_we_have_is_kept_as_far_as_we_have_it() {
+    let session = Session::new()
+        .user("in the tail")
+        .agent(vec![result("found out")])
+        .compacted_keeping(Some("msg_of_an_earlier_page"), "summary");
+    let made = graduated(&session);
+    assert!(made.context.contains("in the tail") && made.context.contains("found out"));
+    assert!(
+        made.preamble
+            .contains("it begins with the summary, followed by the last 2 messages before it.")
     );
 }
 
@@ -329,7 +342,7 @@ fn the_preamble_claims_nothing_that_did_not_happen() {
         "truncated",
         "Removed",
         "shortened",
-        "Missing",
+        "Unreadable",
         "cleared",
     ] {
         assert!(!made.preamble.contains(claim), "{claim}: {}", made.preamble);
@@ -369,7 +382,7 @@ fn every_message_is_accounted_for() {
     assert_eq!(messages.r#in, 6);
     assert!(
         made.preamble
-            .contains("Missing, because unreadable: 1 message and 1 part of a message.")
+            .contains("Unreadable in the parent's record: 1 message and 1 part of a message.")
     );
 }
 
@@ -523,10 +536,9 @@ fn an_empty_summary_is_not_said_to_be_there(#[case] summary: &str) {
         made.context,
         "<inherited_context>\n\nUser:\nafter\n</inherited_context>"
     );
-    assert!(
-        made.preamble
-            .contains("Compaction: found; its summary, for 2 earlier messages, is empty.")
-    );
+    assert!(made.preamble.contains(
+        "Compaction: found, but the summary that stands for 1 earlier message is empty."
+    ));
 }
 
 #[test]
@@ -579,4 +591,41 @@ fn an_interrupted_older_call_is_shown_and_the_asking_one_is_not() {
     let context = graduated(&session).context;
     assert!(context.contains("make deploy") && context.contains("Asking."));
     assert!(!context.contains("asyncagents_task"));
+}
+
+#[test]
+fn messages_after_an_empty_summary_are_simply_the_oldest() {
+    let limits = with(Preset::Graduated, &[("max_chars", 1_000)]);
+    let session = (0..3).fold(Session::new().compacted(" "), |session, n| {
+        session.user(&filler(n, 900))
+    });
+    let made = forked(&session, &limits);
+    assert!(
+        made.preamble
+            .contains("Removed: 2 messages, the oldest, were left out"),
+        "{}",
+        made.preamble
+    );
+}
+
+#[test]
+fn flat_cuts_every_result_and_names_every_call() {
+    let session = with_results([
+        tool("question", json!({}), &filler(0, 1_501)),
+        tool_running("bash", json!({"command": "make"})),
+    ])
+    .user("what now?");
+    let context = forked(&session, &Preset::Flat.limits()).context;
+    assert!(context.contains("...[truncated 1 of 1501 chars]..."));
+    assert!(context.contains("[Tool: bash] {\"command\":\"make\"}\n[No result call_r]\n"));
+}
+
+#[test]
+fn flat_is_limited_by_tokens_alone() {
+    let session = (0..10).fold(Session::new(), |session, _| {
+        session.user(&"=".repeat(150_000))
+    });
+    let made = forked(&session, &Preset::Flat.limits());
+    assert_eq!(made.stats.messages.kept, 10);
+    assert!(made.stats.tokens.after < 100_000);
 }

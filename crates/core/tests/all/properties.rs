@@ -227,10 +227,21 @@ mod plainly {
         /// None if the newest message (and the summary) do not fit.
         pub(super) context: Option<String>,
         pub(super) boundary: bool,
-        pub(super) summary: Option<String>,
+        pub(super) summary: Option<Written>,
         /// All but the summary, oldest first, cut and written.
-        pub(super) messages: Vec<String>,
+        pub(super) messages: Vec<Written>,
         pub(super) kept: usize,
+    }
+
+    /// A message, and what became of the calls in it.
+    #[derive(Clone, Default)]
+    pub(super) struct Written {
+        pub(super) text: String,
+        pub(super) whole: usize,
+        pub(super) cut: usize,
+        pub(super) head_tail: usize,
+        pub(super) cleared: usize,
+        pub(super) params_cut: usize,
     }
 
     /// A message for itself.
@@ -263,13 +274,14 @@ mod plainly {
         for one in recent.iter().rev() {
             messages.insert(0, written(one, numbers, &mut place));
         }
-        messages.retain(|message| !message.is_empty());
+        messages.retain(|message| !message.text.is_empty());
         let summary = summary.map(|summary| written(&summary, numbers, &mut place));
-        let summary = summary.filter(|summary| !summary.is_empty());
+        let summary = summary.filter(|summary| !summary.text.is_empty());
 
         let mut kept = messages.clone();
         let context = loop {
-            let written: Vec<&str> = summary.iter().chain(&kept).map(String::as_str).collect();
+            let written = summary.iter().chain(&kept);
+            let written: Vec<&str> = written.map(|message| &*message.text).collect();
             let context = format!(
                 "<inherited_context>\n\n{}</inherited_context>",
                 written.join("\n")
@@ -308,23 +320,24 @@ mod plainly {
         all
     }
 
-    fn written(one: &One, numbers: Numbers, place: &mut usize) -> String {
+    fn written(one: &One, numbers: Numbers, place: &mut usize) -> Written {
+        let mut written = Written::default();
         let (label, body) = match one {
-            One::Request(_) | One::Nothing => return String::new(),
+            One::Request(_) | One::Nothing => return written,
             One::User(said) => ("User:\n", shown_text(said)),
             One::Summary(said) => ("Agent:\n", shown_text(said)),
             One::Agent(pieces, in_flight) => {
                 let mut lines = Vec::new();
                 for piece in pieces.iter().rev() {
-                    lines.insert(0, shown(piece, *in_flight, numbers, place));
+                    lines.insert(0, shown(piece, *in_flight, numbers, place, &mut written));
                 }
                 ("Agent:\n", lines.concat())
             }
         };
-        if body.is_empty() {
-            return String::new();
+        if !body.is_empty() {
+            written.text = harmless(&format!("{label}{body}"));
         }
-        harmless(&format!("{label}{body}"))
+        written
     }
 
     fn shown_text(said: &str) -> String {
@@ -334,7 +347,13 @@ mod plainly {
         line(said)
     }
 
-    fn shown(piece: &Piece, in_flight: bool, numbers: Numbers, place: &mut usize) -> String {
+    fn shown(
+        piece: &Piece,
+        in_flight: bool,
+        numbers: Numbers,
+        place: &mut usize,
+        written: &mut Written,
+    ) -> String {
         let (tool, param, came) = match piece {
             Piece::Said(said) => return shown_text(said),
             Piece::Called { tool, param, came } => (tool, param, came),
@@ -357,25 +376,38 @@ mod plainly {
         let mut params = json!({"p": param}).to_string();
         if chars(&params) > param_chars {
             params = first(&params, param_chars) + "...";
+            written.params_cut += 1;
         }
         let call = format!("[Tool: {tool}] {params}\n");
-        let cut = |text: &str| cut(tool, text, result_chars, numbers.head_percent);
+        let mut cut = |text: &str| cut(tool, text, result_chars, numbers.head_percent, written);
         match came {
             Came::Nothing => call,
-            Came::Cleared => format!("{call}[Tool result]\n[Old tool result content cleared]\n"),
             Came::Output(text) => format!("{call}[Tool result]\n{}", cut(text)),
             Came::Error(text) => format!("{call}[Tool error]\n{}", cut(text)),
+            Came::Cleared => {
+                written.cleared += 1;
+                format!("{call}[Tool result]\n[Old tool result content cleared]\n")
+            }
         }
     }
 
-    fn cut(tool: &str, text: &str, limit: usize, head_percent: usize) -> String {
+    fn cut(
+        tool: &str,
+        text: &str,
+        limit: usize,
+        head_percent: usize,
+        written: &mut Written,
+    ) -> String {
         let total = chars(text);
-        if text.is_empty() {
-            return String::new();
-        }
         if total <= limit || tool == "question" {
-            return line(text);
+            written.whole += 1;
+            return if text.is_empty() {
+                String::new()
+            } else {
+                line(text)
+            };
         }
+        written.cut += 1;
         let marker = format!("\n...[truncated {} of {total} chars]...\n", total - limit);
         let words = [
             "error",
@@ -394,6 +426,7 @@ mod plainly {
         } else {
             limit
         };
+        written.head_tail += usize::from(limit > head);
         line(&format!(
             "{}{marker}{}",
             first(text, head),
@@ -518,7 +551,7 @@ fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseEr
             let meant = |text: &str| text.replace('‹', "<");
             let inside = meant(inside);
             let mut rest = inside.as_str();
-            for whole in kept.map(|message| meant(message)) {
+            for whole in kept.map(|message| meant(&message.text)) {
                 let (label, body) = whole.split_at(whole.find('\n').expect("a label") + 1);
                 rest = rest.strip_prefix(label).expect("the label");
                 if let Some(after) = rest.strip_prefix(body) {
@@ -527,12 +560,14 @@ fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseEr
                 }
                 let end = format!(" of {} chars]...\n", chars(body));
                 let (head, tail) = rest.split_once(&end).expect("a marker");
-                let (head, _) = head.rsplit_once("\n...[truncated ").expect("a marker");
+                let (head, left_out) = head.rsplit_once("\n...[truncated ").expect("a marker");
+                let left_out: usize = left_out.parse().expect("a number");
+                let kept = chars(body) - left_out;
+                let end = first(tail, kept - chars(head));
                 prop_assert!(body.starts_with(head), "the beginning of it");
-                let length = (0..=tail.len()).rev().find(|length| {
-                    tail.is_char_boundary(*length) && body.ends_with(&tail[..*length])
-                });
-                rest = &tail[length.unwrap_or(0)..];
+                prop_assert!(body.ends_with(&end), "the end of it");
+                prop_assert_eq!(chars(head), kept * numbers.head_percent / 100, "its share");
+                rest = &tail[end.len()..];
                 rest = rest.strip_prefix('\n').unwrap_or(rest);
             }
             prop_assert_eq!(rest, "", "and nothing else");

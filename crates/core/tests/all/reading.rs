@@ -126,21 +126,49 @@ fn a_broken_part_does_not_cost_its_message(#[case] broken: Value) {
     );
 }
 
-#[test]
-fn a_field_that_does_not_matter_may_be_anything() {
-    let mut odd = tool("read", json!({}), "precious");
-    odd["callID"] = json!(7);
-    odd["state"]["time"] = json!("yesterday");
-    let odd = json!({
-        "info": {"role": "assistant", "id": 5, "parentID": [], "time": 5, "finish": {}},
-        "parts": [odd],
-    });
-    let made = graduated(&Session::new().entry(odd).user("and now?"));
-    assert!(made.context.contains("precious"));
+#[rstest]
+#[case::of_the_call(json!({"callID": 7, "text": {"a": 1}, "tail_start_id": 5}), json!({}), json!({}))]
+#[case::of_the_state(json!({}), json!({"time": "yesterday", "error": {"x": 1}, "title": 5}), json!({}))]
+#[case::of_the_message(json!({}), json!({}), json!({"id": 5, "parentID": [], "time": 5, "summary": "no"}))]
+fn a_field_that_does_not_matter_may_be_anything(
+    #[case] of_part: Value,
+    #[case] of_state: Value,
+    #[case] of_info: Value,
+) {
+    let mut part = tool("read", json!({}), "precious");
+    let mut info = json!({"role": "assistant", "time": {"completed": 1}});
+    for (object, odd) in [(&mut part, of_part), (&mut info, of_info)] {
+        for (key, value) in odd.as_object().expect("fields") {
+            object[key] = value.clone();
+        }
+    }
+    for (key, value) in of_state.as_object().expect("fields") {
+        part["state"][key] = value.clone();
+    }
+    let odd_text =
+        json!({"type": "text", "text": "also precious", "state": "done", "tool": {"a": 1}});
+    let entry = json!({"info": info, "parts": [part, odd_text]});
+    let made = graduated(&Session::new().entry(entry).user("and now?"));
+    assert!(
+        made.context.contains("]\nprecious\nalso precious\n"),
+        "{}",
+        made.context
+    );
     assert_eq!(
         made.stats.messages.skipped + made.stats.messages.skipped_parts,
         0
     );
+}
+
+#[test]
+fn a_key_with_half_an_emoji_or_said_twice_costs_nothing() {
+    let json = r#"[{"info":{"role":"user","\ud800":1},"parts":[
+        {"\ud800":1,"type":"text","text":"first"},{"type":"text","text":"old","text":"second"}]}]"#;
+    let parent = read(json);
+    let context = fork(&parent, &Preset::Graduated.limits(), tokens::o200k)
+        .expect("a fork")
+        .context;
+    assert!(context.contains("User:\nfirst\nsecond\n"));
 }
 
 #[rstest]
@@ -268,11 +296,11 @@ fn a_byte_order_mark_is_no_obstacle() {
 )]
 #[case::of_something_else(
     "[1, 2]",
-    "expected messages with `info.role` and `parts`, found none in 2 entries; the first: not an object"
+    "expected messages with `info.role` and `parts`, found none in 2 entries; the first: invalid type: integer `1`, expected an object"
 )]
 #[case::of_lists(
     "[[{\"role\":\"user\"},[{\"type\":\"text\",\"text\":\"x\"}]]]",
-    "expected messages with `info.role` and `parts`, found none in 1 entries; the first: not an object"
+    "expected messages with `info.role` and `parts`, found none in 1 entries; the first: invalid type: sequence, expected an object"
 )]
 #[case::of_an_unknown_role(
     "[{\"info\":{\"role\":\"sys\\ntem\\u001b[31m\"},\"parts\":[]}]",
