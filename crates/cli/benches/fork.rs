@@ -18,7 +18,7 @@ use std::{
 };
 
 use asyncagents_core::{
-    fork::{Preset, fork},
+    fork::{Parent, Preset, fork},
     read::Format,
     tokens,
 };
@@ -56,6 +56,7 @@ fn main() {
     }
 
     println!("\npipeline (d)/(b): {:.2}", ratio(pipeline[3], pipeline[1]));
+    println!("looking through (d) once: {}", look_through().shown());
     let (again, first) = count_full_context();
     println!(
         "{FULL_CONTEXT} characters: {} to count, {} the first time",
@@ -68,6 +69,10 @@ fn main() {
 /// The longest context that the default limits allow.
 const FULL_CONTEXT: usize = 200_000;
 
+fn read(json: &str) -> Parent<'_> {
+    Parent::new(Format::OpenCode.read(json).expect("a session"))
+}
+
 struct Steps {
     messages: usize,
     reading: Times,
@@ -79,12 +84,12 @@ struct Steps {
 
 fn measure_steps(json: &str) -> Steps {
     let limits = Preset::Graduated.limits();
-    let reading = time(5, || Format::OpenCode.read(json).expect("a session"));
-    let parent = Format::OpenCode.read(json).expect("a session");
+    let reading = time(5, || read(json));
+    let parent = read(json);
     let without_tokens = || fork(&parent, &limits, |_| 0).expect("a fork");
     let made = fork(&parent, &limits, tokens::o200k).expect("a fork");
     Steps {
-        messages: parent.messages().len(),
+        messages: parent.transcript().messages().len(),
         reading,
         pipeline: time(101, without_tokens),
         context_chars: made.stats.characters.after,
@@ -93,13 +98,28 @@ fn measure_steps(json: &str) -> Steps {
     }
 }
 
+/// The part of reading that is not reading: what a parent knows of itself.
+fn look_through() -> Times {
+    let (_, shape) = generate::BENCHMARK[3];
+    let json = generate::session(shape);
+    let looks = (0..5).map(|_| {
+        let transcript = Format::OpenCode.read(&json).expect("a session");
+        let begun = Instant::now();
+        let parent = black_box(Parent::new(transcript));
+        let time = begun.elapsed();
+        drop(parent);
+        time
+    });
+    summed_up(looks.collect())
+}
+
 /// Exactly as many characters as fit, of the kind that sessions hold; counted again and
 /// again, and each time anew. The tokenizer remembers words, for each thread apart, so a
 /// new thread knows none.
 fn count_full_context() -> (Times, Times) {
     let (_, shape) = generate::BENCHMARK[1];
     let json = generate::session(shape);
-    let parent = Format::OpenCode.read(&json).expect("a session");
+    let parent = read(&json);
     let mut limits = Preset::Flat.limits();
     limits.set("max_chars", 400_000).expect("a limit");
     let made = fork(&parent, &limits, |_| 0).expect("a fork");

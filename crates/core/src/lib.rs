@@ -2,10 +2,10 @@
 //! Nothing here reads a file, a clock or the network.
 //!
 //! ```
-//! use asyncagents_core::{fork::{Preset, fork}, read::Format, tokens};
+//! use asyncagents_core::{fork::{Parent, Preset, fork}, read::Format, tokens};
 //!
 //! let json = r#"[{"info": {"role": "user"}, "parts": [{"type": "text", "text": "Why is it slow?"}]}]"#;
-//! let parent = Format::OpenCode.read(json)?;
+//! let parent = Parent::new(Format::OpenCode.read(json)?);
 //! let child = fork(&parent, &Preset::Graduated.limits(), tokens::o200k)?;
 //! assert!(child.context.contains("User:\nWhy is it slow?\n"));
 //! assert!(child.preamble.contains("Do only the task you are given"));

@@ -1,7 +1,7 @@
 //! What a fuzzer tries, as an ordinary function.
 
 use asyncagents_core::{
-    fork::{OverBudget, Preset, fork},
+    fork::{OverBudget, Parent, Preset, fork},
     read::Format,
     tokens,
 };
@@ -16,9 +16,10 @@ pub fn read_and_fork(data: &[u8]) {
         return;
     };
     let session = String::from_utf8_lossy(session);
-    let Ok(parent) = Format::OpenCode.read(&session) else {
+    let Ok(transcript) = Format::OpenCode.read(&session) else {
         return;
     };
+    let parent = Parent::new(transcript);
     let (_, preset) = Preset::ALL[usize::from(preset) % Preset::ALL.len()];
     let mut limits = preset.limits();
     let budget = 1_000 + 20 * usize::from(budget);

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use asyncagents_core::{
-    fork::{Fork, ForkError, Limits, fork},
+    fork::{Fork, ForkError, Limits, Parent, fork},
     tokens,
 };
 
@@ -42,7 +42,7 @@ fn fork_file(args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
         scope.spawn(tokens::warm_up);
         let begun = Instant::now();
         let input = read_input(&args.input, args.max_input)?;
-        let parent = args.from.read(&input)?;
+        let parent = Parent::new(args.from.read(&input)?);
         let reading = begun.elapsed();
         tokens::warm_up();
         let begun = Instant::now();

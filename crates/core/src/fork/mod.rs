@@ -8,6 +8,7 @@ mod error;
 mod fit_budget;
 mod format;
 mod limits;
+mod parent;
 mod preamble;
 mod since_compaction;
 mod stats;
@@ -15,9 +16,8 @@ mod wording;
 
 pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};
+pub use parent::Parent;
 pub use stats::{Amount, Compacted, CutToFit, Messages, Results, Stats, TokenAmount};
-
-use crate::transcript::Transcript;
 
 /// What a forked child is given before its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Fork {
 /// # Errors
 /// Only if the limits say to refuse what does not fit, as preset `exact` does.
 pub fn fork(
-    parent: &Transcript,
+    parent: &Parent,
     limits: &Limits,
     count_tokens: impl Fn(&str) -> usize,
 ) -> Result<Fork, ForkError> {

@@ -1,102 +1,74 @@
 //! Step 1: only what came since the last compaction.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
-use crate::transcript::{Compaction, Message, MessageId, Part, Transcript};
+use super::Parent;
+use crate::transcript::{Compaction, Message, Part};
 
-/// The part of a conversation that a child may inherit.
+/// The part of a conversation that a child may inherit, as places in it.
 pub(super) struct Recent<'t> {
-    /// The latest complete compaction.
-    pub(super) boundary: Option<Boundary<'t>>,
+    messages: &'t [Message<'t>],
+    /// The summary of the latest complete compaction.
+    pub(super) boundary: Option<usize>,
     /// What the host kept beside the summary. It came before the summary was
     /// written and is read after it, as the host's own model reads it.
-    pub(super) tail: &'t [Message<'t>],
+    pub(super) tail: Range<usize>,
     /// Everything after the summary, or everything.
-    pub(super) after: &'t [Message<'t>],
-    /// What the summary stands for: all before the tail, and from the request on.
-    pub(super) compacted: [&'t [Message<'t>]; 2],
+    pub(super) after: Range<usize>,
+    /// What is left behind: all before the tail, and from the request to the summary.
+    pub(super) compacted: [Range<usize>; 2],
 }
 
-/// Where a conversation was compacted.
-#[derive(Clone, Copy)]
-pub(super) struct Boundary<'t> {
-    /// The summary's place among all messages.
-    pub(super) index: usize,
-    /// The summary.
-    pub(super) summary: &'t Message<'t>,
-}
-
-/// Finds the latest complete boundary and keeps from its summary on.
-pub(super) fn recent<'t>(parent: &'t Transcript<'t>) -> Recent<'t> {
+/// Keeps from the summary of the latest complete compaction on.
+pub(super) fn recent<'t>(parent: &'t Parent<'t>) -> Recent<'t> {
     let messages = parent.messages();
-    let Some((request, index)) = latest_boundary(messages) else {
+    let Some(boundary) = parent.boundary() else {
         return Recent {
+            messages,
             boundary: None,
-            tail: &[],
-            after: messages,
-            compacted: [&[], &[]],
+            tail: 0..0,
+            after: 0..messages.len(),
+            compacted: [0..0, 0..0],
         };
     };
-    let tail = kept_tail(messages, request);
+    let tail = kept_tail(messages, boundary.request);
     Recent {
-        boundary: Some(Boundary {
-            index,
-            summary: &messages[index],
-        }),
+        messages,
+        boundary: Some(boundary.summary),
+        after: boundary.summary + 1..messages.len(),
+        compacted: [0..tail.start, boundary.request..boundary.summary],
         tail,
-        after: &messages[index + 1..],
-        compacted: [&messages[..request - tail.len()], &messages[request..index]],
     }
-}
-
-/// The places of the latest request that has a complete summary, and of that summary.
-fn latest_boundary(messages: &[Message]) -> Option<(usize, usize)> {
-    let mut answered: HashMap<&MessageId, usize> = HashMap::new();
-    for (at, message) in messages.iter().enumerate().rev() {
-        match &message.compaction {
-            None => {}
-            Some(Compaction::Summary {
-                request: Some(request),
-                complete: true,
-            }) => {
-                answered.entry(request).or_insert(at);
-            }
-            Some(Compaction::Summary { .. }) => {}
-            Some(Compaction::Request { .. }) => {
-                let summary = message.id.as_ref().and_then(|id| answered.get(id));
-                if let Some(summary) = summary {
-                    return Some((at, *summary));
-                }
-            }
-        }
-    }
-    None
 }
 
 /// The messages before the request that it tells to keep. If the first of them is not
 /// in the conversation, which then is only the end of a longer one, it is all of them.
-fn kept_tail<'t>(messages: &'t [Message<'t>], request: usize) -> &'t [Message<'t>] {
+fn kept_tail(messages: &[Message], request: usize) -> Range<usize> {
     let Some(Compaction::Request {
         tail_start: Some(start),
     }) = &messages[request].compaction
     else {
-        return &[];
+        return request..request;
     };
     let has_id = |message: &Message| message.id.as_ref() == Some(start);
-    let first = messages.iter().position(has_id).unwrap_or(0);
-    messages.get(first..request).unwrap_or_default()
+    match messages[..request].iter().rposition(has_id) {
+        Some(first) => first..request,
+        None if messages[request..].iter().any(has_id) => request..request,
+        None => 0..request,
+    }
 }
 
 impl<'t> Recent<'t> {
     /// The summary, if there is one with something in it.
     pub(super) fn summary(&self) -> Option<&'t Message<'t>> {
-        let summary = self.boundary.map(|boundary| boundary.summary);
+        let summary = self.boundary.map(|at| &self.messages[at]);
         summary.filter(|summary| is_inherited(summary))
     }
 
     /// All but the summary, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &'t Message<'t>> + use<'t> {
-        let oldest_first = self.tail.iter().chain(self.after);
+        let [tail, after] = [&self.tail, &self.after].map(|range| &self.messages[range.clone()]);
+        let oldest_first = tail.iter().chain(after);
         oldest_first.rev().filter(|message| is_inherited(message))
     }
 }

@@ -1,17 +1,10 @@
 //! What the pipeline did, in figures.
 
-use std::{ops::Add, slice};
-
 use serde::Serialize;
 
 use super::{
-    Limits, Preset,
-    cut_results::{Cutter, Tally},
-    fit_budget::Fitted,
-    format,
-    since_compaction::{Recent, is_inherited},
+    Limits, Parent, cut_results::Tally, fit_budget::Fitted, format, since_compaction::Recent,
 };
-use crate::transcript::{Message, Transcript};
 
 /// What a fork did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,39 +119,28 @@ pub struct TokenAmount {
     pub after: usize,
 }
 
-pub(super) fn gather(
-    parent: &Transcript,
-    recent: &Recent,
-    fitted: &Fitted,
-    limits: &Limits,
-) -> Stats {
-    let uncut = Limits {
-        call_ids: limits.call_ids,
-        ..Preset::Exact.limits()
-    };
-    let cutter = Cutter::new(&uncut);
-    let [before, request] = recent.compacted.map(|messages| survey(messages, &cutter));
-    let [tail, after] = [recent.tail, recent.after].map(|messages| survey(messages, &cutter));
-    let summary = recent
-        .boundary
-        .map(|boundary| slice::from_ref(boundary.summary));
-    let summary = survey(summary.unwrap_or_default(), &cutter);
+pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: &Limits) -> Stats {
+    let [before, request] = recent.compacted.clone().map(|range| parent.extent(range));
+    let [tail, after] = [&recent.tail, &recent.after].map(|range| parent.extent(range.clone()));
+    let summary = recent.boundary.map_or(0..0, |at| at..at + 1);
+    let summary = parent.extent(summary);
     let since = summary + tail + after;
     let compacted = before + request;
 
     let messages = Messages {
-        r#in: parent.messages().len(),
+        r#in: since.messages + compacted.messages,
         kept: fitted.blocks.len(),
         removed: since.inherited - fitted.blocks.len(),
         compacted: compacted.messages,
         empty: since.messages - since.inherited,
-        skipped: parent.skipped().messages,
-        skipped_parts: parent.skipped().parts,
+        skipped: parent.transcript().skipped().messages,
+        skipped_parts: parent.transcript().skipped().parts,
     };
     let all = since + compacted;
+    let chars_in_full = all.chars_in_full + if limits.call_ids { all.id_chars } else { 0 };
     let characters = Amount {
         // The newest message has no blank line after it.
-        before: format::wrapper_chars() + all.chars_in_full - usize::from(all.inherited > 0),
+        before: format::wrapper_chars() + chars_in_full - usize::from(all.inherited > 0),
         after: fitted.size.chars,
     };
     let lost_nothing = messages.removed + messages.compacted == 0
@@ -167,10 +149,9 @@ pub(super) fn gather(
     let kept_after_summary = fitted.blocks.len() - summary.inherited;
     Stats {
         messages,
-        compaction: recent.boundary.map(|boundary| Compacted {
-            index: boundary.index,
-            id: boundary
-                .summary
+        compaction: recent.boundary.map(|index| Compacted {
+            index,
+            id: parent.messages()[index]
                 .id
                 .as_ref()
                 .map(|id| id.as_str().to_owned()),
@@ -219,41 +200,4 @@ fn results(fitted: &Fitted, all: usize) -> Results {
         in_cut_messages: fitted.in_cut_messages,
         removed: all - kept - fitted.in_cut_messages,
     }
-}
-
-/// What there was. Lengths are known, so not a single text is looked at.
-#[derive(Clone, Copy, Default)]
-struct Survey {
-    messages: usize,
-    inherited: usize,
-    results: usize,
-    chars_in_full: usize,
-}
-
-impl Add for Survey {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            messages: self.messages + other.messages,
-            inherited: self.inherited + other.inherited,
-            results: self.results + other.results,
-            chars_in_full: self.chars_in_full + other.chars_in_full,
-        }
-    }
-}
-
-fn survey(messages: &[Message], uncut: &Cutter) -> Survey {
-    let mut survey = Survey::default();
-    for message in messages {
-        survey.messages += 1;
-        if is_inherited(message) {
-            let mut tally = Tally::default();
-            let parts = uncut.cut_parts(message, 0, &mut tally);
-            survey.chars_in_full += format::measure_parts(message.role, parts, false);
-            survey.inherited += 1;
-            survey.results += tally.results();
-        }
-    }
-    survey
 }

@@ -1,7 +1,7 @@
 //! The rules of the pipeline beyond what the seeds ask for.
 
 use asyncagents_core::{
-    fork::{CutToFit, ForkError, Preset, fork},
+    fork::{CutToFit, ForkError, Parent, Preset, fork},
     read::Format,
     tokens,
 };
@@ -411,7 +411,7 @@ fn exact_refuses_what_does_not_fit_with_the_size_and_the_limit(
     #[case] limit: usize,
 ) {
     let json = Session::new().user(&said).json();
-    let parent = Format::OpenCode.read(&json).expect("a session");
+    let parent = Parent::new(Format::OpenCode.read(&json).expect("a session"));
     let refused = fork(&parent, &Preset::Exact.limits(), tokens::o200k).expect_err("too large");
     let ForkError::TooLarge {
         unit: found,

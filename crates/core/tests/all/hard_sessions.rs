@@ -1,7 +1,7 @@
 //! Sessions that would break something less careful.
 
 use asyncagents_core::{
-    fork::{Preset, fork},
+    fork::{Parent, Preset, fork},
     read::Format,
     tokens,
 };
@@ -62,7 +62,7 @@ fn only_tool_calls_and_results_without_text() {
 fn a_hundred_thousand_tiny_messages() {
     let one = json!({"info": {"role": "user"}, "parts": [text("x")]}).to_string();
     let json = format!("[{}]", vec![one; 100_000].join(","));
-    let parent = Format::OpenCode.read(&json).expect("a session");
+    let parent = Parent::new(Format::OpenCode.read(&json).expect("a session"));
     let made = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
     // Each takes "User:\nx\n" and a blank line.
     assert_eq!(made.stats.messages.kept, (200_000 - 41 + 1) / 9);
@@ -82,7 +82,7 @@ fn deeply_nested_parameters() {
             {{"type":"tool","tool":"deep","state":{{"status":"completed","input":{input},"output":"found it"}}}},
             {{"type":"from the future","payload":{input}}}]}}]"#
     );
-    let parent = Format::OpenCode.read(&json).expect("a session");
+    let parent = Parent::new(Format::OpenCode.read(&json).expect("a session"));
     let made = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
     let preview: String = "{\"a\":[".repeat(depth).chars().take(500).collect();
     assert!(made.context.contains(&format!(

@@ -10,7 +10,7 @@ mod recorded;
 mod seeds;
 
 use asyncagents_core::{
-    fork::{Fork, Limits, Preset, fork},
+    fork::{Fork, Limits, Parent, Preset, fork},
     read::Format,
     tokens,
 };
@@ -20,7 +20,7 @@ use serde_json::Value;
 /// What a child of this session would inherit.
 fn forked(session: &Session, limits: &Limits) -> Fork {
     let json = session.json();
-    let parent = Format::OpenCode.read(&json).expect("a session");
+    let parent = Parent::new(Format::OpenCode.read(&json).expect("a session"));
     fork(&parent, limits, tokens::o200k).expect("a fork")
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use asyncagents_core::{
-    fork::{Preset, fork},
+    fork::{Parent, Preset, fork},
     read::{Format, ReadError},
     tokens,
     transcript::{Outcome, Part, Role, Transcript},
@@ -164,7 +164,7 @@ fn a_field_that_does_not_matter_may_be_anything(
 fn a_key_with_half_an_emoji_or_said_twice_costs_nothing() {
     let json = r#"[{"info":{"role":"user","\ud800":1},"parts":[
         {"\ud800":1,"type":"text","text":"first"},{"type":"text","text":"old","text":"second"}]}]"#;
-    let parent = read(json);
+    let parent = Parent::new(read(json));
     let context = fork(&parent, &Preset::Graduated.limits(), tokens::o200k)
         .expect("a fork")
         .context;
@@ -222,7 +222,7 @@ fn parameters_read_the_same_whoever_saved_them() {
         let json = format!(
             r#"[{{"info":{{"role":"user"}},"parts":[{{"type":"tool","tool":"t","state":{{"status":"completed","input":{input}}}}}]}}]"#
         );
-        let parent = read(&json);
+        let parent = Parent::new(read(&json));
         fork(&parent, &Preset::Graduated.limits(), tokens::o200k)
             .expect("a fork")
             .context

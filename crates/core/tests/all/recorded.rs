@@ -1,7 +1,7 @@
 //! Sessions recorded from the real OpenCode, and what a child inherits of them.
 
 use asyncagents_core::{
-    fork::{Preset, fork},
+    fork::{Parent, Preset, fork},
     read::Format,
     tokens,
 };
@@ -13,7 +13,7 @@ use rstest::rstest;
 #[case::autocompacted("autocompacted", include_str!("../fixtures/opencode/session.messages.autocompaction.json"))]
 #[case::after_abort("after_abort", include_str!("../fixtures/opencode/messages.after_abort.json"))]
 fn recorded_sessions_fork_to_what_was_reviewed(#[case] name: &str, #[case] json: &str) {
-    let parent = Format::OpenCode.read(json).expect("a session");
+    let parent = Parent::new(Format::OpenCode.read(json).expect("a session"));
     let made = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
     let stats = serde_json::to_string_pretty(&made.stats).expect("JSON");
     insta::assert_snapshot!(
@@ -25,7 +25,7 @@ fn recorded_sessions_fork_to_what_was_reviewed(#[case] name: &str, #[case] json:
 #[test]
 fn tool_output_of_a_recorded_session_is_in_the_context() {
     let json = include_str!("../fixtures/opencode/session.messages.json");
-    let parent = Format::OpenCode.read(json).expect("a session");
+    let parent = Parent::new(Format::OpenCode.read(json).expect("a session"));
     for (name, preset) in Preset::ALL {
         let context = fork(&parent, &preset.limits(), tokens::o200k)
             .expect(name)

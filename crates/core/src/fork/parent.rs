@@ -1,0 +1,156 @@
+//! A parent, looked through once: a fork then costs what it keeps, not what there is.
+
+use std::{
+    collections::HashMap,
+    ops::{Add, Range, Sub},
+};
+
+use super::{
+    Limits, Preset,
+    cut_results::{Cutter, Tally},
+    format,
+    since_compaction::is_inherited,
+};
+use crate::transcript::{Compaction, Message, MessageId, Transcript};
+
+/// A conversation that children can be forked from, as often as one likes.
+#[derive(Debug)]
+pub struct Parent<'a> {
+    transcript: Transcript<'a>,
+    boundary: Option<Boundary>,
+    /// The sum over all messages before each, and over all.
+    extents: Vec<Extent>,
+}
+
+/// The places of the two messages of a compaction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Boundary {
+    pub(super) request: usize,
+    pub(super) summary: usize,
+}
+
+/// How much there is in some messages. Lengths are known, so no text is looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extent {
+    pub(super) messages: usize,
+    pub(super) inherited: usize,
+    pub(super) results: usize,
+    /// Characters, written out with nothing cut.
+    pub(super) chars_in_full: usize,
+    /// Characters that the IDs of calls would add.
+    pub(super) id_chars: usize,
+}
+
+impl<'a> Parent<'a> {
+    /// Looks through a conversation.
+    pub fn new(transcript: Transcript<'a>) -> Self {
+        Self {
+            boundary: latest_boundary(transcript.messages()),
+            extents: running_sums(transcript.messages()),
+            transcript,
+        }
+    }
+
+    /// The conversation.
+    pub fn transcript(&self) -> &Transcript<'a> {
+        &self.transcript
+    }
+
+    pub(super) fn messages(&self) -> &[Message<'a>] {
+        self.transcript.messages()
+    }
+
+    /// The latest complete compaction.
+    pub(super) fn boundary(&self) -> Option<Boundary> {
+        self.boundary
+    }
+
+    /// How much there is in a stretch of messages.
+    pub(super) fn extent(&self, messages: Range<usize>) -> Extent {
+        self.extents[messages.end] - self.extents[messages.start]
+    }
+}
+
+/// The latest request that has a complete summary, and that summary.
+fn latest_boundary(messages: &[Message]) -> Option<Boundary> {
+    let mut answered: HashMap<&MessageId, usize> = HashMap::new();
+    for (at, message) in messages.iter().enumerate().rev() {
+        match &message.compaction {
+            None => {}
+            Some(Compaction::Summary {
+                request: Some(request),
+                complete: true,
+            }) => {
+                answered.entry(request).or_insert(at);
+            }
+            Some(Compaction::Summary { .. }) => {}
+            Some(Compaction::Request { .. }) => {
+                let summary = message.id.as_ref().and_then(|id| answered.get(id));
+                if let Some(summary) = summary {
+                    return Some(Boundary {
+                        request: at,
+                        summary: *summary,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+fn running_sums(messages: &[Message]) -> Vec<Extent> {
+    let plain = Preset::Exact.limits();
+    let with_ids = Limits {
+        call_ids: true,
+        ..Preset::Exact.limits()
+    };
+    let (plain, with_ids) = (Cutter::new(&plain), Cutter::new(&with_ids));
+    let mut sum = Extent::default();
+    let mut sums = Vec::with_capacity(messages.len() + 1);
+    sums.push(sum);
+    for message in messages {
+        sum.messages += 1;
+        if is_inherited(message) {
+            let chars = |cutter: &Cutter| {
+                let mut uncounted = Tally::default();
+                let parts = cutter.cut_parts(message, 0, &mut uncounted);
+                format::measure_parts(message.role, parts, false)
+            };
+            let chars_in_full = chars(&plain);
+            sum.inherited += 1;
+            sum.results += message.results();
+            sum.chars_in_full += chars_in_full;
+            sum.id_chars += chars(&with_ids) - chars_in_full;
+        }
+        sums.push(sum);
+    }
+    sums
+}
+
+impl Add for Extent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            messages: self.messages + other.messages,
+            inherited: self.inherited + other.inherited,
+            results: self.results + other.results,
+            chars_in_full: self.chars_in_full + other.chars_in_full,
+            id_chars: self.id_chars + other.id_chars,
+        }
+    }
+}
+
+impl Sub for Extent {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            messages: self.messages - other.messages,
+            inherited: self.inherited - other.inherited,
+            results: self.results - other.results,
+            chars_in_full: self.chars_in_full - other.chars_in_full,
+            id_chars: self.id_chars - other.id_chars,
+        }
+    }
+}
