@@ -61,14 +61,14 @@ fn keep_newest<'t>(
     if let Some(newest) = &newest {
         let reserved = summary.as_ref().map(|summary| fitting.share_of(summary));
         let draft = fitting.draft(newest.borrow(), true);
-        let kept = fitting.keep_cut(draft, reserved.unwrap_or_default());
-        fitting.fitted.cut_to_fit.newest = kept.cut;
-        blocks.push(kept.block);
+        let placed = fitting.keep_cut(draft, reserved.unwrap_or_default());
+        fitting.fitted.cut_to_fit.newest = placed.cut;
+        blocks.push(placed.block);
     }
     let summary = summary.map(|summary| {
-        let kept = fitting.keep_cut(summary, Size::default());
-        fitting.fitted.cut_to_fit.summary = kept.cut;
-        kept.block
+        let placed = fitting.keep_cut(summary, Size::default());
+        fitting.fitted.cut_to_fit.summary = placed.cut;
+        placed.block
     });
     // Before one of these two is cut, everything between them has gone.
     if fitting.fitted.cut_to_fit == CutToFit::default() {
@@ -128,8 +128,8 @@ struct Draft<'m, 't> {
     block: Option<Block>,
 }
 
-/// A message that is kept.
-struct Kept {
+/// A message that has its place in the context.
+struct Placed {
     block: Block,
     cut: bool,
 }
@@ -193,22 +193,22 @@ impl<'a, C: Fn(&str) -> usize> Fitting<'a, C> {
     }
 
     /// Keeps a message that has to be there, cut to fit beside what is reserved.
-    fn keep_cut(&mut self, draft: Draft, reserved: Size) -> Kept {
+    fn keep_cut(&mut self, draft: Draft, reserved: Size) -> Placed {
         let room = self.room.less(reserved);
-        let kept = match draft.block {
-            Some(block) if block.size.is_within(room) => Kept { block, cut: false },
-            _ => Kept {
+        let placed = match draft.block {
+            Some(block) if block.size.is_within(room) => Placed { block, cut: false },
+            _ => Placed {
                 block: self.shorten(draft.message, draft.last, draft.chars, room),
                 cut: true,
             },
         };
-        self.take_room(kept.block.size);
-        if kept.cut {
+        self.take_room(placed.block.size);
+        if placed.cut {
             self.fitted.in_cut_messages += draft.message.tally.results();
         } else {
             self.fitted.tally.add(draft.message.tally);
         }
-        kept
+        placed
     }
 
     fn shorten(&self, message: &Inherited, last: bool, chars: usize, room: Size) -> Block {
