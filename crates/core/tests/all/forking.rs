@@ -629,3 +629,17 @@ fn flat_is_limited_by_tokens_alone() {
     assert_eq!(made.stats.messages.kept, 10);
     assert!(made.stats.tokens.after < 100_000);
 }
+
+#[test]
+fn the_ids_that_flat_shows_are_counted_before_and_after() {
+    let session = with_results([
+        result("output"),
+        tool_error("read", json!({}), "no such file"),
+        tool_running("bash", json!({})),
+    ])
+    .user("what now?");
+    let made = forked(&session, &Preset::Flat.limits());
+    assert!(made.context.contains("[Tool result call_read]"));
+    assert_eq!(made.stats.characters.before, made.stats.characters.after);
+    assert!(!made.stats.tokens.before_is_estimate);
+}
