@@ -1,5 +1,5 @@
-//! The rules of asyncagents: what a conversation is, and what a forked child inherits of it.
-//! Nothing here reads a file, a clock or the network.
+//! The rules of asyncagents: what a forked child inherits of a conversation, and what may
+//! happen to a background task. Nothing here reads a file, a clock or the network.
 //!
 //! ```
 //! use asyncagents_core::{fork::{Parent, Preset, fork}, read::Format, tokens};
@@ -12,7 +12,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod answer;
+pub mod budget;
+pub mod event;
 pub mod fork;
+pub mod id;
+pub mod lifecycle;
+pub mod moment;
+pub mod notify;
+pub mod port;
+pub mod progress;
 pub mod read;
+pub mod refusal;
+pub mod request;
+pub mod schedule;
+pub mod task;
+pub mod task_limits;
 pub mod tokens;
 pub mod transcript;
+mod wording;

@@ -36,6 +36,16 @@ impl<'a> Text<'a> {
         self.chars
     }
 
+    /// The same text, borrowed from nobody.
+    pub fn into_owned(self) -> Text<'static> {
+        Text {
+            text: Cow::Owned(self.text.into_owned()),
+            chars: self.chars,
+            blank: self.blank,
+            ends_line: self.ends_line,
+        }
+    }
+
     /// Nothing but white space, or nothing at all.
     pub fn is_blank(&self) -> bool {
         self.blank
@@ -57,6 +67,11 @@ impl<'a> MessageId<'a> {
         Self(id.into())
     }
 
+    /// The same ID, borrowed from nobody.
+    pub fn into_owned(self) -> MessageId<'static> {
+        MessageId(Cow::Owned(self.0.into_owned()))
+    }
+
     /// The ID as the host writes it.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,6 +86,11 @@ impl<'a> CallId<'a> {
     /// An ID as the host writes it.
     pub fn new(id: impl Into<Cow<'a, str>>) -> Self {
         Self(id.into())
+    }
+
+    /// The same ID, borrowed from nobody.
+    pub fn into_owned(self) -> CallId<'static> {
+        CallId(Cow::Owned(self.0.into_owned()))
     }
 
     /// The ID as the host writes it.
@@ -162,6 +182,30 @@ impl Outcome<'_> {
 }
 
 impl Message<'_> {
+    /// The same message, borrowed from nobody.
+    pub fn into_owned(self) -> Message<'static> {
+        let compaction = self.compaction.map(|compaction| match compaction {
+            Compaction::Request { tail_start } => Compaction::Request {
+                tail_start: tail_start.map(MessageId::into_owned),
+            },
+            Compaction::Summary { request, complete } => Compaction::Summary {
+                request: request.map(MessageId::into_owned),
+                complete,
+            },
+        });
+        let own = |part| match part {
+            Part::Text(text) => Part::Text(text.into_owned()),
+            Part::Tool(call) => Part::Tool(call.into_owned()),
+        };
+        Message {
+            id: self.id.map(MessageId::into_owned),
+            role: self.role,
+            finished: self.finished,
+            compaction,
+            parts: self.parts.into_iter().map(own).collect(),
+        }
+    }
+
     /// How many of its calls have a result (an error and a cleared result are results).
     pub fn results(&self) -> usize {
         let has_result = |part: &&Part| match part {
@@ -173,6 +217,21 @@ impl Message<'_> {
 }
 
 impl ToolCall<'_> {
+    /// The same call, borrowed from nobody.
+    pub fn into_owned(self) -> ToolCall<'static> {
+        ToolCall {
+            id: self.id.map(CallId::into_owned),
+            name: self.name.into_owned(),
+            input: self.input.into_owned(),
+            outcome: match self.outcome {
+                Outcome::Pending => Outcome::Pending,
+                Outcome::Completed(text) => Outcome::Completed(text.into_owned()),
+                Outcome::Failed(text) => Outcome::Failed(text.into_owned()),
+                Outcome::Cleared => Outcome::Cleared,
+            },
+        }
+    }
+
     /// Anything but pending.
     pub fn has_result(&self) -> bool {
         !matches!(self.outcome, Outcome::Pending)

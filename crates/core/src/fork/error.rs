@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::wording::grouped;
+use crate::wording::grouped;
 
 /// Why there is no fork.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

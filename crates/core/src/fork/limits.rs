@@ -4,10 +4,8 @@ use std::{collections::BTreeMap, fmt, ops::RangeInclusive, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{
-    LimitError,
-    wording::{grouped, listed},
-};
+use super::LimitError;
+use crate::wording::{grouped, listed};
 
 /// The longest context that can be asked for. No token has more than 128 characters, so
 /// 100,000 tokens never have this many.

@@ -12,7 +12,6 @@ mod parent;
 mod preamble;
 mod since_compaction;
 mod stats;
-mod wording;
 
 pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};

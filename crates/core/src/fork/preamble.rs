@@ -1,9 +1,7 @@
 //! What a child is told about its context, before its task.
 
-use super::{
-    Limits, Stats,
-    wording::{counted, grouped, listed},
-};
+use super::{Limits, Stats};
+use crate::wording::{counted, grouped, listed};
 
 /// Says what happened and nothing that did not.
 pub(super) fn write(stats: &Stats, limits: &Limits) -> String {

@@ -1,7 +1,9 @@
-//! Numbers and lists as people write them.
+//! Numbers, lists and durations as people write them.
+
+use std::time::Duration;
 
 /// `12500` as `12,500`.
-pub(super) fn grouped(number: usize) -> String {
+pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -14,13 +16,13 @@ pub(super) fn grouped(number: usize) -> String {
 }
 
 /// `1 message`, `2,000 messages`.
-pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
     let noun = if number == 1 { one } else { many };
     format!("{} {noun}", grouped(number))
 }
 
 /// `a, b and c`.
-pub(super) fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &str) -> String {
+pub(crate) fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &str) -> String {
     let items: Vec<S> = items.into_iter().collect();
     let mut text = String::new();
     for (at, item) in items.iter().enumerate() {
@@ -32,4 +34,16 @@ pub(super) fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &s
         text.push_str(item.as_ref());
     }
     text
+}
+
+/// `350ms`, `3.2s`, `45s`, `2m 05s`, `1h 02m`.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => format!("{}ms", time.as_millis()),
+        1..10 => format!("{seconds}.{}s", time.subsec_millis() / 100),
+        10..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3_600, seconds / 60 % 60),
+    }
 }

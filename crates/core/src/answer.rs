@@ -1,0 +1,229 @@
+//! What callers are answered, in words a model and a person can read.
+
+use crate::{
+    moment::Moment,
+    task::{Context, Outcome, State, Status, Task},
+    wording::{counted, duration},
+};
+
+/// A task with its ID as people see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The shortest form of the ID that is unique.
+    pub id: String,
+    /// The task.
+    pub task: Task,
+}
+
+/// A task and what its child said at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The task.
+    pub shown: Shown,
+    /// What the child said last, if the task has ended.
+    pub answer: Option<String>,
+}
+
+/// How long a description may be in a table.
+const DESCRIPTION: usize = 50;
+
+/// A task was launched.
+pub fn launched(shown: &Shown, prefix: &str) -> String {
+    let Shown { id, task } = shown;
+    let forked = match task.brief.context {
+        Context::Forked => " (forked)",
+        Context::Fresh => "",
+    };
+    format!(
+        "Task {id}{forked} is {}: \"{}\" by {}.\n\
+         You will be told when it has finished. Until then go on with your work; \
+         {prefix}output(task_id=\"{id}\") shows how far it has come.",
+        task.status(),
+        task.brief.description,
+        task.brief.agent,
+    )
+}
+
+/// A task was resumed.
+pub fn resumed(shown: &Shown, ignored: &[&str], prefix: &str) -> String {
+    let Shown { id, task } = shown;
+    let warning = match ignored {
+        [] => String::new(),
+        names => format!(
+            "\nIgnored, for a resumed task keeps its own: {}.",
+            names.join(", ")
+        ),
+    };
+    format!(
+        "Task {id} goes on with your follow-up (resume #{}).{warning}\n\
+         You will be told when it has finished; \
+         {prefix}output(task_id=\"{id}\", block=true) waits for the answer.",
+        task.run,
+    )
+}
+
+/// A task was cancelled, with so many below it.
+pub fn cancelled(shown: &Shown, below: u64) -> String {
+    let and_below = match usize::try_from(below).unwrap_or(usize::MAX) {
+        0 => String::new(),
+        below => format!(" and {} below it", counted(below, "task", "tasks")),
+    };
+    format!("Cancelled {}{and_below}.", shown.id)
+}
+
+/// Tasks were cleared, of which some were unfinished.
+pub fn cleared(all: u64, stopped: u64) -> String {
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    match all {
+        0 => NO_TASKS.to_owned(),
+        _ => format!(
+            "Cleared {}; {} stopped.",
+            counted(number(all), "task", "tasks"),
+            counted(number(stopped), "was", "were"),
+        ),
+    }
+}
+
+/// What a list without tasks says.
+pub const NO_TASKS: &str = "No background tasks found";
+
+/// The tasks as a Markdown table and a line that sums up.
+pub fn list(tasks: &[Shown], now: Moment) -> String {
+    if tasks.is_empty() {
+        return NO_TASKS.to_owned();
+    }
+    let head = ["ID", "Description", "Agent", "Status", "Duration", "Tools"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(tasks.iter().map(|shown| row(shown, now)));
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for (at, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+        if at == 0 {
+            let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+            text.push_str(&format!("| {} |\n", rules.join(" | ")));
+        }
+    }
+    text.push_str(&format!("\n{}", summary(tasks)));
+    text
+}
+
+fn row(shown: &Shown, now: Moment) -> [String; 6] {
+    let Shown { id, task } = shown;
+    [
+        format!("{id}{}", indicators(task)),
+        in_a_cell(&task.brief.description),
+        in_a_cell(task.brief.agent.as_str()),
+        task.status().to_string(),
+        duration(task.ran(now)),
+        task.progress.spent.tool_calls.to_string(),
+    ]
+}
+
+/// What is special about how a task knows what it knows.
+fn indicators(task: &Task) -> &'static str {
+    match (task.brief.context, task.run) {
+        (Context::Fresh, 0) => "",
+        (Context::Fresh, _) => " (resumed)",
+        (Context::Forked, 0) => " (forked)",
+        (Context::Forked, _) => " (forked) (resumed)",
+    }
+}
+
+fn in_a_cell(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = match text.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    };
+    text.replace('|', "\\|")
+}
+
+fn summary(tasks: &[Shown]) -> String {
+    let count = |status: Status| {
+        let same = tasks.iter().filter(|shown| shown.task.status() == status);
+        match same.count() {
+            0 => None,
+            some => Some(format!("{some} {status}")),
+        }
+    };
+    let counts = Status::ALL.iter().filter_map(|(_, status)| count(*status));
+    format!(
+        "{}: {}",
+        counted(tasks.len(), "task", "tasks"),
+        counts.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Where a task stands, and its result if it has ended.
+pub fn output(report: &Report, now: Moment) -> String {
+    let Shown { id, task } = &report.shown;
+    let headline = format!(
+        "Task {id}{} is {}: \"{}\" by {}",
+        indicators(task),
+        task.status(),
+        task.brief.description,
+        task.brief.agent
+    );
+    match &task.state {
+        State::Queued { since } => format!(
+            "{headline}, waiting for a free slot for {}.",
+            duration(now.since(*since))
+        ),
+        State::Running { since, .. } => format!(
+            "{headline}, for {}.\n{}",
+            duration(now.since(*since)),
+            progress(task, now)
+        ),
+        State::Ended { ran, outcome, .. } => {
+            let mut text = format!("{headline}, after {}.\n", duration(*ran));
+            text.push_str(&progress(task, now));
+            if let Outcome::Failed { why } = outcome {
+                text.push_str(&format!("\nError: {why}"));
+            }
+            match &report.answer {
+                Some(answer) => text.push_str(&format!("\n\n{answer}")),
+                None => text.push_str("\n\n(no answer)"),
+            }
+            text
+        }
+    }
+}
+
+/// How far a task has come, in one line.
+pub fn progress(task: &Task, now: Moment) -> String {
+    let progress = &task.progress;
+    let mut parts = Vec::new();
+    let by_tool: Vec<String> = progress
+        .by_tool
+        .iter()
+        .map(|(tool, times)| format!("{tool} {times}"))
+        .collect();
+    let calls = usize::try_from(progress.spent.tool_calls).unwrap_or(usize::MAX);
+    let mut tools = counted(calls, "tool call", "tool calls");
+    if !by_tool.is_empty() {
+        tools.push_str(&format!(" ({})", by_tool.join(", ")));
+    }
+    parts.push(tools);
+    if !progress.recent.is_empty() {
+        let recent: Vec<&str> = progress.recent.iter().map(String::as_str).collect();
+        parts.push(format!("last: {}", recent.join(", ")));
+    }
+    let tokens = usize::try_from(progress.spent.tokens).unwrap_or(usize::MAX);
+    parts.push(counted(tokens, "token", "tokens"));
+    parts.push(progress.spent.cost.to_string());
+    if let Some(at) = progress.last_activity
+        && task.is_live()
+    {
+        parts.push(format!("last activity {} ago", duration(now.since(at))));
+    }
+    format!("Progress: {}", parts.join("; "))
+}

@@ -1,0 +1,155 @@
+//! What a task may spend, and what it has spent.
+
+use std::{fmt, time::Duration};
+
+use crate::wording::{counted, duration};
+
+/// Money in millionths of a dollar: sums stay exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Cost(pub u64);
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (dollars, millionths) = (self.0 / 1_000_000, self.0 % 1_000_000);
+        let digits = format!("{millionths:06}");
+        let cents = digits.trim_end_matches('0');
+        write!(f, "${dollars}.{cents:0<2}")
+    }
+}
+
+/// What has been used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// Money.
+    pub cost: Cost,
+    /// Answers of the model.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+}
+
+impl Spent {
+    /// Both together.
+    pub fn plus(self, more: Spent) -> Spent {
+        Spent {
+            tokens: self.tokens.saturating_add(more.tokens),
+            cost: Cost(self.cost.0.saturating_add(more.cost.0)),
+            turns: self.turns.saturating_add(more.turns),
+            tool_calls: self.tool_calls.saturating_add(more.tool_calls),
+        }
+    }
+
+    /// What came on top of `earlier`.
+    pub fn beyond(self, earlier: Spent) -> Spent {
+        Spent {
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            cost: Cost(self.cost.0.saturating_sub(earlier.cost.0)),
+            turns: self.turns.saturating_sub(earlier.turns),
+            tool_calls: self.tool_calls.saturating_sub(earlier.tool_calls),
+        }
+    }
+}
+
+/// What a task may spend in one run, with everything below it. Zero means zero; what is
+/// not limited is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budget {
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub cost: Option<Cost>,
+    /// Time since it began to run; waiting for a slot does not count.
+    pub time: Option<Duration>,
+    /// Answers of the model.
+    pub turns: Option<u64>,
+    /// Tool calls.
+    pub tool_calls: Option<u64>,
+}
+
+impl Budget {
+    /// This budget, with what it leaves open taken from `other`.
+    pub fn or(self, other: Budget) -> Budget {
+        Budget {
+            tokens: self.tokens.or(other.tokens),
+            cost: self.cost.or(other.cost),
+            time: self.time.or(other.time),
+            turns: self.turns.or(other.turns),
+            tool_calls: self.tool_calls.or(other.tool_calls),
+        }
+    }
+
+    /// The smaller of the two, limit by limit.
+    pub fn at_most(self, other: Budget) -> Budget {
+        fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        Budget {
+            tokens: smaller(self.tokens, other.tokens),
+            cost: smaller(self.cost, other.cost),
+            time: smaller(self.time, other.time),
+            turns: smaller(self.turns, other.turns),
+            tool_calls: smaller(self.tool_calls, other.tool_calls),
+        }
+    }
+
+    /// What is left of it.
+    pub fn left(self, spent: Spent, ran: Duration) -> Budget {
+        Budget {
+            tokens: self.tokens.map(|most| most.saturating_sub(spent.tokens)),
+            cost: self
+                .cost
+                .map(|most| Cost(most.0.saturating_sub(spent.cost.0))),
+            time: self.time.map(|most| most.saturating_sub(ran)),
+            turns: self.turns.map(|most| most.saturating_sub(spent.turns)),
+            tool_calls: self
+                .tool_calls
+                .map(|most| most.saturating_sub(spent.tool_calls)),
+        }
+    }
+
+    /// The limit that leaves nothing to run with, if there is one. A task can work without
+    /// money (a local model) and without tools, but not without these.
+    pub fn nothing_left(self) -> Option<&'static str> {
+        let empty = [
+            ("tokens", self.tokens == Some(0)),
+            ("time", self.time == Some(Duration::ZERO)),
+            ("turns", self.turns == Some(0)),
+        ];
+        empty
+            .iter()
+            .find(|(_, empty)| *empty)
+            .map(|(name, _)| *name)
+    }
+
+    /// Why this much is too much, if it is. A limit that is reached exactly is kept.
+    pub fn exceeded(self, spent: Spent) -> Option<String> {
+        let over = |most: Option<u64>, used: u64| most.filter(|most| used > *most);
+        let wording = |most: u64, one, many| {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            format!("the budget of {}", counted(most, one, many))
+        };
+        over(self.tokens, spent.tokens)
+            .map(|most| wording(most, "token", "tokens"))
+            .or_else(|| over(self.turns, spent.turns).map(|most| wording(most, "turn", "turns")))
+            .or_else(|| {
+                over(self.tool_calls, spent.tool_calls)
+                    .map(|most| wording(most, "tool call", "tool calls"))
+            })
+            .or_else(|| {
+                let over = self.cost.filter(|most| spent.cost > *most);
+                over.map(|most| format!("the budget of {most}"))
+            })
+            .map(|what| format!("{what} is used up"))
+    }
+
+    /// Why the time is up, if it is.
+    pub fn out_of_time(self, ran: Duration) -> Option<String> {
+        let over = self.time.filter(|most| ran >= *most);
+        over.map(|most| format!("the time limit of {} is reached", duration(most)))
+    }
+}

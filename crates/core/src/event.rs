@@ -1,0 +1,72 @@
+//! What can happen to a task. Events are saved and never changed.
+
+use crate::{
+    budget::{Budget, Spent},
+    id::{OwnerId, SessionId},
+    progress::Observation,
+    task::{Brief, Outcome, Place},
+};
+
+/// Something that happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// It was launched and waits for a slot. Always the first event.
+    Launched(Box<Launched>),
+    /// Another process looks after it, or none.
+    Owned {
+        /// The process.
+        by: Option<OwnerId>,
+    },
+    /// It got a slot.
+    Started,
+    /// The child's session exists.
+    SessionMade {
+        /// The session.
+        session: SessionId,
+    },
+    /// The host has the prompt.
+    Prompted,
+    /// The host reported something.
+    Observed(Observation),
+    /// A task below it spent something.
+    SpentBelow(Spent),
+    /// The run ended.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// What the child said last. A failed or cancelled task may have said something too.
+        answer: Option<String>,
+        /// Whether the host may still be working and has to be stopped.
+        stop: bool,
+    },
+    /// The host has stopped working for a run that had ended.
+    Stopped,
+    /// A follow-up was asked for; it waits for a slot.
+    Resumed {
+        /// What it has to do now.
+        prompt: String,
+        /// The batch it belongs to now.
+        batch: u64,
+    },
+    /// Its result was read.
+    Retrieved,
+    /// Its parent forgot it.
+    Cleared,
+}
+
+/// How a task began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launched {
+    /// Where it stands in the tree.
+    pub place: Place,
+    /// What it is.
+    pub brief: Brief,
+    /// What it has to do.
+    pub prompt: String,
+    /// What it may spend.
+    pub budget: Budget,
+    /// The batch it belongs to.
+    pub batch: u64,
+    /// The process that looks after it, if one does already.
+    pub owner: Option<OwnerId>,
+}

@@ -1,0 +1,87 @@
+//! Names of things. Each kind of thing has its own type, so they cannot be mixed up.
+
+use std::fmt;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// The name as it is written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<Box<str>>> From<T> for $name {
+            fn from(name: T) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+names! {
+    /// A background task: `task_` and 32 hexadecimal digits.
+    TaskId;
+    /// A session of a host, be it a parent's or a child's.
+    SessionId;
+    /// A process that looks after tasks, for as long as its lease lasts.
+    OwnerId;
+    /// What an agent is called: `general`, `explore`.
+    AgentName;
+    /// A model as `provider/model`.
+    ModelName;
+    /// Which host a task runs in: `scripted:children.toml`.
+    HostKey;
+    /// What is put into a session under a name of ours, so that it can be found again
+    /// there: a prompt, an inherited context, a notification.
+    PostId;
+}
+
+impl TaskId {
+    /// What every task's ID begins with.
+    pub const KIND: &'static str = "task_";
+    /// How many characters are shown after the kind, at least.
+    pub const SHOWN: usize = 8;
+
+    /// An ID of random bits. They come first, so that a few digits tell tasks apart that
+    /// were launched in the same moment.
+    pub fn from_random(bits: u128) -> Self {
+        Self(format!("{}{bits:032x}", Self::KIND).into())
+    }
+
+    /// The prompt of one run of the task.
+    pub fn prompt(&self, run: u32) -> PostId {
+        PostId(format!("{self}.prompt.{run}").into())
+    }
+
+    /// What the child inherits.
+    pub fn inheritance(&self) -> PostId {
+        PostId(format!("{self}.inherited").into())
+    }
+
+    /// What the parent is told of one run of the task.
+    pub fn notice(&self, run: u32) -> PostId {
+        PostId(format!("{self}.notice.{run}").into())
+    }
+
+    /// The shortest form of this ID that is no prefix of its neighbours in sorted order.
+    pub fn shown<'a>(&'a self, neighbours: impl IntoIterator<Item = &'a TaskId>) -> &'a str {
+        let common = |other: &TaskId| {
+            let pairs = self.0.bytes().zip(other.0.bytes());
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        let shared = neighbours.into_iter().map(common).max().unwrap_or(0);
+        let length = (shared + 1).max(Self::KIND.len() + Self::SHOWN);
+        self.0.get(..length).unwrap_or(&self.0)
+    }
+}

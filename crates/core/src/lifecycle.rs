@@ -1,0 +1,419 @@
+//! What may happen to a task next: the one table of states and commands.
+//!
+//! [`decide`] answers a command with events and effects and changes nothing; [`apply`]
+//! folds a saved event into a task. Nobody else changes a task.
+
+use std::time::Duration;
+
+use crate::{
+    budget::Spent,
+    event::{Event, Launched},
+    id::{SessionId, TaskId},
+    moment::Moment,
+    progress::{Observation, Progress},
+    refusal::Refusal,
+    task::{Outcome, Stage, State, Task},
+    task_limits::TaskLimits,
+    wording::duration,
+};
+
+/// What someone wants of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// There is a slot for it.
+    Start,
+    /// Its session exists.
+    SessionMade(SessionId),
+    /// The host has its prompt.
+    Prompted,
+    /// The host reported something.
+    Observe(Vec<Observation>),
+    /// The host says that it has ended.
+    Finish {
+        /// How.
+        outcome: Outcome,
+        /// What the child said last.
+        answer: Option<String>,
+    },
+    /// It has reached a limit, or its host failed: end it and stop the host.
+    GiveUp {
+        /// The limit, or the failure.
+        why: String,
+    },
+    /// Stop it.
+    Cancel(CancelledBy),
+    /// The host has stopped working for a run that had ended.
+    Stopped,
+    /// Go on with a follow-up.
+    Resume {
+        /// What to do now.
+        prompt: String,
+        /// The batch it belongs to from now on.
+        batch: u64,
+    },
+    /// Its result is being read.
+    Retrieve,
+    /// Forget it.
+    Clear,
+}
+
+/// Who stops a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelledBy {
+    /// Someone asked for it.
+    Request,
+    /// What it worked for has ended, so nobody is there to be told.
+    Above,
+}
+
+/// What a command leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Decision {
+    /// To be saved, in this order.
+    pub events: Vec<Event>,
+    /// To be done in the same transaction.
+    pub effects: Vec<Effect>,
+}
+
+/// What has to be done about other things than the task itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Tell the parent how it ended.
+    Tell,
+    /// Take back what the parent has not been told yet.
+    Withdraw,
+    /// Stop every task below.
+    StopBelow,
+    /// Add this to what the tasks above have spent below them.
+    SpendAbove(Spent),
+}
+
+/// Answers a command. What comes too late is answered with nothing at all; what a caller
+/// has to know is a refusal.
+///
+/// # Errors
+/// When the command makes no sense in this state and the caller should be told.
+pub fn decide(
+    task: &Task,
+    command: Command,
+    now: Moment,
+    limits: &TaskLimits,
+) -> Result<Decision, Refusal> {
+    let nothing = Ok(Decision::default());
+    match (&task.state, command) {
+        (State::Queued { .. }, Command::Start) => happens(Event::Started),
+        (State::Queued { .. }, Command::Finish { outcome, answer }) => ends(outcome, answer, false),
+        (State::Queued { .. }, Command::GiveUp { why }) => {
+            ends(Outcome::Failed { why }, None, false)
+        }
+        (State::Queued { .. }, Command::Cancel(by)) => cancelled(by, false),
+        (
+            State::Queued { .. },
+            Command::SessionMade(_) | Command::Prompted | Command::Observe(_) | Command::Stopped,
+        ) => stopped_or_late(task),
+
+        (State::Running { .. }, Command::SessionMade(session)) => {
+            happens(Event::SessionMade { session })
+        }
+        (State::Running { .. }, Command::Prompted) => happens(Event::Prompted),
+        (State::Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
+        (State::Running { .. }, Command::Finish { outcome, answer }) => {
+            ends(outcome, answer, false)
+        }
+        (State::Running { .. }, Command::GiveUp { why }) => {
+            ends(Outcome::Failed { why }, None, true)
+        }
+        (State::Running { .. }, Command::Cancel(by)) => cancelled(by, true),
+        (State::Running { .. }, Command::Start | Command::Stopped) => nothing,
+
+        (State::Queued { .. } | State::Running { .. }, Command::Resume { .. }) => {
+            Err(Refusal::StillRunning {
+                task: task.id.clone(),
+                status: task.status(),
+            })
+        }
+        (State::Queued { .. } | State::Running { .. }, Command::Retrieve) => nothing,
+        (State::Queued { .. }, Command::Clear) => cleared(task, true, false),
+        (State::Running { .. }, Command::Clear) => cleared(task, true, true),
+
+        (State::Ended { .. }, Command::Resume { prompt, batch }) => resumed(task, prompt, batch),
+        (State::Ended { .. }, Command::Cancel(CancelledBy::Request)) => {
+            Err(Refusal::AlreadyEnded {
+                task: task.id.clone(),
+                status: task.status(),
+            })
+        }
+        (State::Ended { .. }, Command::Retrieve) => match task.retrieved_at {
+            Some(_) => nothing,
+            None => happens(Event::Retrieved),
+        },
+        (State::Ended { .. }, Command::Clear) => cleared(task, false, false),
+        (State::Ended { .. }, Command::Stopped) => stopped_or_late(task),
+        (
+            State::Ended { .. },
+            Command::Start
+            | Command::SessionMade(_)
+            | Command::Prompted
+            | Command::Observe(_)
+            | Command::Finish { .. }
+            | Command::GiveUp { .. }
+            | Command::Cancel(CancelledBy::Above),
+        ) => nothing,
+    }
+}
+
+fn happens(event: Event) -> Result<Decision, Refusal> {
+    Ok(Decision {
+        events: vec![event],
+        effects: Vec::new(),
+    })
+}
+
+/// A resumed task waits until the host has stopped working for the run before.
+fn stopped_or_late(task: &Task) -> Result<Decision, Refusal> {
+    match task.stopping {
+        true => happens(Event::Stopped),
+        false => Ok(Decision::default()),
+    }
+}
+
+fn ends(outcome: Outcome, answer: Option<String>, stop: bool) -> Result<Decision, Refusal> {
+    let mut effects = vec![Effect::Tell];
+    // Whoever failed has no use for what it asked others to do.
+    if outcome != Outcome::Completed {
+        effects.push(Effect::StopBelow);
+    }
+    Ok(Decision {
+        events: vec![Event::Ended {
+            outcome,
+            answer,
+            stop,
+        }],
+        effects,
+    })
+}
+
+fn cancelled(by: CancelledBy, stop: bool) -> Result<Decision, Refusal> {
+    let ended = Event::Ended {
+        outcome: Outcome::Cancelled,
+        answer: None,
+        stop,
+    };
+    let effects = match by {
+        CancelledBy::Request => vec![Effect::Tell, Effect::StopBelow],
+        CancelledBy::Above => vec![Effect::StopBelow],
+    };
+    Ok(Decision {
+        events: vec![ended],
+        effects,
+    })
+}
+
+fn cleared(task: &Task, live: bool, stop: bool) -> Result<Decision, Refusal> {
+    if task.cleared {
+        return Ok(Decision::default());
+    }
+    let mut decision = match live {
+        true => cancelled(CancelledBy::Above, stop)?,
+        false => Decision::default(),
+    };
+    decision.events.push(Event::Cleared);
+    decision.effects.push(Effect::Withdraw);
+    Ok(decision)
+}
+
+fn resumed(task: &Task, prompt: String, batch: u64) -> Result<Decision, Refusal> {
+    if task.session.is_none() {
+        return Err(Refusal::NeverBegan {
+            task: task.id.clone(),
+        });
+    }
+    if prompt.trim().is_empty() {
+        return Err(Refusal::EmptyPrompt);
+    }
+    happens(Event::Resumed { prompt, batch })
+}
+
+fn observed(
+    task: &Task,
+    seen: Vec<Observation>,
+    now: Moment,
+    limits: &TaskLimits,
+) -> Result<Decision, Refusal> {
+    let mut progress = task.progress.clone();
+    for observation in &seen {
+        progress.note(observation, now);
+    }
+    let spent = progress.spent.beyond(task.progress.spent);
+    let mut decision = Decision {
+        events: seen.into_iter().map(Event::Observed).collect(),
+        effects: Vec::new(),
+    };
+    if spent != Spent::default() && task.place.above.is_some() {
+        decision.effects.push(Effect::SpendAbove(spent));
+    }
+    if let Some(why) = over_the_limit(task, &progress, limits) {
+        let end = ends(Outcome::Failed { why }, None, true)?;
+        decision.events.extend(end.events);
+        decision.effects.extend(end.effects);
+    }
+    Ok(decision)
+}
+
+/// Why a task that has come this far must end, if it must.
+fn over_the_limit(task: &Task, progress: &Progress, limits: &TaskLimits) -> Option<String> {
+    let spent = progress.spent.plus(task.below).beyond(task.spent_before);
+    let repeated = progress.repeated.times;
+    task.budget.exceeded(spent).or_else(|| {
+        (repeated >= limits.same_calls).then(|| {
+            let tool = progress.recent.back().map_or("a tool", String::as_str);
+            format!("it called {tool} with the same parameters {repeated} times in a row")
+        })
+    })
+}
+
+/// Why a task must end because of what the tasks below it have spent, if it must.
+pub fn over_budget(task: &Task) -> Option<String> {
+    match task.is_live() {
+        true => task.budget.exceeded(task.spent_in_run()),
+        false => None,
+    }
+}
+
+/// Why a running task that was last heard of at `heard` must end, if it must.
+pub fn overdue(task: &Task, heard: Moment, now: Moment, limits: &TaskLimits) -> Option<String> {
+    task.budget.out_of_time(task.ran(now)).or_else(|| {
+        (now.since(heard) >= limits.stall)
+            .then(|| format!("it made no progress for {}", duration(limits.stall)))
+    })
+}
+
+/// What a host says about a session and a prompt of ours, when it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// There is no such session.
+    Gone,
+    /// The prompt is not in its history.
+    Unprompted,
+    /// It is working on the prompt.
+    Working,
+    /// It has done with the prompt.
+    Done {
+        /// How it ended.
+        outcome: Outcome,
+        /// What the child said last.
+        answer: Option<String>,
+    },
+    /// The prompt is there, nobody works on it, and it has no answer: the host itself was
+    /// stopped in the middle.
+    Interrupted,
+}
+
+/// What to do about a running task after its host was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Send the prompt.
+    Prompt,
+    /// Wait for what the host reports.
+    Wait,
+    /// End it.
+    Finish {
+        /// How.
+        outcome: Outcome,
+        /// What the child said last.
+        answer: Option<String>,
+    },
+}
+
+/// What to do about a running task whose host was asked, because reports may have been
+/// missed: another process looked after it before, the connection broke, it was silent.
+pub fn after_asking(standing: Standing) -> Next {
+    let failed = |why: &str| Next::Finish {
+        outcome: Outcome::Failed {
+            why: why.to_owned(),
+        },
+        answer: None,
+    };
+    match standing {
+        // Never in the history means never worked on, so this does nothing twice.
+        Standing::Unprompted => Next::Prompt,
+        Standing::Working => Next::Wait,
+        Standing::Done { outcome, answer } => Next::Finish { outcome, answer },
+        Standing::Gone => failed("its session no longer exists"),
+        Standing::Interrupted => {
+            failed("its host was stopped while it worked; resume it to go on from there")
+        }
+    }
+}
+
+/// The task that its first event begins.
+pub fn begin(id: TaskId, launched: &Launched, at: Moment) -> Task {
+    Task {
+        id,
+        place: launched.place.clone(),
+        brief: launched.brief.clone(),
+        budget: launched.budget,
+        launched_at: at,
+        batch: launched.batch,
+        run: 0,
+        session: None,
+        state: State::Queued { since: at },
+        stopping: false,
+        progress: Progress::default(),
+        below: Spent::default(),
+        spent_before: Spent::default(),
+        retrieved_at: None,
+        cleared: false,
+        owner: launched.owner.clone(),
+        seq: 1,
+    }
+}
+
+/// Folds a saved event into a task.
+pub fn apply(task: &mut Task, event: &Event, at: Moment) {
+    task.seq += 1;
+    match event {
+        Event::Launched(_) => {}
+        Event::Owned { by } => task.owner.clone_from(by),
+        Event::Started => {
+            let stage = match task.session {
+                Some(_) => Stage::Prompting,
+                None => Stage::Creating,
+            };
+            task.state = State::Running { since: at, stage };
+            task.spent_before = task.progress.spent.plus(task.below);
+            task.progress.repeated = Default::default();
+        }
+        Event::SessionMade { session } => {
+            task.session = Some(session.clone());
+            reach(task, Stage::Prompting);
+        }
+        Event::Prompted => reach(task, Stage::Working),
+        Event::Observed(observation) => task.progress.note(observation, at),
+        Event::SpentBelow(spent) => task.below = task.below.plus(*spent),
+        Event::Ended { outcome, stop, .. } => {
+            let ran: Duration = task.ran(at);
+            task.stopping |= *stop;
+            task.state = State::Ended {
+                at,
+                ran,
+                outcome: outcome.clone(),
+            };
+        }
+        Event::Stopped => task.stopping = false,
+        Event::Resumed { batch, .. } => {
+            task.run += 1;
+            task.batch = *batch;
+            task.retrieved_at = None;
+            task.state = State::Queued { since: at };
+        }
+        Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),
+        Event::Cleared => task.cleared = true,
+    }
+}
+
+fn reach(task: &mut Task, reached: Stage) {
+    if let State::Running { stage, .. } = &mut task.state {
+        *stage = reached;
+    }
+}

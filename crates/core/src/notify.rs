@@ -1,0 +1,95 @@
+//! What a parent is told about a task that has ended.
+
+use crate::{
+    task::{Outcome, State, Task},
+    wording::duration,
+};
+
+/// One message of two parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// For people and the model.
+    pub visible: String,
+    /// For the model only.
+    pub hidden: String,
+}
+
+/// How many of the tasks that a parent is waiting for have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    /// Ended, this one included.
+    pub ended: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+/// How messages are worded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wording {
+    /// What the tools' names begin with.
+    pub prefix: String,
+    /// Whether people are told that there is a hidden part.
+    pub show_hint: bool,
+}
+
+impl Default for Wording {
+    fn default() -> Self {
+        Self {
+            prefix: "asyncagents_".to_owned(),
+            show_hint: false,
+        }
+    }
+}
+
+/// Words the message about a task that has just ended. `shown` is its ID as people see it.
+/// A task that has not ended is not talked about.
+pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Option<Message> {
+    let State::Ended { ran, outcome, .. } = &task.state else {
+        return None;
+    };
+    let description = one_line(&task.brief.description);
+    let took = duration(*ran);
+    let headline = match outcome {
+        Outcome::Completed if task.run > 0 => {
+            format!("✓ **Resume #{} completed in {took}.**", task.run)
+        }
+        Outcome::Completed => format!("✓ **Agent \"{description}\" finished in {took}.**"),
+        Outcome::Failed { .. } => format!("✗ **Agent \"{description}\" failed in {took}.**"),
+        Outcome::Cancelled => format!("⊘ **Agent \"{description}\" cancelled after {took}.**"),
+    };
+    let Batch { ended, total } = batch;
+    let hint = if wording.show_hint {
+        "\n[hint attached]"
+    } else {
+        ""
+    };
+    Some(Message {
+        visible: format!("{headline}\nTask Progress: {ended}/{total}{hint}"),
+        hidden: hidden(outcome, shown, batch, &wording.prefix),
+    })
+}
+
+fn hidden(outcome: &Outcome, shown: &str, batch: Batch, prefix: &str) -> String {
+    let mut text = String::new();
+    if let Outcome::Failed { why } = outcome {
+        text.push_str(&format!("Error of {shown}: {why}\n"));
+    }
+    if batch.ended < batch.total {
+        text.push_str(&format!(
+            "If you need results immediately, use {prefix}output(task_id=\"{shown}\").\n\
+             You can continue working or just say 'waiting' and halt.\n\
+             WATCH OUT for leftovers, you will likely WANT to wait for all agents to complete."
+        ));
+    } else {
+        text.push_str(&format!(
+            "All {} tasks finished.\nUse {prefix}output tools to see agent responses.",
+            batch.total
+        ));
+    }
+    text
+}
+
+/// The headline is one line, whatever the description is.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,173 @@
+//! A host: where sessions live and agents work.
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::{
+    id::{AgentName, ModelName, PostId, SessionId, TaskId},
+    lifecycle::Standing,
+    notify::Message,
+    progress::{Observation, Totals},
+    transcript::Transcript,
+};
+
+/// Where sessions live and agents work.
+///
+/// Everything that is put into a session carries a [`PostId`]. A host that is given the
+/// same one twice keeps it once, if it can; the callers ask before they repeat themselves.
+#[async_trait]
+pub trait Host: Send + Sync {
+    /// The agents a task may be given to.
+    async fn agents(&self) -> Result<Vec<AgentName>, HostError>;
+
+    /// Makes a session for a task, or finds the one that was made for it before.
+    async fn create(&self, session: NewSession) -> Result<SessionId, HostError>;
+
+    /// Puts inherited context into a session, without an answer.
+    async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError>;
+
+    /// Sets the session to work; returns as soon as the host has the prompt.
+    async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError>;
+
+    /// Stops what the session is doing. A session that does nothing, or is gone, is stopped.
+    async fn abort(&self, session: &SessionId) -> Result<(), HostError>;
+
+    /// The session's conversation so far.
+    async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError>;
+
+    /// Whether there is such a session.
+    async fn exists(&self, session: &SessionId) -> Result<bool, HostError>;
+
+    /// What became of a prompt.
+    async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError>;
+
+    /// Tells a session something.
+    async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError>;
+
+    /// Whether a notice is in the session's history.
+    async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError>;
+
+    /// Everything that happens in the host from now on.
+    fn subscribe(&self) -> Box<dyn HostEvents>;
+
+    /// Deletes a session. One that is gone already is deleted.
+    async fn delete(&self, session: &SessionId) -> Result<(), HostError>;
+}
+
+/// What happens in a host, in order. It may lose reports and repeat them.
+#[async_trait]
+pub trait HostEvents: Send {
+    /// The next report; `None` when the host is gone for good.
+    async fn next(&mut self) -> Option<Report>;
+}
+
+/// A session to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// The task it is for.
+    pub task: TaskId,
+    /// The session that launched the task.
+    pub parent: SessionId,
+    /// For people.
+    pub title: String,
+    /// Who works in it.
+    pub agent: AgentName,
+    /// With which model, if not the agent's own.
+    pub model: Option<ModelName>,
+    /// Whether tasks may be launched from it. At the depth limit they may not.
+    pub may_delegate: bool,
+}
+
+/// What a forked child inherits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inheritance {
+    /// Its name in the session.
+    pub id: PostId,
+    /// What the child must know about the context.
+    pub preamble: String,
+    /// The parent's conversation.
+    pub context: String,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its name in the session.
+    pub id: PostId,
+    /// What to do.
+    pub text: String,
+    /// Who does it.
+    pub agent: AgentName,
+    /// With which model, if not the agent's own.
+    pub model: Option<ModelName>,
+}
+
+/// What a parent is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// Its name in the session.
+    pub id: PostId,
+    /// What it says.
+    pub message: Message,
+}
+
+/// What came of telling a session something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// The host took it. Whether it is in the history is for [`Host::confirm`] to say.
+    Taken,
+    /// Not now; the session cannot take it.
+    NotNow,
+    /// There is no such session any more.
+    Gone,
+}
+
+/// What a host says when it is asked about a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// What became of it.
+    pub standing: Standing,
+    /// What the session has used in all.
+    pub totals: Option<Totals>,
+}
+
+/// Something that happened in a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// In one session.
+    Session(SessionId, SessionEvent),
+    /// Reports may have been lost here.
+    Missed,
+}
+
+/// Something that happened in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// Progress. `key` names what was observed, so that a repetition is recognised.
+    Observed {
+        /// The host's name for it.
+        key: String,
+        /// What was observed.
+        what: Observation,
+    },
+    /// A sign of life without progress worth keeping.
+    Alive,
+    /// It works no more. Why is for [`Host::inspect`] to say.
+    Idle,
+    /// The session was deleted.
+    Deleted,
+}
+
+/// Why a host did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostError {
+    /// It cannot be reached now, or is overloaded.
+    #[error("the host cannot be reached: {0}")]
+    Unreachable(String),
+    /// It refuses, and will refuse again.
+    #[error("the host refuses: {0}")]
+    Refused(String),
+    /// It has no such session.
+    #[error("the host has no session {0}")]
+    NoSession(SessionId),
+}

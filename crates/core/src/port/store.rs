@@ -1,0 +1,224 @@
+//! Where tasks are kept.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use super::Notice;
+use crate::{
+    event::{Event, Launched},
+    id::{HostKey, OwnerId, PostId, SessionId, TaskId},
+    moment::Moment,
+    notify::Batch,
+    schedule::Slots,
+    task::Task,
+};
+
+/// What is done in one transaction. It answers whether to keep what it did.
+pub type Work = Box<dyn FnOnce(&mut dyn Journal) -> bool + Send>;
+
+/// The result of looking into the journal.
+pub type Stored<T> = Result<T, StoreError>;
+
+/// Keeps the journal. All processes that work with the same file see the same journal.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Runs `work` alone, against the newest state. When this returns, what it did is on
+    /// disk, or none of it happened.
+    async fn write(&self, work: Work) -> Stored<()>;
+
+    /// Runs `work` against the state of one moment. It must not change anything.
+    async fn read(&self, work: Work) -> Stored<()>;
+
+    /// A number that changes when anyone has written. Cheap enough to ask often.
+    async fn version(&self) -> Stored<i64>;
+}
+
+/// The journal as one transaction sees it.
+pub trait Journal {
+    /// A task.
+    fn task(&mut self, id: &TaskId) -> Stored<Option<Task>>;
+    /// The task that works in a session.
+    fn task_in(&mut self, session: &SessionId) -> Stored<Option<Task>>;
+    /// Begins a task with its first event.
+    fn insert(&mut self, id: TaskId, launched: Launched, at: Moment) -> Stored<Task>;
+    /// Saves what happened to a task, and folds it in.
+    fn append(&mut self, task: &mut Task, events: &[Event], at: Moment) -> Stored<()>;
+    /// Everything that happened to a task.
+    fn events(&mut self, id: &TaskId) -> Stored<Vec<Saved>>;
+    /// Which tasks something happened to after event number `position`, and the number of
+    /// the newest event.
+    fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
+    /// What a task has to do in its newest run.
+    fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
+    /// What a task's child said at the end of its newest finished run.
+    fn answer(&mut self, id: &TaskId) -> Stored<Option<String>>;
+
+    /// The tasks of a session that are not cleared, newest first; of all without one.
+    fn tasks_of(&mut self, parent: Option<&SessionId>) -> Stored<Vec<Task>>;
+    /// The unfinished tasks launched from the session of a task.
+    fn live_below(&mut self, above: &TaskId) -> Stored<Vec<Task>>;
+    /// The tasks that are not cleared and whose ID begins like this.
+    fn beginning_with(&mut self, beginning: &str) -> Stored<Vec<Task>>;
+    /// The IDs just before and after this one.
+    fn neighbours(&mut self, id: &TaskId) -> Stored<Vec<TaskId>>;
+    /// How many tasks were ever launched below a root session.
+    fn launched_below(&mut self, root: &SessionId) -> Stored<u64>;
+    /// The batch a parent's unfinished tasks belong to, or a new one.
+    fn open_batch(&mut self, parent: &SessionId) -> Stored<u64>;
+    /// How far a batch has come.
+    fn batch(&mut self, parent: &SessionId, batch: u64) -> Stored<Batch>;
+
+    /// Up to `most` queued tasks of one depth that have an owner and whose former run has
+    /// been stopped: first come first, those after place `after`, each with its place.
+    fn queue(&mut self, depth: u32, after: i64, most: usize) -> Stored<Vec<(Task, i64)>>;
+    /// Whether any task is queued.
+    fn any_queued(&mut self, owner: &OwnerId) -> Stored<bool>;
+    /// How many slots are taken.
+    fn taken(&mut self, slots: &Slots) -> Stored<u64>;
+
+    /// Renews a process's lease, or begins it. False if it had one that was taken away.
+    fn renew(&mut self, owner: &OwnerId, until: Moment, begin: bool) -> Stored<bool>;
+    /// Ends a lease.
+    fn retire(&mut self, owner: &OwnerId) -> Stored<()>;
+    /// Ends all leases that have run out.
+    fn expire(&mut self, now: Moment) -> Stored<()>;
+    /// Those who have a lease.
+    fn owners(&mut self) -> Stored<Vec<OwnerId>>;
+    /// The tasks that need an owner and have none with a lease.
+    fn orphans(&mut self) -> Stored<Vec<Task>>;
+    /// The hosts of unfinished tasks that nobody ever looked after.
+    fn unowned(&mut self) -> Stored<Vec<HostKey>>;
+    /// The tasks of an owner whose host has to be stopped.
+    fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
+    /// All tasks of an owner that need one.
+    fn owned(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
+    /// How many tasks need an owner, whether they have one or not.
+    fn unfinished(&mut self) -> Stored<u64>;
+
+    /// Puts a notice about a task into the outbox, not to be sent before a moment.
+    fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()>;
+    /// Up to `most` notices of an owner that are due, oldest first.
+    fn due(&mut self, owner: &OwnerId, now: Moment, most: usize) -> Stored<Vec<PendingNotice>>;
+    /// When the next notice of an owner that is not due yet will be.
+    fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>>;
+    /// Marks a notice as about to be sent. False if it is no longer pending, or no longer
+    /// this owner's to send.
+    fn sending(&mut self, notice: &PostId, by: &OwnerId, at: Moment) -> Stored<bool>;
+    /// Puts a notice off.
+    fn put_off(&mut self, notice: &PostId, until: Moment) -> Stored<()>;
+    /// A parent may be able to take its notices now.
+    fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool>;
+    /// Whether a parent has notices to come.
+    fn any_pending(&mut self, parent: &SessionId) -> Stored<bool>;
+    /// A notice is in the parent's history.
+    fn told(&mut self, notice: &PostId, at: Moment) -> Stored<()>;
+    /// A notice will not be sent, for this reason.
+    fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
+    /// Withdraws a task's notices that nobody has begun to send.
+    fn withdraw(&mut self, task: &TaskId, why: &str, at: Moment) -> Stored<()>;
+    /// Someone waits for a task until then.
+    fn wait(&mut self, task: &TaskId, by: &SessionId, until: Moment) -> Stored<i64>;
+    /// That someone waits no more.
+    fn stop_waiting(&mut self, wait: i64) -> Stored<()>;
+    /// Until when someone in this session waits for a task.
+    fn awaited(&mut self, task: &TaskId, by: &SessionId, now: Moment) -> Stored<Option<Moment>>;
+}
+
+/// An event as it was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// Its number in the task's history.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Moment,
+    /// What happened.
+    pub event: Event,
+}
+
+/// A notice that has to be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingNotice {
+    /// What to say.
+    pub notice: Notice,
+    /// To whom.
+    pub parent: SessionId,
+    /// In which host.
+    pub host: HostKey,
+    /// When it was last about to be sent, and perhaps was.
+    pub attempted: Option<Moment>,
+    /// How often.
+    pub attempts: u32,
+}
+
+/// What is wrong with the store.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// The file is not a database.
+    #[error("{} is not a database", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A database, but of another program.
+    #[error("{} is a database of another program", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Written by a newer version.
+    #[error("{} has format {found}, and this version knows formats up to {known}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest format known.
+        known: i64,
+    },
+    /// Someone has damaged it.
+    #[error("{} is damaged: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How it shows.
+        why: String,
+    },
+    /// Someone else does not let go of it.
+    #[error("{} is locked by another process", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It cannot be written.
+    #[error("{} cannot be written: it is read-only", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No room.
+    #[error("{} cannot grow: {why}", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// The limit it met.
+        why: String,
+    },
+    /// It cannot be opened.
+    #[error("{} cannot be opened: {why}", path.display())]
+    CannotOpen {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Anything else.
+    #[error("{}: {why}", path.display())]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// What the database says.
+        why: String,
+    },
+}

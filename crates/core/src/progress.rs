@@ -1,0 +1,111 @@
+//! How far a task has come, folded from what its host reports.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::{
+    budget::{Cost, Spent},
+    moment::Moment,
+};
+
+/// How many of the newest tools are remembered by name.
+const RECENT: usize = 5;
+
+/// How far a task has come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// What it has spent, in all its runs.
+    pub spent: Spent,
+    /// Its tool calls, by name.
+    pub by_tool: BTreeMap<String, u64>,
+    /// The newest tools, newest last.
+    pub recent: VecDeque<String>,
+    /// When something was last heard of it.
+    pub last_activity: Option<Moment>,
+    /// The newest call, and how often it came in a row.
+    pub repeated: Repeated,
+}
+
+/// The same call again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Repeated {
+    /// Tells calls apart: a digest of tool and parameters.
+    pub call: u64,
+    /// How often in a row.
+    pub times: u64,
+}
+
+/// What a host reports about a working child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observation {
+    /// It called a tool.
+    ToolCalled {
+        /// The tool's name.
+        tool: String,
+        /// A digest of tool and parameters, for telling calls apart.
+        call: u64,
+    },
+    /// The model answered.
+    Turned {
+        /// Tokens of this answer, in and out.
+        tokens: u64,
+        /// What it cost.
+        cost: Cost,
+    },
+    /// What the host counts in all. It replaces what was counted from reports, of which
+    /// some may have been missed or heard twice.
+    Counted(Totals),
+}
+
+/// What a host counts in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// Money.
+    pub cost: Cost,
+    /// Answers of the model.
+    pub turns: u64,
+    /// Tool calls, by name.
+    pub by_tool: BTreeMap<String, u64>,
+}
+
+impl Progress {
+    /// Takes in what was observed.
+    pub fn note(&mut self, observation: &Observation, at: Moment) {
+        self.last_activity = Some(at);
+        match observation {
+            Observation::ToolCalled { tool, call } => self.note_tool(tool, *call),
+            Observation::Turned { tokens, cost } => {
+                self.spent = self.spent.plus(Spent {
+                    tokens: *tokens,
+                    cost: *cost,
+                    turns: 1,
+                    tool_calls: 0,
+                });
+            }
+            Observation::Counted(totals) => self.replace(totals),
+        }
+    }
+
+    fn note_tool(&mut self, tool: &str, call: u64) {
+        self.spent.tool_calls = self.spent.tool_calls.saturating_add(1);
+        *self.by_tool.entry(tool.to_owned()).or_default() += 1;
+        self.recent.push_back(tool.to_owned());
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        let again = self.repeated.times > 0 && self.repeated.call == call;
+        let times = if again { self.repeated.times + 1 } else { 1 };
+        self.repeated = Repeated { call, times };
+    }
+
+    fn replace(&mut self, totals: &Totals) {
+        self.by_tool.clone_from(&totals.by_tool);
+        self.spent = Spent {
+            tokens: totals.tokens,
+            cost: totals.cost,
+            turns: totals.turns,
+            tool_calls: totals.by_tool.values().sum(),
+        };
+    }
+}

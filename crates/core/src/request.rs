@@ -1,0 +1,175 @@
+//! What callers ask for, checked at the door.
+
+use std::time::Duration;
+
+use crate::{
+    budget::Budget,
+    id::{AgentName, HostKey, ModelName, SessionId},
+    refusal::Refusal,
+    task::Context,
+};
+
+/// What a caller of `asyncagents_task` says, as it comes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskArgs {
+    /// A few words for people.
+    pub description: String,
+    /// What the task has to do.
+    pub prompt: String,
+    /// Who works on it.
+    pub agent: String,
+    /// Whether the child inherits the conversation.
+    pub fork: bool,
+    /// A finished task to go on with, by its ID or the beginning of it.
+    pub resume: Option<String>,
+    /// The model, if not the agent's own.
+    pub model: Option<String>,
+    /// What the task may spend.
+    pub budget: Budget,
+}
+
+/// What a caller of `asyncagents_task` wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskRequest {
+    /// A new task.
+    Launch(LaunchTask),
+    /// A follow-up.
+    Resume(ResumeTask),
+}
+
+/// A task to launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchTask {
+    /// A few words for people.
+    pub description: String,
+    /// What to do.
+    pub prompt: String,
+    /// Who does it.
+    pub agent: AgentName,
+    /// What the child knows at the start.
+    pub context: Context,
+    /// The model, if not the agent's own.
+    pub model: Option<ModelName>,
+    /// What the task may spend.
+    pub budget: Budget,
+}
+
+/// A finished task to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumeTask {
+    /// Its ID or the beginning of it.
+    pub task: String,
+    /// What to do now.
+    pub prompt: String,
+    /// What was said and does not apply.
+    pub ignored: Vec<&'static str>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// An agent's session, in its host.
+    Session {
+        /// The session.
+        session: SessionId,
+        /// Where it lives.
+        host: HostKey,
+    },
+    /// A person, who may see and steer every task.
+    Person,
+}
+
+/// How many characters of a prompt make a description.
+const DESCRIPTION: usize = 60;
+
+impl TryFrom<TaskArgs> for TaskRequest {
+    type Error = Refusal;
+
+    fn try_from(args: TaskArgs) -> Result<Self, Refusal> {
+        if args.fork && args.resume.is_some() {
+            return Err(Refusal::ForkWithResume);
+        }
+        if args.prompt.trim().is_empty() {
+            return Err(Refusal::EmptyPrompt);
+        }
+        if let Some(task) = args.resume {
+            let said = [
+                ("description", !args.description.trim().is_empty()),
+                ("agent", !args.agent.trim().is_empty()),
+                ("model", args.model.is_some()),
+                ("budget", args.budget != Budget::default()),
+            ];
+            let ignored = said.iter().filter(|(_, said)| *said);
+            return Ok(TaskRequest::Resume(ResumeTask {
+                task,
+                prompt: args.prompt,
+                ignored: ignored.map(|(name, _)| *name).collect(),
+            }));
+        }
+        if args.agent.trim().is_empty() {
+            return Err(Refusal::Missing {
+                name: "agent",
+                hint: "say which agent works on the task",
+            });
+        }
+        let description = match args.description.trim() {
+            "" => first_words(&args.prompt),
+            said => said.to_owned(),
+        };
+        Ok(TaskRequest::Launch(LaunchTask {
+            description,
+            prompt: args.prompt,
+            agent: args.agent.trim().into(),
+            context: if args.fork {
+                Context::Forked
+            } else {
+                Context::Fresh
+            },
+            model: args.model.map(ModelName::from),
+            budget: args.budget,
+        }))
+    }
+}
+
+fn first_words(prompt: &str) -> String {
+    let line = prompt.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
+}
+
+/// What a caller of `asyncagents_output` wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputRequest {
+    /// The task's ID or the beginning of it.
+    pub task: String,
+    /// How long to wait for the task to end. Without, the answer comes at once.
+    pub wait: Option<Duration>,
+}
+
+impl OutputRequest {
+    /// How long a blocked caller waits if it does not say.
+    pub const TIMEOUT: Duration = Duration::from_secs(30);
+    /// How long it may wait.
+    pub const LONGEST: Duration = Duration::from_secs(600);
+
+    /// Checks what a caller said; `timeout` is in seconds.
+    ///
+    /// # Errors
+    /// For a timeout that is longer than allowed.
+    pub fn new(task: &str, block: bool, timeout: Option<u64>) -> Result<Self, Refusal> {
+        let wait = timeout.map_or(Self::TIMEOUT, Duration::from_secs);
+        if wait > Self::LONGEST {
+            return Err(Refusal::OutOfRange {
+                name: "timeout",
+                value: wait.as_secs().to_string(),
+                allowed: "0 to 600 seconds",
+            });
+        }
+        Ok(Self {
+            task: task.trim().to_owned(),
+            wait: block.then_some(wait),
+        })
+    }
+}

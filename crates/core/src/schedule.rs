@@ -1,0 +1,85 @@
+//! Which queued task may start.
+
+use std::collections::HashMap;
+
+use crate::{
+    id::{ModelName, SessionId},
+    task::Task,
+    task_limits::TaskLimits,
+};
+
+/// What slots are counted by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Slots {
+    /// All tasks of one depth.
+    Depth(u32),
+    /// Those of one model, at one depth.
+    Model(u32, ModelName),
+    /// Those of one parent.
+    Parent(SessionId),
+}
+
+/// Goes through the queue, first come first served, and admits every task for which all
+/// its slots are free. A task that has to wait for its model does not hold up the others.
+#[derive(Debug)]
+pub struct Schedule<'a> {
+    limits: &'a TaskLimits,
+    used: HashMap<Slots, u64>,
+}
+
+impl<'a> Schedule<'a> {
+    /// Begins at the head of the queue.
+    pub fn new(limits: &'a TaskLimits) -> Self {
+        Self {
+            limits,
+            used: HashMap::new(),
+        }
+    }
+
+    /// Whether the next task in the queue may start; if so, it takes its slots. `count`
+    /// says how many slots are taken already, and is asked once for each kind.
+    ///
+    /// # Errors
+    /// Only those of `count`.
+    pub fn admit<E>(
+        &mut self,
+        task: &Task,
+        mut count: impl FnMut(&Slots) -> Result<u64, E>,
+    ) -> Result<bool, E> {
+        let wanted = wanted(task, self.limits);
+        for (slots, limit) in &wanted {
+            let used = match self.used.get(slots) {
+                Some(used) => *used,
+                None => count(slots)?,
+            };
+            self.used.insert(slots.clone(), used);
+            if used >= *limit {
+                return Ok(false);
+            }
+        }
+        for (slots, _) in wanted {
+            *self.used.entry(slots).or_default() += 1;
+        }
+        Ok(true)
+    }
+
+    /// Whether every slot of this depth was found taken.
+    pub fn is_full(&self, depth: u32) -> bool {
+        let used = self.used.get(&Slots::Depth(depth));
+        used.is_some_and(|used| *used >= self.limits.concurrency)
+    }
+}
+
+fn wanted(task: &Task, limits: &TaskLimits) -> Vec<(Slots, u64)> {
+    let depth = task.place.depth;
+    let mut wanted = vec![(Slots::Depth(depth), limits.concurrency)];
+    if let Some(model) = &task.brief.model
+        && let Some(limit) = limits.per_model.get(model)
+    {
+        wanted.push((Slots::Model(depth, model.clone()), *limit));
+    }
+    if let Some(limit) = limits.per_parent {
+        wanted.push((Slots::Parent(task.place.parent.clone()), limit));
+    }
+    wanted
+}

@@ -1,0 +1,236 @@
+//! A background task: what it is to do, and where it stands.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use crate::{
+    budget::{Budget, Spent},
+    id::{AgentName, HostKey, ModelName, OwnerId, SessionId, TaskId},
+    moment::Moment,
+    progress::Progress,
+};
+
+/// A background task. Everything here is folded from the task's events; see
+/// [`crate::lifecycle::apply`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Its name.
+    pub id: TaskId,
+    /// Where it stands in the tree of tasks.
+    pub place: Place,
+    /// What it was launched with.
+    pub brief: Brief,
+    /// What one run of it may spend.
+    pub budget: Budget,
+    /// When it was launched.
+    pub launched_at: Moment,
+    /// Tasks of one parent that were unfinished at the same time share a batch.
+    pub batch: u64,
+    /// 0 for the launch, then one for each follow-up.
+    pub run: u32,
+    /// The child's session, once it exists.
+    pub session: Option<SessionId>,
+    /// Where it stands.
+    pub state: State,
+    /// The host may still be working for a run that has ended: it has to be told to stop.
+    pub stopping: bool,
+    /// How far it has come.
+    pub progress: Progress,
+    /// What the tasks below it have spent.
+    pub below: Spent,
+    /// What it and those below had spent when this run began.
+    pub spent_before: Spent,
+    /// When its result was first read.
+    pub retrieved_at: Option<Moment>,
+    /// Forgotten by its parent: it shows nowhere any more.
+    pub cleared: bool,
+    /// The process that looks after it.
+    pub owner: Option<OwnerId>,
+    /// How many events it has had.
+    pub seq: u64,
+}
+
+/// Where a task stands in the tree of tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The session that launched it and is told about it.
+    pub parent: SessionId,
+    /// The task working in that session, if it is a child itself.
+    pub above: Option<TaskId>,
+    /// The session at the top of the tree.
+    pub root: SessionId,
+    /// 1 for a task of a session that is no child.
+    pub depth: u32,
+}
+
+/// What a task was launched with, without its prompt: that can be long, and is only read
+/// when it is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    /// A few words for people.
+    pub description: String,
+    /// Who works on it.
+    pub agent: AgentName,
+    /// The model, if it is not the agent's own.
+    pub model: Option<ModelName>,
+    /// What the child knows at the start.
+    pub context: Context,
+    /// The host it runs in.
+    pub host: HostKey,
+}
+
+/// What a child knows at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Context {
+    /// Only its prompt.
+    #[default]
+    Fresh,
+    /// Its parent's conversation too.
+    Forked,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Waiting for a slot.
+    Queued {
+        /// Since when.
+        since: Moment,
+    },
+    /// At work.
+    Running {
+        /// Since when.
+        since: Moment,
+        /// How far its start has come.
+        stage: Stage,
+    },
+    /// Finished, one way or the other.
+    Ended {
+        /// When.
+        at: Moment,
+        /// How long it ran.
+        ran: Duration,
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// How far the start of a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The child's session is being made.
+    Creating,
+    /// The session is there, the prompt may or may not be.
+    Prompting,
+    /// The host has taken the prompt.
+    Working,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// With an answer.
+    Completed,
+    /// With an error.
+    Failed {
+        /// What went wrong, for people and models.
+        why: String,
+    },
+    /// By request.
+    Cancelled,
+}
+
+/// What a task is called by those who look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Waiting for a slot.
+    Queued,
+    /// At work.
+    Running,
+    /// At work on a follow-up.
+    Resumed,
+    /// Finished with an answer.
+    Completed,
+    /// Finished with an error.
+    Error,
+    /// Stopped by request.
+    Cancelled,
+}
+
+impl Status {
+    /// Every status, with its name.
+    pub const ALL: &[(&str, Status)] = &[
+        ("queued", Status::Queued),
+        ("running", Status::Running),
+        ("resumed", Status::Resumed),
+        ("completed", Status::Completed),
+        ("error", Status::Error),
+        ("cancelled", Status::Cancelled),
+    ];
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let known = Status::ALL.iter().find(|(_, status)| status == self);
+        f.pad(known.map_or("", |(name, _)| name))
+    }
+}
+
+impl FromStr for Status {
+    type Err = UnknownStatus;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStatus> {
+        let known = Status::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(_, status)| *status).ok_or(UnknownStatus)
+    }
+}
+
+/// Not the name of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are queued, running, resumed, completed, error and cancelled")]
+pub struct UnknownStatus;
+
+impl Task {
+    /// What it is called by those who look at it.
+    pub fn status(&self) -> Status {
+        match &self.state {
+            State::Queued { .. } => Status::Queued,
+            State::Running { .. } if self.run > 0 => Status::Resumed,
+            State::Running { .. } => Status::Running,
+            State::Ended { outcome, .. } => match outcome {
+                Outcome::Completed => Status::Completed,
+                Outcome::Failed { .. } => Status::Error,
+                Outcome::Cancelled => Status::Cancelled,
+            },
+        }
+    }
+
+    /// Queued or running.
+    pub fn is_live(&self) -> bool {
+        match self.state {
+            State::Queued { .. } | State::Running { .. } => true,
+            State::Ended { .. } => false,
+        }
+    }
+
+    /// How long this run has been running, or ran.
+    pub fn ran(&self, now: Moment) -> Duration {
+        match &self.state {
+            State::Queued { .. } => Duration::ZERO,
+            State::Running { since, .. } => now.since(*since),
+            State::Ended { ran, .. } => *ran,
+        }
+    }
+
+    /// What it and the tasks below it have spent in this run.
+    pub fn spent_in_run(&self) -> Spent {
+        self.progress
+            .spent
+            .plus(self.below)
+            .beyond(self.spent_before)
+    }
+
+    /// What is left of its budget for this run.
+    pub fn left(&self, now: Moment) -> Budget {
+        self.budget.left(self.spent_in_run(), self.ran(now))
+    }
+}

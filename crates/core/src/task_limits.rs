@@ -1,0 +1,45 @@
+//! What keeps tasks from running away. Zero means zero, never "no limit".
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{budget::Budget, id::ModelName};
+
+/// The limits of all tasks together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLimits {
+    /// How many tasks of one depth run at once. Each depth has slots of its own: a task
+    /// waits only for deeper ones, so waiting tasks can never take each other's slots.
+    pub concurrency: u64,
+    /// How many tasks of a model run at once at one depth, for models that have a limit.
+    pub per_model: BTreeMap<ModelName, u64>,
+    /// How many tasks of one parent run at once.
+    pub per_parent: Option<u64>,
+    /// How deep tasks may launch tasks.
+    pub depth: u32,
+    /// How many tasks may ever be launched below one root session.
+    pub spawns: u64,
+    /// A task without progress for this long is ended.
+    pub stall: Duration,
+    /// The same call this often in a row ends a task.
+    pub same_calls: u64,
+    /// What a task may spend where its launch does not say.
+    pub budget: Budget,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self {
+            concurrency: 10,
+            per_model: BTreeMap::new(),
+            per_parent: None,
+            depth: 2,
+            spawns: 200,
+            stall: Duration::from_secs(10 * 60),
+            same_calls: 20,
+            budget: Budget {
+                time: Some(Duration::from_secs(60 * 60)),
+                ..Budget::default()
+            },
+        }
+    }
+}
