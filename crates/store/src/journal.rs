@@ -1,0 +1,540 @@
+//! The SQL, one transaction at a time.
+
+use std::path::Path;
+
+use asyncagents_core::{
+    event::{Event, Launched},
+    id::{HostKey, OwnerId, PostId, SessionId, TaskId},
+    lifecycle,
+    moment::Moment,
+    notify::{Batch, Message},
+    port::{Journal, Notice, PendingNotice, Saved, StoreError, Stored},
+    schedule::Slots,
+    task::Task,
+};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params, types::Value};
+
+use crate::{
+    record::EventRecord,
+    row::{self, COLUMNS},
+    trouble::judge,
+};
+
+/// The journal, seen from inside a transaction.
+pub(crate) struct Transaction<'c> {
+    connection: &'c Connection,
+    path: &'c Path,
+}
+
+impl<'c> Transaction<'c> {
+    pub(crate) fn new(connection: &'c Connection, path: &'c Path) -> Self {
+        Self { connection, path }
+    }
+
+    fn judged<T>(&self, done: rusqlite::Result<T>) -> Stored<T> {
+        done.map_err(|error| judge(self.path, &error))
+    }
+
+    fn execute(&self, sql: &str, params: impl Params) -> Stored<usize> {
+        let run = || self.connection.prepare_cached(sql)?.execute(params);
+        self.judged(run())
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row) -> rusqlite::Result<T>,
+    ) -> Stored<Option<T>> {
+        let run = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_row(params, read).optional()
+        };
+        self.judged(run())
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row) -> rusqlite::Result<T>,
+    ) -> Stored<Vec<T>> {
+        let run = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            statement.query_map(params, read)?.collect()
+        };
+        self.judged(run())
+    }
+
+    /// The tasks for which `condition` holds.
+    fn tasks(&self, condition: &str, params: impl Params) -> Stored<Vec<Task>> {
+        let sql = format!("SELECT {COLUMNS} FROM tasks WHERE {condition}");
+        self.all(&sql, params, row::task)
+    }
+
+    fn count(&self, sql: &str, params: impl Params) -> Stored<u64> {
+        let counted = self.one(sql, params, |row| row.get::<_, i64>(0))?;
+        Ok(u64::try_from(counted.unwrap_or(0)).unwrap_or(0))
+    }
+
+    fn damaged(&self, why: impl ToString) -> StoreError {
+        StoreError::Damaged {
+            path: self.path.to_owned(),
+            why: why.to_string(),
+        }
+    }
+
+    /// Saves an event and returns its place in the journal.
+    fn save(&self, task: &TaskId, seq: u64, event: &Event, at: Moment) -> Stored<i64> {
+        let record = EventRecord::from(event);
+        let body = serde_json::to_string(&record).map_err(|error| self.damaged(error))?;
+        self.execute(
+            "INSERT INTO events (task, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                task.as_str(),
+                seq.cast_signed(),
+                at.as_millis(),
+                record.kind(),
+                body
+            ],
+        )?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn event(&self, body: &str) -> Stored<Event> {
+        let record: EventRecord =
+            serde_json::from_str(body).map_err(|error| self.damaged(error))?;
+        Ok(record.into())
+    }
+}
+
+impl Journal for Transaction<'_> {
+    fn task(&mut self, id: &TaskId) -> Stored<Option<Task>> {
+        let found = self.tasks("id = ?1", [id.as_str()])?;
+        Ok(found.into_iter().next())
+    }
+
+    fn task_in(&mut self, session: &SessionId) -> Stored<Option<Task>> {
+        let found = self.tasks("session = ?1", [session.as_str()])?;
+        Ok(found.into_iter().next())
+    }
+
+    fn insert(&mut self, id: TaskId, launched: Launched, at: Moment) -> Stored<Task> {
+        let task = lifecycle::begin(id, &launched, at);
+        let event = Event::Launched(Box::new(launched));
+        let place = self.save(&task.id, task.seq, &event, at)?;
+        let mut values = row::values(&task).to_vec();
+        values.push(Value::Integer(place));
+        self.execute(&row::INSERT, &*row::params(&values))?;
+        Ok(task)
+    }
+
+    fn append(&mut self, task: &mut Task, events: &[Event], at: Moment) -> Stored<()> {
+        let mut queued = None;
+        for event in events {
+            let place = self.save(&task.id, task.seq + 1, event, at)?;
+            lifecycle::apply(task, event, at);
+            if matches!(event, Event::Resumed { .. }) {
+                queued = Some(place);
+            }
+        }
+        let only_progress =
+            |event: &Event| matches!(event, Event::Observed(_) | Event::SpentBelow(_));
+        if events.iter().all(only_progress) {
+            let values = row::progress_values(task);
+            self.execute(row::UPDATE_PROGRESS, &*row::params(&values))?;
+            return Ok(());
+        }
+        self.execute(&row::UPDATE, &*row::params(&row::values(task)))?;
+        if let Some(place) = queued {
+            self.execute(
+                "UPDATE tasks SET place = ?2 WHERE id = ?1",
+                params![task.id.as_str(), place],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn events(&mut self, id: &TaskId) -> Stored<Vec<Saved>> {
+        let saved = self.all(
+            "SELECT seq, at, body FROM events WHERE task = ?1 ORDER BY seq",
+            [id.as_str()],
+            |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, String>(2)?)),
+        )?;
+        let read = |(seq, at, body): (i64, i64, String)| {
+            Ok(Saved {
+                seq: seq.cast_unsigned(),
+                at: Moment::from_millis(at),
+                event: self.event(&body)?,
+            })
+        };
+        saved.into_iter().map(read).collect()
+    }
+
+    fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)> {
+        let newest = self.one("SELECT coalesce(max(pos), 0) FROM events", [], |row| {
+            row.get(0)
+        })?;
+        let newest = newest.unwrap_or(0);
+        if position >= newest {
+            return Ok((Vec::new(), newest));
+        }
+        let changed = self.all(
+            "SELECT DISTINCT task FROM events WHERE pos > ?1 AND pos <= ?2",
+            [position, newest],
+            |row| row.get::<_, String>(0),
+        )?;
+        Ok((changed.into_iter().map(TaskId::from).collect(), newest))
+    }
+
+    fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>> {
+        let body = self.one(
+            "SELECT body FROM events WHERE task = ?1 AND kind IN ('launched', 'resumed') \
+             ORDER BY seq DESC LIMIT 1",
+            [id.as_str()],
+            |row| row.get::<_, String>(0),
+        )?;
+        let Some(body) = body else { return Ok(None) };
+        match self.event(&body)? {
+            Event::Launched(launched) => Ok(Some(launched.prompt)),
+            Event::Resumed { prompt, .. } => Ok(Some(prompt)),
+            _ => Ok(None),
+        }
+    }
+
+    fn answer(&mut self, id: &TaskId) -> Stored<Option<String>> {
+        let body = self.one(
+            "SELECT body FROM events WHERE task = ?1 AND kind = 'ended' \
+             ORDER BY seq DESC LIMIT 1",
+            [id.as_str()],
+            |row| row.get::<_, String>(0),
+        )?;
+        let Some(body) = body else { return Ok(None) };
+        match self.event(&body)? {
+            Event::Ended { answer, .. } => Ok(answer),
+            _ => Ok(None),
+        }
+    }
+
+    fn tasks_of(&mut self, parent: Option<&SessionId>) -> Stored<Vec<Task>> {
+        match parent {
+            Some(parent) => self.tasks(
+                "parent = ?1 AND cleared = 0 ORDER BY born DESC",
+                [parent.as_str()],
+            ),
+            None => self.tasks("cleared = 0 ORDER BY born DESC", []),
+        }
+    }
+
+    fn live_below(&mut self, above: &TaskId) -> Stored<Vec<Task>> {
+        self.tasks("above = ?1 AND live = 1", [above.as_str()])
+    }
+
+    fn beginning_with(&mut self, beginning: &str) -> Stored<Vec<Task>> {
+        // Every ID that begins like this sorts between it and it with the last character
+        // there is.
+        let end = format!("{beginning}{}", char::MAX);
+        self.tasks(
+            "id >= ?1 AND id < ?2 AND cleared = 0 ORDER BY id",
+            params![beginning, end],
+        )
+    }
+
+    fn neighbours(&mut self, id: &TaskId) -> Stored<Vec<TaskId>> {
+        let read = |row: &Row| row.get::<_, String>(0);
+        let before = self.one(
+            "SELECT id FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT 1",
+            [id.as_str()],
+            read,
+        )?;
+        let after = self.one(
+            "SELECT id FROM tasks WHERE id > ?1 ORDER BY id LIMIT 1",
+            [id.as_str()],
+            read,
+        )?;
+        Ok(before.into_iter().chain(after).map(TaskId::from).collect())
+    }
+
+    fn launched_below(&mut self, root: &SessionId) -> Stored<u64> {
+        self.count(
+            "SELECT count(*) FROM tasks WHERE root = ?1",
+            [root.as_str()],
+        )
+    }
+
+    fn open_batch(&mut self, parent: &SessionId) -> Stored<u64> {
+        let read = |row: &Row| row.get::<_, Option<i64>>(0);
+        let open = self.one(
+            "SELECT max(batch) FROM tasks WHERE parent = ?1 AND live = 1",
+            [parent.as_str()],
+            read,
+        )?;
+        if let Some(open) = open.flatten() {
+            return Ok(open.cast_unsigned());
+        }
+        let last = self.one(
+            "SELECT max(batch) FROM tasks WHERE parent = ?1",
+            [parent.as_str()],
+            read,
+        )?;
+        Ok(last.flatten().map_or(0, |last| last.cast_unsigned() + 1))
+    }
+
+    fn batch(&mut self, parent: &SessionId, batch: u64) -> Stored<Batch> {
+        let counted = self.one(
+            "SELECT count(*), coalesce(sum(live), 0) FROM tasks WHERE parent = ?1 AND batch = ?2",
+            params![parent.as_str(), batch.cast_signed()],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+        )?;
+        let (total, live) = counted.unwrap_or((0, 0));
+        Ok(Batch {
+            ended: (total - live).cast_unsigned(),
+            total: total.cast_unsigned(),
+        })
+    }
+
+    fn queue(&mut self, depth: u32, after: i64, most: usize) -> Stored<Vec<(Task, i64)>> {
+        let sql = format!(
+            "SELECT {COLUMNS}, place FROM tasks \
+             WHERE state = 'queued' AND depth = ?1 AND place > ?2 AND owner IS NOT NULL \
+             AND stopping = 0 ORDER BY place LIMIT ?3"
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(&sql, params![depth, after, most], |row| {
+            Ok((row::task(row)?, row.get(row::COUNT)?))
+        })
+    }
+
+    fn any_queued(&mut self, owner: &OwnerId) -> Stored<bool> {
+        let any = self.one(
+            "SELECT 1 FROM tasks WHERE unfinished = 1 AND owner = ?1 AND state = 'queued' LIMIT 1",
+            [owner.as_str()],
+            |_| Ok(()),
+        )?;
+        Ok(any.is_some())
+    }
+
+    fn taken(&mut self, slots: &Slots) -> Stored<u64> {
+        match slots {
+            Slots::Depth(depth) => self.count(
+                "SELECT count(*) FROM tasks WHERE taken = 1 AND depth = ?1",
+                [depth],
+            ),
+            Slots::Model(depth, model) => self.count(
+                "SELECT count(*) FROM tasks WHERE taken = 1 AND depth = ?1 AND model = ?2",
+                params![depth, model.as_str()],
+            ),
+            Slots::Parent(parent) => self.count(
+                "SELECT count(*) FROM tasks WHERE taken = 1 AND parent = ?1",
+                [parent.as_str()],
+            ),
+        }
+    }
+
+    fn renew(&mut self, owner: &OwnerId, until: Moment, begin: bool) -> Stored<bool> {
+        let sql = match begin {
+            true => {
+                "INSERT INTO owners (id, until) VALUES (?1, ?2) \
+                 ON CONFLICT (id) DO UPDATE SET until = excluded.until"
+            }
+            false => "UPDATE owners SET until = ?2 WHERE id = ?1",
+        };
+        let changed = self.execute(sql, params![owner.as_str(), until.as_millis()])?;
+        Ok(changed > 0)
+    }
+
+    fn retire(&mut self, owner: &OwnerId) -> Stored<()> {
+        self.execute("DELETE FROM owners WHERE id = ?1", [owner.as_str()])?;
+        Ok(())
+    }
+
+    fn expire(&mut self, now: Moment) -> Stored<()> {
+        self.execute("DELETE FROM owners WHERE until < ?1", [now.as_millis()])?;
+        self.execute("DELETE FROM waits WHERE until < ?1", [now.as_millis()])?;
+        Ok(())
+    }
+
+    fn owners(&mut self) -> Stored<Vec<OwnerId>> {
+        let ids = self.all("SELECT id FROM owners", [], |row| row.get::<_, String>(0))?;
+        Ok(ids.into_iter().map(OwnerId::from).collect())
+    }
+
+    fn orphans(&mut self) -> Stored<Vec<Task>> {
+        let unowned = "(owner IS NULL OR owner NOT IN (SELECT id FROM owners))";
+        let mut found = self.tasks(&format!("unfinished = 1 AND {unowned} ORDER BY place"), [])?;
+        found.extend(self.tasks(
+            &format!(
+                "unfinished = 0 AND {unowned} AND id IN \
+                 (SELECT task FROM notices WHERE state = 'pending')"
+            ),
+            [],
+        )?);
+        Ok(found)
+    }
+
+    fn unowned(&mut self) -> Stored<Vec<HostKey>> {
+        let hosts = self.all(
+            "SELECT DISTINCT host FROM tasks WHERE unfinished = 1 AND owner IS NULL",
+            [],
+            |row| row.get::<_, String>(0),
+        )?;
+        Ok(hosts.into_iter().map(HostKey::from).collect())
+    }
+
+    fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>> {
+        self.tasks("stopping = 1 AND owner = ?1", [owner.as_str()])
+    }
+
+    fn owned(&mut self, owner: &OwnerId) -> Stored<Vec<Task>> {
+        self.tasks(
+            "owner = ?1 AND (unfinished = 1 OR id IN \
+             (SELECT task FROM notices WHERE state = 'pending'))",
+            [owner.as_str()],
+        )
+    }
+
+    fn unfinished(&mut self) -> Stored<u64> {
+        let tasks = self.count("SELECT count(*) FROM tasks WHERE unfinished = 1", [])?;
+        let notices = self.count("SELECT count(*) FROM notices WHERE state = 'pending'", [])?;
+        Ok(tasks + notices)
+    }
+
+    fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()> {
+        self.execute(
+            "INSERT INTO notices \
+             (id, task, parent, host, visible, hidden, state, not_before, attempts) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0)",
+            params![
+                notice.id.as_str(),
+                task.id.as_str(),
+                task.place.parent.as_str(),
+                task.brief.host.as_str(),
+                notice.message.visible,
+                notice.message.hidden,
+                not_before.as_millis()
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn due(&mut self, owner: &OwnerId, now: Moment, most: usize) -> Stored<Vec<PendingNotice>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(
+            "SELECT n.id, n.visible, n.hidden, n.parent, n.host, n.attempted, n.attempts \
+             FROM notices n JOIN tasks t ON t.id = n.task \
+             WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 \
+             ORDER BY n.pos LIMIT ?3",
+            params![owner.as_str(), now.as_millis(), most],
+            |row| {
+                Ok(PendingNotice {
+                    notice: Notice {
+                        id: PostId::from(row.get::<_, String>(0)?),
+                        message: Message {
+                            visible: row.get(1)?,
+                            hidden: row.get(2)?,
+                        },
+                    },
+                    parent: row.get::<_, String>(3)?.into(),
+                    host: row.get::<_, String>(4)?.into(),
+                    attempted: row.get::<_, Option<i64>>(5)?.map(Moment::from_millis),
+                    attempts: row.get(6)?,
+                })
+            },
+        )
+    }
+
+    fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>> {
+        let next = self.one(
+            "SELECT min(n.not_before) FROM notices n JOIN tasks t ON t.id = n.task \
+             WHERE n.state = 'pending' AND n.not_before > ?2 AND t.owner = ?1",
+            params![owner.as_str(), now.as_millis()],
+            |row| row.get::<_, Option<i64>>(0),
+        )?;
+        Ok(next.flatten().map(Moment::from_millis))
+    }
+
+    fn sending(&mut self, notice: &PostId, by: &OwnerId, at: Moment) -> Stored<bool> {
+        let marked = self.execute(
+            "UPDATE notices SET attempted = ?2, attempts = attempts + 1 \
+             WHERE id = ?1 AND state = 'pending' \
+             AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = notices.task AND t.owner = ?3)",
+            params![notice.as_str(), at.as_millis(), by.as_str()],
+        )?;
+        Ok(marked > 0)
+    }
+
+    fn put_off(&mut self, notice: &PostId, until: Moment) -> Stored<()> {
+        self.execute(
+            "UPDATE notices SET not_before = ?2 WHERE id = ?1 AND state = 'pending'",
+            params![notice.as_str(), until.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool> {
+        let hurried = self.execute(
+            "UPDATE notices SET not_before = ?2 \
+             WHERE state = 'pending' AND parent = ?1 AND not_before > ?2",
+            params![parent.as_str(), now.as_millis()],
+        )?;
+        Ok(hurried > 0)
+    }
+
+    fn any_pending(&mut self, parent: &SessionId) -> Stored<bool> {
+        let any = self.one(
+            "SELECT 1 FROM notices WHERE state = 'pending' AND parent = ?1 LIMIT 1",
+            [parent.as_str()],
+            |_| Ok(()),
+        )?;
+        Ok(any.is_some())
+    }
+
+    fn told(&mut self, notice: &PostId, at: Moment) -> Stored<()> {
+        self.execute(
+            "UPDATE notices SET state = 'told', settled_at = ?2 \
+             WHERE id = ?1 AND state = 'pending'",
+            params![notice.as_str(), at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
+        self.execute(
+            "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
+             WHERE id = ?1 AND state = 'pending'",
+            params![notice.as_str(), why, at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    fn withdraw(&mut self, task: &TaskId, why: &str, at: Moment) -> Stored<()> {
+        self.execute(
+            "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
+             WHERE task = ?1 AND state = 'pending' AND attempted IS NULL",
+            params![task.as_str(), why, at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    fn wait(&mut self, task: &TaskId, by: &SessionId, until: Moment) -> Stored<i64> {
+        self.execute(
+            "INSERT INTO waits (task, session, until) VALUES (?1, ?2, ?3)",
+            params![task.as_str(), by.as_str(), until.as_millis()],
+        )?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn stop_waiting(&mut self, wait: i64) -> Stored<()> {
+        self.execute("DELETE FROM waits WHERE id = ?1", [wait])?;
+        Ok(())
+    }
+
+    fn awaited(&mut self, task: &TaskId, by: &SessionId, now: Moment) -> Stored<Option<Moment>> {
+        let until = self.one(
+            "SELECT max(until) FROM waits WHERE task = ?1 AND session = ?2 AND until >= ?3",
+            params![task.as_str(), by.as_str(), now.as_millis()],
+            |row| row.get::<_, Option<i64>>(0),
+        )?;
+        Ok(until.flatten().map(Moment::from_millis))
+    }
+}

@@ -1,0 +1,15 @@
+//! The journal on SQLite.
+//!
+//! `sqlite.rs` opens the file and commits, `journal.rs` has the SQL, `record.rs` says how an
+//! event is written. The SQL is what SQLite and Postgres have in common; what only SQLite
+//! knows (pragmas, how a transaction begins, error codes) is in `sqlite.rs` and `open.rs`.
+
+mod journal;
+mod open;
+mod record;
+mod row;
+mod sqlite;
+mod trouble;
+
+pub use open::Durability;
+pub use sqlite::Sqlite;

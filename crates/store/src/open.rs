@@ -1,0 +1,169 @@
+//! Opens the file: whose it is, which format it has, how it is written.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use asyncagents_core::port::{StoreError, Stored};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::trouble::judge;
+
+/// Marks the file as ours: `asyn`.
+const APPLICATION: i64 = 0x6173_796e;
+
+/// One step from each format to the next. A step that was released is never changed.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+
+/// How long to wait for another process to finish its transaction.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// When a transaction counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When it is on the disk: it survives a power cut.
+    #[default]
+    Full,
+    /// When the operating system has it: it survives the end of the process. For tests.
+    Process,
+}
+
+/// A connection that may write, to a database that is ours and in the newest format.
+pub(crate) fn writer(path: &Path, durability: Durability) -> Stored<Connection> {
+    create(path)?;
+    let mut connection = connect(path)?;
+    let judged = |error: rusqlite::Error| judge(path, &error);
+    check_whose(&connection, path)?;
+    journal_ahead(&connection).map_err(judged)?;
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Process => "OFF",
+    };
+    connection
+        .pragma_update(None, "synchronous", synchronous)
+        .map_err(judged)?;
+    migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(crate) fn reader(path: &Path) -> Stored<Connection> {
+    let connection = connect(path)?;
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(|error| judge(path, &error))?;
+    Ok(connection)
+}
+
+/// An empty file that only its user may read; SQLite gives the files beside it the same
+/// permissions.
+fn create(path: &Path) -> Stored<()> {
+    let cannot = |error: io::Error| StoreError::CannotOpen {
+        path: path.to_owned(),
+        why: error.to_string(),
+    };
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        fs::create_dir_all(folder).map_err(cannot)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(cannot(error)),
+    }
+}
+
+fn connect(path: &Path) -> Stored<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(128);
+        Ok(connection)
+    };
+    open().map_err(|error| judge(path, &error))
+}
+
+/// An empty database becomes ours; one that is somebody else's is left alone.
+fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
+    let look = || -> rusqlite::Result<(i64, i64)> {
+        let application = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+        let tables =
+            connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        Ok((application, tables))
+    };
+    match look().map_err(|error| judge(path, &error))? {
+        (APPLICATION, _) | (0, 0) => Ok(()),
+        _ => Err(StoreError::NotOurs {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+/// Readers do not wait for the writer and the writer does not wait for readers. Of several
+/// processes that open a new file, one switches, and SQLite does not let the others wait.
+fn journal_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+/// Brings the database to the newest format, whole or not at all.
+fn migrate(connection: &mut Connection, path: &Path) -> Stored<()> {
+    let judged = |error: rusqlite::Error| judge(path, &error);
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let format = |connection: &Connection| {
+        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))
+    };
+    let newer = |found| StoreError::Newer {
+        path: path.to_owned(),
+        found,
+        known,
+    };
+    match format(connection).map_err(judged)? {
+        found if found == known => return Ok(()),
+        found if found > known => return Err(newer(found)),
+        _ => {}
+    }
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(judged)?;
+    // Another process may have done it since.
+    let found = format(&transaction).map_err(judged)?;
+    let done = usize::try_from(found).unwrap_or(usize::MAX);
+    for step in MIGRATIONS.iter().skip(done) {
+        transaction.execute_batch(step).map_err(judged)?;
+    }
+    if found < known {
+        transaction
+            .pragma_update(None, "application_id", APPLICATION)
+            .map_err(judged)?;
+        transaction
+            .pragma_update(None, "user_version", known)
+            .map_err(judged)?;
+    }
+    transaction.commit().map_err(judged)
+}

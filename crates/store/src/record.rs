@@ -1,0 +1,328 @@
+//! How an event is written. The names here are on people's disks: a core type may be
+//! renamed, these may not.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use asyncagents_core::{
+    budget::{Budget, Cost, Spent},
+    event::{Event, Launched},
+    progress::{Observation, Totals},
+    task::{Brief, Context, Outcome, Place},
+};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made to be written or read at once"
+)]
+pub(crate) enum EventRecord {
+    Launched {
+        parent: String,
+        above: Option<String>,
+        root: String,
+        depth: u32,
+        description: String,
+        agent: String,
+        model: Option<String>,
+        forked: bool,
+        host: String,
+        prompt: String,
+        budget: BudgetRecord,
+        batch: u64,
+        owner: Option<String>,
+    },
+    Owned {
+        by: Option<String>,
+    },
+    Started,
+    SessionMade {
+        session: String,
+    },
+    Prompted,
+    ToolCalled {
+        tool: String,
+        call: u64,
+    },
+    Turned {
+        tokens: u64,
+        cost: u64,
+    },
+    Counted {
+        tokens: u64,
+        cost: u64,
+        turns: u64,
+        by_tool: BTreeMap<String, u64>,
+    },
+    SpentBelow {
+        tokens: u64,
+        cost: u64,
+        turns: u64,
+        tool_calls: u64,
+    },
+    Ended {
+        outcome: OutcomeRecord,
+        error: Option<String>,
+        answer: Option<String>,
+        stop: bool,
+    },
+    Stopped,
+    Resumed {
+        prompt: String,
+        batch: u64,
+    },
+    Retrieved,
+    Cleared,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OutcomeRecord {
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BudgetRecord {
+    tokens: Option<u64>,
+    cost: Option<u64>,
+    time_ms: Option<u64>,
+    turns: Option<u64>,
+    tool_calls: Option<u64>,
+}
+
+impl EventRecord {
+    /// The name of the event, for those who look for events of one kind.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            EventRecord::Launched { .. } => "launched",
+            EventRecord::Owned { .. } => "owned",
+            EventRecord::Started => "started",
+            EventRecord::SessionMade { .. } => "session_made",
+            EventRecord::Prompted => "prompted",
+            EventRecord::ToolCalled { .. } => "tool_called",
+            EventRecord::Turned { .. } => "turned",
+            EventRecord::Counted { .. } => "counted",
+            EventRecord::SpentBelow { .. } => "spent_below",
+            EventRecord::Ended { .. } => "ended",
+            EventRecord::Stopped => "stopped",
+            EventRecord::Resumed { .. } => "resumed",
+            EventRecord::Retrieved => "retrieved",
+            EventRecord::Cleared => "cleared",
+        }
+    }
+}
+
+impl From<&Event> for EventRecord {
+    fn from(event: &Event) -> Self {
+        match event {
+            Event::Launched(launched) => launched_record(launched),
+            Event::Owned { by } => EventRecord::Owned {
+                by: by.as_ref().map(ToString::to_string),
+            },
+            Event::Started => EventRecord::Started,
+            Event::SessionMade { session } => EventRecord::SessionMade {
+                session: session.to_string(),
+            },
+            Event::Prompted => EventRecord::Prompted,
+            Event::Observed(Observation::ToolCalled { tool, call }) => EventRecord::ToolCalled {
+                tool: tool.clone(),
+                call: *call,
+            },
+            Event::Observed(Observation::Turned { tokens, cost }) => EventRecord::Turned {
+                tokens: *tokens,
+                cost: cost.0,
+            },
+            Event::Observed(Observation::Counted(totals)) => EventRecord::Counted {
+                tokens: totals.tokens,
+                cost: totals.cost.0,
+                turns: totals.turns,
+                by_tool: totals.by_tool.clone(),
+            },
+            Event::SpentBelow(spent) => EventRecord::SpentBelow {
+                tokens: spent.tokens,
+                cost: spent.cost.0,
+                turns: spent.turns,
+                tool_calls: spent.tool_calls,
+            },
+            Event::Ended {
+                outcome,
+                answer,
+                stop,
+            } => EventRecord::Ended {
+                outcome: match outcome {
+                    Outcome::Completed => OutcomeRecord::Completed,
+                    Outcome::Failed { .. } => OutcomeRecord::Failed,
+                    Outcome::Cancelled => OutcomeRecord::Cancelled,
+                },
+                error: match outcome {
+                    Outcome::Failed { why } => Some(why.clone()),
+                    Outcome::Completed | Outcome::Cancelled => None,
+                },
+                answer: answer.clone(),
+                stop: *stop,
+            },
+            Event::Stopped => EventRecord::Stopped,
+            Event::Resumed { prompt, batch } => EventRecord::Resumed {
+                prompt: prompt.clone(),
+                batch: *batch,
+            },
+            Event::Retrieved => EventRecord::Retrieved,
+            Event::Cleared => EventRecord::Cleared,
+        }
+    }
+}
+
+fn launched_record(launched: &Launched) -> EventRecord {
+    let Launched {
+        place,
+        brief,
+        prompt,
+        budget,
+        batch,
+        owner,
+    } = launched;
+    EventRecord::Launched {
+        parent: place.parent.to_string(),
+        above: place.above.as_ref().map(ToString::to_string),
+        root: place.root.to_string(),
+        depth: place.depth,
+        description: brief.description.clone(),
+        agent: brief.agent.to_string(),
+        model: brief.model.as_ref().map(ToString::to_string),
+        forked: brief.context == Context::Forked,
+        host: brief.host.to_string(),
+        prompt: prompt.clone(),
+        budget: budget.into(),
+        batch: *batch,
+        owner: owner.as_ref().map(ToString::to_string),
+    }
+}
+
+impl From<EventRecord> for Event {
+    fn from(record: EventRecord) -> Self {
+        match record {
+            EventRecord::Launched {
+                parent,
+                above,
+                root,
+                depth,
+                description,
+                agent,
+                model,
+                forked,
+                host,
+                prompt,
+                budget,
+                batch,
+                owner,
+            } => Event::Launched(Box::new(Launched {
+                place: Place {
+                    parent: parent.into(),
+                    above: above.map(Into::into),
+                    root: root.into(),
+                    depth,
+                },
+                brief: Brief {
+                    description,
+                    agent: agent.into(),
+                    model: model.map(Into::into),
+                    context: if forked {
+                        Context::Forked
+                    } else {
+                        Context::Fresh
+                    },
+                    host: host.into(),
+                },
+                prompt,
+                budget: budget.into(),
+                batch,
+                owner: owner.map(Into::into),
+            })),
+            EventRecord::Owned { by } => Event::Owned {
+                by: by.map(Into::into),
+            },
+            EventRecord::Started => Event::Started,
+            EventRecord::SessionMade { session } => Event::SessionMade {
+                session: session.into(),
+            },
+            EventRecord::Prompted => Event::Prompted,
+            EventRecord::ToolCalled { tool, call } => {
+                Event::Observed(Observation::ToolCalled { tool, call })
+            }
+            EventRecord::Turned { tokens, cost } => Event::Observed(Observation::Turned {
+                tokens,
+                cost: Cost(cost),
+            }),
+            EventRecord::Counted {
+                tokens,
+                cost,
+                turns,
+                by_tool,
+            } => Event::Observed(Observation::Counted(Totals {
+                tokens,
+                cost: Cost(cost),
+                turns,
+                by_tool,
+            })),
+            EventRecord::SpentBelow {
+                tokens,
+                cost,
+                turns,
+                tool_calls,
+            } => Event::SpentBelow(Spent {
+                tokens,
+                cost: Cost(cost),
+                turns,
+                tool_calls,
+            }),
+            EventRecord::Ended {
+                outcome,
+                error,
+                answer,
+                stop,
+            } => Event::Ended {
+                outcome: match outcome {
+                    OutcomeRecord::Completed => Outcome::Completed,
+                    OutcomeRecord::Failed => Outcome::Failed {
+                        why: error.unwrap_or_default(),
+                    },
+                    OutcomeRecord::Cancelled => Outcome::Cancelled,
+                },
+                answer,
+                stop,
+            },
+            EventRecord::Stopped => Event::Stopped,
+            EventRecord::Resumed { prompt, batch } => Event::Resumed { prompt, batch },
+            EventRecord::Retrieved => Event::Retrieved,
+            EventRecord::Cleared => Event::Cleared,
+        }
+    }
+}
+
+impl From<&Budget> for BudgetRecord {
+    fn from(budget: &Budget) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            tokens: budget.tokens,
+            cost: budget.cost.map(|cost| cost.0),
+            time_ms: budget.time.map(millis),
+            turns: budget.turns,
+            tool_calls: budget.tool_calls,
+        }
+    }
+}
+
+impl From<BudgetRecord> for Budget {
+    fn from(record: BudgetRecord) -> Self {
+        Self {
+            tokens: record.tokens,
+            cost: record.cost.map(Cost),
+            time: record.time_ms.map(Duration::from_millis),
+            turns: record.turns,
+            tool_calls: record.tool_calls,
+        }
+    }
+}
