@@ -1,0 +1,3 @@
+//! Hosts that tasks run in.
+
+pub mod scripted;

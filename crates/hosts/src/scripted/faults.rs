@@ -1,0 +1,61 @@
+//! What goes wrong in a host.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use asyncagents_core::id::SessionId;
+
+/// What a host can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// For its agents.
+    Agents,
+    /// To make a session.
+    Create,
+    /// To inject context.
+    Inject,
+    /// To set a session to work.
+    Prompt,
+    /// To stop one.
+    Abort,
+    /// For a conversation.
+    Messages,
+    /// Whether a session exists.
+    Exists,
+    /// What became of a prompt.
+    Inspect,
+    /// To tell a session something.
+    Deliver,
+    /// Whether something is in a history.
+    Confirm,
+    /// To delete a session.
+    Delete,
+}
+
+/// What goes wrong, and how often the host was asked.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// Every call takes this long.
+    pub slow: Duration,
+    /// The next so many calls of a kind fail.
+    pub fail: HashMap<Call, u32>,
+    /// The next so many calls of a kind do what they should, and their answer is lost:
+    /// creating, prompting and delivering.
+    pub lose_answer: HashMap<Call, u32>,
+    /// Every report comes twice.
+    pub repeat: bool,
+    /// No report comes at all.
+    pub mute: bool,
+    /// Every so-manieth report is lost, without a word.
+    pub lose_every: Option<u64>,
+    /// These sessions cannot be told anything now.
+    pub busy: HashSet<SessionId>,
+    /// The next so many notices are taken and never seen again.
+    pub forget: u32,
+    /// How often the host was asked what.
+    pub asked: HashMap<Call, u64>,
+    /// How many reports there have been.
+    pub(super) reports: u64,
+}

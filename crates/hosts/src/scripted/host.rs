@@ -1,0 +1,537 @@
+//! The host itself.
+
+use std::{
+    collections::HashSet,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    id::{AgentName, PostId, SessionId, TaskId},
+    lifecycle::Standing,
+    moment::Moment,
+    port::{
+        Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
+        Prompt, Report, SessionEvent,
+    },
+    progress::{Observation, Totals},
+    read::Format,
+    task::Outcome,
+    transcript::{Message, Part, Role, Skipped, Text, Transcript},
+};
+use tokio::{sync::broadcast, task::JoinSet, time};
+
+use super::{
+    faults::{Call, Faults},
+    plan::Plan,
+    script::Script,
+    world::{Line, World},
+};
+
+/// How many reports a slow listener may be behind before it misses some.
+const BEHIND: usize = 4_096;
+
+/// A host whose children do what a script says. Clones are the same host.
+#[derive(Clone)]
+pub struct ScriptedHost {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    script: Arc<Script>,
+    world: World,
+    clock: Arc<dyn Clock>,
+    reports: broadcast::Sender<Report>,
+    faults: Mutex<Faults>,
+    /// The prompts whose reports are being sent, and those who send them.
+    at_work: Mutex<HashSet<PostId>>,
+    reporters: Mutex<JoinSet<()>>,
+}
+
+/// A prompt and what came of it.
+struct Course {
+    prompt: PostId,
+    begun: Moment,
+    plan: Plan,
+    /// When it was aborted or interrupted.
+    cut: Option<(Moment, Cut)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Cut {
+    Aborted,
+    Interrupted,
+}
+
+impl ScriptedHost {
+    /// A host in this world.
+    pub fn new(script: Script, world: World, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                script: Arc::new(script),
+                world,
+                clock,
+                reports: broadcast::channel(BEHIND).0,
+                faults: Mutex::default(),
+                at_work: Mutex::default(),
+                reporters: Mutex::default(),
+            }),
+        }
+    }
+
+    /// What is in the sessions.
+    pub fn world(&self) -> &World {
+        &self.inner.world
+    }
+
+    /// What goes wrong, to look at and to change.
+    pub fn faults(&self) -> MutexGuard<'_, Faults> {
+        lock(&self.inner.faults)
+    }
+
+    /// The session that is made for a task.
+    pub fn session_of(task: &TaskId) -> SessionId {
+        let name = task.as_str().trim_start_matches(TaskId::KIND);
+        format!("ses_{name}").into()
+    }
+
+    /// Sends a report, as if something had happened.
+    pub fn report(&self, report: Report) {
+        self.inner.report(report);
+    }
+
+    /// Stops the host in the middle of its work and starts it again.
+    ///
+    /// # Errors
+    /// When the world cannot be written.
+    pub fn restart(&self) -> io::Result<()> {
+        let now = self.inner.clock.now();
+        for session in self.inner.world.sessions()? {
+            let courses = self.inner.courses(&self.inner.world.lines(&session)?);
+            if courses.iter().any(|course| course.is_working(now)) {
+                let at = now.as_millis();
+                self.inner.world.add(&session, Line::Interrupted { at })?;
+            }
+        }
+        self.inner.report(Report::Missed);
+        Ok(())
+    }
+
+    /// Every call begins here: it is counted, slow, and fails if it is to fail.
+    async fn enter(&self, call: Call) -> Result<(), HostError> {
+        let (slow, fails) = {
+            let mut faults = self.faults();
+            *faults.asked.entry(call).or_default() += 1;
+            let left = faults.fail.entry(call).or_default();
+            let fails = *left > 0;
+            *left = left.saturating_sub(1);
+            (faults.slow, fails)
+        };
+        if !slow.is_zero() {
+            time::sleep(slow).await;
+        }
+        match fails {
+            true => Err(HostError::Unreachable(format!("{call:?} failed as told"))),
+            false => Ok(()),
+        }
+    }
+
+    /// A call has done what it should; its answer may be lost on the way.
+    fn answer<T>(&self, call: Call, answer: T) -> Result<T, HostError> {
+        let mut faults = self.faults();
+        let left = faults.lose_answer.entry(call).or_default();
+        match *left {
+            0 => Ok(answer),
+            _ => {
+                *left -= 1;
+                Err(HostError::Unreachable(
+                    "the answer was lost as told".to_owned(),
+                ))
+            }
+        }
+    }
+
+    fn lines(&self, session: &SessionId) -> Result<Vec<Line>, HostError> {
+        self.inner.world.lines(session).map_err(unreachable)
+    }
+
+    /// What is in a session that exists.
+    fn existing(&self, session: &SessionId) -> Result<Vec<Line>, HostError> {
+        let lines = self.lines(session)?;
+        match exists(session, &lines) {
+            true => Ok(lines),
+            false => Err(HostError::NoSession(session.clone())),
+        }
+    }
+
+    fn add(&self, session: &SessionId, line: Line) -> Result<(), HostError> {
+        self.inner.world.add(session, line).map_err(unreachable)
+    }
+
+    /// Begins to send the reports of a course from now on, unless that is being done.
+    fn attend(&self, session: &SessionId, course: Course) {
+        if !lock(&self.inner.at_work).insert(course.prompt.clone()) {
+            return;
+        }
+        let (inner, session) = (Arc::downgrade(&self.inner), session.clone());
+        let clock = self.inner.clock.clone();
+        let mut reporters = lock(&self.inner.reporters);
+        while reporters.try_join_next().is_some() {}
+        reporters.spawn(async move {
+            let from = clock.now();
+            for (number, (after, what)) in course.plan.seen.into_iter().enumerate() {
+                let due = course.begun.after(after);
+                if due < from {
+                    continue;
+                }
+                sleep_until(&*clock, due).await;
+                let Some(inner) = inner.upgrade() else { return };
+                let key = format!("{}.{number}", course.prompt);
+                let event = SessionEvent::Observed { key, what };
+                inner.report(Report::Session(session.clone(), event));
+            }
+            let Some((after, ..)) = course.plan.end else {
+                return;
+            };
+            sleep_until(&*clock, course.begun.after(after)).await;
+            let Some(inner) = inner.upgrade() else { return };
+            lock(&inner.at_work).remove(&course.prompt);
+            inner.report(Report::Session(session, SessionEvent::Idle));
+        });
+    }
+}
+
+impl Inner {
+    fn report(&self, report: Report) {
+        let times = {
+            let mut faults = lock(&self.faults);
+            faults.reports += 1;
+            let lost = faults
+                .lose_every
+                .is_some_and(|every| every > 0 && faults.reports.is_multiple_of(every));
+            match (faults.mute || lost, faults.repeat) {
+                (true, _) => 0,
+                (false, true) => 2,
+                (false, false) => 1,
+            }
+        };
+        for _ in 0..times {
+            // Nobody has to listen.
+            let _ = self.reports.send(report.clone());
+        }
+    }
+
+    /// The prompts of a session, oldest first.
+    fn courses(&self, lines: &[Line]) -> Vec<Course> {
+        let mut courses: Vec<Course> = Vec::new();
+        let mut inherited = 0;
+        for line in lines {
+            let cut = match line {
+                Line::Inherited { context, .. } => {
+                    inherited = context.chars().count();
+                    continue;
+                }
+                Line::Prompted { id, text, at } => {
+                    courses.push(Course {
+                        prompt: id.as_str().into(),
+                        begun: Moment::from_millis(*at),
+                        plan: Plan::new(&self.script, text, inherited),
+                        cut: None,
+                    });
+                    continue;
+                }
+                Line::Aborted { at } => (Moment::from_millis(*at), Cut::Aborted),
+                Line::Interrupted { at } => (Moment::from_millis(*at), Cut::Interrupted),
+                Line::Created { .. } | Line::Told { .. } | Line::Deleted => continue,
+            };
+            if let Some(course) = courses.last_mut()
+                && course.is_working(cut.0)
+            {
+                course.cut = Some(cut);
+            }
+        }
+        courses
+    }
+}
+
+impl Course {
+    fn end(&self) -> Option<Moment> {
+        let end = self.plan.end.as_ref();
+        end.map(|(after, ..)| self.begun.after(*after))
+    }
+
+    fn is_working(&self, now: Moment) -> bool {
+        self.cut.is_none() && self.end().is_none_or(|end| now < end)
+    }
+
+    fn standing(&self, now: Moment) -> Standing {
+        match (&self.cut, &self.plan.end) {
+            (Some((_, Cut::Interrupted)), _) => Standing::Interrupted,
+            (Some((_, Cut::Aborted)), _) => Standing::Done {
+                outcome: Outcome::Failed {
+                    why: "it was aborted in its host".to_owned(),
+                },
+                answer: None,
+            },
+            (None, Some((after, outcome, answer))) if self.begun.after(*after) <= now => {
+                Standing::Done {
+                    outcome: outcome.clone(),
+                    answer: answer.clone(),
+                }
+            }
+            (None, _) => Standing::Working,
+        }
+    }
+
+    /// What it has used until now.
+    fn add_to(&self, totals: &mut Totals, now: Moment) {
+        let until = self.cut.map_or(now, |(at, _)| at);
+        for (after, what) in &self.plan.seen {
+            if self.begun.after(*after) > until {
+                continue;
+            }
+            match what {
+                Observation::ToolCalled { tool, .. } => {
+                    *totals.by_tool.entry(tool.clone()).or_default() += 1;
+                }
+                Observation::Turned { tokens, cost } => {
+                    totals.tokens += tokens;
+                    totals.cost.0 += cost.0;
+                    totals.turns += 1;
+                }
+                Observation::Counted(_) => {}
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Host for ScriptedHost {
+    async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
+        self.enter(Call::Agents).await?;
+        Ok(self.inner.script.agents.clone())
+    }
+
+    async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
+        self.enter(Call::Create).await?;
+        let session = Self::session_of(&new.task);
+        if self.lines(&session)?.is_empty() {
+            let line = Line::Created {
+                task: new.task.to_string(),
+                parent: new.parent.to_string(),
+                title: new.title,
+                agent: new.agent.to_string(),
+                may_delegate: new.may_delegate,
+            };
+            self.add(&session, line)?;
+        }
+        self.answer(Call::Create, session)
+    }
+
+    async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
+        self.enter(Call::Inject).await?;
+        let known =
+            |line: &Line| matches!(line, Line::Inherited { id, .. } if *id == what.id.as_str());
+        if self.existing(session)?.iter().any(known) {
+            return Ok(());
+        }
+        let line = Line::Inherited {
+            id: what.id.to_string(),
+            preamble: what.preamble,
+            context: what.context,
+        };
+        self.add(session, line)
+    }
+
+    async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
+        self.enter(Call::Prompt).await?;
+        self.existing(session)?;
+        let line = Line::Prompted {
+            id: prompt.id.to_string(),
+            text: prompt.text,
+            at: self.inner.clock.now().as_millis(),
+        };
+        self.add(session, line)?;
+        let lines = self.lines(session)?;
+        if let Some(course) = self.inner.courses(&lines).pop() {
+            self.attend(session, course);
+        }
+        self.answer(Call::Prompt, ())
+    }
+
+    async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
+        self.enter(Call::Abort).await?;
+        let now = self.inner.clock.now();
+        let courses = self.inner.courses(&self.lines(session)?);
+        if courses.iter().any(|course| course.is_working(now)) {
+            let at = now.as_millis();
+            self.add(session, Line::Aborted { at })?;
+        }
+        let idle = SessionEvent::Idle;
+        self.inner.report(Report::Session(session.clone(), idle));
+        Ok(())
+    }
+
+    async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
+        self.enter(Call::Messages).await?;
+        let lines = self.existing(session)?;
+        let is_child = lines
+            .iter()
+            .any(|line| matches!(line, Line::Created { .. }));
+        let mut messages = Vec::new();
+        if let Some(saved) = self
+            .inner
+            .script
+            .conversation
+            .as_deref()
+            .filter(|_| !is_child)
+        {
+            let saved = Format::OpenCode
+                .read(saved)
+                .map_err(|error| HostError::Refused(error.to_string()))?;
+            messages.extend(saved.messages().iter().cloned().map(Message::into_owned));
+        }
+        let now = self.inner.clock.now();
+        for course in self.inner.courses(&lines) {
+            let asked = lines.iter().find_map(|line| match line {
+                Line::Prompted { id, text, .. } if *id == course.prompt.as_str() => Some(text),
+                _ => None,
+            });
+            messages.extend(asked.map(|text| said(Role::User, text)));
+            if let Standing::Done { answer, .. } = course.standing(now) {
+                messages.extend(answer.map(|text| said(Role::Assistant, &text)));
+            }
+        }
+        Ok(Transcript::new(messages, Skipped::default()))
+    }
+
+    async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {
+        self.enter(Call::Exists).await?;
+        Ok(exists(session, &self.lines(session)?))
+    }
+
+    async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
+        self.enter(Call::Inspect).await?;
+        let lines = self.lines(session)?;
+        if !exists(session, &lines) {
+            return Ok(Inspection {
+                standing: Standing::Gone,
+                totals: None,
+            });
+        }
+        let now = self.inner.clock.now();
+        let mut totals = Totals::default();
+        let mut standing = Standing::Unprompted;
+        for course in self.inner.courses(&lines) {
+            course.add_to(&mut totals, now);
+            if course.prompt == *prompt {
+                standing = course.standing(now);
+                if standing == Standing::Working {
+                    self.attend(session, course);
+                }
+            }
+        }
+        Ok(Inspection {
+            standing,
+            totals: Some(totals),
+        })
+    }
+
+    async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
+        self.enter(Call::Deliver).await?;
+        if !exists(session, &self.lines(session)?) {
+            return Ok(Delivery::Gone);
+        }
+        {
+            let mut faults = self.faults();
+            if faults.busy.contains(session) {
+                return Ok(Delivery::NotNow);
+            }
+            if faults.forget > 0 {
+                faults.forget -= 1;
+                return Ok(Delivery::Taken);
+            }
+        }
+        // Not checked against what is there: it is for the sender to send once.
+        let line = Line::Told {
+            id: notice.id.to_string(),
+            visible: notice.message.visible,
+            hidden: notice.message.hidden,
+            at: self.inner.clock.now().as_millis(),
+        };
+        self.add(session, line)?;
+        self.answer(Call::Deliver, Delivery::Taken)
+    }
+
+    async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        self.enter(Call::Confirm).await?;
+        let told = |line: &Line| matches!(line, Line::Told { id, .. } if *id == notice.as_str());
+        Ok(self.lines(session)?.iter().any(told))
+    }
+
+    fn subscribe(&self) -> Box<dyn HostEvents> {
+        Box::new(Listener(self.inner.reports.subscribe()))
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
+        self.enter(Call::Delete).await?;
+        self.add(session, Line::Deleted)?;
+        let deleted = SessionEvent::Deleted;
+        self.inner.report(Report::Session(session.clone(), deleted));
+        Ok(())
+    }
+}
+
+struct Listener(broadcast::Receiver<Report>);
+
+#[async_trait]
+impl HostEvents for Listener {
+    async fn next(&mut self) -> Option<Report> {
+        match self.0.recv().await {
+            Ok(report) => Some(report),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Report::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+/// A child exists when it was made. Any other session is somebody's, and exists.
+fn exists(session: &SessionId, lines: &[Line]) -> bool {
+    let is_child = session.as_str().starts_with("ses_");
+    let made = lines
+        .iter()
+        .any(|line| matches!(line, Line::Created { .. }));
+    let deleted = lines.iter().any(|line| matches!(line, Line::Deleted));
+    (made || !is_child) && !deleted
+}
+
+fn said(role: Role, text: &str) -> Message<'static> {
+    Message {
+        id: None,
+        role,
+        finished: true,
+        compaction: None,
+        parts: vec![Part::Text(Text::new(text.to_owned()))],
+    }
+}
+
+/// Timers and clocks round differently; nothing happens before its time.
+async fn sleep_until(clock: &dyn Clock, due: Moment) {
+    loop {
+        let left = due.since(clock.now());
+        if left.is_zero() {
+            return;
+        }
+        time::sleep(left.max(Duration::from_millis(1))).await;
+    }
+}
+
+fn unreachable(error: io::Error) -> HostError {
+    HostError::Unreachable(error.to_string())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

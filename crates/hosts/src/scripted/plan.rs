@@ -1,0 +1,58 @@
+//! What a child does on one prompt, and when.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use asyncagents_core::{progress::Observation, task::Outcome};
+
+use super::script::{Script, Step};
+
+/// What a child does on one prompt, with the time since the prompt.
+pub(super) struct Plan {
+    pub(super) seen: Vec<(Duration, Observation)>,
+    pub(super) end: Option<(Duration, Outcome, Option<String>)>,
+}
+
+impl Plan {
+    /// What the script says about this prompt.
+    pub(super) fn new(script: &Script, prompt: &str, inherited: usize) -> Self {
+        let fits = |when: &Option<String>| when.as_ref().is_none_or(|words| prompt.contains(words));
+        let child = script.children.iter().find(|child| fits(&child.when));
+        let steps = child.map_or(&[][..], |child| &child.steps);
+        let mut time = Duration::ZERO;
+        let mut seen = Vec::new();
+        for step in steps {
+            match step {
+                Step::Wait(pause) => time += *pause,
+                Step::Tool { name, input } => {
+                    let mut call = DefaultHasher::new();
+                    (name, input).hash(&mut call);
+                    let (tool, call) = (name.clone(), call.finish());
+                    seen.push((time, Observation::ToolCalled { tool, call }));
+                }
+                Step::Turn { tokens, cost } => {
+                    let (tokens, cost) = (*tokens, *cost);
+                    seen.push((time, Observation::Turned { tokens, cost }));
+                }
+                Step::Answer(text) => {
+                    let answer = text
+                        .replace("{prompt}", prompt)
+                        .replace("{inherited}", &inherited.to_string());
+                    let end = Some((time, Outcome::Completed, Some(answer)));
+                    return Self { seen, end };
+                }
+                Step::Fail(why) => {
+                    let failed = Outcome::Failed { why: why.clone() };
+                    let end = Some((time, failed, None));
+                    return Self { seen, end };
+                }
+                Step::Hang => return Self { seen, end: None },
+            }
+        }
+        let answer = format!("Done: {prompt}");
+        let end = Some((time, Outcome::Completed, Some(answer)));
+        Self { seen, end }
+    }
+}

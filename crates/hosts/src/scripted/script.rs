@@ -1,0 +1,241 @@
+//! What the children do.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use asyncagents_core::{
+    budget::Cost,
+    id::AgentName,
+    read::{Format, ReadError},
+};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// What the children do, and what their parents have said before.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// The agents there are.
+    pub agents: Vec<AgentName>,
+    /// What the children do; the first that fits a prompt counts.
+    pub children: Vec<Child>,
+    /// What every session that is no child has said so far, as OpenCode saves it.
+    pub conversation: Option<String>,
+}
+
+/// What a child does on a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Child {
+    /// It is for prompts that contain this; without, for all.
+    pub when: Option<String>,
+    /// What it does, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing a child does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing, for a while.
+    Wait(Duration),
+    /// It calls a tool.
+    Tool {
+        /// Which.
+        name: String,
+        /// With what.
+        input: String,
+    },
+    /// The model answers.
+    Turn {
+        /// Tokens, in and out.
+        tokens: u64,
+        /// What it costs.
+        cost: Cost,
+    },
+    /// It ends with an answer. `{prompt}` stands for the prompt and `{inherited}` for how
+    /// many characters of context it has.
+    Answer(String),
+    /// It ends with an error.
+    Fail(String),
+    /// It never ends.
+    Hang,
+}
+
+/// What is wrong with a script.
+#[derive(Debug, Error)]
+pub enum ScriptError {
+    /// The file cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is not what a script looks like.
+    #[error("{path}: {why}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// The conversation in it cannot be read.
+    #[error("{path}: {source}")]
+    Conversation {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: ReadError,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptFile {
+    #[serde(default = "usual_agents")]
+    agents: Vec<String>,
+    conversation: Option<PathBuf>,
+    #[serde(default)]
+    child: Vec<ChildEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChildEntry {
+    when: Option<String>,
+    #[serde(default)]
+    steps: Vec<StepEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepEntry {
+    after: Option<String>,
+    tool: Option<String>,
+    input: Option<String>,
+    tokens: Option<u64>,
+    cost: Option<f64>,
+    answer: Option<String>,
+    error: Option<String>,
+    #[serde(default)]
+    hang: bool,
+}
+
+fn usual_agents() -> Vec<String> {
+    ["general", "explore"].map(str::to_owned).to_vec()
+}
+
+impl Script {
+    /// A script with the usual agents, whose children all do this.
+    pub fn of(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            agents: usual_agents().into_iter().map(AgentName::from).collect(),
+            children: vec![Child {
+                when: None,
+                steps: steps.into_iter().collect(),
+            }],
+            conversation: None,
+        }
+    }
+
+    /// This script, with something else for prompts that contain `words`.
+    #[must_use]
+    pub fn when(mut self, words: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        let child = Child {
+            when: Some(words.to_owned()),
+            steps: steps.into_iter().collect(),
+        };
+        self.children.insert(0, child);
+        self
+    }
+
+    /// Reads a script from a TOML file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a script.
+    pub fn load(path: &Path) -> Result<Self, ScriptError> {
+        let unreadable = |path: &Path, source| ScriptError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let malformed = |why: String| ScriptError::Malformed {
+            path: path.to_owned(),
+            why,
+        };
+        let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+        let file: ScriptFile =
+            toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        let conversation = match file.conversation {
+            Some(name) => {
+                let beside = path.parent().unwrap_or(Path::new("")).join(name);
+                let saved =
+                    fs::read_to_string(&beside).map_err(|error| unreadable(&beside, error))?;
+                Format::OpenCode
+                    .read(&saved)
+                    .map_err(|source| ScriptError::Conversation {
+                        path: beside,
+                        source,
+                    })?;
+                Some(saved)
+            }
+            None => None,
+        };
+        let mut children = Vec::new();
+        for entry in file.child {
+            let mut steps = Vec::new();
+            for step in entry.steps {
+                steps.extend(step.read().map_err(malformed)?);
+            }
+            children.push(Child {
+                when: entry.when,
+                steps,
+            });
+        }
+        Ok(Self {
+            agents: file.agents.into_iter().map(AgentName::from).collect(),
+            children,
+            conversation,
+        })
+    }
+}
+
+impl StepEntry {
+    /// A pause, then what happens, both if both are there.
+    fn read(self) -> Result<Vec<Step>, String> {
+        let mut steps = Vec::new();
+        if let Some(after) = &self.after {
+            let time: jiff::SignedDuration = after
+                .parse()
+                .map_err(|_| format!("`after = \"{after}\"` is not a duration like 300ms or 2s"))?;
+            let time = Duration::try_from(time)
+                .map_err(|_| format!("`after = \"{after}\"` is in the past"))?;
+            steps.push(Step::Wait(time));
+        }
+        if let Some(name) = self.tool {
+            let input = self.input.unwrap_or_default();
+            steps.push(Step::Tool { name, input });
+        }
+        if self.tokens.is_some() || self.cost.is_some() {
+            let dollars = self.cost.unwrap_or(0.0);
+            if !(0.0..=1e9).contains(&dollars) {
+                return Err(format!("`cost = {dollars}` is not an amount of dollars"));
+            }
+            steps.push(Step::Turn {
+                tokens: self.tokens.unwrap_or(0),
+                cost: Cost((dollars * 1e6).round() as u64),
+            });
+        }
+        if let Some(answer) = self.answer {
+            steps.push(Step::Answer(answer));
+        }
+        if let Some(error) = self.error {
+            steps.push(Step::Fail(error));
+        }
+        if self.hang {
+            steps.push(Step::Hang);
+        }
+        Ok(steps)
+    }
+}
