@@ -1,0 +1,134 @@
+//! The hosts a process has, and who listens to which session.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use asyncagents_core::{
+    id::{AgentName, HostKey, SessionId},
+    port::{Host, HostError, SessionEvent},
+};
+use tokio::sync::mpsc;
+
+/// Where hosts come from.
+pub trait Hosts: Send + Sync {
+    /// Whether tasks of this host can be run by this process.
+    fn serves(&self, key: &HostKey) -> bool;
+
+    /// Opens a host. It is asked once for each key, unless it fails.
+    ///
+    /// # Errors
+    /// When there is no such host.
+    fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError>;
+}
+
+/// What the runner of a task hears.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Something happened in its session.
+    Event(SessionEvent),
+    /// Reports may have been lost.
+    Missed,
+}
+
+/// The hosts that are open.
+pub(crate) struct HostBook {
+    source: Arc<dyn Hosts>,
+    open: Mutex<HashMap<HostKey, Arc<OpenHost>>>,
+}
+
+/// A host, what is known of it, and who listens.
+pub(crate) struct OpenHost {
+    pub(crate) host: Arc<dyn Host>,
+    agents: Mutex<Vec<AgentName>>,
+    listeners: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Heard>>>,
+}
+
+impl HostBook {
+    pub(crate) fn new(source: Arc<dyn Hosts>) -> Self {
+        Self {
+            source,
+            open: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn serves(&self, key: &HostKey) -> bool {
+        self.source.serves(key)
+    }
+
+    /// The host, opened if it was not.
+    pub(crate) fn get(&self, key: &HostKey) -> Result<Arc<OpenHost>, HostError> {
+        let mut open = lock(&self.open);
+        if let Some(host) = open.get(key) {
+            return Ok(host.clone());
+        }
+        let host = Arc::new(OpenHost {
+            host: self.source.open(key)?,
+            agents: Mutex::default(),
+            listeners: Mutex::default(),
+        });
+        open.insert(key.clone(), host.clone());
+        Ok(host)
+    }
+}
+
+impl OpenHost {
+    /// Whether there is such an agent; if not, which there are. The host is asked only
+    /// about agents it has not named before.
+    pub(crate) async fn check_agent(
+        &self,
+        agent: &AgentName,
+    ) -> Result<Result<(), Vec<AgentName>>, HostError> {
+        if lock(&self.agents).contains(agent) {
+            return Ok(Ok(()));
+        }
+        let known = self.host.agents().await?;
+        lock(&self.agents).clone_from(&known);
+        Ok(match known.contains(agent) {
+            true => Ok(()),
+            false => Err(known),
+        })
+    }
+
+    /// Hears what happens in a session from now on.
+    pub(crate) fn listen(&self, session: &SessionId) -> mpsc::UnboundedReceiver<Heard> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        lock(&self.listeners).insert(session.clone(), sender);
+        receiver
+    }
+
+    /// Passes on what happened in a session; false if nobody listens.
+    pub(crate) fn tell(&self, session: &SessionId, event: SessionEvent) -> bool {
+        let mut listeners = lock(&self.listeners);
+        let Some(listener) = listeners.get(session) else {
+            return false;
+        };
+        let heard = listener.send(Heard::Event(event)).is_ok();
+        if !heard {
+            listeners.remove(session);
+        }
+        heard
+    }
+
+    /// Everybody may have missed something.
+    pub(crate) fn tell_missed(&self) {
+        lock(&self.listeners).retain(|_, listener| listener.send(Heard::Missed).is_ok());
+    }
+
+    /// Nobody listens to this session any more.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        let mut listeners = lock(&self.listeners);
+        // The next run may listen already.
+        if listeners
+            .get(session)
+            .is_some_and(|listener| listener.is_closed())
+        {
+            listeners.remove(session);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,25 @@
+//! Owns live tasks: launches, runs, ends and announces them.
+//!
+//! [`Manager`] is the handle by which everybody asks for things: it decides, in one
+//! transaction each. [`Worker`] looks after tasks: it starts what is queued, follows the
+//! children, stops what has to be stopped and delivers notices, and takes over from workers
+//! that died.
+
+mod clock;
+mod hosts;
+mod manager;
+mod outbox;
+mod problem;
+mod runner;
+mod settings;
+mod stop;
+mod transact;
+mod watch;
+mod worker;
+
+pub use clock::SystemClock;
+pub use hosts::Hosts;
+pub use manager::{Accepted, Cancelled, Cleared, Manager};
+pub use problem::Problem;
+pub use settings::Settings;
+pub use worker::Worker;

@@ -1,0 +1,190 @@
+//! Launching, and going on with what was launched.
+
+use asyncagents_core::{
+    answer::{self, Shown},
+    event::{Event, Launched},
+    id::{SessionId, TaskId},
+    lifecycle::Command,
+    port::Journal,
+    refusal::Refusal,
+    request::{Caller, LaunchTask, ResumeTask},
+    task::{Brief, Place, Task},
+};
+use uuid::Uuid;
+
+use super::{Manager, carry_out, find, perform::was_stopped, shown};
+use crate::{Problem, transact};
+
+/// A task that was launched or resumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The task.
+    pub shown: Shown,
+    /// What the caller said and does not apply.
+    pub ignored: Vec<&'static str>,
+}
+
+impl Accepted {
+    /// What the caller is answered.
+    pub fn text(&self, prefix: &str) -> String {
+        match self.shown.task.run {
+            0 => answer::launched(&self.shown, prefix),
+            _ => answer::resumed(&self.shown, &self.ignored, prefix),
+        }
+    }
+}
+
+impl Manager {
+    /// Launches a task.
+    ///
+    /// # Errors
+    /// When the request is refused; nothing is created then.
+    pub async fn launch(&self, caller: &Caller, launch: LaunchTask) -> Result<Accepted, Problem> {
+        let Caller::Session { session, host } = caller.clone() else {
+            return Err(Problem::Refused(Refusal::Missing {
+                name: "session",
+                hint: "a task is launched from a session, which is told when it has finished",
+            }));
+        };
+        let known = self
+            .desk
+            .hosts
+            .get(&host)?
+            .check_agent(&launch.agent)
+            .await?;
+        if let Err(known) = known {
+            return Err(Problem::Refused(Refusal::UnknownAgent {
+                agent: launch.agent,
+                known,
+            }));
+        }
+        let id = TaskId::from_random(Uuid::new_v4().as_u128());
+        let (desk, owner) = (self.desk.clone(), self.desk.owner());
+        let launched = transact::write(&*self.desk.store, move |journal| {
+            let limits = &desk.settings.limits;
+            let now = desk.now();
+            let above = journal.task_in(&session)?;
+            let place = place(session, above.as_ref());
+            if place.depth > limits.depth {
+                return Err(Problem::Refused(Refusal::TooDeep {
+                    depth: place.depth,
+                    limit: limits.depth,
+                }));
+            }
+            if let Some(above) = above.as_ref().filter(|above| was_stopped(above)) {
+                let status = above.status();
+                return Err(Problem::Refused(Refusal::CallerStopped { status }));
+            }
+            if journal.launched_below(&place.root)? >= limits.spawns {
+                let limit = limits.spawns;
+                return Err(Problem::Refused(Refusal::TooMany { limit }));
+            }
+            let mut budget = launch.budget.or(limits.budget);
+            if let Some(what) = budget.nothing_left() {
+                let whose = "its own";
+                return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
+            }
+            if let Some(above) = &above {
+                budget = budget.at_most(above.left(now));
+            }
+            if let Some(what) = budget.nothing_left() {
+                let whose = "your";
+                return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
+            }
+            let launched = Launched {
+                batch: journal.open_batch(&place.parent)?,
+                place,
+                brief: Brief {
+                    description: launch.description,
+                    agent: launch.agent,
+                    model: launch.model,
+                    context: launch.context,
+                    host,
+                },
+                prompt: launch.prompt,
+                budget,
+                owner,
+            };
+            let task = journal.insert(id, launched, now)?;
+            shown(journal, task)
+        });
+        let shown = launched.await?;
+        self.desk.written();
+        Ok(Accepted {
+            shown,
+            ignored: Vec::new(),
+        })
+    }
+
+    /// Goes on with a finished task.
+    ///
+    /// # Errors
+    /// When the request is refused; nothing has changed then.
+    pub async fn resume(&self, caller: &Caller, resume: ResumeTask) -> Result<Accepted, Problem> {
+        let ResumeTask {
+            task: asked,
+            prompt,
+            ignored,
+        } = resume;
+        let (who, which) = (caller.clone(), asked.clone());
+        let task = transact::read(&*self.desk.store, move |journal| {
+            find(journal, &who, &which)
+        });
+        let task = task.await?;
+        if !task.is_live()
+            && let Some(session) = &task.session
+            && self.desk.hosts.serves(&task.brief.host)
+            && let Ok(host) = self.desk.hosts.get(&task.brief.host)
+            && !host.host.exists(session).await?
+        {
+            return Err(Problem::Refused(Refusal::SessionGone {
+                session: session.clone(),
+                task: task.id,
+            }));
+        }
+        let desk = self.desk.clone();
+        let resumed = transact::write(&*self.desk.store, move |journal| {
+            let Some(mut task) = journal.task(&task.id)?.filter(|task| !task.cleared) else {
+                return Err(Problem::Refused(Refusal::UnknownTask { asked }));
+            };
+            let batch = journal.open_batch(&task.place.parent)?;
+            let now = desk.now();
+            let command = Command::Resume { prompt, batch };
+            carry_out(journal, &mut task, command, now, &desk.settings)?;
+            let by = desk.owner();
+            if !has_owner(journal, &task)? && task.owner != by {
+                journal.append(&mut task, &[Event::Owned { by }], now)?;
+            }
+            shown(journal, task)
+        });
+        let shown = resumed.await?;
+        self.desk.written();
+        Ok(Accepted { shown, ignored })
+    }
+}
+
+/// Structural: whoever works in the calling session is above, whatever anyone says.
+fn place(session: SessionId, above: Option<&Task>) -> Place {
+    match above {
+        Some(above) => Place {
+            parent: session,
+            above: Some(above.id.clone()),
+            root: above.place.root.clone(),
+            depth: above.place.depth + 1,
+        },
+        None => Place {
+            root: session.clone(),
+            parent: session,
+            above: None,
+            depth: 1,
+        },
+    }
+}
+
+fn has_owner(journal: &mut dyn Journal, task: &Task) -> Result<bool, Problem> {
+    let owners = journal.owners()?;
+    Ok(task
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owners.contains(owner)))
+}

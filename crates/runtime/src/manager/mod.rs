@@ -1,0 +1,244 @@
+//! The handle by which everybody asks for things. Every request is one transaction:
+//! receive, decide, save; what is slow happens afterwards, by a worker.
+
+mod launch;
+mod output;
+mod perform;
+mod steer;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use asyncagents_core::{
+    answer::Shown,
+    id::{OwnerId, TaskId},
+    moment::Moment,
+    port::{Clock, Journal, Store},
+    refusal::Refusal,
+    request::{Caller, TaskArgs, TaskRequest},
+    task::{Status, Task},
+};
+use tokio::{sync::watch, task::JoinSet, time};
+
+pub use launch::Accepted;
+pub(crate) use perform::carry_out;
+pub use steer::{Cancelled, Cleared};
+
+use crate::{Hosts, Problem, Settings, hosts::HostBook, transact, watch::Watch};
+
+/// The handle by which everybody asks for things. Clones are the same handle.
+#[derive(Clone)]
+pub struct Manager {
+    pub(crate) desk: Arc<Desk>,
+    /// Wakes those who wait, for as long as there is a handle.
+    _pump: Arc<JoinSet<()>>,
+}
+
+/// What all parts of the runtime share.
+pub(crate) struct Desk {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) hosts: HostBook,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) watch: Watch,
+    /// Grows when this process has written something that others may wait for.
+    pub(crate) commits: watch::Sender<u64>,
+    /// The worker of this process, while there is one.
+    pub(crate) owner: Mutex<Option<OwnerId>>,
+}
+
+impl Desk {
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// Tells the process that something was written.
+    pub(crate) fn written(&self) {
+        self.commits.send_modify(|commits| *commits += 1);
+    }
+
+    pub(crate) fn owner(&self) -> Option<OwnerId> {
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        owner.clone()
+    }
+}
+
+impl Manager {
+    /// A handle. Tasks are run by a [`crate::Worker`], in this process or another.
+    pub fn new(
+        store: Arc<dyn Store>,
+        hosts: Arc<dyn Hosts>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+    ) -> Self {
+        let desk = Arc::new(Desk {
+            store,
+            hosts: HostBook::new(hosts),
+            clock,
+            settings: Arc::new(settings),
+            watch: Watch::default(),
+            commits: watch::Sender::new(0),
+            owner: Mutex::default(),
+        });
+        let mut pump = JoinSet::new();
+        pump.spawn(wake_watchers(desk.clone()));
+        Self {
+            desk,
+            _pump: Arc::new(pump),
+        }
+    }
+
+    /// Launches a task, or goes on with one. The answer comes after one transaction.
+    ///
+    /// # Errors
+    /// When the request is refused; nothing is created then.
+    pub async fn task(&self, caller: &Caller, args: TaskArgs) -> Result<Accepted, Problem> {
+        match TaskRequest::try_from(args)? {
+            TaskRequest::Launch(launch) => self.launch(caller, launch).await,
+            TaskRequest::Resume(resume) => self.resume(caller, resume).await,
+        }
+    }
+
+    /// The tasks of the calling session, newest first; all of them for a person.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        status: Option<Status>,
+    ) -> Result<Vec<Shown>, Problem> {
+        let parent = match caller {
+            Caller::Session { session, .. } => Some(session.clone()),
+            Caller::Person => None,
+        };
+        let found = transact::read(&*self.desk.store, move |journal| {
+            let tasks = journal.tasks_of(parent.as_ref())?;
+            let wanted = |task: &Task| status.is_none_or(|status| task.status() == status);
+            let tasks = tasks.into_iter().filter(wanted);
+            tasks.map(|task| shown(journal, task)).collect()
+        });
+        found.await
+    }
+
+    /// How many tasks and notices are not settled.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn unfinished(&self) -> Result<u64, Problem> {
+        let count = transact::read(&*self.desk.store, |journal| {
+            journal.unfinished().map_err(Problem::from)
+        });
+        count.await
+    }
+
+    /// The workers that are believed to be alive.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn workers(&self) -> Result<Vec<OwnerId>, Problem> {
+        let owners = transact::read(&*self.desk.store, |journal| {
+            journal.owners().map_err(Problem::from)
+        });
+        owners.await
+    }
+
+    /// What time it is for the tasks.
+    pub fn now(&self) -> Moment {
+        self.desk.now()
+    }
+
+    /// How this runtime behaves.
+    pub fn settings(&self) -> &Settings {
+        &self.desk.settings
+    }
+}
+
+/// A task with its ID as people see it.
+pub(crate) fn shown(journal: &mut dyn Journal, task: Task) -> Result<Shown, Problem> {
+    let neighbours = journal.neighbours(&task.id)?;
+    let id = task.id.shown(&neighbours).to_owned();
+    Ok(Shown { id, task })
+}
+
+/// How many matches of an ambiguous ID are named.
+const MATCHES: usize = 10;
+
+/// The task that a caller means. A session sees the tasks of its own tree, a person all.
+pub(crate) fn find(
+    journal: &mut dyn Journal,
+    caller: &Caller,
+    asked: &str,
+) -> Result<Task, Problem> {
+    let unknown = || Refusal::UnknownTask {
+        asked: asked.to_owned(),
+    };
+    let digits = asked.strip_prefix(TaskId::KIND).unwrap_or(asked);
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(unknown().into());
+    }
+    let beginning = format!("{}{}", TaskId::KIND, digits.to_ascii_lowercase());
+    let root = match caller {
+        Caller::Session { session, .. } => {
+            let works_in = journal.task_in(session)?;
+            Some(works_in.map_or(session.clone(), |task| task.place.root))
+        }
+        Caller::Person => None,
+    };
+    let mut found = journal.beginning_with(&beginning)?;
+    found.retain(|task| root.as_ref().is_none_or(|root| task.place.root == *root));
+    if found.len() > 1 {
+        found.truncate(MATCHES);
+        let matches: Result<Vec<Shown>, Problem> =
+            found.into_iter().map(|task| shown(journal, task)).collect();
+        return Err(Problem::Refused(Refusal::Ambiguous {
+            asked: asked.to_owned(),
+            matches: matches?.into_iter().map(|shown| shown.id).collect(),
+        }));
+    }
+    found.pop().ok_or_else(|| unknown().into())
+}
+
+/// Wakes those who wait for a task when something has happened to it, here or in another
+/// process. While nobody waits it does nothing.
+async fn wake_watchers(desk: Arc<Desk>) {
+    let newest = || {
+        transact::read(&*desk.store, |journal| {
+            journal.changed_since(i64::MAX).map_err(Problem::from)
+        })
+    };
+    let mut commits = desk.commits.subscribe();
+    let mut position = None;
+    let mut version = None;
+    loop {
+        if desk.watch.is_idle() {
+            desk.watch.begun.notified().await;
+            position = None;
+        }
+        let Some(from) = position else {
+            // Whatever happened before this has been seen by whoever begins to wait now.
+            match newest().await {
+                Ok((_, newest)) => position = Some(newest),
+                Err(_) => time::sleep(desk.settings.look).await,
+            }
+            desk.watch.wake_all();
+            continue;
+        };
+        tokio::select! {
+            changed = commits.changed() => if changed.is_err() { return },
+            () = time::sleep(desk.settings.look) => {
+                let now = desk.store.version().await.ok();
+                if now == version {
+                    continue;
+                }
+                version = now;
+            }
+        }
+        let changed = transact::read(&*desk.store, move |journal| {
+            journal.changed_since(from).map_err(Problem::from)
+        });
+        if let Ok((tasks, newest)) = changed.await {
+            position = Some(newest);
+            desk.watch.wake(&tasks);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Reading results, at once or when they are there.
+
+use std::{pin::pin, time::Duration};
+
+use asyncagents_core::{
+    answer::Report,
+    id::TaskId,
+    lifecycle::Command,
+    port::Journal,
+    request::{Caller, OutputRequest},
+    task::Task,
+};
+use tokio::time;
+
+use super::{Manager, carry_out, find, shown};
+use crate::{Problem, transact};
+
+impl Manager {
+    /// Where a task stands, and its result if it has ended; the result is marked as read.
+    /// A request that waits returns when the task has ended or the time is up.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub async fn output(&self, caller: &Caller, request: OutputRequest) -> Result<Report, Problem> {
+        let (who, asked) = (caller.clone(), request.task.clone());
+        let task = transact::read(&*self.desk.store, move |journal| {
+            find(journal, &who, &asked)
+        });
+        let task = task.await?;
+        let Some(wait) = request.wait.filter(|_| task.is_live()) else {
+            return self.retrieve(task.id, None).await;
+        };
+        let wait_id = self.announce_wait(caller, &task, wait).await?;
+        self.until_ended(&task.id, wait).await?;
+        self.retrieve(task.id, wait_id).await
+    }
+
+    /// Returns when something has happened to a task after event number `seen`, or the
+    /// time is up. Nothing is marked as read.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub async fn follow(
+        &self,
+        caller: &Caller,
+        asked: &str,
+        seen: Option<u64>,
+        wait: Duration,
+    ) -> Result<Report, Problem> {
+        let (who, asked) = (caller.clone(), asked.trim().to_owned());
+        let task = transact::read(&*self.desk.store, move |journal| {
+            find(journal, &who, &asked)
+        });
+        let id = task.await?.id;
+        self.until(&id, wait, |task| Some(task.seq) != seen).await?;
+        let report = transact::read(&*self.desk.store, move |journal| look(journal, &id));
+        report.await
+    }
+
+    /// A parent that waits is not also told. Returns the name of the wait.
+    async fn announce_wait(
+        &self,
+        caller: &Caller,
+        task: &Task,
+        wait: Duration,
+    ) -> Result<Option<i64>, Problem> {
+        let Caller::Session { session, .. } = caller else {
+            return Ok(None);
+        };
+        if *session != task.place.parent {
+            return Ok(None);
+        }
+        let (id, session) = (task.id.clone(), session.clone());
+        let until = self.desk.now().after(wait);
+        let waits = transact::write(&*self.desk.store, move |journal| {
+            journal.wait(&id, &session, until).map_err(Problem::from)
+        });
+        waits.await.map(Some)
+    }
+
+    async fn until_ended(&self, id: &TaskId, wait: Duration) -> Result<(), Problem> {
+        self.until(id, wait, |task| !task.is_live()).await
+    }
+
+    /// Waits until something is so about a task, or the time is up.
+    async fn until(
+        &self,
+        id: &TaskId,
+        wait: Duration,
+        is_so: impl Fn(&Task) -> bool,
+    ) -> Result<(), Problem> {
+        let mut time_up = pin!(time::sleep(wait));
+        let watching = self.desk.watch.task(id);
+        loop {
+            let mut changed = pin!(watching.changed.notified());
+            // From here on no change goes unnoticed.
+            changed.as_mut().enable();
+            let task_id = id.clone();
+            let task = transact::read(&*self.desk.store, move |journal| {
+                journal.task(&task_id).map_err(Problem::from)
+            });
+            if task.await?.is_none_or(|task| is_so(&task)) {
+                return Ok(());
+            }
+            tokio::select! {
+                () = changed => {}
+                () = &mut time_up => return Ok(()),
+            }
+        }
+    }
+
+    /// Marks a result as read, if there is one, and ends the wait for it.
+    async fn retrieve(&self, id: TaskId, wait: Option<i64>) -> Result<Report, Problem> {
+        let seen = id.clone();
+        let report = transact::read(&*self.desk.store, move |journal| look(journal, &seen));
+        let report = report.await?;
+        let nothing_to_mark =
+            report.shown.task.is_live() || report.shown.task.retrieved_at.is_some();
+        if nothing_to_mark && wait.is_none() {
+            return Ok(report);
+        }
+        let desk = self.desk.clone();
+        let retrieved = transact::write(&*self.desk.store, move |journal| {
+            if let Some(wait) = wait {
+                journal.stop_waiting(wait)?;
+            }
+            if let Some(mut task) = journal.task(&id)? {
+                let now = desk.now();
+                carry_out(journal, &mut task, Command::Retrieve, now, &desk.settings)?;
+                if wait.is_some() && !task.is_live() {
+                    journal.withdraw(&id, "a blocked caller got the result", now)?;
+                }
+            }
+            look(journal, &id)
+        });
+        retrieved.await
+    }
+}
+
+fn look(journal: &mut dyn Journal, id: &TaskId) -> Result<Report, Problem> {
+    let Some(task) = journal.task(id)? else {
+        let asked = id.to_string();
+        return Err(asyncagents_core::refusal::Refusal::UnknownTask { asked }.into());
+    };
+    let answer = match task.is_live() {
+        true => None,
+        false => journal.answer(id)?,
+    };
+    Ok(Report {
+        shown: shown(journal, task)?,
+        answer,
+    })
+}

@@ -1,0 +1,92 @@
+//! Stopping and forgetting.
+
+use asyncagents_core::{
+    answer::{self, Shown},
+    id::SessionId,
+    lifecycle::{CancelledBy, Command},
+    request::Caller,
+};
+
+use super::{Manager, carry_out, find, shown};
+use crate::{Problem, transact};
+
+/// What was cancelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancelled {
+    /// The task.
+    pub shown: Shown,
+    /// How many below it were stopped too.
+    pub below: u64,
+}
+
+impl Cancelled {
+    /// What the caller is answered.
+    pub fn text(&self) -> String {
+        answer::cancelled(&self.shown, self.below)
+    }
+}
+
+/// What was cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cleared {
+    /// How many tasks.
+    pub tasks: u64,
+    /// How many of them were unfinished and have been stopped.
+    pub stopped: u64,
+}
+
+impl Cleared {
+    /// What the caller is answered.
+    pub fn text(&self) -> String {
+        answer::cleared(self.tasks, self.stopped)
+    }
+}
+
+impl Manager {
+    /// Stops a task and everything below it.
+    ///
+    /// # Errors
+    /// When there is no such task, or it has ended already.
+    pub async fn cancel(&self, caller: &Caller, asked: &str) -> Result<Cancelled, Problem> {
+        let (desk, caller, asked) = (self.desk.clone(), caller.clone(), asked.trim().to_owned());
+        let cancelled = transact::write(&*self.desk.store, move |journal| {
+            let mut task = find(journal, &caller, &asked)?;
+            let command = Command::Cancel(CancelledBy::Request);
+            let below = carry_out(journal, &mut task, command, desk.now(), &desk.settings)?;
+            let shown = shown(journal, task)?;
+            Ok::<_, Problem>(Cancelled { shown, below })
+        });
+        let cancelled = cancelled.await?;
+        self.desk.written();
+        Ok(cancelled)
+    }
+
+    /// Stops what a session has running and forgets its tasks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn clear(&self, session: &SessionId) -> Result<Cleared, Problem> {
+        let (desk, session) = (self.desk.clone(), session.clone());
+        let cleared = transact::write(&*self.desk.store, move |journal| {
+            let mut cleared = Cleared {
+                tasks: 0,
+                stopped: 0,
+            };
+            for mut task in journal.tasks_of(Some(&session))? {
+                cleared.tasks += 1;
+                cleared.stopped += u64::from(task.is_live());
+                carry_out(
+                    journal,
+                    &mut task,
+                    Command::Clear,
+                    desk.now(),
+                    &desk.settings,
+                )?;
+            }
+            Ok::<_, Problem>(cleared)
+        });
+        let cleared = cleared.await?;
+        self.desk.written();
+        Ok(cleared)
+    }
+}

@@ -1,0 +1,425 @@
+//! Drives one run of one task: makes the session, sends the prompt, follows the child until
+//! it ends. Everything it learns is saved before it goes on.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
+
+use asyncagents_core::{
+    fork::{Parent, fork},
+    id::{OwnerId, PostId, SessionId, TaskId},
+    lifecycle::{Command, Next, Standing, after_asking, overdue},
+    moment::Moment,
+    port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
+    progress::{Observation, Totals},
+    task::{Context, Stage, State, Task},
+    tokens,
+};
+use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
+
+use crate::{
+    Problem,
+    hosts::{Heard, OpenHost},
+    manager::{Desk, carry_out},
+    transact,
+};
+
+/// How long a host may take to answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How many reports are remembered, to recognise one that comes again.
+const REMEMBERED: usize = 256;
+/// How many reports are saved together.
+const TOGETHER: usize = 64;
+
+/// How the worker got the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Got {
+    /// It has just started it.
+    Started,
+    /// Another worker had it, and its host may have done anything since.
+    TakenOver,
+}
+
+/// One run of a task.
+pub(crate) struct Run {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) owner: OwnerId,
+    pub(crate) host: Arc<OpenHost>,
+    pub(crate) stop: Arc<Notify>,
+    pub(crate) task: Task,
+    pub(crate) got: Got,
+}
+
+/// Why the runner has nothing more to do.
+enum Over {
+    /// The task has ended, or the worker stops, or another worker has it.
+    Enough,
+    /// The store failed. The task is as it was, and will be taken over.
+    Broken(Problem),
+}
+
+impl From<Problem> for Over {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::NotOurs => Over::Enough,
+            problem => Over::Broken(problem),
+        }
+    }
+}
+
+impl Run {
+    /// Drives the task to its end, or until the worker stops.
+    pub(crate) async fn drive(mut self) {
+        match self.steps().await {
+            Ok(()) | Err(Over::Enough) => {}
+            Err(Over::Broken(problem)) => {
+                tracing::error!(task = %self.task.id, %problem, "a task cannot be followed");
+            }
+        }
+        if let Some(session) = &self.task.session {
+            self.host.forget(session);
+        }
+    }
+
+    async fn steps(&mut self) -> Result<(), Over> {
+        let session = match self.task.session.clone() {
+            Some(session) => session,
+            None => self.make_session().await?,
+        };
+        let heard = self.host.listen(&session);
+        let asked = self.got == Got::TakenOver || stage(&self.task) == Some(Stage::Working);
+        match asked {
+            true => self.ask_until_answered(&session).await?,
+            false => self.prompt(&session).await?,
+        }
+        self.follow(&session, heard).await
+    }
+
+    /// Makes the child's session, with what it inherits. A failure ends the task; it never
+    /// becomes a task that knows less than was asked for.
+    async fn make_session(&mut self) -> Result<SessionId, Over> {
+        match self.try_make_session().await {
+            Ok(session) => {
+                let made = Command::SessionMade(session.clone());
+                self.record(made).await?;
+                Ok(session)
+            }
+            Err(why) => Err(self.give_up(why).await),
+        }
+    }
+
+    async fn try_make_session(&self) -> Result<SessionId, String> {
+        let limits = &self.desk.settings.limits;
+        let Task {
+            id, place, brief, ..
+        } = &self.task;
+        let inheritance = match brief.context {
+            Context::Fresh => None,
+            Context::Forked => Some(self.inherit().await?),
+        };
+        let new = NewSession {
+            task: id.clone(),
+            parent: place.parent.clone(),
+            title: brief.description.clone(),
+            agent: brief.agent.clone(),
+            model: brief.model.clone(),
+            may_delegate: place.depth < limits.depth,
+        };
+        let failed = |error| format!("its session could not be made: {error}");
+        let session = in_time(self.host.host.create(new)).await.map_err(failed)?;
+        if let Some(what) = inheritance {
+            let injected = in_time(self.host.host.inject(&session, what)).await;
+            injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
+        }
+        Ok(session)
+    }
+
+    /// The parent's conversation, through the fork pipeline.
+    async fn inherit(&self) -> Result<Inheritance, String> {
+        let parent = &self.task.place.parent;
+        let messages = in_time(self.host.host.messages(parent)).await;
+        let messages =
+            messages.map_err(|error| format!("the conversation could not be read: {error}"))?;
+        let limits = self.desk.settings.fork.clone();
+        let forked = spawn_blocking(move || fork(&Parent::new(messages), &limits, tokens::o200k));
+        let forked = forked
+            .await
+            .map_err(|error| format!("the conversation could not be forked: {error}"))?
+            .map_err(|error| format!("the conversation could not be forked: {error}"))?;
+        Ok(Inheritance {
+            id: self.task.id.inheritance(),
+            preamble: forked.preamble,
+            context: forked.context,
+        })
+    }
+
+    /// Sends the prompt. If that fails, the host may have it all the same.
+    async fn prompt(&mut self, session: &SessionId) -> Result<(), Over> {
+        let id = self.task.id.clone();
+        let text = transact::read(&*self.desk.store, move |journal| {
+            journal.prompt(&id).map_err(Problem::from)
+        });
+        let prompt = Prompt {
+            id: self.prompt_id(),
+            text: text.await?.unwrap_or_default(),
+            agent: self.task.brief.agent.clone(),
+            model: self.task.brief.model.clone(),
+        };
+        if let Err(error) = in_time(self.host.host.prompt(session, prompt)).await {
+            let why = format!("its prompt could not be sent: {error}");
+            match self.ask(session).await {
+                Ok(inspection) if inspection.standing != Standing::Unprompted => {}
+                Ok(_) | Err(_) => return Err(self.give_up(why).await),
+            }
+        }
+        self.record(Command::Prompted).await
+    }
+
+    /// Follows the child by what its host reports. The host is asked only when it says that
+    /// the child is idle, when reports were missed, or after a long silence.
+    async fn follow(
+        &mut self,
+        session: &SessionId,
+        mut heard: mpsc::UnboundedReceiver<Heard>,
+    ) -> Result<(), Over> {
+        let mut seen = Seen::default();
+        let mut last = self.desk.now();
+        let mut silence = self.desk.settings.silence;
+        loop {
+            let wake = self.next_wake(last, silence);
+            let first = tokio::select! {
+                first = heard.recv() => first,
+                () = self.stop.notified() => return Ok(()),
+                () = time::sleep(wake) => {
+                    let now = self.desk.now();
+                    if let Some(why) = overdue(&self.task, last, now, &self.desk.settings.limits) {
+                        return Err(self.give_up(why).await);
+                    }
+                    silence = silence.saturating_mul(2);
+                    self.look(session).await?;
+                    continue;
+                }
+            };
+            let Some(first) = first else { return Ok(()) };
+            last = self.desk.now();
+            silence = self.desk.settings.silence;
+            let mut news = News::default();
+            news.take(first, &mut seen);
+            while news.observed.len() < TOGETHER
+                && let Ok(next) = heard.try_recv()
+            {
+                news.take(next, &mut seen);
+            }
+            if !news.observed.is_empty() {
+                self.record(Command::Observe(news.observed)).await?;
+            }
+            if news.deleted {
+                return Err(self.give_up("its session was deleted".to_owned()).await);
+            }
+            if news.ask {
+                self.look(session).await?;
+            }
+        }
+    }
+
+    /// How long to wait for news before something has to be done.
+    fn next_wake(&self, last: Moment, silence: Duration) -> Duration {
+        let now = self.desk.now();
+        let quiet = now.since(last);
+        let limits = &self.desk.settings.limits;
+        let left = self.task.left(now).time.unwrap_or(Duration::MAX);
+        let stall = limits.stall.saturating_sub(quiet);
+        let wake = silence.saturating_sub(quiet).min(left).min(stall);
+        wake.max(Duration::from_millis(1))
+    }
+
+    /// Asks the host what became of the prompt, and acts on it. If it does not answer, it
+    /// will be asked again.
+    async fn look(&mut self, session: &SessionId) -> Result<(), Over> {
+        match self.ask(session).await {
+            Ok(inspection) => self.act(session, inspection).await,
+            Err(error) => {
+                tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks the host until it answers: nothing can be done before that is known.
+    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<(), Over> {
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match self.ask(session).await {
+                Ok(inspection) => return self.act(session, inspection).await,
+                Err(error) => {
+                    tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
+                }
+            }
+            let now = self.desk.now();
+            if let Some(why) = self.task.budget.out_of_time(self.task.ran(now)) {
+                return Err(self.give_up(why).await);
+            }
+            tokio::select! {
+                () = time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
+                () = self.stop.notified() => return Err(Over::Enough),
+            }
+        }
+    }
+
+    async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
+        in_time(self.host.host.inspect(session, &self.prompt_id())).await
+    }
+
+    async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), Over> {
+        let mut commands = Vec::new();
+        if let Some(totals) = inspection.totals.filter(|totals| self.is_news(totals)) {
+            commands.push(Command::Observe(vec![Observation::Counted(totals)]));
+        }
+        match after_asking(inspection.standing) {
+            Next::Wait => {
+                if stage(&self.task) == Some(Stage::Prompting) {
+                    commands.push(Command::Prompted);
+                }
+                self.record_all(commands).await
+            }
+            Next::Prompt => {
+                self.record_all(commands).await?;
+                Box::pin(self.prompt(session)).await
+            }
+            Next::Finish { outcome, answer } => {
+                commands.push(Command::Finish { outcome, answer });
+                self.record_all(commands).await?;
+                Err(Over::Enough)
+            }
+        }
+    }
+
+    fn is_news(&self, totals: &Totals) -> bool {
+        let spent = self.task.progress.spent;
+        let same =
+            (spent.tokens, spent.cost, spent.turns) == (totals.tokens, totals.cost, totals.turns);
+        !same || self.task.progress.by_tool != totals.by_tool
+    }
+
+    async fn give_up(&mut self, why: String) -> Over {
+        match self.record(Command::GiveUp { why }).await {
+            Ok(()) => Over::Enough,
+            Err(over) => over,
+        }
+    }
+
+    async fn record(&mut self, command: Command) -> Result<(), Over> {
+        self.record_all(vec![command]).await
+    }
+
+    /// Saves what has happened, if the task is still this worker's and this run still runs.
+    async fn record_all(&mut self, commands: Vec<Command>) -> Result<(), Over> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let (id, run) = (self.task.id.clone(), self.task.run);
+        let recorded = transact::write(&*self.desk.store, move |journal| {
+            let mut task = ours(journal.task(&id)?, &owner, run)?;
+            for command in commands {
+                carry_out(journal, &mut task, command, desk.now(), &desk.settings)?;
+            }
+            Ok::<_, Problem>(task)
+        });
+        self.task = recorded.await?;
+        self.desk.watch.wake(std::slice::from_ref(&self.task.id));
+        match self.task.is_live() {
+            true => Ok(()),
+            false => {
+                self.desk.written();
+                Err(Over::Enough)
+            }
+        }
+    }
+
+    fn prompt_id(&self) -> PostId {
+        self.task.id.prompt(self.task.run)
+    }
+}
+
+/// The task, if this worker still runs this run of it.
+pub(crate) fn ours(task: Option<Task>, owner: &OwnerId, run: u32) -> Result<Task, Problem> {
+    let ours = |task: &Task| {
+        task.owner.as_ref() == Some(owner)
+            && task.run == run
+            && matches!(task.state, State::Running { .. })
+    };
+    task.filter(ours).ok_or(Problem::NotOurs)
+}
+
+fn stage(task: &Task) -> Option<Stage> {
+    match task.state {
+        State::Running { stage, .. } => Some(stage),
+        State::Queued { .. } | State::Ended { .. } => None,
+    }
+}
+
+/// A host that does not answer has failed.
+pub(crate) async fn in_time<T>(
+    call: impl Future<Output = Result<T, HostError>>,
+) -> Result<T, HostError> {
+    match time::timeout(PATIENCE, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(HostError::Unreachable(format!(
+            "no answer for {} seconds",
+            PATIENCE.as_secs()
+        ))),
+    }
+}
+
+/// The names of the newest reports.
+#[derive(Default)]
+struct Seen {
+    known: HashSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Seen {
+    /// False if it was seen before.
+    fn is_new(&mut self, key: String) -> bool {
+        if !self.known.insert(key.clone()) {
+            return false;
+        }
+        self.order.push_back(key);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+}
+
+/// What several reports say together.
+#[derive(Default)]
+struct News {
+    observed: Vec<Observation>,
+    ask: bool,
+    deleted: bool,
+}
+
+impl News {
+    fn take(&mut self, heard: Heard, seen: &mut Seen) {
+        match heard {
+            Heard::Event(SessionEvent::Observed { key, what }) => {
+                if seen.is_new(key) {
+                    self.observed.push(what);
+                }
+            }
+            Heard::Event(SessionEvent::Alive) => {}
+            Heard::Event(SessionEvent::Idle) | Heard::Missed => self.ask = true,
+            Heard::Event(SessionEvent::Deleted) => self.deleted = true,
+        }
+    }
+}
+
+/// What a worker calls a run.
+pub(crate) type RunKey = (TaskId, u32);

@@ -1,0 +1,46 @@
+//! Tells a host to stop working for a run that has ended, until it has.
+
+use std::{sync::Arc, time::Duration};
+
+use asyncagents_core::{id::OwnerId, lifecycle::Command, task::Task};
+use tokio::time;
+
+use crate::{
+    Problem,
+    manager::{Desk, carry_out},
+    runner::in_time,
+    transact,
+};
+
+/// Stops the host, and frees the task's slot when that is done.
+pub(crate) async fn stop(desk: Arc<Desk>, owner: OwnerId, task: Task) {
+    let mut pause = Duration::from_millis(100);
+    while let Err(problem) = try_stop(&desk, &task).await {
+        tracing::warn!(task = %task.id, %problem, "the host does not stop");
+        time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(30));
+    }
+    let (store, id) = (desk.store.clone(), task.id.clone());
+    let settings = desk.settings.clone();
+    let now = desk.now();
+    let stopped = transact::write(&*store, move |journal| match journal.task(&id)? {
+        Some(mut task) if task.owner.as_ref() == Some(&owner) => {
+            carry_out(journal, &mut task, Command::Stopped, now, &settings)?;
+            Ok(())
+        }
+        _ => Err(Problem::NotOurs),
+    });
+    match stopped.await {
+        Ok(()) | Err(Problem::NotOurs) => {}
+        Err(problem) => tracing::error!(task = %task.id, %problem, "a stop was not saved"),
+    }
+    desk.written();
+}
+
+async fn try_stop(desk: &Desk, task: &Task) -> Result<(), Problem> {
+    let Some(session) = &task.session else {
+        return Ok(());
+    };
+    let host = desk.hosts.get(&task.brief.host)?;
+    Ok(in_time(host.host.abort(session)).await?)
+}

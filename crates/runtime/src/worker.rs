@@ -1,0 +1,545 @@
+//! Looks after tasks: one loop that starts what is queued, follows what runs, stops what has
+//! to be stopped and delivers notices. The journal says what there is to do, so a worker
+//! that dies leaves nothing behind that the next one does not find.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use asyncagents_core::{
+    event::Event,
+    id::{HostKey, OwnerId, SessionId, TaskId},
+    lifecycle::Command,
+    moment::Moment,
+    port::{HostEvents, Journal, PendingNotice, Report, SessionEvent},
+    schedule::Schedule,
+    task::{State, Task},
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+    time,
+};
+use uuid::Uuid;
+
+use crate::{
+    Manager, Problem,
+    hosts::OpenHost,
+    manager::{Desk, carry_out},
+    outbox,
+    runner::{Got, Run, RunKey, ours},
+    stop::stop,
+    transact,
+};
+
+/// How many tasks are started in one transaction.
+const STARTED_AT_ONCE: usize = 256;
+/// How many notices are looked at in one round.
+const NOTICES_AT_ONCE: usize = 256;
+
+/// A worker. Dropping it is like killing it: what it did is left for others to take over.
+pub struct Worker {
+    desk: Arc<Desk>,
+    stop: watch::Sender<bool>,
+    floor: JoinSet<()>,
+}
+
+impl Worker {
+    /// Takes a lease and begins to work, on new tasks and on those whose worker died.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn start(manager: &Manager) -> Result<Self, Problem> {
+        let desk = manager.desk.clone();
+        let mut floor = Floor::new(desk.clone());
+        floor.enter().await?;
+        let (stop, stopped) = watch::channel(false);
+        let mut task = JoinSet::new();
+        task.spawn(floor.work(stopped, manager.clone()));
+        Ok(Self {
+            desk,
+            stop,
+            floor: task,
+        })
+    }
+
+    /// Stops in good order: what is in the middle of something finishes it, and every task
+    /// is left as it is for the next worker. Children go on in their hosts.
+    pub async fn stop(mut self) {
+        set_owner(&self.desk, None);
+        let _ = self.stop.send(true);
+        while self.floor.join_next().await.is_some() {}
+    }
+}
+
+fn set_owner(desk: &Desk, owner: Option<OwnerId>) {
+    *desk.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
+}
+
+/// The loop and what it has under way.
+struct Floor {
+    desk: Arc<Desk>,
+    owner: OwnerId,
+    jobs: JoinSet<Done>,
+    runners: HashMap<TaskId, Hand>,
+    stopping: HashSet<TaskId>,
+    delivering: HashSet<SessionId>,
+    ears: JoinSet<HostKey>,
+    heard: HashSet<HostKey>,
+}
+
+/// A hold on a runner.
+struct Hand {
+    run: u32,
+    stop: Arc<Notify>,
+}
+
+/// What has come to an end.
+enum Done {
+    Ran(RunKey),
+    Stopped(TaskId),
+    Delivered(SessionId),
+}
+
+/// What there is to do.
+#[derive(Default)]
+struct Round {
+    queued: bool,
+    unowned: bool,
+    to_stop: Vec<Task>,
+    due: Vec<PendingNotice>,
+    next_due: Option<Moment>,
+}
+
+impl Floor {
+    fn new(desk: Arc<Desk>) -> Self {
+        Self {
+            desk,
+            owner: new_owner(),
+            jobs: JoinSet::new(),
+            runners: HashMap::new(),
+            stopping: HashSet::new(),
+            delivering: HashSet::new(),
+            ears: JoinSet::new(),
+            heard: HashSet::new(),
+        }
+    }
+
+    /// Takes a lease, under a new name.
+    async fn enter(&mut self) -> Result<(), Problem> {
+        let claimed = self.renew(true).await?.unwrap_or_default();
+        set_owner(&self.desk, Some(self.owner.clone()));
+        self.take_over(claimed);
+        Ok(())
+    }
+
+    async fn work(mut self, mut stopped: watch::Receiver<bool>, manager: Manager) {
+        let mut commits = self.desk.commits.subscribe();
+        let mut version = None;
+        let mut renewal = time::interval(self.desk.settings.lease / 3);
+        renewal.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+        let mut next_due = self.round().await;
+        loop {
+            let look = self.pause(next_due);
+            let something_to_do = tokio::select! {
+                _ = stopped.changed() => break,
+                _ = renewal.tick() => self.keep_lease().await,
+                Some(done) = self.jobs.join_next(), if !self.jobs.is_empty() => {
+                    self.finish(done.ok());
+                    true
+                }
+                Some(Ok(gone)) = self.ears.join_next(), if !self.ears.is_empty() => {
+                    self.heard.remove(&gone);
+                    false
+                }
+                changed = commits.changed() => changed.is_ok(),
+                () = time::sleep(look) => {
+                    let now = self.desk.store.version().await.ok();
+                    let due = next_due.is_some_and(|due| due <= self.desk.now());
+                    due || std::mem::replace(&mut version, now) != now
+                }
+            };
+            if something_to_do {
+                next_due = self.round().await;
+            }
+        }
+        drop(manager);
+        self.leave().await;
+    }
+
+    /// How long until someone should look again, even if nothing is heard.
+    fn pause(&self, next_due: Option<Moment>) -> Duration {
+        let look = self.desk.settings.look;
+        match next_due {
+            Some(due) => look.min(due.since(self.desk.now()).max(Duration::from_millis(1))),
+            None => look,
+        }
+    }
+
+    /// Does everything there is to do now; returns when the next notice is due.
+    async fn round(&mut self) -> Option<Moment> {
+        let round = match self.survey().await {
+            Ok(round) => round,
+            Err(problem) => {
+                tracing::error!(%problem, "the store cannot be read");
+                return None;
+            }
+        };
+        if round.unowned {
+            self.keep_lease().await;
+        }
+        if round.queued || round.unowned {
+            self.start_queued().await;
+        }
+        for task in round.to_stop {
+            self.stop(task);
+        }
+        self.deliver(round.due);
+        round.next_due
+    }
+
+    async fn survey(&self) -> Result<Round, Problem> {
+        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let survey = transact::read(&*self.desk.store, move |journal| {
+            let limits = &desk.settings.limits;
+            let now = desk.now();
+            let queued =
+                journal.any_queued(&owner)? && !startable(journal, &owner, limits, 1)?.is_empty();
+            let unowned = journal.unowned()?;
+            Ok::<_, Problem>(Round {
+                queued,
+                unowned: unowned.iter().any(|host| desk.hosts.serves(host)),
+                to_stop: journal.to_stop(&owner)?,
+                due: journal.due(&owner, now, NOTICES_AT_ONCE)?,
+                next_due: journal.next_due(&owner, now)?,
+            })
+        });
+        survey.await
+    }
+
+    /// Starts what there are slots for.
+    async fn start_queued(&mut self) {
+        loop {
+            let (desk, owner) = (self.desk.clone(), self.owner.clone());
+            let started = transact::write(&*self.desk.store, move |journal| {
+                let limits = &desk.settings.limits;
+                let mut started = startable(journal, &owner, limits, STARTED_AT_ONCE)?;
+                for task in &mut started {
+                    carry_out(journal, task, Command::Start, desk.now(), &desk.settings)?;
+                }
+                Ok::<_, Problem>(started)
+            });
+            match started.await {
+                Ok(started) => {
+                    let more = started.len() == STARTED_AT_ONCE;
+                    let ids: Vec<TaskId> = started.iter().map(|task| task.id.clone()).collect();
+                    self.desk.watch.wake(&ids);
+                    started
+                        .into_iter()
+                        .for_each(|task| self.run(task, Got::Started));
+                    if !more {
+                        return;
+                    }
+                }
+                Err(problem) => {
+                    tracing::error!(%problem, "tasks cannot be started");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Renews the lease and takes over from workers that died. If the lease was lost, all
+    /// that was under way belongs to others now, and this worker begins anew.
+    async fn keep_lease(&mut self) -> bool {
+        match self.renew(false).await {
+            Ok(Some(claimed)) => self.take_over(claimed),
+            Ok(None) => {
+                tracing::warn!("the lease was lost; beginning anew");
+                self.jobs.abort_all();
+                self.runners.clear();
+                self.stopping.clear();
+                self.delivering.clear();
+                self.owner = new_owner();
+                if let Err(problem) = self.enter().await {
+                    tracing::error!(%problem, "no new lease");
+                }
+            }
+            Err(problem) => tracing::error!(%problem, "the lease cannot be renewed"),
+        }
+        true
+    }
+
+    /// Renews the lease. Returns the tasks it has taken over, or nothing if it was lost.
+    async fn renew(&self, begin: bool) -> Result<Option<Vec<Task>>, Problem> {
+        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let renewed = transact::write(&*self.desk.store, move |journal| {
+            let now = desk.now();
+            let until = now.after(desk.settings.lease);
+            if !journal.renew(&owner, until, begin)? {
+                return Ok::<_, Problem>(None);
+            }
+            journal.expire(now)?;
+            let mut claimed = journal.orphans()?;
+            claimed.retain(|task| desk.hosts.serves(&task.brief.host));
+            for task in &mut claimed {
+                let by = Some(owner.clone());
+                journal.append(task, &[Event::Owned { by }], now)?;
+            }
+            Ok(Some(claimed))
+        });
+        renewed.await
+    }
+
+    /// Goes on with tasks that others had. What is queued, to be stopped or to be told is
+    /// found in the journal.
+    fn take_over(&mut self, claimed: Vec<Task>) {
+        for task in claimed {
+            tracing::info!(task = %task.id, status = %task.status(), "taken over");
+            match task.state {
+                State::Running { .. } => self.run(task, Got::TakenOver),
+                State::Queued { .. } | State::Ended { .. } => {}
+            }
+        }
+    }
+
+    fn run(&mut self, task: Task, got: Got) {
+        let key = (task.id.clone(), task.run);
+        let host = match self.hear(&task.brief.host) {
+            Ok(host) => host,
+            Err(problem) => {
+                self.fail(task, problem.to_string());
+                return;
+            }
+        };
+        let stop = Arc::new(Notify::new());
+        let hand = Hand {
+            run: task.run,
+            stop: stop.clone(),
+        };
+        self.runners.insert(task.id.clone(), hand);
+        let run = Run {
+            desk: self.desk.clone(),
+            owner: self.owner.clone(),
+            host,
+            stop,
+            task,
+            got,
+        };
+        self.jobs.spawn(async move {
+            run.drive().await;
+            Done::Ran(key)
+        });
+    }
+
+    /// Ends a task whose host is not there.
+    fn fail(&mut self, task: Task, why: String) {
+        let key = (task.id.clone(), task.run);
+        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        self.jobs.spawn(async move {
+            let office = desk.clone();
+            let failed = transact::write(&*desk.store, move |journal| {
+                let mut task = ours(journal.task(&task.id)?, &owner, task.run)?;
+                let command = Command::GiveUp { why };
+                carry_out(journal, &mut task, command, office.now(), &office.settings)
+            });
+            match failed.await {
+                Ok(_) | Err(Problem::NotOurs) => {}
+                Err(problem) => tracing::error!(%problem, "a task cannot be ended"),
+            }
+            desk.written();
+            Done::Ran(key)
+        });
+    }
+
+    /// Stops the host of a task that has ended, after its runner has let go of it.
+    fn stop(&mut self, task: Task) {
+        if let Some(hand) = self.runners.get(&task.id) {
+            hand.stop.notify_one();
+            return;
+        }
+        if self.stopping.insert(task.id.clone()) {
+            let (desk, owner, id) = (self.desk.clone(), self.owner.clone(), task.id.clone());
+            self.jobs.spawn(async move {
+                stop(desk, owner, task).await;
+                Done::Stopped(id)
+            });
+        }
+    }
+
+    /// Delivers notices: one parent's in order, those of different parents side by side.
+    fn deliver(&mut self, due: Vec<PendingNotice>) {
+        let mut by_parent: HashMap<SessionId, Vec<PendingNotice>> = HashMap::new();
+        for pending in due {
+            if !self.delivering.contains(&pending.parent) {
+                let parent = pending.parent.clone();
+                by_parent.entry(parent).or_default().push(pending);
+            }
+        }
+        for (parent, notices) in by_parent {
+            self.delivering.insert(parent.clone());
+            let (desk, owner) = (self.desk.clone(), self.owner.clone());
+            self.jobs.spawn(async move {
+                outbox::deliver(desk, owner, notices).await;
+                Done::Delivered(parent)
+            });
+        }
+    }
+
+    fn finish(&mut self, done: Option<Done>) {
+        match done {
+            Some(Done::Ran((task, run))) => {
+                let same = self.runners.get(&task).is_some_and(|hand| hand.run == run);
+                // The next run may have begun already.
+                let _ = same.then(|| self.runners.remove(&task));
+            }
+            Some(Done::Stopped(task)) => {
+                self.stopping.remove(&task);
+            }
+            Some(Done::Delivered(parent)) => {
+                self.delivering.remove(&parent);
+            }
+            None => {}
+        }
+    }
+
+    /// Opens a host and listens to it, if that is not done yet.
+    fn hear(&mut self, key: &HostKey) -> Result<Arc<OpenHost>, Problem> {
+        let host = self.desk.hosts.get(key)?;
+        if self.heard.insert(key.clone()) {
+            let (desk, events) = (self.desk.clone(), host.host.subscribe());
+            let (host, key) = (host.clone(), key.clone());
+            self.ears.spawn(async move {
+                listen(desk, host, events).await;
+                key
+            });
+        }
+        Ok(host)
+    }
+
+    /// Lets what is in the middle of something finish it, then gives everything back.
+    async fn leave(mut self) {
+        self.ears.abort_all();
+        for hand in self.runners.values() {
+            hand.stop.notify_one();
+        }
+        let finished = async { while self.jobs.join_next().await.is_some() {} };
+        if time::timeout(self.desk.settings.farewell, finished)
+            .await
+            .is_err()
+        {
+            self.jobs.shutdown().await;
+        }
+        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let left = transact::write(&*self.desk.store, move |journal| {
+            for mut task in journal.owned(&owner)? {
+                journal.append(&mut task, &[Event::Owned { by: None }], desk.now())?;
+            }
+            journal.retire(&owner).map_err(Problem::from)
+        });
+        if let Err(problem) = left.await {
+            tracing::error!(%problem, "the tasks were not given back; their lease will run out");
+        }
+    }
+}
+
+/// The queued tasks of this owner for which there are slots, first come first served among
+/// the tasks of all owners.
+fn startable(
+    journal: &mut dyn Journal,
+    owner: &OwnerId,
+    limits: &asyncagents_core::task_limits::TaskLimits,
+    most: usize,
+) -> Result<Vec<Task>, Problem> {
+    let mut schedule = Schedule::new(limits);
+    let mut ours = Vec::new();
+    for depth in 1..=limits.depth {
+        let mut after = 0;
+        loop {
+            let page = journal.queue(depth, after, STARTED_AT_ONCE)?;
+            let Some((_, last)) = page.last() else { break };
+            after = *last;
+            for (task, _) in page {
+                let admitted = schedule.admit(&task, |slots| journal.taken(slots))?;
+                if admitted && task.owner.as_ref() == Some(owner) {
+                    ours.push(task);
+                }
+                if ours.len() == most {
+                    return Ok(ours);
+                }
+                if schedule.is_full(depth) {
+                    break;
+                }
+            }
+            if schedule.is_full(depth) {
+                break;
+            }
+        }
+    }
+    Ok(ours)
+}
+
+/// Passes on what happens in a host.
+async fn listen(desk: Arc<Desk>, host: Arc<OpenHost>, mut events: Box<dyn HostEvents>) {
+    while let Some(report) = events.next().await {
+        match report {
+            Report::Missed => host.tell_missed(),
+            Report::Session(session, event) => {
+                let deleted = event == SessionEvent::Deleted;
+                let idle = event == SessionEvent::Idle;
+                let heard = host.tell(&session, event);
+                if deleted {
+                    forget_children(&desk, session).await;
+                } else if idle && !heard {
+                    hurry_notices(&desk, session).await;
+                }
+            }
+        }
+    }
+    host.tell_missed();
+}
+
+/// A session is gone, and with it everyone who could ask for its tasks.
+async fn forget_children(desk: &Arc<Desk>, parent: SessionId) {
+    let office = desk.clone();
+    let forgotten = transact::write(&*desk.store, move |journal| {
+        for mut task in journal.tasks_of(Some(&parent))? {
+            carry_out(
+                journal,
+                &mut task,
+                Command::Clear,
+                office.now(),
+                &office.settings,
+            )?;
+        }
+        Ok::<_, Problem>(())
+    });
+    if let Err(problem) = forgotten.await {
+        tracing::error!(%problem, "the tasks of a deleted session cannot be ended");
+    }
+    desk.written();
+}
+
+/// A session is idle, and may be able to take what it could not take before.
+async fn hurry_notices(desk: &Arc<Desk>, parent: SessionId) {
+    let now = desk.now();
+    let any = transact::read(&*desk.store, {
+        let parent = parent.clone();
+        move |journal| journal.any_pending(&parent).map_err(Problem::from)
+    });
+    if !any.await.unwrap_or(false) {
+        return;
+    }
+    let hurried = transact::write(&*desk.store, move |journal| {
+        journal.hurry(&parent, now).map_err(Problem::from)
+    });
+    if hurried.await.unwrap_or(false) {
+        desk.written();
+    }
+}
+
+fn new_owner() -> OwnerId {
+    format!("worker_{}", Uuid::new_v4().simple()).into()
+}

@@ -1,0 +1,298 @@
+//! How tasks end, what their host is asked, and what goes with them.
+
+use asyncagents_core::{
+    port::{Report, SessionEvent},
+    task::Status,
+};
+use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
+
+use super::house::{House, seconds, session, takes, tool, turn, usual};
+
+fn aborted(house: &House, task: &asyncagents_core::id::TaskId) -> bool {
+    let lines = house.child(task);
+    lines
+        .iter()
+        .any(|line| matches!(line, Line::Aborted { .. }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_reports_come_the_host_is_not_asked() {
+    let mut steps: Vec<Step> = Vec::new();
+    for n in 0..20 {
+        steps.push(Step::Wait(seconds(30)));
+        steps.push(Step::Tool {
+            name: "read".to_owned(),
+            input: n.to_string(),
+        });
+    }
+    let house = House::new(Script::of(steps));
+    let process = house.start().await;
+    process.launch("ten minutes of work").await;
+    process.settled().await;
+    let asked = house.host.faults().asked.clone();
+    assert_eq!(asked[&Call::Inspect], 1, "once, at the end: {asked:?}");
+    assert_eq!(asked[&Call::Prompt], 1);
+    assert_eq!(
+        asked.get(&Call::Messages),
+        None,
+        "a fresh task reads nobody"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_that_come_twice_count_once() {
+    let house = House::new(usual());
+    house.host.faults().repeat = true;
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    let spent = process.look(&task).await.progress.spent;
+    assert_eq!((spent.tool_calls, spent.tokens), (2, 1_000));
+    process.settled().await;
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_that_never_come_are_made_up_for() {
+    let house = House::new(usual());
+    house.host.faults().mute = true;
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.settled().await;
+    let ended = process.look(&task).await;
+    assert_eq!(ended.status(), Status::Completed);
+    assert_eq!(ended.progress.spent.tool_calls, 2);
+    assert_eq!(ended.progress.spent.tokens, 1_000);
+    let ran = ended.ran(process.manager.now());
+    assert!(
+        ran < seconds(65),
+        "found out after a minute of silence: {ran:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_broke_is_made_up_for_at_once() {
+    let house = House::new(usual());
+    house.host.faults().mute = true;
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(
+        process.status(&task).await,
+        Status::Running,
+        "nobody knows yet"
+    );
+    house.host.faults().mute = false;
+    house.host.report(Report::Missed);
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_report_before_the_end_ends_nothing() {
+    let house = House::new(Script::of(takes(seconds(100))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    let session = ScriptedHost::session_of(&task);
+    for _ in 0..3 {
+        house
+            .host
+            .report(Report::Session(session.clone(), SessionEvent::Idle));
+    }
+    tokio::time::sleep(seconds(10)).await;
+    assert_eq!(process.status(&task).await, Status::Running);
+    process.settled().await;
+    assert_eq!(
+        process.output(&task).await.answer.as_deref(),
+        Some("ok: one")
+    );
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_stopped_in_the_middle_ends_the_task_with_a_reason_and_it_can_be_resumed() {
+    let house = House::new(Script::of(takes(seconds(100))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    house.host.restart().expect("restarted");
+    process.until_status(&task, Status::Error).await;
+    process.settled().await;
+    let hidden = &house.told("main")[0].1;
+    assert!(
+        hidden.contains("its host was stopped while it worked; resume it"),
+        "{hidden}"
+    );
+    process.resume(&task, "go on").await.expect("resumed");
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(house.prompts(&task), ["one", "go on"], "nothing ran twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_session_is_deleted_has_failed() {
+    let house = House::new(Script::of(takes(seconds(100))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    let session = ScriptedHost::session_of(&task);
+    asyncagents_core::port::Host::delete(&house.host, &session)
+        .await
+        .expect("deleted");
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Error);
+    assert!(house.told("main")[0].1.contains("its session was deleted"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_stops_the_child_and_everything_below_it() {
+    let house = House::new(Script::of(takes(seconds(500))));
+    let process = house.start().await;
+    let child = process.launch("child").await;
+    process.until_prompted(&child).await;
+    let inside = ScriptedHost::session_of(&child);
+    let one = process.launch_from(inside.as_str(), "below one").await;
+    let two = process.launch_from(inside.as_str(), "below two").await;
+    process.until_prompted(&one).await;
+    process.until_prompted(&two).await;
+    let other = process.launch("other").await;
+    let cancelled = process
+        .manager
+        .cancel(&session("main"), &child.as_str()[..13])
+        .await;
+    let said = cancelled.expect("cancelled").text();
+    assert_eq!(
+        said,
+        format!("Cancelled {} and 2 tasks below it.", &child.as_str()[..13])
+    );
+    for task in [&child, &one, &two] {
+        assert_eq!(process.status(task).await, Status::Cancelled, "at once");
+    }
+    process.settled().await;
+    for task in [&child, &one, &two] {
+        assert!(aborted(&house, task), "for real");
+    }
+    assert_eq!(
+        process.status(&other).await,
+        Status::Completed,
+        "not touched"
+    );
+    assert_eq!(
+        house.told(inside.as_str()).len(),
+        0,
+        "nobody is woken there"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_task_is_cancelled_without_ever_beginning() {
+    let house = House::new(Script::of(takes(seconds(100))))
+        .with(|settings| settings.limits.concurrency = 1);
+    let process = house.start().await;
+    process.launch("first").await;
+    let second = process.launch("second").await;
+    process
+        .manager
+        .cancel(&session("main"), second.as_str())
+        .await
+        .expect("cancelled");
+    process.settled().await;
+    assert_eq!(house.child(&second), [], "the host never heard of it");
+    let refused = process
+        .resume(&second, "now then")
+        .await
+        .expect_err("never began");
+    assert!(
+        refused.to_string().contains("start a new asyncagents_task"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_stop_is_told_until_it_does() {
+    let house = House::new(Script::of(takes(seconds(600))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    house.host.faults().fail.insert(Call::Abort, 5);
+    process
+        .manager
+        .cancel(&session("main"), task.as_str())
+        .await
+        .expect("cancelled");
+    process.settled().await;
+    assert!(aborted(&house, &task));
+    assert_eq!(house.host.faults().asked[&Call::Abort], 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_task_is_not_stopped_by_what_stopped_it_before() {
+    let house = House::new(Script::of(takes(seconds(20))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    house.host.faults().fail.insert(Call::Abort, 3);
+    process
+        .manager
+        .cancel(&session("main"), task.as_str())
+        .await
+        .expect("cancelled");
+    process.resume(&task, "after all").await.expect("resumed");
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(
+        process.output(&task).await.answer.as_deref(),
+        Some("ok: after all")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_arrived_though_its_answer_was_lost_is_not_sent_again() {
+    let house = House::new(usual());
+    house.host.faults().lose_answer.insert(Call::Prompt, 1);
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(house.prompts(&task), ["one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_never_arrived_ends_the_task() {
+    let house = House::new(usual());
+    house.host.faults().fail.insert(Call::Prompt, 1);
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Error);
+    assert!(
+        house.told("main")[0]
+            .1
+            .contains("its prompt could not be sent")
+    );
+    assert_eq!(house.prompts(&task), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_adds_up_over_runs() {
+    let house = House::new(Script::of([
+        tool("grep"),
+        turn(100),
+        Step::Wait(seconds(1)),
+        tool("grep"),
+        tool("read"),
+        turn(50),
+    ]));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.settled().await;
+    process.resume(&task, "two").await.expect("resumed");
+    process.settled().await;
+    let progress = process.look(&task).await.progress;
+    assert_eq!(progress.spent.tool_calls, 6);
+    assert_eq!(progress.spent.tokens, 300);
+    assert_eq!(progress.by_tool["grep"], 4);
+    assert_eq!(progress.by_tool["read"], 2);
+}

@@ -1,0 +1,288 @@
+//! A store, a host and a worker, and what a parent sees of them.
+
+use std::{sync::Arc, time::Duration};
+
+use asyncagents_core::{
+    answer::{self, Report, Shown},
+    id::{HostKey, SessionId, TaskId},
+    port::{Clock, Host, HostError, Saved, Store},
+    request::{Caller, OutputRequest, TaskArgs},
+    task::{Stage, State, Status, Task},
+};
+use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
+use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
+use asyncagents_store::{Durability, Sqlite};
+use asyncagents_testkit::clock::TokioClock;
+use tempfile::TempDir;
+
+/// A minute, a second and so on, for scripts and limits.
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Works for a while, uses two tools and answers.
+pub(crate) fn usual() -> Script {
+    Script::of([
+        Step::Wait(seconds(1)),
+        tool("grep"),
+        Step::Wait(seconds(1)),
+        tool("read"),
+        turn(1_000),
+        Step::Wait(seconds(1)),
+        Step::Answer("Found: {prompt}".to_owned()),
+    ])
+}
+
+/// Answers after this long.
+pub(crate) fn takes(time: Duration) -> [Step; 2] {
+    [Step::Wait(time), Step::Answer("ok: {prompt}".to_owned())]
+}
+
+pub(crate) fn tool(name: &str) -> Step {
+    let input = format!("{name} something");
+    Step::Tool {
+        name: name.to_owned(),
+        input,
+    }
+}
+
+pub(crate) fn turn(tokens: u64) -> Step {
+    Step::Turn {
+        tokens,
+        cost: asyncagents_core::budget::Cost(tokens * 3),
+    }
+}
+
+/// A host that is always the same one.
+struct OneHost(HostKey, ScriptedHost);
+
+impl Hosts for OneHost {
+    fn serves(&self, key: &HostKey) -> bool {
+        *key == self.0
+    }
+
+    fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+        match self.serves(key) {
+            true => Ok(Arc::new(self.1.clone())),
+            false => Err(HostError::Unreachable(format!("no host {key}"))),
+        }
+    }
+}
+
+/// Everything that outlives a process: the file, the host's sessions.
+pub(crate) struct House {
+    folder: TempDir,
+    clock: Arc<dyn Clock>,
+    pub(crate) host: ScriptedHost,
+    pub(crate) settings: Settings,
+}
+
+/// A process: a handle and a worker.
+pub(crate) struct Process {
+    pub(crate) manager: Manager,
+    pub(crate) worker: Worker,
+}
+
+impl House {
+    pub(crate) fn new(script: Script) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::start());
+        let settings = Settings {
+            look: seconds(5),
+            ..Settings::default()
+        };
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            host: ScriptedHost::new(script, World::in_memory(), clock.clone()),
+            clock,
+            settings,
+        }
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        let path = self.folder.path().join("tasks.db");
+        Arc::new(Sqlite::open_with(path, Durability::Process).expect("a store"))
+    }
+
+    /// A handle without a worker, as a shell command has.
+    pub(crate) fn manager(&self) -> Manager {
+        let hosts = Arc::new(OneHost(key(), self.host.clone()));
+        let settings = self.settings.clone();
+        Manager::new(self.store(), hosts, self.clock.clone(), settings)
+    }
+
+    pub(crate) async fn start(&self) -> Process {
+        let manager = self.manager();
+        let worker = Worker::start(&manager).await.expect("a worker");
+        Process { manager, worker }
+    }
+
+    /// What a session was told, oldest first: the visible part, the hidden part.
+    pub(crate) fn told(&self, session: &str) -> Vec<(String, String)> {
+        let lines = self.host.world().lines(&session.into()).expect("lines");
+        let told = lines.into_iter().filter_map(|line| match line {
+            Line::Told {
+                visible, hidden, ..
+            } => Some((visible, hidden)),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// What is in the session of a task.
+    pub(crate) fn child(&self, task: &TaskId) -> Vec<Line> {
+        let session = ScriptedHost::session_of(task);
+        self.host.world().lines(&session).expect("lines")
+    }
+
+    /// The prompts a child was given.
+    pub(crate) fn prompts(&self, task: &TaskId) -> Vec<String> {
+        let lines = self.child(task).into_iter();
+        let prompts = lines.filter_map(|line| match line {
+            Line::Prompted { text, .. } => Some(text),
+            _ => None,
+        });
+        prompts.collect()
+    }
+}
+
+/// Everything that happened to a task.
+pub(crate) async fn events(store: Arc<dyn Store>, id: &TaskId) -> Vec<Saved> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let id = id.clone();
+    let work = Box::new(move |journal: &mut dyn asyncagents_core::port::Journal| {
+        sender.send(journal.events(&id)).is_ok()
+    });
+    store.read(work).await.expect("read");
+    receiver.recv().expect("an answer").expect("events")
+}
+
+pub(crate) fn key() -> HostKey {
+    "scripted".into()
+}
+
+pub(crate) fn session(name: &str) -> Caller {
+    Caller::Session {
+        session: SessionId::from(name),
+        host: key(),
+    }
+}
+
+pub(crate) fn asks(prompt: &str) -> TaskArgs {
+    TaskArgs {
+        description: prompt.to_owned(),
+        prompt: prompt.to_owned(),
+        agent: "general".to_owned(),
+        ..TaskArgs::default()
+    }
+}
+
+/// What session `main` does.
+impl Process {
+    pub(crate) async fn try_task(&self, args: TaskArgs) -> Result<Accepted, Problem> {
+        self.manager.task(&session("main"), args).await
+    }
+
+    pub(crate) async fn launch(&self, prompt: &str) -> TaskId {
+        self.launch_args(asks(prompt)).await
+    }
+
+    pub(crate) async fn launch_args(&self, args: TaskArgs) -> TaskId {
+        let accepted = self.try_task(args).await.expect("launched");
+        accepted.shown.task.id
+    }
+
+    pub(crate) async fn launch_from(&self, parent: &str, prompt: &str) -> TaskId {
+        let accepted = self.manager.task(&session(parent), asks(prompt)).await;
+        accepted.expect("launched").shown.task.id
+    }
+
+    pub(crate) async fn resume(&self, task: &TaskId, prompt: &str) -> Result<Accepted, Problem> {
+        self.try_task(TaskArgs {
+            prompt: prompt.to_owned(),
+            resume: Some(task.to_string()),
+            ..TaskArgs::default()
+        })
+        .await
+    }
+
+    pub(crate) async fn output(&self, task: &TaskId) -> Report {
+        let request = OutputRequest::new(task.as_str(), false, None).expect("a request");
+        self.manager
+            .output(&session("main"), request)
+            .await
+            .expect("output")
+    }
+
+    /// Waits as a blocked caller does.
+    pub(crate) async fn wait(&self, task: &TaskId) -> Report {
+        let request = OutputRequest::new(task.as_str(), true, Some(600)).expect("a request");
+        self.manager
+            .output(&session("main"), request)
+            .await
+            .expect("output")
+    }
+
+    /// Looks at a task without reading its result.
+    pub(crate) async fn look(&self, task: &TaskId) -> Task {
+        let report = self
+            .manager
+            .follow(&Caller::Person, task.as_str(), None, Duration::ZERO);
+        report.await.expect("a task").shown.task
+    }
+
+    pub(crate) async fn status(&self, task: &TaskId) -> Status {
+        self.look(task).await.status()
+    }
+
+    pub(crate) async fn list(&self, of: &str) -> String {
+        let tasks: Vec<Shown> = self.manager.list(&session(of), None).await.expect("a list");
+        answer::list(&tasks, self.manager.now())
+    }
+
+    /// Until every task has ended and every parent has been told.
+    pub(crate) async fn settled(&self) {
+        until("everything is settled", async || {
+            self.manager.unfinished().await.expect("a count") == 0
+        })
+        .await;
+    }
+
+    /// Until the host has a task's prompt.
+    pub(crate) async fn until_prompted(&self, task: &TaskId) {
+        until(&format!("{task} is prompted"), async || {
+            let state = self.look(task).await.state;
+            matches!(
+                state,
+                State::Running {
+                    stage: Stage::Working,
+                    ..
+                }
+            )
+        })
+        .await;
+    }
+
+    /// Until a task is in a state.
+    pub(crate) async fn until_status(&self, task: &TaskId, wanted: Status) {
+        until(&format!("{task} is {wanted}"), async || {
+            self.status(task).await == wanted
+        })
+        .await;
+    }
+}
+
+/// Lets time pass until something is so; it has to be within a day.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let begun = tokio::time::Instant::now();
+    let mut pause = Duration::from_millis(50);
+    while !is_so().await {
+        assert!(begun.elapsed() < seconds(24 * 3_600), "never: {what}");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 6 / 5).min(seconds(5));
+    }
+}

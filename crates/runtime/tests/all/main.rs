@@ -1,0 +1,12 @@
+//! Stories about tasks, told through the manager's handle. Time is tokio's and paused, the
+//! store is SQLite, the host is scripted.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+mod house;
+
+mod ending;
+mod launching;
+mod limits;
+mod notices;
+mod restarting;
+mod seeds;

@@ -1,0 +1,319 @@
+//! The parent is told, exactly once, whatever the host does.
+
+use asyncagents_core::{
+    notify::Wording,
+    port::{Report, SessionEvent},
+    request::{Caller, OutputRequest},
+    task::Status,
+};
+use asyncagents_hosts::scripted::{Call, Script, ScriptedHost, Step};
+
+use super::house::{House, seconds, session, takes, usual};
+
+fn visible(house: &House, session: &str) -> Vec<String> {
+    let told = house.told(session).into_iter();
+    told.map(|(visible, _)| visible).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_ending_has_its_own_words() {
+    let script = Script::of(takes(seconds(65))).when(
+        "break",
+        [
+            Step::Wait(seconds(3)),
+            Step::Fail("no such model".to_owned()),
+        ],
+    );
+    let house = House::new(script);
+    let process = house.start().await;
+    let good = process.launch("read the\nlogs").await;
+    process.settled().await;
+    process.resume(&good, "again").await.expect("resumed");
+    process.settled().await;
+    process.launch("break").await;
+    process.settled().await;
+    let long = process.launch("long").await;
+    process.until_prompted(&long).await;
+    tokio::time::sleep(seconds(10)).await;
+    process
+        .manager
+        .cancel(&session("main"), long.as_str())
+        .await
+        .expect("cancelled");
+    process.settled().await;
+    let said = visible(&house, "main");
+    assert_eq!(
+        said[0],
+        "✓ **Agent \"read the logs\" finished in 1m 05s.**\nTask Progress: 1/1"
+    );
+    assert_eq!(
+        said[1],
+        "✓ **Resume #1 completed in 1m 05s.**\nTask Progress: 1/1"
+    );
+    assert_eq!(
+        said[2],
+        "✗ **Agent \"break\" failed in 3.0s.**\nTask Progress: 1/1"
+    );
+    assert!(
+        said[3].starts_with("⊘ **Agent \"long\" cancelled after 10s.**\n"),
+        "{}",
+        said[3]
+    );
+    assert_eq!(said.len(), 4);
+    let hidden = &house.told("main")[2].1;
+    assert!(hidden.contains("no such model"), "{hidden}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn developers_see_that_there_is_a_hint() {
+    let house = House::new(usual()).with(|settings| {
+        settings.wording = Wording {
+            prefix: "superagents_".to_owned(),
+            show_hint: true,
+        };
+    });
+    let process = house.start().await;
+    process.launch("one").await;
+    process.settled().await;
+    let told = house.told("main");
+    assert!(
+        told[0].0.ends_with("\nTask Progress: 1/1\n[hint attached]"),
+        "{}",
+        told[0].0
+    );
+    assert!(
+        told[0].1.contains("Use superagents_output tools"),
+        "{}",
+        told[0].1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nineteen_launched_nineteen_told() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    for n in 0..19 {
+        process.launch(&format!("task {n}")).await;
+    }
+    process.settled().await;
+    let mut said = visible(&house, "main");
+    assert_eq!(said.len(), 19);
+    assert!(said[18].contains("Task Progress: 19/19"));
+    said.sort();
+    said.dedup();
+    assert_eq!(said.len(), 19, "each once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_parent_gets_the_result_and_no_notice() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    let report = process.wait(&task).await;
+    assert_eq!(report.answer.as_deref(), Some("Found: one"));
+    assert!(report.shown.task.retrieved_at.is_some());
+    process.settled().await;
+    tokio::time::sleep(seconds(100)).await;
+    assert_eq!(visible(&house, "main"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_person_does_not_keep_the_parent_from_being_told() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    let request = OutputRequest::new(task.as_str(), true, None).expect("a request");
+    let report = process
+        .manager
+        .output(&Caller::Person, request)
+        .await
+        .expect("output");
+    assert_eq!(report.answer.as_deref(), Some("Found: one"));
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_parent_that_goes_away_is_told() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    // The wait begins, and is given up long before its time.
+    tokio::select! {
+        _ = process.wait(&task) => panic!("too early"),
+        () = tokio::time::sleep(seconds(1)) => {}
+    }
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_times_out_answers_with_the_status_and_the_notice_comes() {
+    let house = House::new(Script::of(takes(seconds(100))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    let request = OutputRequest::new(task.as_str(), true, Some(10)).expect("a request");
+    let begun = tokio::time::Instant::now();
+    let report = process
+        .manager
+        .output(&session("main"), request)
+        .await
+        .expect("no error");
+    assert_eq!(report.shown.task.status(), Status::Running);
+    let waited = begun.elapsed();
+    assert!(waited >= seconds(10) && waited < seconds(11), "{waited:?}");
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+}
+
+#[test]
+fn a_timeout_is_in_seconds_and_has_a_limit() {
+    let said = OutputRequest::new("task_1", true, Some(60_000)).expect_err("too long");
+    assert_eq!(
+        said.to_string(),
+        "`timeout`: 60000 is refused; allowed: 0 to 600 seconds"
+    );
+    let request = OutputRequest::new("task_1", true, None).expect("a request");
+    assert_eq!(request.wait, Some(seconds(30)));
+    assert_eq!(
+        OutputRequest::new("task_1", false, Some(5))
+            .expect("a request")
+            .wait,
+        None
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_parent_is_told_as_soon_as_it_can_take_it() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    house.host.faults().busy.insert("main".into());
+    let task = process.launch("one").await;
+    process.until_status(&task, Status::Completed).await;
+    tokio::time::sleep(seconds(600)).await;
+    assert_eq!(visible(&house, "main").len(), 0);
+    house.host.faults().busy.clear();
+    house
+        .host
+        .report(Report::Session("main".into(), SessionEvent::Idle));
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(visible(&house, "main").len(), 1, "not a pause later");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_the_host_took_and_lost_is_sent_again() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    house.host.faults().forget = 2;
+    process.launch("one").await;
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(house.host.faults().asked[&Call::Deliver], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_arrived_though_nobody_could_confirm_it_is_not_sent_again() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    house.host.faults().fail.insert(Call::Confirm, 5);
+    process.launch("one").await;
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(house.host.faults().asked[&Call::Deliver], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_arrived_though_its_answer_was_lost_is_not_sent_again() {
+    let house = House::new(usual());
+    house.host.faults().lose_answer.insert(Call::Deliver, 1);
+    let process = house.start().await;
+    process.launch("one").await;
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(house.host.faults().asked[&Call::Deliver], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_cannot_be_reached_is_tried_until_it_can() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    house.host.faults().fail.insert(Call::Deliver, 12);
+    process.launch("one").await;
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_is_gone_is_not_told_for_ever() {
+    let house = House::new(Script::of(takes(seconds(10))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    // Gone without a word: the host's report is lost.
+    house.host.faults().mute = true;
+    asyncagents_core::port::Host::delete(&house.host, &"main".into())
+        .await
+        .expect("deleted");
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(visible(&house, "main").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grandchild_tells_its_direct_parent() {
+    let house = House::new(Script::of(takes(seconds(100))).when("below", takes(seconds(1))));
+    let process = house.start().await;
+    let child = process.launch("child").await;
+    process.until_prompted(&child).await;
+    let inside = ScriptedHost::session_of(&child);
+    process.launch_from(inside.as_str(), "below").await;
+    tokio::time::sleep(seconds(30)).await;
+    assert_eq!(visible(&house, inside.as_str()).len(), 1);
+    assert_eq!(visible(&house, "main").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_what_ran_together() {
+    let house = House::new(Script::of(takes(seconds(10))));
+    let process = house.start().await;
+    process.launch("one").await;
+    process.launch("two").await;
+    process.settled().await;
+    process.launch("three").await;
+    process.settled().await;
+    let said = visible(&house, "main");
+    assert!(said[1].contains("2/2"), "{said:?}");
+    assert!(said[2].contains("1/1"), "a new batch: {said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_cleared_is_not_announced() {
+    let house = House::new(Script::of(takes(seconds(100))).when("quick", takes(seconds(1))));
+    let process = house.start().await;
+    house.host.faults().busy.insert("main".into());
+    let quick = process.launch("quick").await;
+    let long = process.launch("long").await;
+    process.until_status(&quick, Status::Completed).await;
+    process.until_prompted(&long).await;
+    let cleared = process
+        .manager
+        .clear(&"main".into())
+        .await
+        .expect("cleared");
+    assert_eq!(cleared.text(), "Cleared 2 tasks; 1 was stopped.");
+    house.host.faults().busy.clear();
+    process.settled().await;
+    // The first may have been on its way; the one that was stopped never is.
+    assert!(
+        !visible(&house, "main")
+            .iter()
+            .any(|said| said.contains("long"))
+    );
+    assert_eq!(process.list("main").await, "No background tasks found");
+    let cleared = process
+        .manager
+        .clear(&"main".into())
+        .await
+        .expect("cleared");
+    assert_eq!(cleared.text(), "No background tasks found");
+}

@@ -1,0 +1,293 @@
+//! Processes die and are stopped; tasks go on.
+
+use asyncagents_core::{
+    event::Event,
+    lifecycle,
+    request::Caller,
+    task::{State, Status},
+};
+use asyncagents_hosts::scripted::{Call, Line, Script, Step};
+
+use super::house::{House, asks, events, seconds, session, takes, until, usual};
+
+fn times_prompted(house: &House, task: &asyncagents_core::id::TaskId) -> usize {
+    house.prompts(task).len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_worker_dies_is_followed_to_its_end_by_the_next() {
+    let house = House::new(Script::of(takes(seconds(60))));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    drop(first);
+    let second = house.start().await;
+    assert_eq!(second.status(&task).await, Status::Running, "not lost");
+    second.settled().await;
+    assert_eq!(
+        second.output(&task).await.answer.as_deref(),
+        Some("ok: one")
+    );
+    assert_eq!(times_prompted(&house, &task), 1, "nothing ran twice");
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ended_while_nobody_was_there_is_found_ended() {
+    let house = House::new(usual());
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    drop(first);
+    tokio::time::sleep(seconds(3_600)).await;
+    let second = house.start().await;
+    tokio::time::sleep(seconds(2)).await;
+    let ended = second.look(&task).await;
+    assert_eq!(ended.status(), Status::Completed);
+    assert_eq!(
+        ended.progress.spent.tool_calls, 2,
+        "what was missed is counted"
+    );
+    second.settled().await;
+    assert_eq!(house.told("main").len(), 1);
+}
+
+/// Kills the worker as soon as the host was asked for something so many times.
+async fn killed_at(call: Call, script: Script) -> (House, asyncagents_core::id::TaskId) {
+    let house = House::new(script);
+    let first = house.start().await;
+    let warm_up = first.launch("warm up").await;
+    first.settled().await;
+    assert_eq!(house.told("main").len(), 1, "{warm_up}");
+    let before = house.host.faults().asked.get(&call).copied().unwrap_or(0);
+    house.host.faults().slow = seconds(5);
+    let task = first.launch("one").await;
+    until("the host is asked", async || {
+        house.host.faults().asked.get(&call).copied().unwrap_or(0) > before
+    })
+    .await;
+    drop(first);
+    house.host.faults().slow = seconds(0);
+    (house, task)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_dies_inside_any_call_leaves_nothing_undone_and_nothing_done_twice() {
+    for call in [
+        Call::Create,
+        Call::Prompt,
+        Call::Inspect,
+        Call::Deliver,
+        Call::Confirm,
+    ] {
+        let (house, task) = killed_at(call, usual()).await;
+        let second = house.start().await;
+        second.settled().await;
+        assert_eq!(second.status(&task).await, Status::Completed, "{call:?}");
+        assert_eq!(times_prompted(&house, &task), 1, "{call:?}");
+        assert_eq!(house.told("main").len(), 2, "{call:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_dies_while_it_stops_a_child_leaves_the_stop_to_the_next() {
+    let house = House::new(Script::of(takes(seconds(600))));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    house.host.faults().slow = seconds(30);
+    first
+        .manager
+        .cancel(&session("main"), task.as_str())
+        .await
+        .expect("cancelled");
+    tokio::time::sleep(seconds(1)).await;
+    drop(first);
+    house.host.faults().slow = seconds(0);
+    let second = house.start().await;
+    second.settled().await;
+    let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
+    assert!(house.child(&task).iter().any(aborted));
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_worker_takes_over_when_the_lease_of_a_dead_one_runs_out() {
+    let house = House::new(Script::of(takes(seconds(300))));
+    let first = house.start().await;
+    let second = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    let owner = second.look(&task).await.owner;
+    drop(first);
+    until("it has another owner", async || {
+        second.look(&task).await.owner != owner
+    })
+    .await;
+    assert!(second.look(&task).await.owner.is_some());
+    second.settled().await;
+    assert_eq!(times_prompted(&house, &task), 1);
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_lives_keeps_its_tasks() {
+    let house = House::new(Script::of(takes(seconds(300))));
+    let first = house.start().await;
+    let second = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    let owner = first.look(&task).await.owner;
+    tokio::time::sleep(seconds(200)).await;
+    assert_eq!(second.look(&task).await.owner, owner);
+    first.settled().await;
+    drop((first, second));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_in_good_order_leaves_its_children_at_work() {
+    let house = House::new(Script::of(takes(seconds(60))));
+    let first = house.start().await;
+    let running = first.launch("running").await;
+    first.until_prompted(&running).await;
+    let begun = tokio::time::Instant::now();
+    first.worker.stop().await;
+    assert!(begun.elapsed() < seconds(5), "{:?}", begun.elapsed());
+    let manager = first.manager;
+    let left = manager
+        .follow(&Caller::Person, running.as_str(), None, seconds(0))
+        .await;
+    let left = left.expect("there").shown.task;
+    assert_eq!(left.status(), Status::Running);
+    assert_eq!(left.owner, None, "anyone may go on with it at once");
+    assert_eq!(manager.workers().await.expect("workers"), []);
+    let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
+    assert!(!house.child(&running).iter().any(aborted));
+    let second = house.start().await;
+    second.settled().await;
+    assert_eq!(second.status(&running).await, Status::Completed);
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_stops_within_five_seconds_though_its_host_does_not_answer() {
+    let house = House::new(usual());
+    let first = house.start().await;
+    first.launch("warm up").await;
+    first.settled().await;
+    house.host.faults().slow = seconds(1_000);
+    first.launch("one").await;
+    tokio::time::sleep(seconds(1)).await;
+    let begun = tokio::time::Instant::now();
+    first.worker.stop().await;
+    assert!(begun.elapsed() < seconds(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_shell_launches_is_picked_up_by_a_worker() {
+    let house = House::new(usual());
+    let worker = house.start().await;
+    let shell = house.manager();
+    let task = shell
+        .task(&session("shell"), asks("one"))
+        .await
+        .expect("launched");
+    assert_eq!(task.shown.task.owner, None);
+    worker.settled().await;
+    assert_eq!(worker.status(&task.shown.task.id).await, Status::Completed);
+    assert_eq!(house.told("shell").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shell_can_wait_cancel_and_resume_what_a_worker_runs() {
+    let house = House::new(Script::of(takes(seconds(30))));
+    let worker = house.start().await;
+    let shell = house.manager();
+    let task = worker.launch("one").await;
+    worker.until_prompted(&task).await;
+    shell
+        .cancel(&Caller::Person, task.as_str())
+        .await
+        .expect("cancelled");
+    worker.settled().await;
+    let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
+    assert!(
+        house.child(&task).iter().any(aborted),
+        "by the worker that has it"
+    );
+    let args = asyncagents_core::request::TaskArgs {
+        resume: Some(task.to_string()),
+        prompt: "go on".to_owned(),
+        ..Default::default()
+    };
+    shell.task(&Caller::Person, args).await.expect("resumed");
+    let request = asyncagents_core::request::OutputRequest::new(task.as_str(), true, Some(600));
+    let report = shell
+        .output(&Caller::Person, request.expect("a request"))
+        .await;
+    assert_eq!(report.expect("output").answer.as_deref(), Some("ok: go on"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_workers_share_the_slots() {
+    let house =
+        House::new(Script::of(takes(seconds(10)))).with(|settings| settings.limits.concurrency = 2);
+    let (first, second) = (house.start().await, house.start().await);
+    let mut tasks = Vec::new();
+    for n in 0..4 {
+        tasks.push(first.launch(&format!("first {n}")).await);
+        tasks.push(second.launch(&format!("second {n}")).await);
+    }
+    let mut most = 0;
+    until("all have ended", async || {
+        let mut running = 0;
+        let mut left = 0;
+        for task in &tasks {
+            let state = first.look(task).await.state;
+            running += usize::from(matches!(state, State::Running { .. }));
+            left += usize::from(!matches!(state, State::Ended { .. }));
+        }
+        most = most.max(running);
+        left == 0
+    })
+    .await;
+    assert_eq!(most, 2);
+    first.settled().await;
+    assert_eq!(house.told("main").len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rows_are_what_the_events_say() {
+    let house = House::new(usual().when(
+        "break",
+        [Step::Wait(seconds(1)), Step::Fail("broken".to_owned())],
+    ));
+    let process = house.start().await;
+    let mut tasks = Vec::new();
+    for prompt in ["one", "break", "three"] {
+        tasks.push(process.launch(prompt).await);
+    }
+    process.until_prompted(&tasks[2]).await;
+    process
+        .manager
+        .cancel(&session("main"), tasks[2].as_str())
+        .await
+        .expect("cancelled");
+    process.settled().await;
+    process.resume(&tasks[0], "more").await.expect("resumed");
+    process.settled().await;
+    process.output(&tasks[0]).await;
+    for id in &tasks {
+        let saved = events(house.store(), id).await;
+        let mut saved = saved.iter();
+        let first = saved.next().expect("a first event");
+        let Event::Launched(launched) = &first.event else {
+            panic!("begins with {first:?}");
+        };
+        let mut folded = lifecycle::begin(id.clone(), launched, first.at);
+        for event in saved {
+            lifecycle::apply(&mut folded, &event.event, event.at);
+        }
+        assert_eq!(folded, process.look(id).await);
+    }
+}
