@@ -1,15 +1,19 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use asyncagents_core::{
+    budget::Cost,
     fork::{Limits, Preset},
     read::Format,
+    task::Status,
 };
 use clap::{
     Parser, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+
+use crate::config;
 
 /// Background sub-agents that inherit the conversation.
 #[derive(Debug, Parser)]
@@ -18,19 +22,251 @@ use clap::{
     about,
     after_help = "\
 Examples:
-  asyncagents fork session.json           show what a forked child would inherit
-  asyncagents help fork                   all options, every limit, more examples
+  asyncagents task \"Find the slow query\"  launch a task; prints its ID at once
+  asyncagents list                         all tasks
+  asyncagents output ID --follow           how far it has come, then its result
+  asyncagents fork session.json            show what a forked child would inherit
+  asyncagents help task                    all options and more examples
 
-Exit codes: 0 done, 1 the answer could not be written, 2 wrong arguments or input."
+Exit codes: 0 done; 1 the machine failed; 2 wrong arguments or input, or refused;
+`output` also: 3 not finished yet, 4 the task failed or was cancelled."
 )]
 pub(crate) struct Args {
+    /// The file that holds all tasks [default: in your data folder].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+
+    /// Change a setting for this command; may be repeated. `asyncagents config` lists them.
+    #[arg(short = 'c', long = "set-config", global = true, value_name = "KEY=VALUE", value_parser = setting)]
+    pub(crate) settings: Vec<(String, String)>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+impl Args {
+    /// Everything on the command line that is a setting.
+    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+        let mut settings = self.settings.clone();
+        let mut add = |key: &str, value: Option<String>| {
+            settings.extend(value.map(|value| (key.to_owned(), value)));
+        };
+        add("db", self.db.as_ref().map(|db| db.display().to_string()));
+        match &self.command {
+            Command::Task(args) => {
+                add("host", args.host.clone());
+                add("session", args.session.clone());
+            }
+            Command::Clear(args) => add("session", args.session.clone()),
+            Command::Fork(_)
+            | Command::Resume(_)
+            | Command::List(_)
+            | Command::Output(_)
+            | Command::Cancel(_)
+            | Command::Worker
+            | Command::Config(_) => {}
+        }
+        settings
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Task(TaskArgs),
+    Resume(ResumeArgs),
+    List(ListArgs),
+    Output(OutputArgs),
+    Cancel(CancelArgs),
+    Clear(ClearArgs),
+    /// Look after tasks, in the foreground.
+    ///
+    /// Commands start a worker in the background when there is work and none is alive, so
+    /// this is for those who want to watch it or supervise it themselves. It ends after
+    /// `worker.idle` without work, and on Ctrl-C or SIGTERM, leaving every task resumable.
+    Worker,
+    Config(ConfigArgs),
     Fork(ForkArgs),
+}
+
+/// Launch a background task and print its ID.
+///
+/// The task outlives the command: a worker process looks after it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents task \"Find the slow query\"
+  asyncagents task --fork \"Fix what we found\" --max-time 10m --max-cost 0.50
+  asyncagents task - < prompt.txt
+  id=$(asyncagents task \"Count the tests\") && asyncagents output $id --block")]
+pub(crate) struct TaskArgs {
+    /// What to do, or `-` for standard input.
+    pub(crate) prompt: String,
+
+    /// A few words for people [default: the beginning of the prompt].
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) description: Option<String>,
+
+    /// Who works on it [default: the setting `agent`].
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+
+    /// The model, if not the agent's own.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+
+    /// Let the child inherit the session's conversation.
+    #[arg(long)]
+    pub(crate) fork: bool,
+
+    /// Go on with a finished task instead; like `asyncagents resume`.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+
+    /// The session it belongs to [default: the setting `session`].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+
+    /// Where it runs: `scripted`, or `scripted:FILE` [default: the setting `host`].
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+
+    /// End it after this many tokens.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+
+    /// End it after this many dollars.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<Cost>,
+
+    /// End it after this time, as 90s, 10m, 1h 30m.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) max_time: Option<Duration>,
+
+    /// End it after this many answers of the model.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_turns: Option<u64>,
+
+    /// End it after this many tool calls.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tool_calls: Option<u64>,
+
+    /// Print the task as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Go on with a finished task, in its session.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents resume 3f9c21ab \"And in the tests?\"")]
+pub(crate) struct ResumeArgs {
+    /// The task's ID, or the beginning of it.
+    #[arg(value_name = "ID")]
+    pub(crate) task: String,
+
+    /// What to do now, or `-` for standard input.
+    pub(crate) prompt: String,
+
+    /// Print the task as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the tasks there are, newest first.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents list --status running
+  asyncagents list --json | jq -r '.[].short_id'")]
+pub(crate) struct ListArgs {
+    /// Only the tasks of this session.
+    #[arg(long = "session", value_name = "NAME")]
+    pub(crate) of: Option<String>,
+
+    /// Only those with this status.
+    #[arg(long, value_parser = named(Status::ALL))]
+    pub(crate) status: Option<Status>,
+
+    /// Print one line of JSON: a list of tasks.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show where a task stands, and its result if it has ended.
+///
+/// Exit code 0 if it completed, 3 if it has not ended yet, 4 if it failed or was cancelled.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents output 3f9c21ab
+  asyncagents output 3f9c21ab --block --timeout 600
+  asyncagents output 3f9c21ab --follow
+  asyncagents output 3f9c21ab --json | jq -r .answer")]
+pub(crate) struct OutputArgs {
+    /// The task's ID, or the beginning of it.
+    #[arg(value_name = "ID")]
+    pub(crate) task: String,
+
+    /// Wait until it has ended.
+    #[arg(long)]
+    pub(crate) block: bool,
+
+    /// With --block: wait no longer than this many seconds, at most 600 [default: 30].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+
+    /// Show its progress on standard error until it has ended; with --json, a line of JSON
+    /// on standard output for every change.
+    #[arg(long, conflicts_with = "block")]
+    pub(crate) follow: bool,
+
+    /// Print the task as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Stop tasks and everything below them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CancelArgs {
+    /// The tasks' IDs, or the beginnings of them.
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) tasks: Vec<String>,
+
+    /// Print each task as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Stop what a session has running and forget its tasks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClearArgs {
+    /// The session [default: the setting `session`].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+
+    /// Print `{cleared, stopped}` as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show every setting, its value, and where the value comes from.
+///
+/// A setting comes from, the later over the earlier: its default;
+/// `asyncagents/asyncagents.toml` in your configuration folder; `asyncagents.toml` in this
+/// folder or the nearest one above; the environment (`limits.depth` is
+/// `ASYNCAGENTS_LIMITS_DEPTH`); the command line (`-c limits.depth=1`). A worker keeps the
+/// settings it was started with.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Print one line of JSON: a list of settings.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let mut time = Duration::ZERO;
+    config::duration(&mut time, text).map(|()| time)
+}
+
+fn dollars(text: &str) -> Result<Cost, String> {
+    config::dollars(text)
 }
 
 /// Show what a forked child would inherit of a saved session.

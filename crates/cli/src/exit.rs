@@ -2,6 +2,10 @@
 
 use std::{io, process::ExitCode};
 
+use anyhow::anyhow;
+use asyncagents_core::port::{HostError, StoreError};
+use asyncagents_runtime::Problem;
+
 use crate::print;
 
 /// How the command ends.
@@ -9,10 +13,16 @@ use crate::print;
 pub(crate) enum Exit {
     /// Everything went well.
     Done = 0,
-    /// The machine failed: the answer could not be written, say.
+    /// The machine failed: the answer could not be written, the disk is full, the host
+    /// cannot be reached.
     Failed = 1,
-    /// What was asked cannot be done: wrong arguments, or an input that is not a session.
+    /// What was asked cannot be done: wrong arguments, an input that is not what it should
+    /// be, a task that does not exist, a limit.
     BadInput = 2,
+    /// `output`: the task has not ended yet.
+    NotYet = 3,
+    /// `output`: the task ended with an error, or was cancelled.
+    TaskFailed = 4,
 }
 
 /// Why a command did not do what was asked.
@@ -20,18 +30,76 @@ pub(crate) enum Exit {
 pub(crate) enum Failure {
     /// The input's fault.
     Input(anyhow::Error),
-    /// Ours, or the machine's.
+    /// The machine's.
+    Machine(anyhow::Error),
+    /// The answer could not be written.
     Output(io::Error),
 }
 
+impl Failure {
+    pub(crate) fn store(error: StoreError) -> Self {
+        Problem::Store(error).into()
+    }
+}
+
+/// The one table from kinds of problems to how the command ends, with a hint where there is
+/// something to do.
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let hinted = |hint: &str| anyhow!("{problem}; {hint}");
+        match &problem {
+            Problem::Refused(_) => Failure::Input(problem.into()),
+            Problem::NotOurs => Failure::Machine(problem.into()),
+            Problem::Host(error) => match error {
+                HostError::Refused(_) | HostError::NoSession(_) => Failure::Input(problem.into()),
+                HostError::Unreachable(_) => Failure::Machine(problem.into()),
+            },
+            Problem::Store(error) => match error {
+                StoreError::NotADatabase { .. } | StoreError::NotOurs { .. } => {
+                    Failure::Input(hinted("it was left alone. Choose another file with --db"))
+                }
+                StoreError::Newer { .. } => Failure::Input(hinted(
+                    "it was left alone. Update asyncagents, or choose another file with --db",
+                )),
+                StoreError::CannotOpen { .. } => {
+                    Failure::Input(hinted("choose another file with --db"))
+                }
+                StoreError::Damaged { .. } => Failure::Machine(hinted(
+                    "it was left as it is. Bring back a copy, or choose another file with --db",
+                )),
+                StoreError::Locked { .. } => Failure::Machine(hinted(
+                    "nothing was saved. Try again when that program has let go of it",
+                )),
+                StoreError::ReadOnly { .. } => Failure::Machine(hinted(
+                    "nothing was saved. Make it writable, or choose another file with --db",
+                )),
+                StoreError::Full { .. } => {
+                    Failure::Machine(hinted("nothing was saved. Make room and try again"))
+                }
+                StoreError::Failed { .. } => Failure::Machine(problem.into()),
+            },
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
 /// Says what went wrong and how to end.
-pub(crate) fn code(outcome: Result<(), Failure>) -> ExitCode {
+pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
     let exit = match outcome {
-        Ok(()) => Exit::Done,
+        Ok(exit) => exit,
         // Whoever reads us has read enough: `asyncagents fork … | head`.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(Failure::Output(error)) => {
             print::remark(&format!("asyncagents: cannot write the answer: {error}\n"));
+            Exit::Failed
+        }
+        Err(Failure::Machine(error)) => {
+            print::remark(&format!("asyncagents: {error:#}\n"));
             Exit::Failed
         }
         Err(Failure::Input(error)) => {

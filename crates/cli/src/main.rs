@@ -2,15 +2,16 @@
 
 mod args;
 mod commands;
+mod config;
 mod exit;
+mod log;
 mod print;
+mod view;
+mod wire;
+mod worker_process;
 
 use clap::Parser;
 
 fn main() -> std::process::ExitCode {
-    let args = args::Args::parse();
-    let outcome = match args.command {
-        args::Command::Fork(args) => commands::fork::run(&args),
-    };
-    exit::code(outcome)
+    exit::code(commands::run(args::Args::parse()))
 }

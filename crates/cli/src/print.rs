@@ -1,7 +1,7 @@
 //! What the user sees: answers on standard output, remarks on standard error.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     time::Duration,
 };
 
@@ -55,10 +55,7 @@ pub(crate) fn json(fork: &Fork, took: Took) -> io::Result<()> {
             },
         },
     };
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, &answer)?;
-    writeln!(out)?;
-    out.flush()
+    json_line(&answer)
 }
 
 /// One line on what was kept and what was not, and one more for each surprise.
@@ -108,6 +105,42 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
         ));
     }
     remark(&text);
+}
+
+/// An answer, ending with a line break.
+pub(crate) fn answer(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.trim_end_matches('\n').as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// An answer as one line of JSON.
+pub(crate) fn json_line(answer: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, answer)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// One line that says how far something has come. On a terminal the next one replaces it.
+pub(crate) fn progress(line: &str) {
+    match is_live() {
+        true => remark(&format!("\r\x1b[2K{line}")),
+        false => remark(&format!("{line}\n")),
+    }
+}
+
+/// Whether someone watches progress on a terminal.
+pub(crate) fn is_live() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// There will be no more progress.
+pub(crate) fn progress_ends() {
+    if is_live() {
+        remark("\r\x1b[2K");
+    }
 }
 
 /// Says something beside the answer. If nobody can hear it, the answer still stands.

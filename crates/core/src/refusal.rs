@@ -83,7 +83,7 @@ pub enum Refusal {
         whose: &'static str,
     },
     /// Nothing matches.
-    #[error("there is no task `{asked}`; asyncagents_list shows the tasks there are")]
+    #[error("there is no task `{asked}`; list the tasks to see which there are")]
     UnknownTask {
         /// What was asked for.
         asked: String,

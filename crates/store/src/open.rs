@@ -1,7 +1,7 @@
 //! Opens the file: whose it is, which format it has, how it is written.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{DirBuilder, OpenOptions},
     io,
     path::Path,
     time::{Duration, Instant},
@@ -72,7 +72,7 @@ fn create(path: &Path) -> Stored<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
     {
-        fs::create_dir_all(folder).map_err(cannot)?;
+        private_folder(folder).map_err(cannot)?;
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -84,6 +84,15 @@ fn create(path: &Path) -> Stored<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(cannot(error)),
     }
+}
+
+/// Folders that are missing are for the user alone.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 fn connect(path: &Path) -> Stored<Connection> {

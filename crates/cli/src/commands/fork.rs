@@ -16,19 +16,20 @@ use asyncagents_core::{
 
 use crate::{
     args::ForkArgs,
-    exit::Failure,
+    exit::{Exit, Failure},
     print::{self, Took},
 };
 
-pub(crate) fn run(args: &ForkArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ForkArgs) -> Result<Exit, Failure> {
     let (fork, took) = fork_file(args).map_err(Failure::Input)?;
     if args.json {
-        return print::json(&fork, took).map_err(Failure::Output);
+        print::json(&fork, took)?;
+        return Ok(Exit::Done);
     }
     let preamble = args.preamble.then_some(&*fork.preamble);
-    print::context(preamble, &fork.context).map_err(Failure::Output)?;
+    print::context(preamble, &fork.context)?;
     print::summary(&fork.stats, took);
-    Ok(())
+    Ok(Exit::Done)
 }
 
 fn fork_file(args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {

@@ -156,17 +156,21 @@ impl Script {
     /// # Errors
     /// When the file cannot be read or is not a script.
     pub fn load(path: &Path) -> Result<Self, ScriptError> {
-        let unreadable = |path: &Path, source| ScriptError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
+        let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads a script from TOML. Files it names are meant from the folder of `path`.
+    ///
+    /// # Errors
+    /// When it is not a script.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ScriptError> {
         let malformed = |why: String| ScriptError::Malformed {
             path: path.to_owned(),
             why,
         };
-        let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
         let file: ScriptFile =
-            toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+            toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
         let conversation = match file.conversation {
             Some(name) => {
                 let beside = path.parent().unwrap_or(Path::new("")).join(name);
@@ -198,6 +202,13 @@ impl Script {
             children,
             conversation,
         })
+    }
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> ScriptError {
+    ScriptError::Unreadable {
+        path: path.to_owned(),
+        source,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -97,7 +97,11 @@ impl World {
     /// # Errors
     /// When the folder cannot be made.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
         Ok(Self {
             kept: Arc::new(Kept::Folder(folder.to_owned())),
         })

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use asyncagents_core::{
     answer::Shown,
-    id::{OwnerId, TaskId},
+    id::{OwnerId, SessionId, TaskId},
     moment::Moment,
     port::{Clock, Journal, Store},
     refusal::Refusal,
@@ -98,19 +98,16 @@ impl Manager {
         }
     }
 
-    /// The tasks of the calling session, newest first; all of them for a person.
+    /// The tasks of a session, newest first; of all sessions without one.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn list(
         &self,
-        caller: &Caller,
+        of: Option<&SessionId>,
         status: Option<Status>,
     ) -> Result<Vec<Shown>, Problem> {
-        let parent = match caller {
-            Caller::Session { session, .. } => Some(session.clone()),
-            Caller::Person => None,
-        };
+        let parent = of.cloned();
         let found = transact::read(&*self.desk.store, move |journal| {
             let tasks = journal.tasks_of(parent.as_ref())?;
             let wanted = |task: &Task| status.is_none_or(|status| task.status() == status);

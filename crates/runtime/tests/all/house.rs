@@ -240,7 +240,11 @@ impl Process {
     }
 
     pub(crate) async fn list(&self, of: &str) -> String {
-        let tasks: Vec<Shown> = self.manager.list(&session(of), None).await.expect("a list");
+        let tasks: Vec<Shown> = self
+            .manager
+            .list(Some(&of.into()), None)
+            .await
+            .expect("a list");
         answer::list(&tasks, self.manager.now())
     }
 

@@ -17,18 +17,10 @@ use super::house::{House, Process, asks, seconds, session, takes, usual};
 
 /// What a refused request says. It must have left nothing behind.
 async fn refusal(process: &Process, from: &str, args: TaskArgs) -> String {
-    let before = process
-        .manager
-        .list(&Caller::Person, None)
-        .await
-        .expect("a list");
+    let before = process.manager.list(None, None).await.expect("a list");
     let refused = process.manager.task(&session(from), args).await;
     let said = refused.expect_err("refused").to_string();
-    let after = process
-        .manager
-        .list(&Caller::Person, None)
-        .await
-        .expect("a list");
+    let after = process.manager.list(None, None).await.expect("a list");
     assert_eq!(before.len(), after.len(), "nothing was created");
     said
 }
@@ -54,7 +46,7 @@ async fn refusal(process: &Process, from: &str, args: TaskArgs) -> String {
 )]
 #[case::resume_of_nothing(
     TaskArgs { resume: Some("task_00".into()), ..asks("x") },
-    "there is no task `task_00`; asyncagents_list shows"
+    "there is no task `task_00`; list the tasks"
 )]
 #[case::resume_of_nonsense(
     TaskArgs { resume: Some("'; DROP TABLE tasks; --".into()), ..asks("x") },

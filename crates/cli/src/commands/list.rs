@@ -1,0 +1,26 @@
+//! `asyncagents list`: the tasks there are.
+
+use asyncagents_core::{answer, id::SessionId};
+
+use super::Shell;
+use crate::{
+    args::ListArgs,
+    exit::{Exit, Failure},
+    print, view,
+};
+
+pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure> {
+    let manager = shell.manager()?;
+    shell.ensure_worker(&manager).await;
+    let of = args.of.as_deref().map(SessionId::from);
+    let tasks = manager.list(of.as_ref(), args.status).await?;
+    let now = manager.now();
+    match args.json {
+        true => {
+            let tasks: Vec<_> = tasks.iter().map(|shown| view::task(shown, now)).collect();
+            print::json_line(&tasks)?;
+        }
+        false => print::answer(&answer::list(&tasks, now))?,
+    }
+    Ok(Exit::Done)
+}

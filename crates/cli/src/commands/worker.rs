@@ -1,0 +1,105 @@
+//! `asyncagents worker`: look after tasks until there are none for a while.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use asyncagents_runtime::{Manager, Worker};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    config::Config,
+    exit::{Exit, Failure},
+    wire,
+    worker_process::WorkerLock,
+};
+
+/// Why a worker ends.
+enum Reason {
+    Idle,
+    Signal,
+}
+
+pub(super) fn run(config: &Config) -> Result<Exit, Failure> {
+    let machine = |error: std::io::Error| Failure::Machine(error.into());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(machine)?;
+    runtime.block_on(work(config))
+}
+
+async fn work(config: &Config) -> Result<Exit, Failure> {
+    let manager = wire::manager(config)?;
+    let mut lock = Some(take_lock(config)?);
+    tracing::info!(db = %config.db.display(), "a worker begins");
+    let worker = Worker::start(&manager).await?;
+    loop {
+        match wait(config, &manager).await? {
+            Reason::Signal => {
+                // From here on a command that launches starts another worker.
+                drop(lock.take());
+                break;
+            }
+            Reason::Idle => {
+                if let Some(lock) = lock.take() {
+                    lock.release();
+                }
+                // A task that came before the lock was gone is ours to do; whoever launches
+                // one after it sees that there is no worker.
+                if manager.unfinished().await? == 0 {
+                    break;
+                }
+                match WorkerLock::take(&config.db)
+                    .map_err(|error| Failure::Machine(error.into()))?
+                {
+                    Some(again) => lock = Some(again),
+                    None => break,
+                }
+            }
+        }
+    }
+    worker.stop().await;
+    tracing::info!("the worker ends");
+    Ok(Exit::Done)
+}
+
+fn take_lock(config: &Config) -> Result<WorkerLock, Failure> {
+    let name = config.db.display();
+    let taken =
+        WorkerLock::take(&config.db).with_context(|| format!("the worker's lock beside {name}"));
+    match taken.map_err(Failure::Machine)? {
+        Some(lock) => Ok(lock),
+        None => Err(Failure::Input(anyhow!(
+            "a worker for {name} is running already"
+        ))),
+    }
+}
+
+/// Until there has been nothing to do for a while, or someone wants the worker to end.
+async fn wait(config: &Config, manager: &Manager) -> Result<Reason, Failure> {
+    let machine = |error: std::io::Error| Failure::Machine(error.into());
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(machine)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
+    // A terminal that goes away takes nothing with it.
+    let mut hang_up = signal(SignalKind::hangup()).map_err(machine)?;
+    let glance = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let mut busy = Instant::now();
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => return Ok(Reason::Signal),
+            _ = terminate.recv() => return Ok(Reason::Signal),
+            _ = hang_up.recv() => {}
+            () = tokio::time::sleep(glance) => {}
+        }
+        match manager.unfinished().await {
+            Ok(0) if busy.elapsed() >= config.idle => return Ok(Reason::Idle),
+            Ok(0) => {}
+            Ok(_) => busy = Instant::now(),
+            Err(problem) => {
+                tracing::error!(%problem, "the store cannot be read");
+                busy = Instant::now();
+            }
+        }
+    }
+}

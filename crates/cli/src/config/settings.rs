@@ -1,0 +1,386 @@
+//! The settings. Each is declared once: its key, what it is for, how it is shown and set.
+
+use std::{env, path::PathBuf, str::FromStr, time::Duration};
+
+use asyncagents_core::{
+    budget::Cost,
+    fork::{Limits, Preset},
+    id::ModelName,
+    task_limits::TaskLimits,
+};
+use asyncagents_runtime::Settings;
+
+/// All settings, with their values.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) db: PathBuf,
+    pub(crate) host: String,
+    pub(crate) session: String,
+    pub(crate) agent: String,
+    pub(crate) limits: TaskLimits,
+    pub(crate) fork: Limits,
+    pub(crate) prefix: String,
+    pub(crate) dev: bool,
+    pub(crate) lease: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) autostart: bool,
+    pub(crate) log: String,
+    pub(crate) log_file: Option<PathBuf>,
+}
+
+/// One setting.
+pub(crate) struct Setting {
+    /// What it is called in a file, after `-c`, and (in capitals) in the environment.
+    pub(crate) key: &'static str,
+    /// What it is for.
+    pub(crate) about: &'static str,
+    pub(crate) show: fn(&Config) -> String,
+    /// Sets it, or says what would be allowed.
+    pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+impl Setting {
+    /// Its name in the environment.
+    pub(crate) fn variable(&self) -> String {
+        let name = self.key.replace('.', "_").to_uppercase();
+        format!("ASYNCAGENTS_{name}")
+    }
+}
+
+impl Config {
+    pub(crate) fn defaults() -> Self {
+        let runtime = Settings::default();
+        Self {
+            db: data_folder().join("asyncagents.db"),
+            host: "scripted".to_owned(),
+            session: "shell".to_owned(),
+            agent: "general".to_owned(),
+            limits: runtime.limits,
+            fork: runtime.fork,
+            prefix: runtime.wording.prefix,
+            dev: false,
+            lease: runtime.lease,
+            idle: Duration::from_secs(10 * 60),
+            autostart: true,
+            log: "info".to_owned(),
+            log_file: None,
+        }
+    }
+
+    /// What the runtime has to know.
+    pub(crate) fn runtime(&self) -> Settings {
+        let mut settings = Settings {
+            limits: self.limits.clone(),
+            fork: self.fork.clone(),
+            lease: self.lease,
+            ..Settings::default()
+        };
+        settings.wording.prefix.clone_from(&self.prefix);
+        settings.wording.show_hint = self.dev;
+        settings
+    }
+}
+
+/// Every setting but the fork's limits, which are listed by the fork itself.
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "db",
+        about: "the file that holds all tasks",
+        show: |config| config.db.display().to_string(),
+        set: |config, value| filled(&mut config.db, value, "a path"),
+    },
+    Setting {
+        key: "host",
+        about: "where tasks run: scripted, or scripted:FILE for a script of your own",
+        show: |config| config.host.clone(),
+        set: |config, value| filled(&mut config.host, value, "scripted or scripted:FILE"),
+    },
+    Setting {
+        key: "session",
+        about: "the session that tasks from the shell belong to",
+        show: |config| config.session.clone(),
+        set: |config, value| filled(&mut config.session, value, "a name"),
+    },
+    Setting {
+        key: "agent",
+        about: "who works on a task from the shell",
+        show: |config| config.agent.clone(),
+        set: |config, value| filled(&mut config.agent, value, "the name of an agent"),
+    },
+    Setting {
+        key: "limits.concurrency",
+        about: "how many tasks of one depth run at once; the others wait in a queue",
+        show: |config| config.limits.concurrency.to_string(),
+        set: |config, value| number(&mut config.limits.concurrency, value),
+    },
+    Setting {
+        key: "limits.per_parent",
+        about: "how many tasks of one parent run at once",
+        show: |config| maybe(config.limits.per_parent),
+        set: |config, value| maybe_number(&mut config.limits.per_parent, value),
+    },
+    Setting {
+        key: "limits.per_model",
+        about: "how many tasks of a model run at once, as MODEL=N,MODEL=N",
+        show: |config| {
+            let limits = config.limits.per_model.iter();
+            let shown = limits.map(|(model, limit)| format!("{model}={limit}"));
+            shown.collect::<Vec<_>>().join(",")
+        },
+        set: |config, value| {
+            config.limits.per_model.clear();
+            for pair in value
+                .split(',')
+                .map(str::trim)
+                .filter(|pair| !pair.is_empty())
+            {
+                let (model, limit) = pair.rsplit_once('=').ok_or(PER_MODEL)?;
+                let limit = limit.trim().parse().map_err(|_| PER_MODEL)?;
+                let model = ModelName::from(model.trim());
+                config.limits.per_model.insert(model, limit);
+            }
+            Ok(())
+        },
+    },
+    Setting {
+        key: "limits.depth",
+        about: "how deep tasks may launch tasks",
+        show: |config| config.limits.depth.to_string(),
+        set: |config, value| number(&mut config.limits.depth, value),
+    },
+    Setting {
+        key: "limits.spawns",
+        about: "how many tasks may ever be launched below one session",
+        show: |config| config.limits.spawns.to_string(),
+        set: |config, value| number(&mut config.limits.spawns, value),
+    },
+    Setting {
+        key: "limits.stall",
+        about: "a task without progress for this long is ended",
+        show: |config| shown(config.limits.stall),
+        set: |config, value| duration(&mut config.limits.stall, value),
+    },
+    Setting {
+        key: "limits.same_calls",
+        about: "the same tool call this often in a row ends a task",
+        show: |config| config.limits.same_calls.to_string(),
+        set: |config, value| {
+            let mut calls = config.limits.same_calls;
+            number(&mut calls, value)?;
+            match calls {
+                0 | 1 => Err("a whole number from 2 on".to_owned()),
+                _ => {
+                    config.limits.same_calls = calls;
+                    Ok(())
+                }
+            }
+        },
+    },
+    Setting {
+        key: "budget.tokens",
+        about: "what a task may spend in one run: tokens",
+        show: |config| maybe(config.limits.budget.tokens),
+        set: |config, value| maybe_number(&mut config.limits.budget.tokens, value),
+    },
+    Setting {
+        key: "budget.cost",
+        about: "what a task may spend in one run: dollars",
+        show: |config| {
+            let cost = config.limits.budget.cost;
+            cost.map_or("none".to_owned(), |cost| cost.to_string())
+        },
+        set: |config, value| {
+            config.limits.budget.cost = match value {
+                "none" => None,
+                value => Some(dollars(value)?),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "budget.time",
+        about: "what a task may spend in one run: time",
+        show: |config| config.limits.budget.time.map_or("none".to_owned(), shown),
+        set: |config, value| {
+            let mut time = Duration::ZERO;
+            config.limits.budget.time = match value {
+                "none" => None,
+                value => {
+                    duration(&mut time, value)?;
+                    Some(time)
+                }
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "budget.turns",
+        about: "what a task may spend in one run: answers of the model",
+        show: |config| maybe(config.limits.budget.turns),
+        set: |config, value| maybe_number(&mut config.limits.budget.turns, value),
+    },
+    Setting {
+        key: "budget.tool_calls",
+        about: "what a task may spend in one run: tool calls",
+        show: |config| maybe(config.limits.budget.tool_calls),
+        set: |config, value| maybe_number(&mut config.limits.budget.tool_calls, value),
+    },
+    Setting {
+        key: "tools.prefix",
+        about: "what the names of the tools begin with",
+        show: |config| config.prefix.clone(),
+        set: |config, value| filled(&mut config.prefix, value, "the beginning of a name"),
+    },
+    Setting {
+        key: "dev",
+        about: "whether notices show that they have a hidden part",
+        show: |config| config.dev.to_string(),
+        set: |config, value| switch(&mut config.dev, value),
+    },
+    Setting {
+        key: "worker.autostart",
+        about: "whether commands start a worker when there is work and none is alive",
+        show: |config| config.autostart.to_string(),
+        set: |config, value| switch(&mut config.autostart, value),
+    },
+    Setting {
+        key: "worker.idle",
+        about: "a worker without work for this long ends",
+        show: |config| shown(config.idle),
+        set: |config, value| duration(&mut config.idle, value),
+    },
+    Setting {
+        key: "worker.lease",
+        about: "a worker that was not heard of for this long is dead, and others take over",
+        show: |config| shown(config.lease),
+        set: |config, value| {
+            let mut lease = config.lease;
+            duration(&mut lease, value)?;
+            if lease < LEAST_LEASE {
+                return Err("a duration from 300ms on".to_owned());
+            }
+            config.lease = lease;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "log.level",
+        about: "what is logged: error, warn, info, debug, trace, or a tracing filter",
+        show: |config| config.log.clone(),
+        set: |config, value| {
+            let allowed = "error, warn, info, debug, trace, off, or a tracing filter";
+            tracing_subscriber::EnvFilter::from_str(value).map_err(|_| allowed.to_owned())?;
+            filled(&mut config.log, value, allowed)
+        },
+    },
+    Setting {
+        key: "log.file",
+        about: "where it is logged; without, on standard error (a background worker: beside db)",
+        show: |config| {
+            let file = config.log_file.as_ref();
+            file.map_or("none".to_owned(), |file| file.display().to_string())
+        },
+        set: |config, value| {
+            config.log_file = (value != "none").then(|| PathBuf::from(value));
+            Ok(())
+        },
+    },
+    Setting {
+        key: "fork.preset",
+        about: "what a forked child inherits: graduated, flat or exact",
+        show: |config| {
+            let same = |(_, preset): &&(&str, Preset)| preset.limits() == config.fork;
+            let known = Preset::ALL.iter().find(same);
+            known.map_or("changed", |(name, _)| name).to_owned()
+        },
+        set: |config, value| {
+            let preset = Preset::from_str(value).map_err(|_| "graduated, flat or exact")?;
+            config.fork = preset.limits();
+            Ok(())
+        },
+    },
+];
+
+const PER_MODEL: &str = "MODEL=N,MODEL=N";
+const LEAST_LEASE: Duration = Duration::from_millis(300);
+
+fn filled<T: From<String>>(slot: &mut T, value: &str, allowed: &str) -> Result<(), String> {
+    if value.trim().is_empty() {
+        return Err(allowed.to_owned());
+    }
+    *slot = value.to_owned().into();
+    Ok(())
+}
+
+fn number<T: FromStr>(slot: &mut T, value: &str) -> Result<(), String> {
+    let number = value.replace('_', "").parse();
+    *slot = number.map_err(|_| "a whole number from 0 on".to_owned())?;
+    Ok(())
+}
+
+fn maybe_number(slot: &mut Option<u64>, value: &str) -> Result<(), String> {
+    if value == "none" {
+        *slot = None;
+        return Ok(());
+    }
+    let mut found = 0;
+    number(&mut found, value).map_err(|allowed| format!("{allowed}, or none"))?;
+    *slot = Some(found);
+    Ok(())
+}
+
+fn switch(slot: &mut bool, value: &str) -> Result<(), String> {
+    *slot = match value {
+        "true" | "1" | "yes" | "on" => true,
+        "false" | "0" | "no" | "off" | "" => false,
+        _ => return Err("true or false".to_owned()),
+    };
+    Ok(())
+}
+
+/// A duration as people write it: `90s`, `10m`, `1h 30m`.
+pub(crate) fn duration(slot: &mut Duration, value: &str) -> Result<(), String> {
+    let allowed = || "a duration like 500ms, 90s, 10m or 1h 30m".to_owned();
+    let parsed: jiff::SignedDuration = value.parse().map_err(|_| allowed())?;
+    *slot = Duration::try_from(parsed).map_err(|_| allowed())?;
+    Ok(())
+}
+
+/// Dollars as people write them: `0.50`, `$2`.
+pub(crate) fn dollars(value: &str) -> Result<Cost, String> {
+    let amount = value.trim().trim_start_matches('$').parse::<f64>();
+    let amount = amount.ok().filter(|amount| (0.0..=1e9).contains(amount));
+    let amount = amount.ok_or_else(|| "an amount of dollars like 0.50".to_owned())?;
+    Ok(Cost((amount * 1e6).round() as u64))
+}
+
+fn shown(time: Duration) -> String {
+    let time = jiff::SignedDuration::try_from(time).unwrap_or(jiff::SignedDuration::MAX);
+    format!("{time:#}")
+}
+
+fn maybe(value: Option<u64>) -> String {
+    value.map_or("none".to_owned(), |value| value.to_string())
+}
+
+/// Where programs keep a user's data.
+fn data_folder() -> PathBuf {
+    let absolute = |name: &str| {
+        let path = env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let home = || absolute("HOME").map(|home| home.join(".local/share"));
+    let base = absolute("XDG_DATA_HOME").or_else(home);
+    base.unwrap_or_else(env::temp_dir).join("asyncagents")
+}
+
+/// Where programs keep a user's configuration.
+pub(super) fn config_file() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        let path = env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    let home = || absolute("HOME").map(|home| home.join(".config"));
+    let base = absolute("XDG_CONFIG_HOME").or_else(home);
+    base.map(|base| base.join("asyncagents").join("asyncagents.toml"))
+}

@@ -1,0 +1,30 @@
+//! Where the log goes: to standard error or a file, never into an answer.
+
+use std::{fs::OpenOptions, io, sync::Mutex};
+
+use anyhow::Context;
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::config::Config;
+
+/// Begins to log. Commands that answer and end log only what goes wrong.
+pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
+    let level = if quiet { "error" } else { &config.log };
+    let log = fmt()
+        .with_env_filter(EnvFilter::new(level))
+        .with_target(false);
+    match &config.log_file {
+        Some(file) => {
+            let mut options = OpenOptions::new();
+            options.create(true).append(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let opened = options
+                .open(file)
+                .with_context(|| file.display().to_string())?;
+            log.with_ansi(false).with_writer(Mutex::new(opened)).init();
+        }
+        None => log.with_writer(io::stderr).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! A task as JSON. The names here are read by other people's programs.
+
+use std::collections::BTreeMap;
+
+use asyncagents_core::{
+    answer::{Report, Shown},
+    moment::Moment,
+    task::{Context, Outcome, State, Task},
+};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(crate) struct TaskView<'a> {
+    id: &'a str,
+    short_id: &'a str,
+    status: String,
+    description: &'a str,
+    agent: &'a str,
+    model: Option<&'a str>,
+    host: &'a str,
+    parent_session: &'a str,
+    session: Option<&'a str>,
+    depth: u32,
+    forked: bool,
+    resume_count: u32,
+    launched_at: String,
+    ended_at: Option<String>,
+    duration_ms: u64,
+    progress: ProgressView<'a>,
+    budget: BudgetView,
+    error: Option<&'a str>,
+    retrieved_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ProgressView<'a> {
+    tool_calls: u64,
+    by_tool: &'a BTreeMap<String, u64>,
+    recent_tools: Vec<&'a str>,
+    turns: u64,
+    tokens: u64,
+    cost_usd: f64,
+    last_activity: Option<String>,
+}
+
+#[derive(Serialize)]
+struct BudgetView {
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    time_ms: Option<u64>,
+    turns: Option<u64>,
+    tool_calls: Option<u64>,
+}
+
+pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
+    let task: &Task = &shown.task;
+    let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let dollars = |millionths: u64| millionths as f64 / 1e6;
+    let (ended_at, error) = match &task.state {
+        State::Queued { .. } | State::Running { .. } => (None, None),
+        State::Ended { at, outcome, .. } => match outcome {
+            Outcome::Failed { why } => (Some(*at), Some(why.as_str())),
+            Outcome::Completed | Outcome::Cancelled => (Some(*at), None),
+        },
+    };
+    let progress = &task.progress;
+    TaskView {
+        id: task.id.as_str(),
+        short_id: &shown.id,
+        status: task.status().to_string(),
+        description: &task.brief.description,
+        agent: task.brief.agent.as_str(),
+        model: task.brief.model.as_ref().map(|model| model.as_str()),
+        host: task.brief.host.as_str(),
+        parent_session: task.place.parent.as_str(),
+        session: task.session.as_ref().map(|session| session.as_str()),
+        depth: task.place.depth,
+        forked: task.brief.context == Context::Forked,
+        resume_count: task.run,
+        launched_at: time(task.launched_at),
+        ended_at: ended_at.map(time),
+        duration_ms: millis(task.ran(now)),
+        progress: ProgressView {
+            tool_calls: progress.spent.tool_calls,
+            by_tool: &progress.by_tool,
+            recent_tools: progress.recent.iter().map(String::as_str).collect(),
+            turns: progress.spent.turns,
+            tokens: progress.spent.tokens,
+            cost_usd: dollars(progress.spent.cost.0),
+            last_activity: progress.last_activity.map(time),
+        },
+        budget: BudgetView {
+            tokens: task.budget.tokens,
+            cost_usd: task.budget.cost.map(|cost| dollars(cost.0)),
+            time_ms: task.budget.time.map(millis),
+            turns: task.budget.turns,
+            tool_calls: task.budget.tool_calls,
+        },
+        error,
+        retrieved_at: task.retrieved_at.map(time),
+        answer: None,
+    }
+}
+
+pub(crate) fn report(report: &Report, now: Moment) -> TaskView<'_> {
+    TaskView {
+        answer: report.answer.as_deref(),
+        ..task(&report.shown, now)
+    }
+}
+
+fn time(moment: Moment) -> String {
+    let stamp = jiff::Timestamp::from_millisecond(moment.as_millis());
+    stamp.map_or_else(
+        |_| moment.as_millis().to_string(),
+        |stamp| stamp.to_string(),
+    )
+}
