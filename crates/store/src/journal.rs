@@ -8,7 +8,7 @@ use asyncagents_core::{
     lifecycle,
     moment::Moment,
     notify::{Batch, Message},
-    port::{Journal, Notice, PendingNotice, Saved, StoreError, Stored},
+    port::{Fate, Journal, Notice, PendingNotice, Saved, StoreError, Stored},
     schedule::Slots,
     task::Task,
 };
@@ -514,6 +514,21 @@ impl Journal for Transaction<'_> {
             params![task.as_str(), why, at.as_millis()],
         )?;
         Ok(())
+    }
+
+    fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>> {
+        self.all(
+            "SELECT id, state, why FROM notices WHERE task = ?1 ORDER BY pos",
+            [task.as_str()],
+            |row| {
+                let fate = match row.get::<_, String>(1)?.as_str() {
+                    "pending" => Fate::Pending,
+                    "told" => Fate::Told,
+                    _ => Fate::Untold(row.get::<_, Option<String>>(2)?.unwrap_or_default()),
+                };
+                Ok((PostId::from(row.get::<_, String>(0)?), fate))
+            },
+        )
     }
 
     fn wait(&mut self, task: &TaskId, by: &SessionId, until: Moment) -> Stored<i64> {

@@ -9,4 +9,4 @@ pub use host::{
     Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, Prompt,
     Report, SessionEvent,
 };
-pub use store::{Journal, PendingNotice, Saved, Store, StoreError, Stored, Work};
+pub use store::{Fate, Journal, PendingNotice, Saved, Store, StoreError, Stored, Work};

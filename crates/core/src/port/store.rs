@@ -118,6 +118,8 @@ pub trait Journal {
     fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// Withdraws a task's notices that nobody has begun to send.
     fn withdraw(&mut self, task: &TaskId, why: &str, at: Moment) -> Stored<()>;
+    /// A task's notices, and what became of each.
+    fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>>;
     /// Someone waits for a task until then.
     fn wait(&mut self, task: &TaskId, by: &SessionId, until: Moment) -> Stored<i64>;
     /// That someone waits no more.
@@ -135,6 +137,17 @@ pub struct Saved {
     pub at: Moment,
     /// What happened.
     pub event: Event,
+}
+
+/// What became of a notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing yet.
+    Pending,
+    /// It is in the parent's history.
+    Told,
+    /// It was not sent, for a reason.
+    Untold(String),
 }
 
 /// A notice that has to be delivered.

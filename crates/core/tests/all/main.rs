@@ -4,9 +4,11 @@
 mod configuring;
 mod forking;
 mod hard_sessions;
+mod lifecycle;
 mod properties;
 mod reading;
 mod recorded;
+mod scheduling;
 mod seeds;
 
 use asyncagents_core::{

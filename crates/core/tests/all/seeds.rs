@@ -1,5 +1,5 @@
 //! The scenarios of the original requirements. The name says which seed and scenario.
-//! What they say about launching, refusing and listing tasks arrives with tasks.
+//! What they say about launching, refusing and listing tasks is tested with the runtime.
 
 use asyncagents_core::tokens;
 use asyncagents_testkit::opencode::{Session, result, text, tool, tool_cleared, tool_error};

@@ -55,12 +55,6 @@ fn tell(
     now: Moment,
     settings: &Settings,
 ) -> Result<(), Problem> {
-    if let Some(above) = &task.place.above
-        && let Some(above) = journal.task(above)?
-        && was_stopped(&above)
-    {
-        return Ok(());
-    }
     let parent = &task.place.parent;
     let batch = journal.batch(parent, task.batch)?;
     let shown = shown(journal, task.clone())?;
@@ -76,7 +70,15 @@ fn tell(
         Some(_) => now.after(settings.grace),
         None => now,
     };
-    Ok(journal.post(task, &notice, not_before)?)
+    journal.post(task, &notice, not_before)?;
+    if let Some(above) = &task.place.above
+        && let Some(above) = journal.task(above)?
+        && was_stopped(&above)
+    {
+        // To tell it would set a stopped session to work again.
+        journal.untold(&notice.id, "the parent had been stopped", now)?;
+    }
+    Ok(())
 }
 
 /// Nobody is left in its session who could use an answer.

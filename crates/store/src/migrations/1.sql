@@ -91,7 +91,7 @@ CREATE TABLE notices (
     why        TEXT
 );
 CREATE INDEX notices_pending ON notices (not_before) WHERE state = 'pending';
-CREATE INDEX notices_of_task ON notices (task)       WHERE state = 'pending';
+CREATE INDEX notices_of_task ON notices (task);
 CREATE INDEX notices_to      ON notices (parent)     WHERE state = 'pending';
 
 -- Processes that look after tasks, and until when they are believed to be alive.

@@ -1,0 +1,460 @@
+//! What may happen to a task next: a table of stories, and what always holds.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    budget::{Budget, Cost, Spent},
+    event::{Event, Launched},
+    id::TaskId,
+    lifecycle::{
+        CancelledBy, Command, Effect, Next, Standing, after_asking, apply, begin, decide, overdue,
+    },
+    moment::Moment,
+    progress::{Observation, Totals},
+    refusal::Refusal,
+    task::{Brief, Context, Outcome, Place, Stage, State, Status, Task},
+    task_limits::TaskLimits,
+};
+use proptest::prelude::*;
+use rstest::rstest;
+
+const START: Moment = Moment::from_millis(1_000_000);
+
+fn at(seconds: u64) -> Moment {
+    START.after(Duration::from_secs(seconds))
+}
+
+fn launched() -> Launched {
+    Launched {
+        place: Place {
+            parent: "main".into(),
+            above: None,
+            root: "main".into(),
+            depth: 1,
+        },
+        brief: Brief {
+            description: "one".to_owned(),
+            agent: "general".into(),
+            model: None,
+            context: Context::Fresh,
+            host: "scripted".into(),
+        },
+        prompt: "do it".to_owned(),
+        budget: Budget::default(),
+        batch: 0,
+        owner: Some("worker".into()),
+    }
+}
+
+fn task() -> Task {
+    begin(TaskId::from_random(7), &launched(), START)
+}
+
+fn after(events: &[Event]) -> Task {
+    let mut task = task();
+    for (n, event) in (1..).zip(events) {
+        apply(&mut task, event, at(n));
+    }
+    task
+}
+
+fn session_made() -> Event {
+    Event::SessionMade {
+        session: "child".into(),
+    }
+}
+
+fn ended(outcome: Outcome, stop: bool) -> Event {
+    Event::Ended {
+        outcome,
+        answer: None,
+        stop,
+    }
+}
+
+fn failed() -> Outcome {
+    Outcome::Failed {
+        why: "broken".to_owned(),
+    }
+}
+
+/// Where a story begins.
+#[derive(Debug, Clone, Copy)]
+enum From {
+    Queued,
+    Creating,
+    Working,
+    Completed,
+    Failed,
+    Cancelled,
+    Stopping,
+    ResumedWhileStopping,
+    Resumed,
+    NeverBegan,
+    Cleared,
+}
+
+const EVERYWHERE: [From; 11] = [
+    From::Queued,
+    From::Creating,
+    From::Working,
+    From::Completed,
+    From::Failed,
+    From::Cancelled,
+    From::Stopping,
+    From::ResumedWhileStopping,
+    From::Resumed,
+    From::NeverBegan,
+    From::Cleared,
+];
+
+fn stand(from: From) -> Task {
+    let working = [Event::Started, session_made(), Event::Prompted];
+    let resumed = Event::Resumed {
+        prompt: "more".to_owned(),
+        batch: 1,
+    };
+    let and = |more: &[Event]| [&working[..], more].concat();
+    match from {
+        From::Queued => after(&[]),
+        From::Creating => after(&[Event::Started]),
+        From::Working => after(&working),
+        From::Completed => after(&and(&[ended(Outcome::Completed, false)])),
+        From::Failed => after(&and(&[ended(failed(), false)])),
+        From::Cancelled => after(&and(&[ended(Outcome::Cancelled, true), Event::Stopped])),
+        From::Stopping => after(&and(&[ended(Outcome::Cancelled, true)])),
+        From::ResumedWhileStopping => after(&and(&[ended(Outcome::Cancelled, true), resumed])),
+        From::Resumed => after(&and(&[
+            ended(Outcome::Completed, false),
+            resumed,
+            Event::Started,
+            Event::Prompted,
+        ])),
+        From::NeverBegan => after(&[ended(Outcome::Cancelled, false)]),
+        From::Cleared => after(&and(&[ended(Outcome::Completed, false), Event::Cleared])),
+    }
+}
+
+/// What happens, in a line: events, effects, and how the task stands then.
+fn story(from: From, command: Command) -> String {
+    let mut task = stand(from);
+    let decision = match decide(&task, command, at(100), &TaskLimits::default()) {
+        Ok(decision) => decision,
+        Err(refusal) => return format!("refused: {refusal}"),
+    };
+    let events = decision.events.iter().map(|event| {
+        let shown = format!("{event:?}");
+        let end = shown.find([' ', '(', '{']).unwrap_or(shown.len());
+        shown[..end].to_lowercase()
+    });
+    let events = events.collect::<Vec<_>>().join("+");
+    for event in &decision.events {
+        apply(&mut task, event, at(100));
+    }
+    let effects = decision.effects.iter().map(|effect| match effect {
+        Effect::Tell => " tell",
+        Effect::Withdraw => " withdraw",
+        Effect::StopBelow => " stop-below",
+        Effect::SpendAbove(_) => " spend-above",
+    });
+    let effects: String = effects.collect();
+    let stopping = if task.stopping { ", stopping" } else { "" };
+    match events.as_str() {
+        "" => "nothing".to_owned(),
+        events => format!("{events}{effects} -> {}{stopping}", task.status()),
+    }
+}
+
+fn finish(outcome: Outcome) -> Command {
+    Command::Finish {
+        outcome,
+        answer: Some("an answer".to_owned()),
+    }
+}
+
+fn resume() -> Command {
+    Command::Resume {
+        prompt: "more".to_owned(),
+        batch: 3,
+    }
+}
+
+#[rstest]
+#[case(From::Queued, Command::Start, "started -> running")]
+#[case(
+    From::Queued,
+    Command::Cancel(CancelledBy::Request),
+    "ended tell stop-below -> cancelled"
+)]
+#[case(
+    From::Queued,
+    Command::Cancel(CancelledBy::Above),
+    "ended stop-below -> cancelled"
+)]
+#[case(From::Queued, Command::GiveUp { why: "no host".into() }, "ended tell stop-below -> error")]
+#[case(From::Queued, finish(Outcome::Completed), "ended tell -> completed")]
+#[case(
+    From::Queued,
+    Command::Clear,
+    "ended+cleared stop-below withdraw -> cancelled"
+)]
+#[case(From::Queued, Command::Prompted, "nothing")]
+#[case(From::Queued, Command::Retrieve, "nothing")]
+#[case(From::Creating, Command::SessionMade("child".into()), "sessionmade -> running")]
+#[case(From::Creating, Command::Start, "nothing")]
+#[case(From::Creating, Command::GiveUp { why: "no session".into() }, "ended tell stop-below -> error, stopping")]
+#[case(From::Working, Command::Prompted, "prompted -> running")]
+#[case(From::Working, finish(Outcome::Completed), "ended tell -> completed")]
+#[case(From::Working, finish(failed()), "ended tell stop-below -> error")]
+#[case(From::Working, Command::GiveUp { why: "too long".into() }, "ended tell stop-below -> error, stopping")]
+#[case(
+    From::Working,
+    Command::Cancel(CancelledBy::Request),
+    "ended tell stop-below -> cancelled, stopping"
+)]
+#[case(
+    From::Working,
+    Command::Cancel(CancelledBy::Above),
+    "ended stop-below -> cancelled, stopping"
+)]
+#[case(
+    From::Working,
+    Command::Clear,
+    "ended+cleared stop-below withdraw -> cancelled, stopping"
+)]
+#[case(From::Working, Command::Retrieve, "nothing")]
+#[case(From::Working, Command::Stopped, "nothing")]
+#[case(From::Completed, resume(), "resumed -> queued")]
+#[case(From::Completed, Command::Retrieve, "retrieved -> completed")]
+#[case(From::Completed, Command::Clear, "cleared withdraw -> completed")]
+#[case(From::Completed, Command::Cancel(CancelledBy::Above), "nothing")]
+#[case(From::Completed, finish(failed()), "nothing")]
+#[case(From::Completed, Command::GiveUp { why: "late".into() }, "nothing")]
+#[case(From::Completed, Command::Start, "nothing")]
+#[case(From::Completed, Command::Prompted, "nothing")]
+#[case(From::Failed, resume(), "resumed -> queued")]
+#[case(From::Cancelled, resume(), "resumed -> queued")]
+#[case(From::Cancelled, Command::Stopped, "nothing")]
+#[case(From::Stopping, Command::Stopped, "stopped -> cancelled")]
+#[case(From::Stopping, resume(), "resumed -> queued, stopping")]
+#[case(From::ResumedWhileStopping, Command::Stopped, "stopped -> queued")]
+#[case(From::Resumed, finish(Outcome::Completed), "ended tell -> completed")]
+#[case(
+    From::Resumed,
+    Command::Cancel(CancelledBy::Request),
+    "ended tell stop-below -> cancelled, stopping"
+)]
+#[case(From::Cleared, Command::Clear, "nothing")]
+fn a_command_in_a_state(#[case] from: From, #[case] command: Command, #[case] expected: &str) {
+    assert_eq!(story(from, command), expected);
+}
+
+#[rstest]
+#[case(
+    From::Queued,
+    resume(),
+    "is still queued; wait until it has finished, or cancel it"
+)]
+#[case(From::Working, resume(), "is still running; wait")]
+#[case(From::Resumed, resume(), "is still resumed; wait")]
+#[case(
+    From::NeverBegan,
+    resume(),
+    "ended before it had a session to go on with"
+)]
+#[case(From::Completed, Command::Resume { prompt: " ".into(), batch: 1 }, "the prompt is empty")]
+#[case(
+    From::Completed,
+    Command::Cancel(CancelledBy::Request),
+    "has ended already (completed)"
+)]
+#[case(
+    From::Failed,
+    Command::Cancel(CancelledBy::Request),
+    "has ended already (error)"
+)]
+fn a_command_that_is_refused(#[case] from: From, #[case] command: Command, #[case] why: &str) {
+    let story = story(from, command);
+    assert!(
+        story.starts_with("refused: ") && story.contains(why),
+        "{story}"
+    );
+}
+
+#[test]
+fn a_second_reading_changes_nothing() {
+    let mut task = stand(From::Completed);
+    apply(&mut task, &Event::Retrieved, at(50));
+    let again = decide(&task, Command::Retrieve, at(60), &TaskLimits::default());
+    assert_eq!(again.expect("no refusal").events, []);
+    assert_eq!(task.retrieved_at, Some(at(50)));
+}
+
+#[rstest]
+#[case(Standing::Unprompted, Next::Prompt)]
+#[case(Standing::Working, Next::Wait)]
+#[case(
+    Standing::Done { outcome: Outcome::Completed, answer: Some("yes".into()) },
+    Next::Finish { outcome: Outcome::Completed, answer: Some("yes".into()) }
+)]
+fn what_a_host_says_decides_what_is_next(#[case] standing: Standing, #[case] next: Next) {
+    assert_eq!(after_asking(standing), next);
+}
+
+#[rstest]
+#[case(Standing::Gone, "its session no longer exists")]
+#[case(Standing::Interrupted, "its host was stopped while it worked")]
+fn what_cannot_go_on_ends_with_a_reason(#[case] standing: Standing, #[case] reason: &str) {
+    match after_asking(standing) {
+        Next::Finish {
+            outcome: Outcome::Failed { why },
+            ..
+        } => assert!(why.contains(reason), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn time_and_silence_end_a_task_and_not_a_moment_before() {
+    let mut task = stand(From::Working);
+    task.budget.time = Some(Duration::from_secs(50));
+    let limits = TaskLimits::default();
+    // It has been running since second 1.
+    assert_eq!(overdue(&task, at(1), at(50), &limits), None);
+    let why = overdue(&task, at(1), at(51), &limits).expect("overdue");
+    assert_eq!(why, "the time limit of 50s is reached");
+    task.budget.time = None;
+    assert_eq!(overdue(&task, at(1), at(600), &limits), None);
+    let why = overdue(&task, at(1), at(601), &limits).expect("overdue");
+    assert_eq!(why, "it made no progress for 10m 00s");
+}
+
+#[test]
+fn a_clock_that_is_set_back_ends_nothing() {
+    let mut task = stand(From::Working);
+    task.budget.time = Some(Duration::from_secs(50));
+    let before = Moment::from_millis(0);
+    assert_eq!(overdue(&task, at(1), before, &TaskLimits::default()), None);
+    assert_eq!(task.ran(before), Duration::ZERO);
+}
+
+#[rstest]
+#[case(0, "$0.00")]
+#[case(1, "$0.000001")]
+#[case(500_000, "$0.50")]
+#[case(1_234_500, "$1.2345")]
+#[case(12_000_000, "$12.00")]
+fn money_is_shown_exactly(#[case] millionths: u64, #[case] shown: &str) {
+    assert_eq!(Cost(millionths).to_string(), shown);
+}
+
+fn any_observation() -> impl Strategy<Value = Observation> {
+    prop_oneof![
+        (0..3_u64).prop_map(|call| Observation::ToolCalled {
+            tool: format!("tool {call}"),
+            call,
+        }),
+        (0..1_000_u64, 0..1_000_u64).prop_map(|(tokens, cost)| Observation::Turned {
+            tokens,
+            cost: Cost(cost),
+        }),
+        (0..1_000_u64).prop_map(|tokens| Observation::Counted(Totals {
+            tokens,
+            ..Totals::default()
+        })),
+    ]
+}
+
+fn any_command() -> impl Strategy<Value = Command> {
+    let outcome = prop_oneof![
+        Just(Outcome::Completed),
+        Just(failed()),
+        Just(Outcome::Cancelled)
+    ];
+    prop_oneof![
+        Just(Command::Start),
+        Just(Command::SessionMade("child".into())),
+        Just(Command::Prompted),
+        prop::collection::vec(any_observation(), 0..4).prop_map(Command::Observe),
+        outcome.prop_map(finish),
+        Just(Command::GiveUp { why: "so".into() }),
+        Just(Command::Cancel(CancelledBy::Request)),
+        Just(Command::Cancel(CancelledBy::Above)),
+        Just(Command::Stopped),
+        Just(resume()),
+        Just(Command::Retrieve),
+        Just(Command::Clear),
+    ]
+}
+
+proptest! {
+    /// Whatever is asked, in whatever order.
+    #[test]
+    fn whatever_is_asked(commands in prop::collection::vec(any_command(), 0..60), budget in prop::option::of(0..3_000_u64)) {
+        let limits = TaskLimits::default();
+        let mut task = task();
+        task.budget.tokens = budget;
+        let mut ends = 0;
+        let mut tells = 0;
+        let mut quiet = 0;
+        let mut resumes = 0;
+        for (n, command) in (1..).zip(commands) {
+            let before = task.clone();
+            let quietly = matches!(command, Command::Cancel(CancelledBy::Above) | Command::Clear);
+            let decision = match decide(&task, command, at(n), &limits) {
+                Ok(decision) => decision,
+                Err(Refusal::StillRunning { .. }) => {
+                    prop_assert!(task.is_live());
+                    continue;
+                }
+                Err(_) => {
+                    prop_assert!(!task.is_live());
+                    continue;
+                }
+            };
+            for event in &decision.events {
+                ends += usize::from(matches!(event, Event::Ended { .. }));
+                resumes += u32::from(matches!(event, Event::Resumed { .. }));
+                apply(&mut task, event, at(n));
+            }
+            tells += decision.effects.iter().filter(|effect| **effect == Effect::Tell).count();
+            quiet += usize::from(quietly && before.is_live() && !task.is_live());
+            // An ended task comes back only by being resumed.
+            if !before.is_live() && task.is_live() {
+                prop_assert_eq!(task.status(), Status::Queued);
+            }
+            // Work that may still go on is remembered until it was stopped.
+            if before.stopping && !task.stopping {
+                prop_assert!(decision.events.contains(&Event::Stopped));
+            }
+            if let State::Running { stage: Stage::Working | Stage::Prompting, .. } = task.state {
+                prop_assert!(task.session.is_some() || task.seq > 1);
+            }
+            prop_assert_eq!(task.seq, before.seq + decision.events.len() as u64);
+        }
+        prop_assert_eq!(tells + quiet, ends, "each end is told once, or nobody is there to be told");
+        prop_assert_eq!(task.run, resumes);
+        let spent = task.progress.spent;
+        prop_assert!(spent.beyond(spent) == Spent::default());
+    }
+}
+
+#[test]
+fn every_state_answers_every_command() {
+    // `decide` is an exhaustive match, so this is about panics alone.
+    for from in EVERYWHERE {
+        for command in [
+            Command::Start,
+            Command::Prompted,
+            Command::Observe(vec![]),
+            Command::Stopped,
+            Command::Retrieve,
+            Command::Clear,
+            resume(),
+            finish(Outcome::Completed),
+            Command::Cancel(CancelledBy::Request),
+        ] {
+            story(from, command);
+        }
+    }
+}

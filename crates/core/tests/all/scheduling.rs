@@ -1,0 +1,102 @@
+//! Which queued task may start.
+
+use asyncagents_core::{
+    budget::Budget,
+    event::Launched,
+    id::TaskId,
+    lifecycle::begin,
+    moment::Moment,
+    schedule::{Schedule, Slots},
+    task::{Brief, Context, Place, Task},
+    task_limits::TaskLimits,
+};
+use std::collections::HashMap;
+
+fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
+    let launched = Launched {
+        place: Place {
+            parent: parent.into(),
+            above: None,
+            root: parent.into(),
+            depth,
+        },
+        brief: Brief {
+            description: String::new(),
+            agent: "general".into(),
+            model: model.map(Into::into),
+            context: Context::Fresh,
+            host: "scripted".into(),
+        },
+        prompt: String::new(),
+        budget: Budget::default(),
+        batch: 0,
+        owner: None,
+    };
+    begin(TaskId::from_random(id), &launched, Moment::default())
+}
+
+/// Which of these are admitted, if so many slots are taken already.
+fn admitted(limits: &TaskLimits, taken: &[(Slots, u64)], queue: &[Task]) -> Vec<usize> {
+    let taken: HashMap<Slots, u64> = taken.iter().cloned().collect();
+    let mut schedule = Schedule::new(limits);
+    let mut admitted = Vec::new();
+    for (at, task) in queue.iter().enumerate() {
+        let count = |slots: &Slots| Ok::<_, ()>(taken.get(slots).copied().unwrap_or(0));
+        if schedule.admit(task, count) == Ok(true) {
+            admitted.push(at);
+        }
+    }
+    admitted
+}
+
+#[test]
+fn first_come_first_served_while_there_are_slots() {
+    let limits = TaskLimits {
+        concurrency: 3,
+        ..TaskLimits::default()
+    };
+    let queue: Vec<Task> = (0..5).map(|n| queued(n, 1, "main", None)).collect();
+    assert_eq!(admitted(&limits, &[], &queue), [0, 1, 2]);
+    assert_eq!(admitted(&limits, &[(Slots::Depth(1), 2)], &queue), [0]);
+    assert_eq!(admitted(&limits, &[(Slots::Depth(1), 9)], &queue), [0; 0]);
+}
+
+#[test]
+fn a_task_that_waits_for_one_kind_of_slot_takes_none_of_the_others() {
+    let mut limits = TaskLimits {
+        concurrency: 2,
+        ..TaskLimits::default()
+    };
+    limits.per_model.insert("big".into(), 0);
+    let queue = [
+        queued(0, 1, "main", Some("big")),
+        queued(1, 1, "main", Some("small")),
+        queued(2, 1, "main", None),
+    ];
+    assert_eq!(admitted(&limits, &[], &queue), [1, 2]);
+}
+
+#[test]
+fn each_depth_has_slots_of_its_own() {
+    let limits = TaskLimits {
+        concurrency: 1,
+        ..TaskLimits::default()
+    };
+    let queue = [
+        queued(0, 1, "main", None),
+        queued(1, 2, "child", None),
+        queued(2, 2, "child", None),
+    ];
+    assert_eq!(admitted(&limits, &[], &queue), [0, 1]);
+}
+
+#[test]
+fn shown_ids_are_as_short_as_they_can_be() {
+    let ids: Vec<TaskId> = [0x1111_1111_u128 << 96, 0x1111_1112 << 96, 0x2 << 124]
+        .map(TaskId::from_random)
+        .to_vec();
+    assert_eq!(ids[0].shown(&ids[1..2]), "task_11111111");
+    assert_eq!(ids[2].shown(&ids[1..2]), "task_20000000");
+    let close = TaskId::from_random((0x1111_1111_u128 << 96) + 1);
+    assert_eq!(ids[0].shown([&close]), ids[0].as_str());
+}
