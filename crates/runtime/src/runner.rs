@@ -92,7 +92,10 @@ impl Run {
         let heard = self.host.listen(&session);
         let asked = self.got == Got::TakenOver || stage(&self.task) == Some(Stage::Working);
         match asked {
-            true => self.ask_until_answered(&session).await?,
+            true => {
+                let inspection = self.ask_until_answered(&session).await?;
+                self.act(&session, inspection).await?;
+            }
             false => self.prompt(&session).await?,
         }
         self.follow(&session, heard).await
@@ -170,9 +173,8 @@ impl Run {
         };
         if let Err(error) = in_time(self.host.host.prompt(session, prompt)).await {
             let why = format!("its prompt could not be sent: {error}");
-            match self.ask(session).await {
-                Ok(inspection) if inspection.standing != Standing::Unprompted => {}
-                Ok(_) | Err(_) => return Err(self.give_up(why).await),
+            if self.ask_until_answered(session).await?.standing == Standing::Unprompted {
+                return Err(self.give_up(why).await);
             }
         }
         self.record(Command::Prompted).await
@@ -249,17 +251,18 @@ impl Run {
     }
 
     /// Asks the host until it answers: nothing can be done before that is known.
-    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<(), Over> {
+    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, Over> {
         let mut pause = Duration::from_millis(100);
+        let begun = self.desk.now();
         loop {
             match self.ask(session).await {
-                Ok(inspection) => return self.act(session, inspection).await,
+                Ok(inspection) => return Ok(inspection),
                 Err(error) => {
                     tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
                 }
             }
             let now = self.desk.now();
-            if let Some(why) = self.task.budget.out_of_time(self.task.ran(now)) {
+            if let Some(why) = overdue(&self.task, begun, now, &self.desk.settings.limits) {
                 return Err(self.give_up(why).await);
             }
             tokio::select! {

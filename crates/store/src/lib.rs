@@ -11,5 +11,5 @@ mod row;
 mod sqlite;
 mod trouble;
 
-pub use open::Durability;
+pub use open::{Durability, Options};
 pub use sqlite::Sqlite;

@@ -18,9 +18,6 @@ const APPLICATION: i64 = 0x6173_796e;
 /// One step from each format to the next. A step that was released is never changed.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
 
-/// How long to wait for another process to finish its transaction.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// When a transaction counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -31,14 +28,32 @@ pub enum Durability {
     Process,
 }
 
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// When a transaction counts as done.
+    pub durability: Durability,
+    /// How long to wait for another process to finish its transaction.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Full,
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
 /// A connection that may write, to a database that is ours and in the newest format.
-pub(crate) fn writer(path: &Path, durability: Durability) -> Stored<Connection> {
+pub(crate) fn writer(path: &Path, options: Options) -> Stored<Connection> {
     create(path)?;
-    let mut connection = connect(path)?;
+    let mut connection = connect(path, options)?;
     let judged = |error: rusqlite::Error| judge(path, &error);
     check_whose(&connection, path)?;
-    journal_ahead(&connection).map_err(judged)?;
-    let synchronous = match durability {
+    journal_ahead(&connection, options.patience).map_err(judged)?;
+    let synchronous = match options.durability {
         Durability::Full => "FULL",
         Durability::Process => "OFF",
     };
@@ -50,8 +65,8 @@ pub(crate) fn writer(path: &Path, durability: Durability) -> Stored<Connection> 
 }
 
 /// A connection that only reads.
-pub(crate) fn reader(path: &Path) -> Stored<Connection> {
-    let connection = connect(path)?;
+pub(crate) fn reader(path: &Path, options: Options) -> Stored<Connection> {
+    let connection = connect(path, options)?;
     connection
         .pragma_update(None, "query_only", true)
         .map_err(|error| judge(path, &error))?;
@@ -95,11 +110,11 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn connect(path: &Path) -> Stored<Connection> {
+fn connect(path: &Path, options: Options) -> Stored<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(options.patience)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(connection)
     };
@@ -124,11 +139,11 @@ fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
 
 /// Readers do not wait for the writer and the writer does not wait for readers. Of several
 /// processes that open a new file, one switches, and SQLite does not let the others wait.
-fn journal_ahead(connection: &Connection) -> rusqlite::Result<()> {
+fn journal_ahead(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+            Err(error) if is_busy(&error) && begun.elapsed() < patience => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             done => return done,

@@ -14,7 +14,7 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 
 use crate::{
     journal::Transaction,
-    open::{self, Durability},
+    open::{self, Options},
     trouble::judge,
 };
 
@@ -32,6 +32,7 @@ pub struct Sqlite {
 
 struct Inner {
     path: PathBuf,
+    options: Options,
     line: Mutex<Line>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
@@ -57,17 +58,17 @@ impl Sqlite {
     /// # Errors
     /// When it cannot be opened, or is not a database of ours. It is left as it was then.
     pub fn open(path: impl AsRef<Path>) -> Stored<Self> {
-        Self::open_with(path, Durability::Full)
+        Self::open_with(path, Options::default())
     }
 
-    /// Opens the file with another idea of when a transaction is done.
+    /// Opens the file in another way.
     ///
     /// # Errors
     /// As for [`Sqlite::open`].
-    pub fn open_with(path: impl AsRef<Path>, durability: Durability) -> Stored<Self> {
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Stored<Self> {
         let path = path.as_ref().to_owned();
-        let writer = open::writer(&path, durability)?;
-        let watcher = open::reader(&path)?;
+        let writer = open::writer(&path, options)?;
+        let watcher = open::reader(&path, options)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 line: Mutex::default(),
@@ -75,6 +76,7 @@ impl Sqlite {
                 readers: Mutex::default(),
                 watcher: Mutex::new(watcher),
                 path,
+                options,
             }),
         })
     }
@@ -178,7 +180,7 @@ impl Inner {
         let idle = lock(&self.readers).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open::reader(&self.path)?,
+            None => open::reader(&self.path, self.options)?,
         };
         let run = || -> rusqlite::Result<()> {
             connection.prepare_cached("BEGIN")?.raw_execute()?;

@@ -11,7 +11,7 @@ use asyncagents_core::{
 };
 use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
-use asyncagents_store::{Durability, Sqlite};
+use asyncagents_store::{Durability, Options, Sqlite};
 use asyncagents_testkit::clock::TokioClock;
 use tempfile::TempDir;
 
@@ -105,7 +105,11 @@ impl House {
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         let path = self.folder.path().join("tasks.db");
-        Arc::new(Sqlite::open_with(path, Durability::Process).expect("a store"))
+        let options = Options {
+            durability: Durability::Process,
+            ..Options::default()
+        };
+        Arc::new(Sqlite::open_with(path, options).expect("a store"))
     }
 
     /// A handle without a worker, as a shell command has.

@@ -1,6 +1,10 @@
 //! Stories about tasks, told through the manager's handle. Time is tokio's and paused, the
 //! store is SQLite, the host is scripted.
-#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic; its helpers too"
+)]
 
 mod house;
 
@@ -8,5 +12,6 @@ mod ending;
 mod launching;
 mod limits;
 mod notices;
+mod properties;
 mod restarting;
 mod seeds;

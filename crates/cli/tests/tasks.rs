@@ -1,0 +1,637 @@
+//! Tasks from the shell, as a user types them: real processes, a real file, a worker that
+//! lives and dies. Only the children are scripted.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use rstest::rstest;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SCRIPT: &str = r#"
+agents = ["general", "explore"]
+conversation = "session.json"
+[[child]]
+when = "fails"
+steps = [{ after = "50ms", error = "no such model" }]
+[[child]]
+when = "long"
+steps = [{ after = "100ms", tool = "bash" }, { after = "1h", answer = "late" }]
+[[child]]
+when = "two seconds"
+steps = [{ after = "1s", tool = "bash" }, { after = "1s", answer = "after two seconds" }]
+[[child]]
+steps = [
+  { after = "50ms", tool = "grep", tokens = 1200, cost = 0.0036 },
+  { after = "50ms", answer = "Found: {prompt} ({inherited} inherited)" },
+]
+"#;
+
+/// A home of its own for every test. Workers in it end with it.
+struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("children.toml"), SCRIPT).expect("written");
+        let session = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/session.json");
+        fs::copy(session, folder.path().join("session.json")).expect("copied");
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn db(&self) -> PathBuf {
+        self.path("data/asyncagents/asyncagents.db")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        command
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("XDG_DATA_HOME", self.path("data"))
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .env("ASYNCAGENTS_HOST", "scripted:children.toml")
+            .env("ASYNCAGENTS_WORKER_LEASE", "600ms")
+            .env("ASYNCAGENTS_WORKER_IDLE", "1s");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command().args(args).output().expect("runs")
+    }
+
+    /// Runs a command that must succeed; returns what it answers.
+    fn ask(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+        text(&output.stdout)
+    }
+
+    fn launch(&self, prompt: &str) -> String {
+        self.ask(&["task", prompt])
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    fn status(&self, id: &str) -> String {
+        let task = self.json(&["output", id, "--json"]);
+        task["status"].as_str().expect("a status").to_owned()
+    }
+
+    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The worker's process, if it lives.
+    fn worker(&self) -> Option<i32> {
+        let db = self.db();
+        let is_ours = |line: &str| line.contains("worker") && line.contains(&*db.to_string_lossy());
+        for entry in fs::read_dir("/proc").expect("processes").flatten() {
+            let pid = entry.file_name().to_string_lossy().parse::<i32>();
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            if let (Ok(pid), true) = (pid, is_ours(&line)) {
+                return Some(pid);
+            }
+        }
+        None
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.worker().expect("a worker").to_string();
+        let sent = Command::new("kill")
+            .args([signal, &pid])
+            .status()
+            .expect("sent");
+        assert!(sent.success());
+    }
+
+    /// What the parent was told.
+    fn told(&self) -> Vec<String> {
+        let file = self.path("data/asyncagents/asyncagents.db.sessions/shell.jsonl");
+        let lines = fs::read_to_string(file).unwrap_or_default();
+        let lines = lines.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            line["visible"].as_str().expect("text").to_owned()
+        });
+        lines.collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if self.worker().is_some() {
+            self.signal("-KILL");
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec())
+        .expect("text")
+        .trim_end()
+        .to_owned()
+}
+
+#[test]
+fn a_task_outlives_the_command_that_launched_it() {
+    let home = Home::new();
+    let output = home.run(&["task", "the slow query"]);
+    let id = text(&output.stdout);
+    assert!(
+        id.starts_with("task_") && id.len() == 13,
+        "only the ID: {id}"
+    );
+    assert!(
+        text(&output.stderr).contains("--follow"),
+        "the rest is beside it"
+    );
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(
+        answer.contains("is completed: \"the slow query\" by general"),
+        "{answer}"
+    );
+    assert!(answer.contains("1 tool call (grep 1)"), "{answer}");
+    assert!(answer.contains("1,200 tokens; $0.0036"), "{answer}");
+    assert!(
+        answer.ends_with("Found: the slow query (0 inherited)"),
+        "{answer}"
+    );
+    home.until("the parent is told", || !home.told().is_empty());
+    assert_eq!(home.told().len(), 1);
+    assert!(home.told()[0].starts_with("✓ **Agent \"the slow query\" finished in "));
+}
+
+#[test]
+fn a_worker_without_work_ends_and_the_next_task_starts_another() {
+    let home = Home::new();
+    home.launch("one");
+    home.until("a worker lives", || home.worker().is_some());
+    home.until("it ends", || home.worker().is_none());
+    let id = home.launch("two");
+    assert!(home.ask(&["output", &id, "--block"]).contains("Found: two"));
+}
+
+#[test]
+fn a_worker_that_is_killed_is_replaced_and_nothing_is_lost_or_done_twice() {
+    let home = Home::new();
+    let id = home.launch("two seconds");
+    home.until("it runs", || home.status(&id) == "running");
+    home.signal("-KILL");
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(answer.contains("after two seconds"), "{answer}");
+    home.until("the parent is told", || !home.told().is_empty());
+    let task = home.json(&["output", &id, "--json"]);
+    let session = task["session"].as_str().expect("a session").to_owned();
+    let file = home.path("data/asyncagents/asyncagents.db.sessions");
+    let lines = fs::read_to_string(file.join(format!("{session}.jsonl"))).expect("lines");
+    assert_eq!(lines.matches("\"prompted\"").count(), 1);
+    assert_eq!(home.told().len(), 1);
+}
+
+#[test]
+fn a_worker_that_is_asked_to_end_does_so_within_five_seconds_and_leaves_its_tasks_resumable() {
+    let home = Home::new();
+    let id = home.launch("two seconds");
+    home.until("it runs", || home.status(&id) == "running");
+    let begun = Instant::now();
+    home.signal("-TERM");
+    home.until("it has ended", || home.worker().is_none());
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(
+        answer.contains("after two seconds"),
+        "the next one went on: {answer}"
+    );
+}
+
+#[test]
+fn a_second_worker_is_refused() {
+    let home = Home::new();
+    home.launch("long");
+    home.until("a worker lives", || home.worker().is_some());
+    let output = home.run(&["worker"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("is running already"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn without_autostart_a_task_waits_for_a_worker() {
+    let home = Home::new();
+    let id = home.ask(&["-c", "worker.autostart=false", "task", "one"]);
+    let output = home.run(&["-c", "worker.autostart=false", "output", &id]);
+    assert_eq!(output.status.code(), Some(3), "not yet");
+    assert!(text(&output.stdout).contains("is queued"), "{output:?}");
+    assert_eq!(home.worker(), None);
+}
+
+#[test]
+fn a_forked_task_has_the_conversation() {
+    let home = Home::new();
+    let id = home.ask(&["task", "--fork", "use it"]);
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(answer.contains("(forked)"), "{answer}");
+    assert!(
+        !answer.contains("(0 inherited)") && answer.contains("inherited)"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_finished_task_is_resumed_and_a_running_one_cancelled() {
+    let home = Home::new();
+    let id = home.launch("one");
+    home.ask(&["output", &id, "--block"]);
+    assert_eq!(home.ask(&["resume", &id, "two"]), id);
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(
+        answer.contains("(resumed)") && answer.contains("Found: two"),
+        "{answer}"
+    );
+    let long = home.launch("long");
+    home.until("it runs", || home.status(&long) == "running");
+    assert_eq!(
+        home.ask(&["cancel", &long[5..]]),
+        format!("Cancelled {long}.")
+    );
+    let output = home.run(&["output", &long]);
+    assert_eq!(output.status.code(), Some(4), "cancelled");
+    let list = home.ask(&["list"]);
+    assert!(
+        list.ends_with("2 tasks: 1 completed, 1 cancelled"),
+        "{list}"
+    );
+    assert_eq!(
+        home.ask(&["list", "--status", "running"]),
+        "No background tasks found"
+    );
+    assert_eq!(home.ask(&["clear"]), "Cleared 2 tasks; 0 were stopped.");
+    assert_eq!(home.ask(&["list"]), "No background tasks found");
+}
+
+#[test]
+fn following_shows_progress_beside_the_answer() {
+    let home = Home::new();
+    let id = home.launch("two seconds");
+    let output = home.run(&["output", &id, "--follow"]);
+    assert_eq!(output.status.code(), Some(0));
+    let progress = text(&output.stderr);
+    assert!(progress.contains("1 tool call (bash 1)"), "{progress}");
+    assert!(text(&output.stdout).ends_with("after two seconds"));
+    assert!(
+        !text(&output.stdout).contains("running"),
+        "the answer alone"
+    );
+    let id = home.launch("two seconds");
+    let output = home.run(&["output", &id, "--follow", "--json"]);
+    let lines: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert!(lines.len() >= 3, "{lines:?}");
+    assert_eq!(lines[lines.len() - 1]["answer"], "after two seconds");
+}
+
+#[test]
+fn json_has_what_a_program_needs() {
+    let home = Home::new();
+    let launched = home.json(&[
+        "task",
+        "fails",
+        "--json",
+        "--max-turns",
+        "3",
+        "--max-cost",
+        "0.5",
+    ]);
+    assert_eq!(launched["status"], "queued");
+    assert_eq!(launched["budget"]["turns"], 3);
+    assert_eq!(launched["budget"]["cost_usd"], 0.5);
+    assert_eq!(launched["budget"]["time_ms"], 3_600_000);
+    let id = launched["short_id"].as_str().expect("an ID");
+    let ended = home.json(&["output", id, "--block", "--json"]);
+    assert_eq!(ended["status"], "error");
+    assert_eq!(ended["error"], "no such model");
+    assert!(
+        ended["retrieved_at"]
+            .as_str()
+            .expect("a time")
+            .ends_with('Z')
+    );
+    let list = home.json(&["list", "--json"]);
+    assert_eq!(list[0]["id"], launched["id"]);
+    assert_eq!(list[0]["parent_session"], "shell");
+    assert_eq!(list[0]["forked"], false);
+}
+
+#[rstest]
+#[case(&["output", "zzz"], "there is no task `zzz`")]
+#[case(&["cancel", "task_0123"], "there is no task `task_0123`")]
+#[case(&["resume", "0123", "more"], "there is no task `0123`")]
+#[case(&["task", "  "], "the prompt is empty")]
+#[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
+#[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
+#[case(&["task", "x", "--max-tokens", "0"], "a task without tokens could not run")]
+#[case(&["task", "x", "--host", "magic"], "--host magic: there are scripted and scripted:FILE")]
+#[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
+#[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
+#[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; there are db, host")]
+#[case(&["-c", "limits.depth=-1", "list"], "limits.depth: `-1` is refused; allowed: a whole number")]
+#[case(&["-c", "worker.idle=soon", "list"], "worker.idle: `soon` is refused; allowed: a duration like")]
+#[case(&["-c", "fork.max_chars=5", "list"], "max_chars: `5` is refused")]
+#[case(&["output", "x", "--block", "--timeout", "601"], "`timeout`: 601 is refused; allowed: 0 to 600 seconds")]
+#[case(&["--db", "session.json", "list"], "session.json is not a database")]
+#[case(&["--db", ".", "list"], "cannot be opened")]
+fn what_cannot_be_done_is_one_clear_line_and_exit_code_2(#[case] args: &[&str], #[case] why: &str) {
+    let home = Home::new();
+    let output = home.run(args);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.stdout, b"");
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with("asyncagents: ") && said.contains(why),
+        "{said}"
+    );
+}
+
+#[test]
+fn settings_come_from_files_the_environment_and_flags_and_config_says_so() {
+    let home = Home::new();
+    let user = home.path("config/asyncagents");
+    fs::create_dir_all(&user).expect("a folder");
+    fs::write(
+        user.join("asyncagents.toml"),
+        "agent = \"explore\"\n[limits]\nconcurrency = 3\nspawns = 7\n[limits.per_model]\n\"a/b\" = 2\n",
+    )
+    .expect("written");
+    fs::write(
+        home.path("asyncagents.toml"),
+        "[limits]\nconcurrency = 4\n[fork]\npreset = \"flat\"\nmax_tokens = 5000\n[budget]\ncost = 0.25\n",
+    )
+    .expect("written");
+    let output = home
+        .command()
+        .env("ASYNCAGENTS_LIMITS_DEPTH", "1")
+        .env("ASYNCAGENTS_DEV", "1")
+        .args(["-c", "limits.stall=90s", "config", "--json"])
+        .output()
+        .expect("runs");
+    let settings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let check = |key: &str, value: &str, source: &str| {
+        let found = settings.iter().find(|setting| setting["key"] == key);
+        let found = found.expect("the setting");
+        assert_eq!(found["value"], value, "{key}");
+        let from = found["source"].as_str().expect("a source");
+        assert!(from.ends_with(source), "{key} from {from}");
+        assert!(!found["about"].as_str().expect("text").is_empty());
+    };
+    check("agent", "explore", "config/asyncagents/asyncagents.toml");
+    check("limits.spawns", "7", "config/asyncagents/asyncagents.toml");
+    check(
+        "limits.per_model",
+        "a/b=2",
+        "config/asyncagents/asyncagents.toml",
+    );
+    check("limits.concurrency", "4", "/asyncagents.toml");
+    check("budget.cost", "$0.25", "/asyncagents.toml");
+    check("limits.depth", "1", "ASYNCAGENTS_LIMITS_DEPTH");
+    check("dev", "true", "ASYNCAGENTS_DEV");
+    check("limits.stall", "1m 30s", "flag");
+    check("limits.same_calls", "20", "default");
+    check("fork.max_tokens", "5000", "/asyncagents.toml");
+    check("fork.middle_result_chars", "1500", "default");
+    check("db", &home.db().to_string_lossy(), "default");
+    let shown = home.ask(&["config"]);
+    assert!(
+        shown.contains("limits.spawns = 7\n    how many tasks"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_broken_file_of_settings_is_named_with_its_line() {
+    let home = Home::new();
+    fs::write(
+        home.path("asyncagents.toml"),
+        "[limits]\nconcurrency = = 4\n",
+    )
+    .expect("written");
+    let output = home.run(&["list"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("asyncagents.toml") && said.contains("line 2"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_log_is_never_in_the_answer() {
+    let home = Home::new();
+    let output = home.run(&["-c", "log.level=trace", "list"]);
+    assert_eq!(text(&output.stdout), "No background tasks found");
+    let mut worker = home
+        .command()
+        .args([
+            "-c",
+            "worker.idle=100ms",
+            "-c",
+            "log.file=worker.log",
+            "worker",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a worker");
+    assert!(worker.wait().expect("ends").success());
+    let log = fs::read_to_string(home.path("worker.log")).expect("a log");
+    assert!(
+        log.contains("a worker begins") && log.contains("the worker ends"),
+        "{log}"
+    );
+    let output = worker.wait_with_output().expect("output");
+    assert_eq!(
+        (text(&output.stdout), text(&output.stderr)),
+        (String::new(), String::new())
+    );
+}
+
+/// A copy of the program that any user may run.
+fn copied_program(home: &Home) -> PathBuf {
+    let copy = home.path("asyncagents");
+    fs::copy(env!("CARGO_BIN_EXE_asyncagents"), &copy).expect("copied");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("set");
+    fs::set_permissions(home.folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
+    copy
+}
+
+#[test]
+fn a_read_only_database_is_a_clear_error_and_stays_as_it_was() {
+    let home = Home::new();
+    let program = copied_program(&home);
+    let folder = home.path("closed");
+    fs::create_dir(&folder).expect("a folder");
+    let db = folder.join("tasks.db");
+    home.ask(&[
+        "--db",
+        &db.to_string_lossy(),
+        "-c",
+        "worker.autostart=false",
+        "task",
+        "one",
+    ]);
+    let before = fs::read(&db).expect("read");
+    for (path, mode) in [(&db, 0o444), (&folder, 0o555)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    }
+    let mut command = Command::new(program);
+    command
+        .args(["task", "two", "--db"])
+        .arg(&db)
+        .env("HOME", &folder);
+    // Permissions do not bind root.
+    if fs::metadata("/proc/self")
+        .map(|own| std::os::unix::fs::MetadataExt::uid(&own))
+        .ok()
+        == Some(0)
+    {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.current_dir("/").output().expect("runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("tasks.db cannot be written: it is read-only; nothing was saved"),
+        "{said}"
+    );
+    assert_eq!(fs::read(&db).expect("read"), before);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("set");
+}
+
+#[test]
+fn a_full_disk_is_a_clear_error_and_what_was_saved_stays() {
+    let home = Home::new();
+    let db = home.db();
+    home.ask(&["-c", "worker.autostart=false", "task", "the first"]);
+    // A prompt that does not fit into what files may have here: 400 blocks of 512 bytes.
+    let prompt = "x".repeat(600_000);
+    fs::write(home.path("prompt.txt"), prompt).expect("written");
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 400; exec '{}' -c worker.autostart=false task - < prompt.txt",
+        env!("CARGO_BIN_EXE_asyncagents")
+    );
+    let mut command = home.command();
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(home.folder.path())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .output()
+        .expect("runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("cannot grow") && said.contains("nothing was saved"),
+        "{said}"
+    );
+    assert_eq!(text(&output.stdout), "");
+    let list = text(
+        &command
+            .args(["-c", "worker.autostart=false", "list"])
+            .output()
+            .expect("runs")
+            .stdout,
+    );
+    assert!(
+        list.contains("the first") && list.ends_with("1 task: 1 queued"),
+        "{list}"
+    );
+    assert!(db.exists());
+}
+
+#[test]
+fn a_newer_and_a_damaged_database_are_clear_errors() {
+    let home = Home::new();
+    home.ask(&["-c", "worker.autostart=false", "task", "one"]);
+    let db = home.db();
+    let whole = fs::read(&db).expect("read");
+    let newer = {
+        let mut newer = whole.clone();
+        // The format's number in the header of the file.
+        newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+        newer
+    };
+    let cases: [(&[u8], i32, &str); 2] = [
+        (
+            &newer,
+            2,
+            "has format 99, and this version knows formats up to 1; it was left alone. Update asyncagents",
+        ),
+        (&whole[..whole.len() / 2], 1, "is damaged"),
+    ];
+    for (content, code, why) in cases {
+        let file = home.path("broken.db");
+        fs::write(&file, content).expect("written");
+        let output = home.run(&["--db", "broken.db", "list"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert_eq!(fs::read(&file).expect("read"), content, "left alone");
+    }
+}
+
+#[test]
+fn the_examples_in_the_repository_work() {
+    let home = Home::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/children.toml");
+    let host = format!("scripted:{}", examples.display());
+    let id = home.ask(&["task", "--fork", "Why is the login slow?", "--host", &host]);
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(
+        answer.contains("The login waits for the audit log."),
+        "{answer}"
+    );
+    let usual = Home::new();
+    let mut command = usual.command();
+    let launched = command
+        .env_remove("ASYNCAGENTS_HOST")
+        .args(["task", "anything"])
+        .output();
+    let id = text(&launched.expect("runs").stdout);
+    let answer = usual.ask(&["output", &id, "--block"]);
+    assert!(
+        answer.contains("Nothing was done: this is the scripted host"),
+        "{answer}"
+    );
+}

@@ -1,0 +1,294 @@
+//! The database is a file, and files have a hard life. Whatever is wrong with one gets a
+//! clear error, and the file is left as it was.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use asyncagents_core::{
+    budget::Budget,
+    event::{Event, Launched},
+    id::TaskId,
+    moment::Moment,
+    port::{Journal, Store, StoreError, Stored},
+    task::{Brief, Context, Place, Task},
+};
+use asyncagents_store::{Options, Sqlite};
+use rstest::rstest;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tasks.db");
+    (folder, path)
+}
+
+fn launched(parent: &str) -> Launched {
+    Launched {
+        place: Place {
+            parent: parent.into(),
+            above: None,
+            root: parent.into(),
+            depth: 1,
+        },
+        brief: Brief {
+            description: "one".to_owned(),
+            agent: "general".into(),
+            model: None,
+            context: Context::Fresh,
+            host: "scripted".into(),
+        },
+        prompt: "do it ".repeat(100),
+        budget: Budget::default(),
+        batch: 0,
+        owner: None,
+    }
+}
+
+async fn write<T: Send + 'static>(
+    store: &Sqlite,
+    work: impl FnOnce(&mut dyn Journal) -> Stored<T> + Send + 'static,
+) -> Stored<T> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let work = Box::new(move |journal: &mut dyn Journal| {
+        let done = work(journal);
+        let keep = done.is_ok();
+        sender.send(done).expect("heard");
+        keep
+    });
+    store.write(work).await?;
+    receiver.recv().expect("an answer")
+}
+
+async fn launch(store: &Sqlite, n: u128) -> Stored<Task> {
+    write(store, move |journal| {
+        journal.insert(TaskId::from_random(n), launched("main"), Moment::default())
+    })
+    .await
+}
+
+async fn tasks(store: &Sqlite) -> usize {
+    let found = write(store, |journal| Ok(journal.tasks_of(None)?.len()));
+    found.await.expect("a count")
+}
+
+/// A file with a few hundred tasks in it, closed.
+async fn filled(path: &Path) {
+    let store = Sqlite::open(path).expect("a store");
+    for n in 0..300 {
+        launch(&store, n).await.expect("launched");
+    }
+}
+
+#[tokio::test]
+async fn a_new_file_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, _) = folder();
+    let path = folder.path().join("deep/below/tasks.db");
+    let store = Sqlite::open(&path).expect("a store");
+    launch(&store, 1).await.expect("launched");
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(&path.with_file_name("tasks.db-wal")), 0o600);
+    assert_eq!(mode(path.parent().expect("a folder")), 0o700);
+}
+
+#[rstest]
+#[case::text(b"this is my shopping list\n".to_vec())]
+#[case::zeros(vec![0; 10_000])]
+#[case::half_a_header(b"SQLite format 3\0".to_vec())]
+#[tokio::test]
+async fn a_file_that_is_no_database_is_left_alone(#[case] content: Vec<u8>) {
+    let (_folder, path) = folder();
+    fs::write(&path, &content).expect("written");
+    let error = Sqlite::open(&path).err().expect("an error");
+    assert!(matches!(error, StoreError::NotADatabase { .. }), "{error}");
+    assert_eq!(fs::read(&path).expect("read"), content);
+}
+
+#[tokio::test]
+async fn another_programs_database_is_left_alone() {
+    let (_folder, path) = folder();
+    let theirs = Connection::open(&path).expect("theirs");
+    theirs
+        .execute_batch("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')")
+        .expect("written");
+    drop(theirs);
+    let before = fs::read(&path).expect("read");
+    let error = Sqlite::open(&path).err().expect("an error");
+    assert!(matches!(error, StoreError::NotOurs { .. }), "{error}");
+    assert_eq!(fs::read(&path).expect("read"), before);
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_and_left_alone() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let newer = Connection::open(&path).expect("open");
+    newer.pragma_update(None, "user_version", 99).expect("set");
+    drop(newer);
+    let before = fs::read(&path).expect("read");
+    let error = Sqlite::open(&path).err().expect("an error");
+    let said = error.to_string();
+    assert!(
+        said.ends_with("has format 99, and this version knows formats up to 1"),
+        "{said}"
+    );
+    assert_eq!(fs::read(&path).expect("read"), before);
+}
+
+#[rstest]
+#[case::cut_in_the_header(50)]
+#[case::cut_after_the_first_page(4_096)]
+#[case::cut_in_the_middle(100_000)]
+#[tokio::test]
+async fn a_truncated_file_is_recognised_and_left_as_it_is(#[case] length: usize) {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let whole = fs::read(&path).expect("read");
+    assert!(whole.len() > length);
+    fs::write(&path, &whole[..length]).expect("written");
+    let error = Sqlite::open(&path).err().expect("an error");
+    let recognised = matches!(
+        error,
+        StoreError::Damaged { .. } | StoreError::NotADatabase { .. }
+    );
+    assert!(recognised, "{error}");
+    assert_eq!(fs::read(&path).expect("read"), whole[..length]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_damaged_inside_says_so_when_it_is_read() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let mut content = fs::read(&path).expect("read");
+    let middle = content.len() / 3;
+    let end = content.len() - 4_096;
+    content[middle..end].fill(0xA5);
+    fs::write(&path, &content).expect("written");
+    // It may look well from outside.
+    let Ok(store) = Sqlite::open(&path) else {
+        return;
+    };
+    let read = write(&store, |journal| journal.tasks_of(None)).await;
+    let error = read.expect_err("damaged");
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_copy_made_while_it_is_open_is_a_database_of_its_own() {
+    let (folder, path) = folder();
+    let store = Sqlite::open(&path).expect("a store");
+    for n in 0..50 {
+        launch(&store, n).await.expect("launched");
+    }
+    let copy = folder.path().join("copy.db");
+    fs::copy(&path, &copy).expect("copied");
+    fs::copy(
+        path.with_file_name("tasks.db-wal"),
+        copy.with_file_name("copy.db-wal"),
+    )
+    .expect("copied");
+    let copied = Sqlite::open(&copy).expect("a store");
+    assert_eq!(tasks(&copied).await, 50);
+    launch(&copied, 1_000).await.expect("launched");
+    assert_eq!(tasks(&copied).await, 51);
+    assert_eq!(tasks(&store).await, 50, "the first is not touched");
+}
+
+#[tokio::test]
+async fn a_file_that_someone_else_holds_is_locked_and_then_works_again() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let options = Options {
+        patience: Duration::from_millis(50),
+        ..Options::default()
+    };
+    let store = Sqlite::open_with(&path, options).expect("a store");
+    let theirs = Connection::open(&path).expect("open");
+    theirs.execute_batch("BEGIN EXCLUSIVE").expect("held");
+    let error = launch(&store, 1_000).await.expect_err("locked");
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    theirs.execute_batch("ROLLBACK").expect("let go");
+    launch(&store, 1_000).await.expect("launched");
+}
+
+#[tokio::test]
+async fn a_folder_is_no_file() {
+    let (folder, _) = folder();
+    let error = Sqlite::open(folder.path()).err().expect("an error");
+    assert!(matches!(error, StoreError::CannotOpen { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_refused_leaves_no_trace_and_what_shares_its_commit_stays() {
+    let (_folder, path) = folder();
+    let store = Sqlite::open(&path).expect("a store");
+    let mut waiting = tokio::task::JoinSet::new();
+    for n in 0..100_u128 {
+        let store = store.clone();
+        waiting.spawn(async move {
+            let done = write(&store, move |journal| {
+                let id = TaskId::from_random(n);
+                journal.insert(id, launched("main"), Moment::default())?;
+                match n % 2 {
+                    0 => Ok(()),
+                    _ => Err(StoreError::Failed {
+                        path: PathBuf::new(),
+                        why: "refused".to_owned(),
+                    }),
+                }
+            });
+            done.await.is_ok()
+        });
+    }
+    let mut kept = 0;
+    while let Some(done) = waiting.join_next().await {
+        kept += usize::from(done.expect("done"));
+    }
+    assert_eq!(kept, 50);
+    assert_eq!(tasks(&store).await, 50);
+}
+
+#[tokio::test]
+async fn work_that_panics_stops_nobody_else() {
+    let (_folder, path) = folder();
+    let store = Sqlite::open(&path).expect("a store");
+    let broken = store.write(Box::new(|_| panic!("a bug"))).await;
+    assert!(broken.is_ok(), "the commit went on without it");
+    launch(&store, 1).await.expect("launched");
+    assert_eq!(tasks(&store).await, 1);
+}
+
+#[tokio::test]
+async fn the_same_event_number_is_never_used_twice() {
+    let (_folder, path) = folder();
+    let store = Sqlite::open(&path).expect("a store");
+    let task = launch(&store, 1).await.expect("launched");
+    let (mut one, mut other) = (task.clone(), task);
+    let first = write(&store, move |journal| {
+        journal.append(&mut one, &[Event::Started], Moment::default())
+    });
+    first.await.expect("saved");
+    let second = write(&store, move |journal| {
+        journal.append(&mut other, &[Event::Started], Moment::default())
+    });
+    assert!(second.await.is_err(), "decided on a state that has passed");
+}
+
+#[tokio::test]
+async fn everybody_notices_when_anybody_writes() {
+    let (_folder, path) = folder();
+    let (one, other) = (
+        Sqlite::open(&path).expect("one"),
+        Sqlite::open(&path).expect("other"),
+    );
+    let before = one.version().await.expect("a number");
+    assert_eq!(one.version().await.expect("a number"), before);
+    launch(&other, 1).await.expect("launched");
+    assert_ne!(one.version().await.expect("a number"), before);
+}
