@@ -212,6 +212,22 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
 
+    /// Show the child's conversation too.
+    #[arg(long)]
+    pub(crate) full_session: bool,
+
+    /// With --full-session: what the tools answered, too.
+    #[arg(long, requires = "full_session")]
+    pub(crate) tool_results: bool,
+
+    /// With --full-session: only what came after this message.
+    #[arg(long, value_name = "MESSAGE", requires = "full_session")]
+    pub(crate) since: Option<String>,
+
+    /// With --full-session: only the newest so many messages.
+    #[arg(long, value_name = "N", requires = "full_session")]
+    pub(crate) limit: Option<usize>,
+
     /// Show its progress on standard error until it has ended; with --json, a line of JSON
     /// on standard output for every change.
     #[arg(long, conflicts_with = "block")]

@@ -6,6 +6,7 @@ use asyncagents_core::{
     answer::{Report, Shown},
     moment::Moment,
     task::{Context, Outcome, State, Task},
+    transcript::{Message, Outcome as CallOutcome, Part, Role},
 };
 use serde::Serialize;
 
@@ -32,6 +33,29 @@ pub(crate) struct TaskView<'a> {
     retrieved_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<Vec<MessageView<'a>>>,
+}
+
+#[derive(Serialize)]
+struct MessageView<'a> {
+    id: Option<&'a str>,
+    role: &'static str,
+    parts: Vec<PartView<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum PartView<'a> {
+    Text {
+        text: &'a str,
+    },
+    Tool {
+        name: &'a str,
+        input: &'a str,
+        result: Option<&'a str>,
+        error: Option<&'a str>,
+    },
 }
 
 #[derive(Serialize)]
@@ -101,13 +125,51 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
         error,
         retrieved_at: task.retrieved_at.map(time),
         answer: None,
+        conversation: None,
     }
 }
 
 pub(crate) fn report(report: &Report, now: Moment) -> TaskView<'_> {
     TaskView {
         answer: report.answer.as_deref(),
+        conversation: report
+            .conversation
+            .as_ref()
+            .map(|messages| messages.iter().map(message).collect()),
         ..task(&report.shown, now)
+    }
+}
+
+fn message<'a>(message: &'a Message) -> MessageView<'a> {
+    MessageView {
+        id: message.id.as_ref().map(|id| id.as_str()),
+        role: match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        },
+        parts: message.parts.iter().map(part).collect(),
+    }
+}
+
+fn part<'a>(part: &'a Part) -> PartView<'a> {
+    match part {
+        Part::Text(text) => PartView::Text {
+            text: text.as_str(),
+        },
+        Part::Tool(call) => {
+            let (result, error) = match &call.outcome {
+                CallOutcome::Pending => (None, None),
+                CallOutcome::Completed(text) => (Some(text.as_str()), None),
+                CallOutcome::Failed(text) => (None, Some(text.as_str())),
+                CallOutcome::Cleared => (Some(CallOutcome::CLEARED), None),
+            };
+            PartView::Tool {
+                name: call.name.as_str(),
+                input: call.input.as_str(),
+                result,
+                error,
+            }
+        }
     }
 }
 

@@ -351,6 +351,38 @@ fn json_has_what_a_program_needs() {
     assert_eq!(list[0]["forked"], false);
 }
 
+#[test]
+fn the_childs_conversation_can_be_read() {
+    let home = Home::new();
+    let id = home.launch("one");
+    home.ask(&["output", &id, "--block"]);
+    let shown = home.ask(&["output", &id, "--full-session"]);
+    assert!(
+        shown.contains("\nUser: [task_") && shown.contains("]\none\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("[Tool: grep]") && !shown.contains("[Tool result]"),
+        "{shown}"
+    );
+    let shown = home.ask(&["output", &id, "--full-session", "--tool-results"]);
+    assert!(shown.contains("[Tool result]\n(scripted)"), "{shown}");
+    let all = home.json(&["output", &id, "--full-session", "--json"]);
+    let messages = all["conversation"].as_array().expect("messages");
+    assert_eq!(messages.len(), 2);
+    let first = messages[0]["id"].as_str().expect("an ID");
+    let rest = home.json(&["output", &id, "--full-session", "--since", first, "--json"]);
+    assert_eq!(rest["conversation"][0], messages[1]);
+    let newest = home.json(&["output", &id, "--full-session", "--limit", "1", "--json"]);
+    assert_eq!(newest["conversation"], rest["conversation"]);
+    let output = home.run(&["output", &id, "--full-session", "--since", "nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("has no message `nothing`"),
+        "{output:?}"
+    );
+}
+
 #[rstest]
 #[case(&["output", "zzz"], "there is no task `zzz`")]
 #[case(&["cancel", "task_0123"], "there is no task `task_0123`")]

@@ -3,6 +3,7 @@
 use crate::{
     moment::Moment,
     task::{Context, Outcome, State, Status, Task},
+    transcript::{self, Message, Part, Role, ToolCall},
     wording::{counted, duration},
 };
 
@@ -22,6 +23,8 @@ pub struct Report {
     pub shown: Shown,
     /// What the child said last, if the task has ended.
     pub answer: Option<String>,
+    /// The child's conversation, if it was asked for.
+    pub conversation: Option<Vec<Message<'static>>>,
 }
 
 /// How long a description may be in a table.
@@ -163,8 +166,17 @@ fn summary(tasks: &[Shown]) -> String {
     )
 }
 
-/// Where a task stands, and its result if it has ended.
+/// Where a task stands, and its result if it has ended; then the child's conversation, if
+/// it was asked for.
 pub fn output(report: &Report, now: Moment) -> String {
+    let standing = standing(report, now);
+    match &report.conversation {
+        Some(messages) => format!("{standing}\n\n{}", conversation(messages)),
+        None => standing,
+    }
+}
+
+fn standing(report: &Report, now: Moment) -> String {
     let Shown { id, task } = &report.shown;
     let headline = format!(
         "Task {id}{} is {}: \"{}\" by {}",
@@ -195,6 +207,40 @@ pub fn output(report: &Report, now: Moment) -> String {
             }
             text
         }
+    }
+}
+
+/// What was said in a conversation, each message with its ID.
+pub fn conversation(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        let who = match message.role {
+            Role::User => "User",
+            Role::Assistant => "Agent",
+        };
+        let id = message.id.as_ref().map_or("", |id| id.as_str());
+        text.push_str(&format!("{who}: [{id}]\n"));
+        for part in &message.parts {
+            match part {
+                Part::Text(said) => text.push_str(said.as_str()),
+                Part::Tool(call) => text.push_str(&tool_call(call)),
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn tool_call(call: &ToolCall) -> String {
+    let asked = format!("[Tool: {}] {}", call.name.as_str(), call.input.as_str());
+    match &call.outcome {
+        transcript::Outcome::Pending => asked,
+        transcript::Outcome::Completed(said) => {
+            format!("{asked}\n[Tool result]\n{}", said.as_str())
+        }
+        transcript::Outcome::Failed(said) => format!("{asked}\n[Tool error]\n{}", said.as_str()),
+        transcript::Outcome::Cleared => format!("{asked}\n{}", transcript::Outcome::CLEARED),
     }
 }
 

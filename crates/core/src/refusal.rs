@@ -121,6 +121,14 @@ pub enum Refusal {
         /// The task.
         task: TaskId,
     },
+    /// No such message.
+    #[error("the conversation of {task} has no message `{message}`")]
+    UnknownMessage {
+        /// The task.
+        task: TaskId,
+        /// What was asked for.
+        message: String,
+    },
     /// The host has no such session any more.
     #[error(
         "the session of {task} ({session}) no longer exists; start a new asyncagents_task instead"

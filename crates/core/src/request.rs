@@ -146,6 +146,19 @@ pub struct OutputRequest {
     pub task: String,
     /// How long to wait for the task to end. Without, the answer comes at once.
     pub wait: Option<Duration>,
+    /// What to show of the child's conversation, if anything.
+    pub conversation: Option<ConversationRequest>,
+}
+
+/// What to show of a child's conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConversationRequest {
+    /// Only what came after this message.
+    pub since: Option<String>,
+    /// Only the newest so many messages.
+    pub limit: Option<usize>,
+    /// What the tools answered, too.
+    pub tool_results: bool,
 }
 
 impl OutputRequest {
@@ -170,6 +183,7 @@ impl OutputRequest {
         Ok(Self {
             task: task.trim().to_owned(),
             wait: block.then_some(wait),
+            conversation: None,
         })
     }
 }

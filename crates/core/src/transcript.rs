@@ -269,6 +269,13 @@ impl<'a> Transcript<'a> {
         Self { messages, skipped }
     }
 
+    /// The messages after the one of this ID; nothing if there is no such message.
+    pub fn after(&self, id: &str) -> Option<&[Message<'a>]> {
+        let is_it = |message: &Message| message.id.as_ref().is_some_and(|own| own.as_str() == id);
+        let at = self.messages.iter().position(is_it)?;
+        self.messages.get(at + 1..)
+    }
+
     /// The messages, oldest first.
     pub fn messages(&self) -> &[Message<'a>] {
         &self.messages

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     answer::{self, Report},
-    request::{Caller, OutputRequest},
+    request::{Caller, ConversationRequest, OutputRequest},
     task::Status,
 };
 use asyncagents_runtime::Manager;
@@ -24,7 +24,12 @@ pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failur
     }
     let block = args.block && !args.follow;
     let request = OutputRequest::new(&args.task, block, args.timeout);
-    let request = request.map_err(|refusal| Failure::Input(refusal.into()))?;
+    let mut request = request.map_err(|refusal| Failure::Input(refusal.into()))?;
+    request.conversation = args.full_session.then(|| ConversationRequest {
+        since: args.since.clone(),
+        limit: args.limit,
+        tool_results: args.tool_results,
+    });
     let report = manager.output(&Caller::Person, request).await?;
     match args.json {
         true => print::json_line(&view::report(&report, manager.now()))?,

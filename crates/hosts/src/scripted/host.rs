@@ -19,7 +19,9 @@ use asyncagents_core::{
     progress::{Observation, Totals},
     read::Format,
     task::Outcome,
-    transcript::{Message, Part, Role, Skipped, Text, Transcript},
+    transcript::{
+        Message, MessageId, Outcome as CallOutcome, Part, Role, Skipped, Text, ToolCall, Transcript,
+    },
 };
 use tokio::{sync::broadcast, task::JoinSet, time};
 
@@ -285,6 +287,27 @@ impl Course {
         }
     }
 
+    /// What the child has said and done until now.
+    fn said(&self, now: Moment) -> Vec<Part<'static>> {
+        let until = self.cut.map_or(now, |(at, _)| at);
+        let made = self.plan.calls.iter();
+        let made = made.filter(|(after, ..)| self.begun.after(*after) <= until);
+        let mut parts: Vec<Part> = made
+            .map(|(_, tool, input)| {
+                Part::Tool(ToolCall {
+                    id: None,
+                    name: Text::new(tool.clone()),
+                    input: Text::new(input.clone()),
+                    outcome: CallOutcome::Completed(Text::new("(scripted)")),
+                })
+            })
+            .collect();
+        if let Standing::Done { answer, .. } = self.standing(now) {
+            parts.extend(answer.map(|text| spoken(&text)));
+        }
+        parts
+    }
+
     /// What it has used until now.
     fn add_to(&self, totals: &mut Totals, now: Moment) {
         let until = self.cut.map_or(now, |(at, _)| at);
@@ -399,9 +422,11 @@ impl Host for ScriptedHost {
                 Line::Prompted { id, text, .. } if *id == course.prompt.as_str() => Some(text),
                 _ => None,
             });
-            messages.extend(asked.map(|text| said(Role::User, text)));
-            if let Standing::Done { answer, .. } = course.standing(now) {
-                messages.extend(answer.map(|text| said(Role::Assistant, &text)));
+            let id = course.prompt.as_str();
+            messages.extend(asked.map(|text| said(id, Role::User, vec![spoken(text)])));
+            let parts = course.said(now);
+            if !parts.is_empty() {
+                messages.push(said(&format!("{id}.answer"), Role::Assistant, parts));
             }
         }
         Ok(Transcript::new(messages, Skipped::default()))
@@ -507,14 +532,18 @@ fn exists(session: &SessionId, lines: &[Line]) -> bool {
     (made || !is_child) && !deleted
 }
 
-fn said(role: Role, text: &str) -> Message<'static> {
+fn said(id: &str, role: Role, parts: Vec<Part<'static>>) -> Message<'static> {
     Message {
-        id: None,
+        id: Some(MessageId::new(id.to_owned())),
         role,
         finished: true,
         compaction: None,
-        parts: vec![Part::Text(Text::new(text.to_owned()))],
+        parts,
     }
+}
+
+fn spoken(text: &str) -> Part<'static> {
+    Part::Text(Text::new(text.to_owned()))
 }
 
 /// Timers and clocks round differently; nothing happens before its time.

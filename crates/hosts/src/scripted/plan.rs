@@ -12,6 +12,8 @@ use super::script::{Script, Step};
 /// What a child does on one prompt, with the time since the prompt.
 pub(super) struct Plan {
     pub(super) seen: Vec<(Duration, Observation)>,
+    /// The tools among them, with their parameters.
+    pub(super) calls: Vec<(Duration, String, String)>,
     pub(super) end: Option<(Duration, Outcome, Option<String>)>,
 }
 
@@ -23,6 +25,7 @@ impl Plan {
         let steps = child.map_or(&[][..], |child| &child.steps);
         let mut time = Duration::ZERO;
         let mut seen = Vec::new();
+        let mut calls = Vec::new();
         for step in steps {
             match step {
                 Step::Wait(pause) => time += *pause,
@@ -30,6 +33,7 @@ impl Plan {
                     let mut call = DefaultHasher::new();
                     (name, input).hash(&mut call);
                     let (tool, call) = (name.clone(), call.finish());
+                    calls.push((time, name.clone(), input.clone()));
                     seen.push((time, Observation::ToolCalled { tool, call }));
                 }
                 Step::Turn { tokens, cost } => {
@@ -41,18 +45,24 @@ impl Plan {
                         .replace("{prompt}", prompt)
                         .replace("{inherited}", &inherited.to_string());
                     let end = Some((time, Outcome::Completed, Some(answer)));
-                    return Self { seen, end };
+                    return Self { seen, calls, end };
                 }
                 Step::Fail(why) => {
                     let failed = Outcome::Failed { why: why.clone() };
                     let end = Some((time, failed, None));
-                    return Self { seen, end };
+                    return Self { seen, calls, end };
                 }
-                Step::Hang => return Self { seen, end: None },
+                Step::Hang => {
+                    return Self {
+                        seen,
+                        calls,
+                        end: None,
+                    };
+                }
             }
         }
         let answer = format!("Done: {prompt}");
         let end = Some((time, Outcome::Completed, Some(answer)));
-        Self { seen, end }
+        Self { seen, calls, end }
     }
 }

@@ -7,13 +7,15 @@ use asyncagents_core::{
     id::TaskId,
     lifecycle::Command,
     port::Journal,
-    request::{Caller, OutputRequest},
+    refusal::Refusal,
+    request::{Caller, ConversationRequest, OutputRequest},
     task::Task,
+    transcript::{Message, Outcome, Part},
 };
 use tokio::time;
 
 use super::{Manager, carry_out, find, shown};
-use crate::{Problem, transact};
+use crate::{Problem, runner::in_time, transact};
 
 impl Manager {
     /// Where a task stands, and its result if it has ended; the result is marked as read.
@@ -27,12 +29,50 @@ impl Manager {
             find(journal, &who, &asked)
         });
         let task = task.await?;
-        let Some(wait) = request.wait.filter(|_| task.is_live()) else {
-            return self.retrieve(task.id, None).await;
+        let mut report = match request.wait.filter(|_| task.is_live()) {
+            Some(wait) => {
+                let wait_id = self.announce_wait(caller, &task, wait).await?;
+                self.until_ended(&task.id, wait).await?;
+                self.retrieve(task.id, wait_id).await?
+            }
+            None => self.retrieve(task.id, None).await?,
         };
-        let wait_id = self.announce_wait(caller, &task, wait).await?;
-        self.until_ended(&task.id, wait).await?;
-        self.retrieve(task.id, wait_id).await
+        if let Some(wanted) = request.conversation {
+            report.conversation = Some(self.conversation(&report.shown.task, wanted).await?);
+        }
+        Ok(report)
+    }
+
+    /// The child's conversation, from its host.
+    async fn conversation(
+        &self,
+        task: &Task,
+        wanted: ConversationRequest,
+    ) -> Result<Vec<Message<'static>>, Problem> {
+        let Some(session) = &task.session else {
+            return Ok(Vec::new());
+        };
+        let host = self.desk.hosts.get(&task.brief.host)?;
+        let said = in_time(host.host.messages(session)).await?;
+        let messages = match &wanted.since {
+            Some(id) => said.after(id).ok_or_else(|| Refusal::UnknownMessage {
+                task: task.id.clone(),
+                message: id.clone(),
+            })?,
+            None => said.messages(),
+        };
+        let newest = wanted.limit.unwrap_or(messages.len());
+        let messages = &messages[messages.len().saturating_sub(newest)..];
+        let mut messages = messages.to_vec();
+        if !wanted.tool_results {
+            let calls = messages.iter_mut().flat_map(|message| &mut message.parts);
+            for part in calls {
+                if let Part::Tool(call) = part {
+                    call.outcome = Outcome::Pending;
+                }
+            }
+        }
+        Ok(messages)
     }
 
     /// Returns when something has happened to a task after event number `seen`, or the
@@ -140,7 +180,7 @@ impl Manager {
 fn look(journal: &mut dyn Journal, id: &TaskId) -> Result<Report, Problem> {
     let Some(task) = journal.task(id)? else {
         let asked = id.to_string();
-        return Err(asyncagents_core::refusal::Refusal::UnknownTask { asked }.into());
+        return Err(Refusal::UnknownTask { asked }.into());
     };
     let answer = match task.is_live() {
         true => None,
@@ -149,5 +189,6 @@ fn look(journal: &mut dyn Journal, id: &TaskId) -> Result<Report, Problem> {
     Ok(Report {
         shown: shown(journal, task)?,
         answer,
+        conversation: None,
     })
 }
