@@ -118,6 +118,22 @@ async fn a_blocked_parent_gets_the_result_and_no_notice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_blocked_parent_in_another_process_has_the_time_it_needs_to_notice() {
+    let house = House::new(usual()).with(|settings| settings.look = seconds(1));
+    let process = house.start().await;
+    let elsewhere = house.manager();
+    let task = process.launch("one").await;
+    let request = OutputRequest::new(task.as_str(), true, None).expect("a request");
+    let report = elsewhere
+        .output(&session("main"), request)
+        .await
+        .expect("output");
+    assert_eq!(report.answer.as_deref(), Some("Found: one"));
+    process.settled().await;
+    assert_eq!(visible(&house, "main"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_blocked_person_does_not_keep_the_parent_from_being_told() {
     let house = House::new(usual());
     let process = house.start().await;
