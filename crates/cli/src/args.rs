@@ -95,6 +95,7 @@ pub(crate) enum Command {
 #[command(after_long_help = "\
 Examples:
   asyncagents task \"Find the slow query\"
+  asyncagents task --follow \"Find the slow query\"
   asyncagents task --fork \"Fix what we found\" --max-time 10m --max-cost 0.50
   asyncagents task - < prompt.txt
   id=$(asyncagents task \"Count the tests\") && asyncagents output $id --block")]
@@ -150,6 +151,10 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "N")]
     pub(crate) max_tool_calls: Option<u64>,
 
+    /// Show its progress until it has ended, then its result, like `output --follow`.
+    #[arg(long)]
+    pub(crate) follow: bool,
+
     /// Print the task as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -193,7 +198,7 @@ pub(crate) struct ListArgs {
 /// Show where a task stands, and its result if it has ended.
 ///
 /// Exit code 0 if it completed, 3 if it has not ended yet, 4 if it failed or was cancelled.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_long_help = "Examples:
   asyncagents output 3f9c21ab
   asyncagents output 3f9c21ab --block --timeout 600

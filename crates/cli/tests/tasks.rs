@@ -309,6 +309,12 @@ fn following_shows_progress_beside_the_answer() {
         !text(&output.stdout).contains("running"),
         "the answer alone"
     );
+    let output = home.run(&["task", "--follow", "fails"]);
+    assert_eq!(output.status.code(), Some(4), "as output says it");
+    assert!(
+        text(&output.stdout).contains("Error: no such model"),
+        "{output:?}"
+    );
     let id = home.launch("two seconds");
     let output = home.run(&["output", &id, "--follow", "--json"]);
     let lines: Vec<Value> = text(&output.stdout)

@@ -19,8 +19,12 @@ use crate::{
 pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failure> {
     let manager = shell.manager()?;
     shell.ensure_worker(&manager).await;
+    show(&manager, args).await
+}
+
+pub(super) async fn show(manager: &Manager, args: &OutputArgs) -> Result<Exit, Failure> {
     if args.follow {
-        follow(&manager, args).await?;
+        follow(manager, args).await?;
     }
     let block = args.block && !args.follow;
     let request = OutputRequest::new(&args.task, block, args.timeout);
@@ -61,12 +65,12 @@ async fn follow(manager: &Manager, args: &OutputArgs) -> Result<(), Failure> {
             true if changed => print::json_line(&view::report(&report, manager.now()))?,
             true => {}
             // A terminal's clock goes on; a file gets only what is new.
-            false => show(&report, manager, changed),
+            false => show_progress(&report, manager, changed),
         }
     }
 }
 
-fn show(report: &Report, manager: &Manager, changed: bool) {
+fn show_progress(report: &Report, manager: &Manager, changed: bool) {
     let now = manager.now();
     let task = &report.shown.task;
     if changed || print::is_live() {

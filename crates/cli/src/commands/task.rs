@@ -7,11 +7,11 @@ use asyncagents_core::{
     budget::Budget,
     request::{Caller, TaskArgs as Args},
 };
-use asyncagents_runtime::Accepted;
+use asyncagents_runtime::{Accepted, Manager};
 
-use super::Shell;
+use super::{Shell, output};
 use crate::{
-    args::{ResumeArgs, TaskArgs},
+    args::{OutputArgs, ResumeArgs, TaskArgs},
     exit::{Exit, Failure},
     print, view,
 };
@@ -35,7 +35,19 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             tool_calls: args.max_tool_calls,
         },
     };
-    ask(shell, &shell.caller()?, request, args.json).await
+    let manager = shell.manager()?;
+    let accepted = ask(shell, &manager, &shell.caller()?, request).await?;
+    if args.follow {
+        print::remark(&format!("{}\n", accepted.shown.id));
+        let follow = OutputArgs {
+            task: accepted.shown.task.id.to_string(),
+            follow: true,
+            json: args.json,
+            ..OutputArgs::default()
+        };
+        return output::show(&manager, &follow).await;
+    }
+    answer(&manager, &accepted, args.json)
 }
 
 pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Failure> {
@@ -44,35 +56,43 @@ pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Fai
         resume: Some(args.task.clone()),
         ..Args::default()
     };
-    ask(shell, &Caller::Person, request, args.json).await
+    let manager = shell.manager()?;
+    let accepted = ask(shell, &manager, &Caller::Person, request).await?;
+    answer(&manager, &accepted, args.json)
 }
 
-async fn ask(shell: &Shell, caller: &Caller, request: Args, json: bool) -> Result<Exit, Failure> {
-    let manager = shell.manager()?;
+async fn ask(
+    shell: &Shell,
+    manager: &Manager,
+    caller: &Caller,
+    request: Args,
+) -> Result<Accepted, Failure> {
     // A person may go on with any task.
-    let caller = if request.resume.is_some() {
-        &Caller::Person
-    } else {
-        caller
+    let caller = match request.resume {
+        Some(_) => &Caller::Person,
+        None => caller,
     };
-    let accepted: Accepted = manager.task(caller, request).await?;
-    shell.ensure_worker(&manager).await;
-    match json {
-        true => print::json_line(&view::task(&accepted.shown, manager.now()))?,
-        false => {
-            print::answer(&accepted.shown.id)?;
-            let status = accepted.shown.task.status();
-            let id = &accepted.shown.id;
-            print::remark(&format!(
-                "{status}; `asyncagents output {id} --follow` shows how far it has come\n"
-            ));
-            if !accepted.ignored.is_empty() {
-                print::remark(&format!(
-                    "ignored, for a resumed task keeps its own: {}\n",
-                    accepted.ignored.join(", ")
-                ));
-            }
-        }
+    let accepted = manager.task(caller, request).await?;
+    shell.ensure_worker(manager).await;
+    Ok(accepted)
+}
+
+/// The ID alone, so that a script can take it; the rest is a remark.
+fn answer(manager: &Manager, accepted: &Accepted, json: bool) -> Result<Exit, Failure> {
+    if json {
+        print::json_line(&view::task(&accepted.shown, manager.now()))?;
+    } else {
+        let (id, status) = (&accepted.shown.id, accepted.shown.task.status());
+        print::answer(id)?;
+        print::remark(&format!(
+            "{status}; `asyncagents output {id} --follow` shows how far it has come\n"
+        ));
+    }
+    if !accepted.ignored.is_empty() {
+        let names = accepted.ignored.join(", ");
+        print::remark(&format!(
+            "ignored, for a resumed task keeps its own: {names}\n"
+        ));
     }
     Ok(Exit::Done)
 }

@@ -54,6 +54,8 @@ pub struct Faults {
     pub busy: HashSet<SessionId>,
     /// The next so many notices are taken and never seen again.
     pub forget: u32,
+    /// A notice shows in the history only so much later.
+    pub late: Duration,
     /// How often the host was asked what.
     pub asked: HashMap<Call, u64>,
     /// How many reports there have been.

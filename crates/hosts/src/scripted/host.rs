@@ -492,7 +492,14 @@ impl Host for ScriptedHost {
 
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
         self.enter(Call::Confirm).await?;
-        let told = |line: &Line| matches!(line, Line::Told { id, .. } if *id == notice.as_str());
+        let (late, now) = (self.faults().late, self.inner.clock.now());
+        let told = |line: &Line| match line {
+            Line::Told { id, at, .. } => {
+                let shows = Moment::from_millis(*at).after(late);
+                *id == notice.as_str() && shows <= now
+            }
+            _ => false,
+        };
         Ok(self.lines(session)?.iter().any(told))
     }
 

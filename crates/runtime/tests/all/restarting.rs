@@ -1,5 +1,7 @@
 //! Processes die and are stopped; tasks go on.
 
+use std::time::Duration;
+
 use asyncagents_core::{
     event::Event,
     lifecycle,
@@ -87,6 +89,25 @@ async fn a_worker_that_dies_inside_any_call_leaves_nothing_undone_and_nothing_do
         assert_eq!(times_prompted(&house, &task), 1, "{call:?}");
         assert_eq!(house.told("main").len(), 2, "{call:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_shows_late_is_not_sent_again_by_a_worker_that_takes_over_early() {
+    let house = House::new(usual()).with(|settings| {
+        settings.lease = Duration::from_millis(600);
+        settings.settle = seconds(10);
+    });
+    let first = house.start().await;
+    house.host.faults().late = seconds(8);
+    first.launch("one").await;
+    house.host.faults().slow = seconds(2);
+    until("it is sent", async || house.told("main").len() == 1).await;
+    // In the middle of asking whether it has arrived.
+    drop(first);
+    house.host.faults().slow = seconds(0);
+    let second = house.start().await;
+    second.settled().await;
+    assert_eq!(house.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
