@@ -71,7 +71,14 @@ pub fn cancelled(shown: &Shown, below: u64) -> String {
         0 => String::new(),
         below => format!(" and {} below it", counted(below, "task", "tasks")),
     };
-    format!("Cancelled {}{and_below}.", shown.id)
+    match shown.task.status() {
+        Status::Cancelled => format!("Cancelled {}{and_below}.", shown.id),
+        status => format!(
+            "{} had ended already ({status}). Cancelled{}.",
+            shown.id,
+            and_below.replacen(" and", "", 1)
+        ),
+    }
 }
 
 /// Tasks were cleared, of which some were unfinished.

@@ -28,7 +28,7 @@ pub enum Event {
     Prompted,
     /// The host reported something.
     Observed(Observation),
-    /// A task below it spent something.
+    /// What the tasks below it have spent by now.
     SpentBelow(Spent),
     /// The run ended.
     Ended {

@@ -10,7 +10,7 @@ use crate::{
     event::{Event, Launched},
     id::{SessionId, TaskId},
     moment::Moment,
-    progress::{Observation, Progress},
+    progress::{Observation, Progress, Totals},
     refusal::Refusal,
     task::{Outcome, Stage, State, Task},
     task_limits::TaskLimits,
@@ -34,6 +34,8 @@ pub enum Command {
         outcome: Outcome,
         /// What the child said last.
         answer: Option<String>,
+        /// What the session has used in all, if the host says so.
+        totals: Option<Totals>,
     },
     /// It has reached a limit, or its host failed: end it and stop the host.
     GiveUp {
@@ -80,12 +82,14 @@ pub struct Decision {
 pub enum Effect {
     /// Tell the parent how it ended.
     Tell,
+    /// Nobody is there to be told how it ended.
+    Hush,
     /// Take back what the parent has not been told yet.
     Withdraw,
     /// Stop every task below.
     StopBelow,
-    /// Add this to what the tasks above have spent below them.
-    SpendAbove(Spent),
+    /// It has spent something, and so have the tasks above.
+    SpendAbove,
 }
 
 /// Answers a command. What comes too late is answered with nothing at all; what a caller
@@ -102,7 +106,12 @@ pub fn decide(
     let nothing = Ok(Decision::default());
     match (&task.state, command) {
         (State::Queued { .. }, Command::Start) => happens(Event::Started),
-        (State::Queued { .. }, Command::Finish { outcome, answer }) => ends(outcome, answer, false),
+        (
+            State::Queued { .. },
+            Command::Finish {
+                outcome, answer, ..
+            },
+        ) => ends(outcome, answer, false),
         (State::Queued { .. }, Command::GiveUp { why }) => {
             ends(Outcome::Failed { why }, None, false)
         }
@@ -117,9 +126,14 @@ pub fn decide(
         }
         (State::Running { .. }, Command::Prompted) => happens(Event::Prompted),
         (State::Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
-        (State::Running { .. }, Command::Finish { outcome, answer }) => {
-            ends(outcome, answer, false)
-        }
+        (
+            State::Running { .. },
+            Command::Finish {
+                outcome,
+                answer,
+                totals,
+            },
+        ) => finished(task, outcome, answer, totals),
         (State::Running { .. }, Command::GiveUp { why }) => {
             ends(Outcome::Failed { why }, None, true)
         }
@@ -193,6 +207,22 @@ fn ends(outcome: Outcome, answer: Option<String>, stop: bool) -> Result<Decision
     })
 }
 
+/// What is done is done: a last sum that is over the budget does not undo the answer.
+fn finished(
+    task: &Task,
+    outcome: Outcome,
+    answer: Option<String>,
+    totals: Option<Totals>,
+) -> Result<Decision, Refusal> {
+    let counted = totals.map(|totals| Event::Observed(Observation::Counted(totals)));
+    let mut decision = ends(outcome, answer, false)?;
+    if counted.is_some() && task.place.above.is_some() {
+        decision.effects.push(Effect::SpendAbove);
+    }
+    decision.events.splice(0..0, counted);
+    Ok(decision)
+}
+
 fn cancelled(by: CancelledBy, stop: bool) -> Result<Decision, Refusal> {
     let ended = Event::Ended {
         outcome: Outcome::Cancelled,
@@ -201,7 +231,7 @@ fn cancelled(by: CancelledBy, stop: bool) -> Result<Decision, Refusal> {
     };
     let effects = match by {
         CancelledBy::Request => vec![Effect::Tell, Effect::StopBelow],
-        CancelledBy::Above => vec![Effect::StopBelow],
+        CancelledBy::Above => vec![Effect::Hush, Effect::StopBelow],
     };
     Ok(Decision {
         events: vec![ended],
@@ -215,7 +245,10 @@ fn cleared(task: &Task, live: bool, stop: bool) -> Result<Decision, Refusal> {
     }
     let mut decision = match live {
         true => cancelled(CancelledBy::Above, stop)?,
-        false => Decision::default(),
+        false => Decision {
+            events: Vec::new(),
+            effects: vec![Effect::StopBelow],
+        },
     };
     decision.events.push(Event::Cleared);
     decision.effects.push(Effect::Withdraw);
@@ -244,13 +277,13 @@ fn observed(
     for observation in &seen {
         progress.note(observation, now);
     }
-    let spent = progress.spent.beyond(task.progress.spent);
+    let spends = progress.spent != task.progress.spent;
     let mut decision = Decision {
         events: seen.into_iter().map(Event::Observed).collect(),
         effects: Vec::new(),
     };
-    if spent != Spent::default() && task.place.above.is_some() {
-        decision.effects.push(Effect::SpendAbove(spent));
+    if spends && task.place.above.is_some() {
+        decision.effects.push(Effect::SpendAbove);
     }
     if let Some(why) = over_the_limit(task, &progress, limits) {
         let end = ends(Outcome::Failed { why }, None, true)?;
@@ -272,12 +305,9 @@ fn over_the_limit(task: &Task, progress: &Progress, limits: &TaskLimits) -> Opti
     })
 }
 
-/// Why a task must end because of what the tasks below it have spent, if it must.
+/// Why a task, or what it has left at work, must end because of what was spent below it.
 pub fn over_budget(task: &Task) -> Option<String> {
-    match task.is_live() {
-        true => task.budget.exceeded(task.spent_in_run()),
-        false => None,
-    }
+    task.budget.exceeded(task.spent_in_run())
 }
 
 /// Why a running task that was last heard of at `heard` must end, if it must.
@@ -335,7 +365,8 @@ pub fn after_asking(standing: Standing) -> Next {
         answer: None,
     };
     match standing {
-        // Never in the history means never worked on, so this does nothing twice.
+        // Never in the history means never worked on, so this does nothing twice, if what may
+        // have been on its way was given the time to arrive.
         Standing::Unprompted => Next::Prompt,
         Standing::Working => Next::Wait,
         Standing::Done { outcome, answer } => Next::Finish { outcome, answer },
@@ -390,7 +421,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         }
         Event::Prompted => reach(task, Stage::Working),
         Event::Observed(observation) => task.progress.note(observation, at),
-        Event::SpentBelow(spent) => task.below = task.below.plus(*spent),
+        Event::SpentBelow(spent) => task.below = *spent,
         Event::Ended { outcome, stop, .. } => {
             let ran: Duration = task.ran(at);
             task.stopping |= *stop;
@@ -403,6 +434,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         Event::Stopped => task.stopping = false,
         Event::Resumed { batch, .. } => {
             task.run += 1;
+            task.spent_before = task.progress.spent.plus(task.below);
             task.batch = *batch;
             task.retrieved_at = None;
             task.state = State::Queued { since: at };

@@ -75,12 +75,30 @@ pub enum Caller {
         /// Where it lives.
         host: HostKey,
     },
-    /// A person, who may see and steer every task.
+    /// A person at a shell, who launches in the name of a session and may see and steer every
+    /// task. Each launch is a tree of its own.
+    Shell {
+        /// The session that is told.
+        session: SessionId,
+        /// Where its tasks run.
+        host: HostKey,
+    },
+    /// A person who only looks and steers.
     Person,
 }
 
-/// How many characters of a prompt make a description.
-const DESCRIPTION: usize = 60;
+impl Caller {
+    /// The session that is calling, if an agent is.
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Caller::Session { session, .. } => Some(session),
+            Caller::Shell { .. } | Caller::Person => None,
+        }
+    }
+}
+
+/// How long a description may be.
+const DESCRIPTION: usize = 80;
 
 impl TryFrom<TaskArgs> for TaskRequest {
     type Error = Refusal;
@@ -112,9 +130,11 @@ impl TryFrom<TaskArgs> for TaskRequest {
                 hint: "say which agent works on the task",
             });
         }
-        let description = match args.description.trim() {
-            "" => first_words(&args.prompt),
-            said => said.to_owned(),
+        let description = match one_line(&args.description) {
+            said if said.is_empty() => {
+                one_line(args.prompt.trim().lines().next().unwrap_or_default())
+            }
+            said => said,
         };
         Ok(TaskRequest::Launch(LaunchTask {
             description,
@@ -131,11 +151,14 @@ impl TryFrom<TaskArgs> for TaskRequest {
     }
 }
 
-fn first_words(prompt: &str) -> String {
-    let line = prompt.trim().lines().next().unwrap_or_default();
+/// One line, not too long, with nothing in it that a terminal would obey.
+fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
     match line.char_indices().nth(DESCRIPTION) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line.to_owned(),
+        None => line,
     }
 }
 

@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use asyncagents_core::{
     id::{AgentName, HostKey, SessionId},
     port::{Host, HostError, SessionEvent},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time};
 
 /// Where hosts come from.
 pub trait Hosts: Send + Sync {
@@ -22,6 +23,9 @@ pub trait Hosts: Send + Sync {
     /// When there is no such host.
     fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError>;
 }
+
+/// How long a request waits for a host.
+const DOOR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the runner of a task hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +87,7 @@ impl OpenHost {
         if lock(&self.agents).contains(agent) {
             return Ok(Ok(()));
         }
-        let known = self.host.agents().await?;
+        let known = at_the_door(self.host.agents()).await?;
         lock(&self.agents).clone_from(&known);
         Ok(match known.contains(agent) {
             true => Ok(()),
@@ -126,6 +130,19 @@ impl OpenHost {
         {
             listeners.remove(session);
         }
+    }
+}
+
+/// Whoever asks for a task does not wait for a slow host; nearly all of its work comes later.
+pub(crate) async fn at_the_door<T>(
+    call: impl Future<Output = Result<T, HostError>>,
+) -> Result<T, HostError> {
+    match time::timeout(DOOR_PATIENCE, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(HostError::Unreachable(format!(
+            "no answer for {} seconds",
+            DOOR_PATIENCE.as_secs()
+        ))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
-    id::{OwnerId, PostId},
+    id::OwnerId,
     moment::Moment,
     port::{Delivery, HostError, Journal, PendingNotice, Stored},
 };
@@ -22,9 +22,12 @@ enum Verdict {
     /// It is in the parent's history.
     Told,
     /// It will never be.
-    Never(&'static str),
-    /// Not now.
-    Later(Moment),
+    Never(String),
+    /// Not now. It may have been sent at a moment, or certainly not.
+    Later {
+        at: Moment,
+        attempted: Option<Moment>,
+    },
     /// It was withdrawn, or another worker sends it.
     NotOurs,
 }
@@ -50,64 +53,81 @@ async fn settle(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result<
     let now = desk.now();
     match verdict {
         Verdict::Told => note(desk, move |journal| journal.told(&id, now)).await,
-        Verdict::Never(why) => note(desk, move |journal| journal.untold(&id, why, now)).await,
-        Verdict::Later(at) => note(desk, move |journal| journal.put_off(&id, at)).await,
+        Verdict::Never(why) => {
+            tracing::warn!(notice = %id, why, "a notice cannot be delivered");
+            note(desk, move |journal| journal.untold(&id, &why, now)).await
+        }
+        Verdict::Later { at, attempted } => {
+            note(desk, move |journal| journal.put_off(&id, at, attempted)).await
+        }
         Verdict::NotOurs => Ok(()),
     }
 }
 
 /// One attempt. What may have been sent before is looked for before it is sent again, and
-/// given the time it may take to show.
+/// given the time it may take to show. Hosts can be slow, so the time is always taken anew.
 async fn attempt(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result<Verdict, Problem> {
-    let PendingNotice {
-        notice,
-        parent,
-        host,
-        attempted,
-        attempts,
-    } = pending;
-    let now = desk.now();
-    let pause = Duration::from_millis(250).saturating_mul(1 << attempts.min(10));
-    let later = Verdict::Later(now.after(pause.min(LONGEST_PAUSE)));
-    let Ok(host) = desk.hosts.get(&host) else {
-        return Ok(later);
+    let pause = Duration::from_millis(250).saturating_mul(1 << pending.attempts.min(10));
+    let pause = pause.min(LONGEST_PAUSE);
+    let id = pending.notice.id.clone();
+    let later = |error: &HostError, attempted: Option<Moment>| {
+        tracing::warn!(notice = %id, %error, "a notice waits for its host");
+        Verdict::Later {
+            at: desk.now().after(pause.max(desk.settings.settle)),
+            attempted,
+        }
     };
-    let host = &host.host;
-    if let Some(attempted) = attempted {
-        match in_time(host.confirm(&parent, &notice.id)).await {
+    let host = match desk.hosts.get(&pending.host) {
+        Ok(host) => host,
+        Err(error) => return Ok(verdict(error, |error| later(error, pending.attempted))),
+    };
+    let (host, parent) = (&host.host, &pending.parent);
+    if let Some(attempted) = pending.attempted {
+        match in_time(host.confirm(parent, &id)).await {
             Ok(true) => return Ok(Verdict::Told),
             Ok(false) => {
-                let shows = attempted.after(desk.settings.settle);
-                if now < shows {
-                    return Ok(Verdict::Later(shows));
+                let at = attempted.after(desk.settings.settle);
+                if desk.now() < at {
+                    let attempted = Some(attempted);
+                    return Ok(Verdict::Later { at, attempted });
                 }
             }
-            Err(HostError::NoSession(_)) => return Ok(GONE),
-            Err(_) => return Ok(later),
+            Err(error) => return Ok(verdict(error, |error| later(error, Some(attempted)))),
         }
     }
-    if !mark(desk, owner, &notice.id).await? {
+    if !mark(desk, owner, &pending).await? {
         return Ok(Verdict::NotOurs);
     }
-    let id = notice.id.clone();
-    match in_time(host.deliver(&parent, notice)).await {
-        Ok(Delivery::Taken) => match in_time(host.confirm(&parent, &id)).await {
+    match in_time(host.deliver(parent, pending.notice)).await {
+        Ok(Delivery::Taken) => match in_time(host.confirm(parent, &id)).await {
             Ok(true) => Ok(Verdict::Told),
-            Ok(false) | Err(_) => Ok(Verdict::Later(now.after(desk.settings.settle))),
+            Ok(false) | Err(_) => Ok(Verdict::Later {
+                at: desk.now().after(desk.settings.settle),
+                attempted: Some(desk.now()),
+            }),
         },
-        Ok(Delivery::NotNow) => Ok(later),
-        Ok(Delivery::Gone) | Err(HostError::NoSession(_)) => Ok(GONE),
-        Err(HostError::Unreachable(_) | HostError::Refused(_)) => Ok(later),
+        Ok(Delivery::NotNow) => Ok(Verdict::Later {
+            at: desk.now().after(pause),
+            attempted: None,
+        }),
+        Ok(Delivery::Gone) => Ok(Verdict::Never("the parent's session is gone".to_owned())),
+        Err(error) => Ok(verdict(error, |error| later(error, Some(desk.now())))),
     }
 }
 
-const GONE: Verdict = Verdict::Never("the parent's session no longer exists");
+/// A host that cannot be reached may be reached later; one that refuses will refuse again.
+fn verdict(error: HostError, later: impl FnOnce(&HostError) -> Verdict) -> Verdict {
+    match error {
+        HostError::Unreachable(_) => later(&error),
+        HostError::Refused(_) | HostError::NoSession(_) => Verdict::Never(error.to_string()),
+    }
+}
 
 /// Saves that the notice is about to be sent: from here on it may have been.
-async fn mark(desk: &Desk, owner: &OwnerId, notice: &PostId) -> Result<bool, Problem> {
-    let (owner, notice, now) = (owner.clone(), notice.clone(), desk.now());
+async fn mark(desk: &Desk, owner: &OwnerId, found: &PendingNotice) -> Result<bool, Problem> {
+    let (owner, found, now) = (owner.clone(), found.clone(), desk.now());
     let marked = transact::write(&*desk.store, move |journal| {
-        journal.sending(&notice, &owner, now).map_err(Problem::from)
+        journal.sending(&found, &owner, now).map_err(Problem::from)
     });
     marked.await
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use asyncagents_core::{
+    budget::Spent,
     fork::{Parent, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
     lifecycle::{Command, Next, Standing, after_asking, overdue},
@@ -90,15 +91,31 @@ impl Run {
             None => self.make_session().await?,
         };
         let heard = self.host.listen(&session);
-        let asked = self.got == Got::TakenOver || stage(&self.task) == Some(Stage::Working);
-        match asked {
-            true => {
-                let inspection = self.ask_until_answered(&session).await?;
-                self.act(&session, inspection).await?;
-            }
-            false => self.prompt(&session).await?,
+        match self.got {
+            Got::Started => self.prompt(&session).await?,
+            Got::TakenOver => self.go_on(&session).await?,
         }
         self.follow(&session, heard).await
+    }
+
+    /// Goes on where another worker left off.
+    async fn go_on(&mut self, session: &SessionId) -> Result<(), Over> {
+        let mut inspection = self.ask_until_answered(session).await?;
+        let on_its_way = stage(&self.task) == Some(Stage::Prompting);
+        if on_its_way && inspection.standing == Standing::Unprompted {
+            // The other worker may have sent the prompt just before it died.
+            self.pause(self.desk.settings.settle).await?;
+            inspection = self.ask_until_answered(session).await?;
+        }
+        self.act(session, inspection).await
+    }
+
+    /// A pause that the worker's end cuts short.
+    async fn pause(&self, time: Duration) -> Result<(), Over> {
+        tokio::select! {
+            () = time::sleep(time) => Ok(()),
+            () = self.stop.notified() => Err(Over::Enough),
+        }
     }
 
     /// Makes the child's session, with what it inherits. A failure ends the task; it never
@@ -161,8 +178,10 @@ impl Run {
 
     /// Sends the prompt. If that fails, the host may have it all the same.
     async fn prompt(&mut self, session: &SessionId) -> Result<(), Over> {
-        let id = self.task.id.clone();
+        let (id, run, owner) = (self.task.id.clone(), self.task.run, self.owner.clone());
         let text = transact::read(&*self.desk.store, move |journal| {
+            // A worker that was asleep for too long has no right to send it.
+            ours(journal.task(&id)?, &owner, run)?;
             journal.prompt(&id).map_err(Problem::from)
         });
         let prompt = Prompt {
@@ -173,8 +192,13 @@ impl Run {
         };
         if let Err(error) = in_time(self.host.host.prompt(session, prompt)).await {
             let why = format!("its prompt could not be sent: {error}");
-            if self.ask_until_answered(session).await?.standing == Standing::Unprompted {
-                return Err(self.give_up(why).await);
+            let inspection = self.ask_until_answered(session).await?;
+            match inspection.standing {
+                Standing::Unprompted => return Err(self.give_up(why).await),
+                Standing::Working => {}
+                Standing::Gone | Standing::Done { .. } | Standing::Interrupted => {
+                    return self.act(session, inspection).await;
+                }
             }
         }
         self.record(Command::Prompted).await
@@ -196,12 +220,16 @@ impl Run {
                 first = heard.recv() => first,
                 () = self.stop.notified() => return Ok(()),
                 () = time::sleep(wake) => {
+                    self.check_time().await?;
+                    silence = silence.saturating_mul(2);
+                    if self.catch_up(session, &mut heard, &mut seen).await? {
+                        last = self.desk.now();
+                        silence = self.desk.settings.silence;
+                    }
                     let now = self.desk.now();
                     if let Some(why) = overdue(&self.task, last, now, &self.desk.settings.limits) {
                         return Err(self.give_up(why).await);
                     }
-                    silence = silence.saturating_mul(2);
-                    self.look(session).await?;
                     continue;
                 }
             };
@@ -222,8 +250,17 @@ impl Run {
                 return Err(self.give_up("its session was deleted".to_owned()).await);
             }
             if news.ask {
-                self.look(session).await?;
+                self.catch_up(session, &mut heard, &mut seen).await?;
             }
+        }
+    }
+
+    /// A task whose time is up is not asked about first.
+    async fn check_time(&mut self) -> Result<(), Over> {
+        let ran = self.task.ran(self.desk.now());
+        match self.task.budget.out_of_time(ran) {
+            Some(why) => Err(self.give_up(why).await),
+            None => Ok(()),
         }
     }
 
@@ -238,14 +275,36 @@ impl Run {
         wake.max(Duration::from_millis(1))
     }
 
-    /// Asks the host what became of the prompt, and acts on it. If it does not answer, it
-    /// will be asked again.
-    async fn look(&mut self, session: &SessionId) -> Result<(), Over> {
+    /// Asks the host, and leaves out what it reported meanwhile: that is in its sums already.
+    /// Returns whether there was progress that nobody had reported.
+    async fn catch_up(
+        &mut self,
+        session: &SessionId,
+        heard: &mut mpsc::UnboundedReceiver<Heard>,
+        seen: &mut Seen,
+    ) -> Result<bool, Over> {
+        let before = self.task.progress.spent;
+        if !self.look(session).await? {
+            return Ok(false);
+        }
+        let mut news = News::default();
+        while let Ok(next) = heard.try_recv() {
+            news.take(next, seen);
+        }
+        if news.ask || news.deleted {
+            self.look(session).await?;
+        }
+        Ok(self.task.progress.spent.beyond(before) != Spent::default())
+    }
+
+    /// Asks the host what became of the prompt, and acts on it. False if it does not answer;
+    /// it will be asked again.
+    async fn look(&mut self, session: &SessionId) -> Result<bool, Over> {
         match self.ask(session).await {
-            Ok(inspection) => self.act(session, inspection).await,
+            Ok(inspection) => self.act(session, inspection).await.map(|()| true),
             Err(error) => {
                 tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -265,10 +324,8 @@ impl Run {
             if let Some(why) = overdue(&self.task, begun, now, &self.desk.settings.limits) {
                 return Err(self.give_up(why).await);
             }
-            tokio::select! {
-                () = time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
-                () = self.stop.notified() => return Err(Over::Enough),
-            }
+            self.pause(pause).await?;
+            pause = (pause * 2).min(Duration::from_secs(30));
         }
     }
 
@@ -277,24 +334,24 @@ impl Run {
     }
 
     async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), Over> {
-        let mut commands = Vec::new();
-        if let Some(totals) = inspection.totals.filter(|totals| self.is_news(totals)) {
-            commands.push(Command::Observe(vec![Observation::Counted(totals)]));
-        }
+        let totals = inspection.totals.filter(|totals| self.is_news(totals));
+        let counted = |totals| Command::Observe(vec![Observation::Counted(totals)]);
         match after_asking(inspection.standing) {
             Next::Wait => {
+                let mut commands: Vec<Command> = totals.map(counted).into_iter().collect();
                 if stage(&self.task) == Some(Stage::Prompting) {
                     commands.push(Command::Prompted);
                 }
                 self.record_all(commands).await
             }
-            Next::Prompt => {
-                self.record_all(commands).await?;
-                Box::pin(self.prompt(session)).await
-            }
+            Next::Prompt => Box::pin(self.prompt(session)).await,
             Next::Finish { outcome, answer } => {
-                commands.push(Command::Finish { outcome, answer });
-                self.record_all(commands).await?;
+                let finish = Command::Finish {
+                    outcome,
+                    answer,
+                    totals,
+                };
+                self.record(finish).await?;
                 Err(Over::Enough)
             }
         }

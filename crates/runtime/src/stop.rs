@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use asyncagents_core::{id::OwnerId, lifecycle::Command, task::Task};
+use asyncagents_core::{id::OwnerId, lifecycle::Command, port::HostError, task::Task};
 use tokio::time;
 
 use crate::{
@@ -12,11 +12,20 @@ use crate::{
     transact,
 };
 
+/// The pause after the store has failed.
+const BREATH: Duration = Duration::from_secs(1);
+
 /// Stops the host, and frees the task's slot when that is done.
 pub(crate) async fn stop(desk: Arc<Desk>, owner: OwnerId, task: Task) {
     let mut pause = Duration::from_millis(100);
-    while let Err(problem) = try_stop(&desk, &task).await {
-        tracing::warn!(task = %task.id, %problem, "the host does not stop");
+    let begun = desk.now();
+    while let Err(error) = try_stop(&desk, &task).await {
+        tracing::warn!(task = %task.id, %error, "the host does not stop");
+        // One that refuses will refuse again, and one that is gone for so long has stopped.
+        let gone = desk.now().since(begun) >= desk.settings.limits.stall;
+        if gone || !matches!(error, HostError::Unreachable(_)) {
+            break;
+        }
         time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(30));
     }
@@ -32,15 +41,19 @@ pub(crate) async fn stop(desk: Arc<Desk>, owner: OwnerId, task: Task) {
     });
     match stopped.await {
         Ok(()) | Err(Problem::NotOurs) => {}
-        Err(problem) => tracing::error!(task = %task.id, %problem, "a stop was not saved"),
+        Err(problem) => {
+            tracing::error!(task = %task.id, %problem, "a stop was not saved");
+            // It will be found again; a store that fails is not helped by haste.
+            time::sleep(BREATH).await;
+        }
     }
     desk.written();
 }
 
-async fn try_stop(desk: &Desk, task: &Task) -> Result<(), Problem> {
+async fn try_stop(desk: &Desk, task: &Task) -> Result<(), HostError> {
     let Some(session) = &task.session else {
         return Ok(());
     };
     let host = desk.hosts.get(&task.brief.host)?;
-    Ok(in_time(host.host.abort(session)).await?)
+    in_time(host.host.abort(session)).await
 }

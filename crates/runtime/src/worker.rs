@@ -4,6 +4,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    future::Future,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -14,12 +15,12 @@ use asyncagents_core::{
     lifecycle::Command,
     moment::Moment,
     port::{HostEvents, Journal, PendingNotice, Report, SessionEvent},
-    schedule::Schedule,
+    schedule::{Schedule, Slots},
     task::{State, Task},
 };
 use tokio::{
     sync::{Notify, watch},
-    task::JoinSet,
+    task::{self, JoinSet},
     time,
 };
 use uuid::Uuid;
@@ -82,7 +83,9 @@ fn set_owner(desk: &Desk, owner: Option<OwnerId>) {
 struct Floor {
     desk: Arc<Desk>,
     owner: OwnerId,
-    jobs: JoinSet<Done>,
+    jobs: JoinSet<()>,
+    /// What each job is, also of one that panics.
+    under_way: HashMap<task::Id, Job>,
     runners: HashMap<TaskId, Hand>,
     stopping: HashSet<TaskId>,
     delivering: HashSet<SessionId>,
@@ -96,11 +99,11 @@ struct Hand {
     stop: Arc<Notify>,
 }
 
-/// What has come to an end.
-enum Done {
-    Ran(RunKey),
-    Stopped(TaskId),
-    Delivered(SessionId),
+/// What is under way.
+enum Job {
+    Run(RunKey),
+    Stop(TaskId),
+    Deliver(SessionId),
 }
 
 /// What there is to do.
@@ -119,6 +122,7 @@ impl Floor {
             desk,
             owner: new_owner(),
             jobs: JoinSet::new(),
+            under_way: HashMap::new(),
             runners: HashMap::new(),
             stopping: HashSet::new(),
             delivering: HashSet::new(),
@@ -146,8 +150,8 @@ impl Floor {
             let something_to_do = tokio::select! {
                 _ = stopped.changed() => break,
                 _ = renewal.tick() => self.keep_lease().await,
-                Some(done) = self.jobs.join_next(), if !self.jobs.is_empty() => {
-                    self.finish(done.ok());
+                Some(done) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => {
+                    self.finish(done.map_or_else(|error| error.id(), |(id, ())| id));
                     true
                 }
                 Some(Ok(gone)) = self.ears.join_next(), if !self.ears.is_empty() => {
@@ -187,21 +191,23 @@ impl Floor {
                 return None;
             }
         };
+        // First what was true a moment ago; starting tasks takes time.
+        for task in round.to_stop {
+            self.stop(task);
+        }
+        self.deliver(round.due);
         if round.unowned {
             self.keep_lease().await;
         }
         if round.queued || round.unowned {
             self.start_queued().await;
         }
-        for task in round.to_stop {
-            self.stop(task);
-        }
-        self.deliver(round.due);
         round.next_due
     }
 
     async fn survey(&self) -> Result<Round, Problem> {
         let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let busy = self.delivering.clone();
         let survey = transact::read(&*self.desk.store, move |journal| {
             let limits = &desk.settings.limits;
             let now = desk.now();
@@ -212,7 +218,7 @@ impl Floor {
                 queued,
                 unowned: unowned.iter().any(|host| desk.hosts.serves(host)),
                 to_stop: journal.to_stop(&owner)?,
-                due: journal.due(&owner, now, NOTICES_AT_ONCE)?,
+                due: due(journal, &owner, now, &busy)?,
                 next_due: journal.next_due(&owner, now)?,
             })
         });
@@ -255,10 +261,14 @@ impl Floor {
     /// that was under way belongs to others now, and this worker begins anew.
     async fn keep_lease(&mut self) -> bool {
         match self.renew(false).await {
-            Ok(Some(claimed)) => self.take_over(claimed),
+            Ok(Some(claimed)) => {
+                self.take_over(claimed);
+                self.pick_up().await;
+            }
             Ok(None) => {
                 tracing::warn!("the lease was lost; beginning anew");
-                self.jobs.abort_all();
+                self.jobs.shutdown().await;
+                self.under_way.clear();
                 self.runners.clear();
                 self.stopping.clear();
                 self.delivering.clear();
@@ -282,15 +292,44 @@ impl Floor {
                 return Ok::<_, Problem>(None);
             }
             journal.expire(now)?;
-            let mut claimed = journal.orphans()?;
-            claimed.retain(|task| desk.hosts.serves(&task.brief.host));
-            for task in &mut claimed {
-                let by = Some(owner.clone());
-                journal.append(task, &[Event::Owned { by }], now)?;
+            let mut claimed = Vec::new();
+            for mut task in journal.orphans()? {
+                if desk.hosts.serves(&task.brief.host) {
+                    let by = Some(owner.clone());
+                    journal.append(&mut task, &[Event::Owned { by }], now)?;
+                    journal.let_settle(&task.id, now, now.after(desk.settings.settle))?;
+                    claimed.push(task);
+                } else if task.owner.is_some() {
+                    // Nobody's, until someone comes who has its host; it holds no slot.
+                    journal.append(&mut task, &[Event::Owned { by: None }], now)?;
+                }
             }
             Ok(Some(claimed))
         });
         renewed.await
+    }
+
+    /// Follows what is ours and nobody follows: a runner gives up when the store fails.
+    async fn pick_up(&mut self) {
+        let (owner, desk) = (self.owner.clone(), self.desk.clone());
+        let ours = transact::read(&*desk.store, move |journal| {
+            journal.running(&owner).map_err(Problem::from)
+        });
+        for (id, run) in ours.await.unwrap_or_default() {
+            if self.runners.contains_key(&id) {
+                continue;
+            }
+            let looked = transact::read(&*desk.store, {
+                let id = id.clone();
+                move |journal| journal.task(&id).map_err(Problem::from)
+            });
+            let task = looked.await.ok().flatten();
+            let same = |task: &Task| task.run == run && matches!(task.state, State::Running { .. });
+            if let Some(task) = task.filter(same) {
+                tracing::warn!(task = %id, "followed again");
+                self.run(task, Got::TakenOver);
+            }
+        }
     }
 
     /// Goes on with tasks that others had. What is queued, to be stopped or to be told is
@@ -328,17 +367,19 @@ impl Floor {
             task,
             got,
         };
-        self.jobs.spawn(async move {
-            run.drive().await;
-            Done::Ran(key)
-        });
+        self.begin(Job::Run(key), run.drive());
+    }
+
+    fn begin(&mut self, job: Job, work: impl Future<Output = ()> + Send + 'static) {
+        let id = self.jobs.spawn(work).id();
+        self.under_way.insert(id, job);
     }
 
     /// Ends a task whose host is not there.
     fn fail(&mut self, task: Task, why: String) {
         let key = (task.id.clone(), task.run);
         let (desk, owner) = (self.desk.clone(), self.owner.clone());
-        self.jobs.spawn(async move {
+        self.begin(Job::Run(key), async move {
             let office = desk.clone();
             let failed = transact::write(&*desk.store, move |journal| {
                 let mut task = ours(journal.task(&task.id)?, &owner, task.run)?;
@@ -350,7 +391,6 @@ impl Floor {
                 Err(problem) => tracing::error!(%problem, "a task cannot be ended"),
             }
             desk.written();
-            Done::Ran(key)
         });
     }
 
@@ -361,11 +401,8 @@ impl Floor {
             return;
         }
         if self.stopping.insert(task.id.clone()) {
-            let (desk, owner, id) = (self.desk.clone(), self.owner.clone(), task.id.clone());
-            self.jobs.spawn(async move {
-                stop(desk, owner, task).await;
-                Done::Stopped(id)
-            });
+            let (desk, owner) = (self.desk.clone(), self.owner.clone());
+            self.begin(Job::Stop(task.id.clone()), stop(desk, owner, task));
         }
     }
 
@@ -381,24 +418,22 @@ impl Floor {
         for (parent, notices) in by_parent {
             self.delivering.insert(parent.clone());
             let (desk, owner) = (self.desk.clone(), self.owner.clone());
-            self.jobs.spawn(async move {
-                outbox::deliver(desk, owner, notices).await;
-                Done::Delivered(parent)
-            });
+            let told = outbox::deliver(desk, owner, notices);
+            self.begin(Job::Deliver(parent), told);
         }
     }
 
-    fn finish(&mut self, done: Option<Done>) {
-        match done {
-            Some(Done::Ran((task, run))) => {
+    fn finish(&mut self, id: task::Id) {
+        match self.under_way.remove(&id) {
+            Some(Job::Run((task, run))) => {
                 let same = self.runners.get(&task).is_some_and(|hand| hand.run == run);
                 // The next run may have begun already.
                 let _ = same.then(|| self.runners.remove(&task));
             }
-            Some(Done::Stopped(task)) => {
+            Some(Job::Stop(task)) => {
                 self.stopping.remove(&task);
             }
-            Some(Done::Delivered(parent)) => {
+            Some(Job::Deliver(parent)) => {
                 self.delivering.remove(&parent);
             }
             None => {}
@@ -445,6 +480,27 @@ impl Floor {
     }
 }
 
+/// Notices that are due, of parents that are not being told something already.
+fn due(
+    journal: &mut dyn Journal,
+    owner: &OwnerId,
+    now: Moment,
+    busy: &HashSet<SessionId>,
+) -> Result<Vec<PendingNotice>, Problem> {
+    let mut due = Vec::new();
+    let mut after = 0;
+    while due.len() < NOTICES_AT_ONCE {
+        let page = journal.due(owner, now, after, NOTICES_AT_ONCE)?;
+        let Some(last) = page.last() else { break };
+        after = last.place;
+        due.extend(
+            page.into_iter()
+                .filter(|notice| !busy.contains(&notice.parent)),
+        );
+    }
+    Ok(due)
+}
+
 /// The queued tasks of this owner for which there are slots, first come first served among
 /// the tasks of all owners.
 fn startable(
@@ -455,8 +511,11 @@ fn startable(
 ) -> Result<Vec<Task>, Problem> {
     let mut schedule = Schedule::new(limits);
     let mut ours = Vec::new();
-    for depth in 1..=limits.depth {
+    for depth in journal.queued_depths()? {
         let mut after = 0;
+        if journal.taken(&Slots::Depth(depth))? >= limits.concurrency {
+            continue;
+        }
         loop {
             let page = journal.queue(depth, after, STARTED_AT_ONCE)?;
             let Some((_, last)) = page.last() else { break };

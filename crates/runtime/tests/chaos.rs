@@ -29,7 +29,7 @@ use asyncagents_core::{
     lifecycle,
     port::{Clock, Fate, Host, HostError, Journal, Store, Stored},
     request::{Caller, OutputRequest, TaskArgs},
-    task::{Outcome, Task},
+    task::Task,
 };
 use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Hosts, Manager, Settings, SystemClock, Worker};
@@ -169,7 +169,6 @@ struct Verdict {
     doubled_notices: usize,
     unexpected_notices: usize,
     unfinished: usize,
-    owners_left: usize,
     ran_twice: usize,
     rows_unlike_events: usize,
 }
@@ -182,7 +181,6 @@ impl Verdict {
             self.doubled_notices,
             self.unexpected_notices,
             self.unfinished,
-            self.owners_left,
             self.ran_twice,
             self.rows_unlike_events,
         ];
@@ -224,7 +222,6 @@ impl std::fmt::Display for Verdict {
             "  tasks unfinished or without owner: {}",
             self.unfinished
         )?;
-        writeln!(f, "  leases left: {}", self.owners_left)?;
         writeln!(f, "  prompts sent twice: {}", self.ran_twice)?;
         write!(
             f,
@@ -238,19 +235,19 @@ impl std::fmt::Display for Verdict {
 struct Record {
     task: Task,
     folded: Task,
-    ends: Vec<(u32, Outcome)>,
+    ends: Vec<u32>,
     notices: HashMap<PostId, Fate>,
 }
 
 fn examine(folder: &Path) -> Verdict {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let store = Sqlite::open(folder.join("tasks.db")).expect("the store");
-    let (records, owners) = runtime.block_on(read(&store, |journal| {
+    let records = runtime.block_on(read(&store, |journal| {
         let mut records = BTreeMap::new();
         for task in journal.tasks_of(None)? {
             records.insert(task.id.clone(), record(journal, task)?);
         }
-        Ok((records, journal.owners()?.len()))
+        Ok(records)
     }));
     let world = World::in_folder(&folder.join("sessions")).expect("the sessions");
     let mut told: HashMap<String, usize> = HashMap::new();
@@ -269,7 +266,6 @@ fn examine(folder: &Path) -> Verdict {
         acknowledged: acknowledged.len(),
         tasks: records.len(),
         told: told.values().sum(),
-        owners_left: owners,
         ..Verdict::default()
     };
     verdict.lost_tasks = acknowledged
@@ -284,7 +280,7 @@ fn examine(folder: &Path) -> Verdict {
         verdict.unfinished += usize::from(record.task.is_live() || record.task.stopping);
         verdict.rows_unlike_events += usize::from(record.folded != record.task);
         verdict.runs += record.ends.len();
-        for (run, outcome) in &record.ends {
+        for run in &record.ends {
             let id = record.task.id.notice(*run);
             let arrived = told.remove(id.as_str()).unwrap_or(0);
             match record.notices.get(&id) {
@@ -297,10 +293,6 @@ fn examine(folder: &Path) -> Verdict {
                         false => verdict.nobody_to_tell += 1,
                     }
                 }
-                // Stopped with the task it worked for.
-                None if *outcome == Outcome::Cancelled && was_stopped(&records, record) => {
-                    verdict.nobody_to_tell += 1;
-                }
                 None => verdict.lost_notices += 1,
             }
         }
@@ -308,15 +300,6 @@ fn examine(folder: &Path) -> Verdict {
     // What is left was told and never happened.
     verdict.unexpected_notices += told.len();
     verdict
-}
-
-fn was_stopped(records: &BTreeMap<TaskId, Record>, record: &Record) -> bool {
-    let above = record.task.place.above.as_ref();
-    let above = above.and_then(|above| records.get(above));
-    above.is_some_and(|above| {
-        let stopped = |(_, outcome): &(u32, Outcome)| *outcome != Outcome::Completed;
-        above.ends.iter().any(stopped)
-    })
 }
 
 fn record(journal: &mut dyn Journal, task: Task) -> Stored<Record> {
@@ -329,8 +312,8 @@ fn record(journal: &mut dyn Journal, task: Task) -> Stored<Record> {
     let mut ends = Vec::new();
     for saved in events {
         lifecycle::apply(&mut folded, &saved.event, saved.at);
-        if let Event::Ended { outcome, .. } = saved.event {
-            ends.push((folded.run, outcome));
+        if let Event::Ended { .. } = saved.event {
+            ends.push(folded.run);
         }
     }
     Ok(Record {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use asyncagents_core::{
+    budget::{Cost, Spent},
     event::{Event, Launched},
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     lifecycle,
@@ -226,8 +227,8 @@ impl Journal for Transaction<'_> {
         }
     }
 
-    fn live_below(&mut self, above: &TaskId) -> Stored<Vec<Task>> {
-        self.tasks("above = ?1 AND live = 1", [above.as_str()])
+    fn below(&mut self, above: &TaskId) -> Stored<Vec<Task>> {
+        self.tasks("above = ?1", [above.as_str()])
     }
 
     fn beginning_with(&mut self, beginning: &str) -> Stored<Vec<Task>> {
@@ -253,6 +254,25 @@ impl Journal for Transaction<'_> {
             read,
         )?;
         Ok(before.into_iter().chain(after).map(TaskId::from).collect())
+    }
+
+    fn spent_below(&mut self, above: &TaskId) -> Stored<Spent> {
+        let sum = self.one(
+            "SELECT coalesce(sum(tokens + below_tokens), 0), coalesce(sum(cost + below_cost), 0), \
+             coalesce(sum(turns + below_turns), 0), coalesce(sum(calls + below_calls), 0) \
+             FROM tasks WHERE above = ?1",
+            [above.as_str()],
+            |row| {
+                let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+                Ok(Spent {
+                    tokens: number(0)?,
+                    cost: Cost(number(1)?),
+                    turns: number(2)?,
+                    tool_calls: number(3)?,
+                })
+            },
+        )?;
+        Ok(sum.unwrap_or_default())
     }
 
     fn launched_below(&mut self, root: &SessionId) -> Stored<u64> {
@@ -305,6 +325,14 @@ impl Journal for Transaction<'_> {
         })
     }
 
+    fn queued_depths(&mut self) -> Stored<Vec<u32>> {
+        self.all(
+            "SELECT DISTINCT depth FROM tasks WHERE state = 'queued' ORDER BY depth",
+            [],
+            |row| row.get(0),
+        )
+    }
+
     fn any_queued(&mut self, owner: &OwnerId) -> Stored<bool> {
         let any = self.one(
             "SELECT 1 FROM tasks WHERE unfinished = 1 AND owner = ?1 AND state = 'queued' LIMIT 1",
@@ -317,15 +345,15 @@ impl Journal for Transaction<'_> {
     fn taken(&mut self, slots: &Slots) -> Stored<u64> {
         match slots {
             Slots::Depth(depth) => self.count(
-                "SELECT count(*) FROM tasks WHERE taken = 1 AND depth = ?1",
+                "SELECT count(*) FROM tasks WHERE taken = 1 AND owner IS NOT NULL AND depth = ?1",
                 [depth],
             ),
             Slots::Model(depth, model) => self.count(
-                "SELECT count(*) FROM tasks WHERE taken = 1 AND depth = ?1 AND model = ?2",
+                "SELECT count(*) FROM tasks WHERE taken = 1 AND owner IS NOT NULL AND depth = ?1 AND model = ?2",
                 params![depth, model.as_str()],
             ),
             Slots::Parent(parent) => self.count(
-                "SELECT count(*) FROM tasks WHERE taken = 1 AND parent = ?1",
+                "SELECT count(*) FROM tasks WHERE taken = 1 AND owner IS NOT NULL AND parent = ?1",
                 [parent.as_str()],
             ),
         }
@@ -357,6 +385,14 @@ impl Journal for Transaction<'_> {
     fn owners(&mut self) -> Stored<Vec<OwnerId>> {
         let ids = self.all("SELECT id FROM owners", [], |row| row.get::<_, String>(0))?;
         Ok(ids.into_iter().map(OwnerId::from).collect())
+    }
+
+    fn running(&mut self, owner: &OwnerId) -> Stored<Vec<(TaskId, u32)>> {
+        self.all(
+            "SELECT id, run FROM tasks WHERE unfinished = 1 AND owner = ?1 AND state = 'running'",
+            [owner.as_str()],
+            |row| Ok((TaskId::from(row.get::<_, String>(0)?), row.get(1)?)),
+        )
     }
 
     fn orphans(&mut self) -> Stored<Vec<Task>> {
@@ -417,14 +453,21 @@ impl Journal for Transaction<'_> {
         Ok(())
     }
 
-    fn due(&mut self, owner: &OwnerId, now: Moment, most: usize) -> Stored<Vec<PendingNotice>> {
+    fn due(
+        &mut self,
+        owner: &OwnerId,
+        now: Moment,
+        after: i64,
+        most: usize,
+    ) -> Stored<Vec<PendingNotice>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.all(
-            "SELECT n.id, n.visible, n.hidden, n.parent, n.host, n.attempted, n.attempts \
+            // The sign keeps the order from being read off the table, told notices and all.
+            "SELECT n.id, n.visible, n.hidden, n.parent, n.host, n.attempted, n.attempts, n.pos \
              FROM notices n JOIN tasks t ON t.id = n.task \
-             WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 \
-             ORDER BY n.pos LIMIT ?3",
-            params![owner.as_str(), now.as_millis(), most],
+             WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
+             ORDER BY +n.pos LIMIT ?4",
+            params![owner.as_str(), now.as_millis(), after, most],
             |row| {
                 Ok(PendingNotice {
                     notice: Notice {
@@ -438,6 +481,7 @@ impl Journal for Transaction<'_> {
                     host: row.get::<_, String>(4)?.into(),
                     attempted: row.get::<_, Option<i64>>(5)?.map(Moment::from_millis),
                     attempts: row.get(6)?,
+                    place: row.get(7)?,
                 })
             },
         )
@@ -453,20 +497,39 @@ impl Journal for Transaction<'_> {
         Ok(next.flatten().map(Moment::from_millis))
     }
 
-    fn sending(&mut self, notice: &PostId, by: &OwnerId, at: Moment) -> Stored<bool> {
+    fn sending(&mut self, found: &PendingNotice, by: &OwnerId, at: Moment) -> Stored<bool> {
         let marked = self.execute(
-            "UPDATE notices SET attempted = ?2, attempts = attempts + 1 \
-             WHERE id = ?1 AND state = 'pending' \
+            "UPDATE notices SET attempted = ?2 \
+             WHERE id = ?1 AND state = 'pending' AND coalesce(attempted, -1) = ?4 \
              AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = notices.task AND t.owner = ?3)",
-            params![notice.as_str(), at.as_millis(), by.as_str()],
+            params![
+                found.notice.id.as_str(),
+                at.as_millis(),
+                by.as_str(),
+                found.attempted.map_or(-1, Moment::as_millis)
+            ],
         )?;
         Ok(marked > 0)
     }
 
-    fn put_off(&mut self, notice: &PostId, until: Moment) -> Stored<()> {
+    fn put_off(&mut self, notice: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()> {
         self.execute(
-            "UPDATE notices SET not_before = ?2 WHERE id = ?1 AND state = 'pending'",
-            params![notice.as_str(), until.as_millis()],
+            "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = ?3 \
+             WHERE id = ?1 AND state = 'pending'",
+            params![
+                notice.as_str(),
+                until.as_millis(),
+                attempted.map(Moment::as_millis)
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn let_settle(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
+        self.execute(
+            "UPDATE notices SET attempted = ?2, not_before = ?3 \
+             WHERE task = ?1 AND state = 'pending' AND attempted IS NOT NULL",
+            params![task.as_str(), now.as_millis(), until.as_millis()],
         )?;
         Ok(())
     }

@@ -9,8 +9,11 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::port::{Store, StoreError, Stored, Work};
-use rusqlite::Connection;
-use tokio::{sync::oneshot, task::spawn_blocking};
+use rusqlite::{Connection, ffi};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    task::spawn_blocking,
+};
 
 use crate::{
     journal::Transaction,
@@ -20,6 +23,9 @@ use crate::{
 
 /// How many pieces of work share a commit, at most: the first should not wait for too many.
 const MOST_PER_COMMIT: usize = 512;
+
+/// How many connections read at once.
+const READERS: usize = 8;
 
 /// The journal in a SQLite file.
 ///
@@ -36,6 +42,8 @@ struct Inner {
     line: Mutex<Line>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
+    /// As many may read at once.
+    reading: Semaphore,
     watcher: Mutex<Connection>,
 }
 
@@ -74,6 +82,7 @@ impl Sqlite {
                 line: Mutex::default(),
                 writer: Mutex::new(writer),
                 readers: Mutex::default(),
+                reading: Semaphore::new(READERS),
                 watcher: Mutex::new(watcher),
                 path,
                 options,
@@ -105,6 +114,8 @@ impl Store for Sqlite {
 
     async fn read(&self, work: Work) -> Stored<()> {
         let inner = self.inner.clone();
+        // Never closed, so there is always a permit to come.
+        let _reads = self.inner.reading.acquire().await;
         let read = spawn_blocking(move || inner.read(work)).await;
         read.unwrap_or_else(|_| Err(self.inner.ended()))
     }
@@ -160,6 +171,11 @@ impl Inner {
                 sql("SAVEPOINT work")?;
                 let mut transaction = Transaction::new(&connection, &self.path);
                 let keep = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
+                // A disk that is full in the middle ends the transaction for everyone in it.
+                if connection.is_autocommit() {
+                    let full = ffi::Error::new(ffi::SQLITE_FULL);
+                    return Err(rusqlite::Error::SqliteFailure(full, None));
+                }
                 if !keep.unwrap_or(false) {
                     sql("ROLLBACK TO work")?;
                 }

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::Notice;
 use crate::{
+    budget::Spent,
     event::{Event, Launched},
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
@@ -57,8 +58,10 @@ pub trait Journal {
 
     /// The tasks of a session that are not cleared, newest first; of all without one.
     fn tasks_of(&mut self, parent: Option<&SessionId>) -> Stored<Vec<Task>>;
-    /// The unfinished tasks launched from the session of a task.
-    fn live_below(&mut self, above: &TaskId) -> Stored<Vec<Task>>;
+    /// The tasks launched from the session of a task.
+    fn below(&mut self, above: &TaskId) -> Stored<Vec<Task>>;
+    /// What the tasks below a task have spent, all together.
+    fn spent_below(&mut self, above: &TaskId) -> Stored<Spent>;
     /// The tasks that are not cleared and whose ID begins like this.
     fn beginning_with(&mut self, beginning: &str) -> Stored<Vec<Task>>;
     /// The IDs just before and after this one.
@@ -73,9 +76,11 @@ pub trait Journal {
     /// Up to `most` queued tasks of one depth that have an owner and whose former run has
     /// been stopped: first come first, those after place `after`, each with its place.
     fn queue(&mut self, depth: u32, after: i64, most: usize) -> Stored<Vec<(Task, i64)>>;
-    /// Whether any task is queued.
+    /// The depths at which tasks are queued.
+    fn queued_depths(&mut self) -> Stored<Vec<u32>>;
+    /// Whether a task of this owner is queued.
     fn any_queued(&mut self, owner: &OwnerId) -> Stored<bool>;
-    /// How many slots are taken.
+    /// How many slots are taken by tasks that someone looks after.
     fn taken(&mut self, slots: &Slots) -> Stored<u64>;
 
     /// Renews a process's lease, or begins it. False if it had one that was taken away.
@@ -86,6 +91,8 @@ pub trait Journal {
     fn expire(&mut self, now: Moment) -> Stored<()>;
     /// Those who have a lease.
     fn owners(&mut self) -> Stored<Vec<OwnerId>>;
+    /// The running tasks of an owner, with their runs.
+    fn running(&mut self, owner: &OwnerId) -> Stored<Vec<(TaskId, u32)>>;
     /// The tasks that need an owner and have none with a lease.
     fn orphans(&mut self) -> Stored<Vec<Task>>;
     /// The hosts of unfinished tasks that nobody ever looked after.
@@ -99,15 +106,24 @@ pub trait Journal {
 
     /// Puts a notice about a task into the outbox, not to be sent before a moment.
     fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()>;
-    /// Up to `most` notices of an owner that are due, oldest first.
-    fn due(&mut self, owner: &OwnerId, now: Moment, most: usize) -> Stored<Vec<PendingNotice>>;
+    /// The notices of an owner that are due, oldest first: up to `most` after place `after`.
+    fn due(
+        &mut self,
+        owner: &OwnerId,
+        now: Moment,
+        after: i64,
+        most: usize,
+    ) -> Stored<Vec<PendingNotice>>;
     /// When the next notice of an owner that is not due yet will be.
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>>;
-    /// Marks a notice as about to be sent. False if it is no longer pending, or no longer
-    /// this owner's to send.
-    fn sending(&mut self, notice: &PostId, by: &OwnerId, at: Moment) -> Stored<bool>;
-    /// Puts a notice off.
-    fn put_off(&mut self, notice: &PostId, until: Moment) -> Stored<()>;
+    /// Marks a notice as about to be sent. False if it is not as it was found: no longer
+    /// pending, no longer this owner's, or marked by someone else since.
+    fn sending(&mut self, found: &PendingNotice, by: &OwnerId, at: Moment) -> Stored<bool>;
+    /// Puts a notice off, and says when it may last have been sent, if it may have been.
+    fn put_off(&mut self, notice: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()>;
+    /// Another worker may have sent a task's notices just now; they are to be looked for at
+    /// `until`.
+    fn let_settle(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
     /// A parent may be able to take its notices now.
     fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool>;
     /// Whether a parent has notices to come.
@@ -153,6 +169,8 @@ pub enum Fate {
 /// A notice that has to be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingNotice {
+    /// Its place in the outbox.
+    pub place: i64,
     /// What to say.
     pub notice: Notice,
     /// To whom.
@@ -161,7 +179,7 @@ pub struct PendingNotice {
     pub host: HostKey,
     /// When it was last about to be sent, and perhaps was.
     pub attempted: Option<Moment>,
-    /// How often.
+    /// How often it was put off.
     pub attempts: u32,
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    budget::{Budget, Cost, Spent},
+    budget::{Budget, Cost},
     event::{Event, Launched},
     id::TaskId,
     lifecycle::{
@@ -153,9 +153,10 @@ fn story(from: From, command: Command) -> String {
     }
     let effects = decision.effects.iter().map(|effect| match effect {
         Effect::Tell => " tell",
+        Effect::Hush => " hush",
         Effect::Withdraw => " withdraw",
         Effect::StopBelow => " stop-below",
-        Effect::SpendAbove(_) => " spend-above",
+        Effect::SpendAbove => " spend-above",
     });
     let effects: String = effects.collect();
     let stopping = if task.stopping { ", stopping" } else { "" };
@@ -169,6 +170,7 @@ fn finish(outcome: Outcome) -> Command {
     Command::Finish {
         outcome,
         answer: Some("an answer".to_owned()),
+        totals: None,
     }
 }
 
@@ -189,14 +191,14 @@ fn resume() -> Command {
 #[case(
     From::Queued,
     Command::Cancel(CancelledBy::Above),
-    "ended stop-below -> cancelled"
+    "ended hush stop-below -> cancelled"
 )]
 #[case(From::Queued, Command::GiveUp { why: "no host".into() }, "ended tell stop-below -> error")]
 #[case(From::Queued, finish(Outcome::Completed), "ended tell -> completed")]
 #[case(
     From::Queued,
     Command::Clear,
-    "ended+cleared stop-below withdraw -> cancelled"
+    "ended+cleared hush stop-below withdraw -> cancelled"
 )]
 #[case(From::Queued, Command::Prompted, "nothing")]
 #[case(From::Queued, Command::Retrieve, "nothing")]
@@ -215,18 +217,22 @@ fn resume() -> Command {
 #[case(
     From::Working,
     Command::Cancel(CancelledBy::Above),
-    "ended stop-below -> cancelled, stopping"
+    "ended hush stop-below -> cancelled, stopping"
 )]
 #[case(
     From::Working,
     Command::Clear,
-    "ended+cleared stop-below withdraw -> cancelled, stopping"
+    "ended+cleared hush stop-below withdraw -> cancelled, stopping"
 )]
 #[case(From::Working, Command::Retrieve, "nothing")]
 #[case(From::Working, Command::Stopped, "nothing")]
 #[case(From::Completed, resume(), "resumed -> queued")]
 #[case(From::Completed, Command::Retrieve, "retrieved -> completed")]
-#[case(From::Completed, Command::Clear, "cleared withdraw -> completed")]
+#[case(
+    From::Completed,
+    Command::Clear,
+    "cleared stop-below withdraw -> completed"
+)]
 #[case(From::Completed, Command::Cancel(CancelledBy::Above), "nothing")]
 #[case(From::Completed, finish(failed()), "nothing")]
 #[case(From::Completed, Command::GiveUp { why: "late".into() }, "nothing")]
@@ -400,7 +406,6 @@ proptest! {
         let mut resumes = 0;
         for (n, command) in (1..).zip(commands) {
             let before = task.clone();
-            let quietly = matches!(command, Command::Cancel(CancelledBy::Above) | Command::Clear);
             let decision = match decide(&task, command, at(n), &limits) {
                 Ok(decision) => decision,
                 Err(Refusal::StillRunning { .. }) => {
@@ -418,7 +423,7 @@ proptest! {
                 apply(&mut task, event, at(n));
             }
             tells += decision.effects.iter().filter(|effect| **effect == Effect::Tell).count();
-            quiet += usize::from(quietly && before.is_live() && !task.is_live());
+            quiet += decision.effects.iter().filter(|effect| **effect == Effect::Hush).count();
             // An ended task comes back only by being resumed.
             if !before.is_live() && task.is_live() {
                 prop_assert_eq!(task.status(), Status::Queued);
@@ -427,15 +432,16 @@ proptest! {
             if before.stopping && !task.stopping {
                 prop_assert!(decision.events.contains(&Event::Stopped));
             }
-            if let State::Running { stage: Stage::Working | Stage::Prompting, .. } = task.state {
-                prop_assert!(task.session.is_some() || task.seq > 1);
+            // A prompt is sent only into a session.
+            if let State::Running { stage: Stage::Prompting, .. } = task.state {
+                prop_assert!(task.session.is_some());
             }
             prop_assert_eq!(task.seq, before.seq + decision.events.len() as u64);
         }
         prop_assert_eq!(tells + quiet, ends, "each end is told once, or nobody is there to be told");
         prop_assert_eq!(task.run, resumes);
-        let spent = task.progress.spent;
-        prop_assert!(spent.beyond(spent) == Spent::default());
+        let sum: u64 = task.progress.by_tool.values().sum();
+        prop_assert_eq!(task.progress.spent.tool_calls, sum);
     }
 }
 
@@ -450,9 +456,12 @@ fn every_state_answers_every_command() {
             Command::Stopped,
             Command::Retrieve,
             Command::Clear,
+            Command::SessionMade("child".into()),
+            Command::GiveUp { why: "so".into() },
             resume(),
             finish(Outcome::Completed),
             Command::Cancel(CancelledBy::Request),
+            Command::Cancel(CancelledBy::Above),
         ] {
             story(from, command);
         }

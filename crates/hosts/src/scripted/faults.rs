@@ -54,6 +54,8 @@ pub struct Faults {
     pub busy: HashSet<SessionId>,
     /// The next so many notices are taken and never seen again.
     pub forget: u32,
+    /// Prompts and notices take so long to arrive, and arrive also when the sender is gone.
+    pub on_its_way: Duration,
     /// A notice shows in the history only so much later.
     pub late: Duration,
     /// How often the host was asked what.

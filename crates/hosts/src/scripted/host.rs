@@ -23,7 +23,11 @@ use asyncagents_core::{
         Message, MessageId, Outcome as CallOutcome, Part, Role, Skipped, Text, ToolCall, Transcript,
     },
 };
-use tokio::{sync::broadcast, task::JoinSet, time};
+use tokio::{
+    sync::{broadcast, oneshot},
+    task::JoinSet,
+    time,
+};
 
 use super::{
     faults::{Call, Faults},
@@ -170,6 +174,26 @@ impl ScriptedHost {
 
     fn add(&self, session: &SessionId, line: Line) -> Result<(), HostError> {
         self.inner.world.add(session, line).map_err(unreachable)
+    }
+
+    /// Puts something into a session, after it has been on its way for a while; whoever sent
+    /// it need not wait.
+    async fn arrive(&self, session: &SessionId, line: Line) -> Result<(), HostError> {
+        let on_its_way = self.faults().on_its_way;
+        if on_its_way.is_zero() {
+            return self.add(session, line);
+        }
+        let (world, session) = (self.inner.world.clone(), session.clone());
+        let (arrived, arrives) = oneshot::channel();
+        lock(&self.inner.reporters).spawn(async move {
+            time::sleep(on_its_way).await;
+            // Nobody has to wait for it.
+            let _ = arrived.send(world.add(&session, line));
+        });
+        let added = arrives.await;
+        added
+            .map_err(|_| HostError::Unreachable("the host is ending".to_owned()))?
+            .map_err(unreachable)
     }
 
     /// Begins to send the reports of a course from now on, unless that is being done.
@@ -376,7 +400,7 @@ impl Host for ScriptedHost {
             text: prompt.text,
             at: self.inner.clock.now().as_millis(),
         };
-        self.add(session, line)?;
+        self.arrive(session, line).await?;
         let lines = self.lines(session)?;
         if let Some(course) = self.inner.courses(&lines).pop() {
             self.attend(session, course);
@@ -486,7 +510,7 @@ impl Host for ScriptedHost {
             hidden: notice.message.hidden,
             at: self.inner.clock.now().as_millis(),
         };
-        self.add(session, line)?;
+        self.arrive(session, line).await?;
         self.answer(Call::Deliver, Delivery::Taken)
     }
 

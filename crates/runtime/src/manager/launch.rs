@@ -13,7 +13,7 @@ use asyncagents_core::{
 use uuid::Uuid;
 
 use super::{Manager, carry_out, find, perform::was_stopped, shown};
-use crate::{Problem, transact};
+use crate::{Problem, hosts::at_the_door, transact};
 
 /// A task that was launched or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +40,15 @@ impl Manager {
     /// # Errors
     /// When the request is refused; nothing is created then.
     pub async fn launch(&self, caller: &Caller, launch: LaunchTask) -> Result<Accepted, Problem> {
-        let Caller::Session { session, host } = caller.clone() else {
-            return Err(Problem::Refused(Refusal::Missing {
-                name: "session",
-                hint: "a task is launched from a session, which is told when it has finished",
-            }));
+        let (session, host, from_shell) = match caller.clone() {
+            Caller::Session { session, host } => (session, host, false),
+            Caller::Shell { session, host } => (session, host, true),
+            Caller::Person => {
+                return Err(Problem::Refused(Refusal::Missing {
+                    name: "session",
+                    hint: "a task is launched from a session, which is told when it has finished",
+                }));
+            }
         };
         let known = self
             .desk
@@ -64,7 +68,10 @@ impl Manager {
             let limits = &desk.settings.limits;
             let now = desk.now();
             let above = journal.task_in(&session)?;
-            let place = place(session, above.as_ref());
+            let mut place = place(session, above.as_ref());
+            if from_shell && above.is_none() {
+                place.root = format!("{}/{id}", place.root).as_str().into();
+            }
             if place.depth > limits.depth {
                 return Err(Problem::Refused(Refusal::TooDeep {
                     depth: place.depth,
@@ -135,7 +142,7 @@ impl Manager {
             && let Some(session) = &task.session
             && self.desk.hosts.serves(&task.brief.host)
             && let Ok(host) = self.desk.hosts.get(&task.brief.host)
-            && !host.host.exists(session).await?
+            && let Ok(false) = at_the_door(host.host.exists(session)).await
         {
             return Err(Problem::Refused(Refusal::SessionGone {
                 session: session.clone(),

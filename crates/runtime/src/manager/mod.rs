@@ -110,7 +110,12 @@ impl Manager {
         let parent = of.cloned();
         let found = transact::read(&*self.desk.store, move |journal| {
             let tasks = journal.tasks_of(parent.as_ref())?;
-            let wanted = |task: &Task| status.is_none_or(|status| task.status() == status);
+            // A queued task counts as running for whoever waits for it.
+            let is = |task: &Task, wanted: Status| {
+                let status = task.status();
+                status == wanted || (wanted, status) == (Status::Running, Status::Queued)
+            };
+            let wanted = |task: &Task| status.is_none_or(|status| is(task, status));
             let tasks = tasks.into_iter().filter(wanted);
             tasks.map(|task| shown(journal, task)).collect()
         });
@@ -174,22 +179,25 @@ pub(crate) fn find(
         return Err(unknown().into());
     }
     let beginning = format!("{}{}", TaskId::KIND, digits.to_ascii_lowercase());
-    let root = match caller {
-        Caller::Session { session, .. } => {
+    let root = match caller.session() {
+        Some(session) => {
             let works_in = journal.task_in(session)?;
             Some(works_in.map_or(session.clone(), |task| task.place.root))
         }
-        Caller::Person => None,
+        None => None,
     };
     let mut found = journal.beginning_with(&beginning)?;
     found.retain(|task| root.as_ref().is_none_or(|root| task.place.root == *root));
     if found.len() > 1 {
+        let more = found.len().saturating_sub(MATCHES);
         found.truncate(MATCHES);
         let matches: Result<Vec<Shown>, Problem> =
             found.into_iter().map(|task| shown(journal, task)).collect();
+        let mut matches: Vec<String> = matches?.into_iter().map(|shown| shown.id).collect();
+        matches.extend((more > 0).then(|| format!("{more} more")));
         return Err(Problem::Refused(Refusal::Ambiguous {
             asked: asked.to_owned(),
-            matches: matches?.into_iter().map(|shown| shown.id).collect(),
+            matches,
         }));
     }
     found.pop().ok_or_else(|| unknown().into())

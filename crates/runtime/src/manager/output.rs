@@ -29,26 +29,35 @@ impl Manager {
             find(journal, &who, &asked)
         });
         let task = task.await?;
-        let mut report = match request.wait.filter(|_| task.is_live()) {
+        let waits = match request.wait {
             Some(wait) => {
-                let wait_id = self.announce_wait(caller, &task, wait).await?;
+                let waits = self.announce_wait(caller, &task, wait).await?;
                 self.until_ended(&task.id, wait).await?;
-                self.retrieve(task.id, wait_id).await?
+                waits
             }
-            None => self.retrieve(task.id, None).await?,
+            None => None,
         };
-        if let Some(wanted) = request.conversation {
-            report.conversation = Some(self.conversation(&report.shown.task, wanted).await?);
-        }
-        Ok(report)
+        // What can fail comes before the result is marked as read.
+        let conversation = match request.conversation {
+            Some(wanted) => Some(self.conversation(&task.id, wanted).await?),
+            None => None,
+        };
+        let report = self.retrieve(task.id, waits).await?;
+        Ok(Report {
+            conversation,
+            ..report
+        })
     }
 
     /// The child's conversation, from its host.
     async fn conversation(
         &self,
-        task: &Task,
+        id: &TaskId,
         wanted: ConversationRequest,
     ) -> Result<Vec<Message<'static>>, Problem> {
+        let looked = id.clone();
+        let task = transact::read(&*self.desk.store, move |journal| look(journal, &looked));
+        let task = task.await?.shown.task;
         let Some(session) = &task.session else {
             return Ok(Vec::new());
         };
@@ -104,12 +113,12 @@ impl Manager {
         task: &Task,
         wait: Duration,
     ) -> Result<Option<i64>, Problem> {
-        let Caller::Session { session, .. } = caller else {
+        let Some(session) = caller
+            .session()
+            .filter(|session| **session == task.place.parent)
+        else {
             return Ok(None);
         };
-        if *session != task.place.parent {
-            return Ok(None);
-        }
         let (id, session) = (task.id.clone(), session.clone());
         let until = self.desk.now().after(wait);
         let waits = transact::write(&*self.desk.store, move |journal| {

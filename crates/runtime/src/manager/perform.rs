@@ -1,8 +1,8 @@
 //! Decides, saves, and does what else belongs into the same transaction.
 
 use asyncagents_core::{
-    budget::Spent,
     event::Event,
+    id::TaskId,
     lifecycle::{CancelledBy, Command, Effect, decide, over_budget},
     moment::Moment,
     notify,
@@ -29,15 +29,15 @@ pub(crate) fn carry_out(
     for effect in decision.effects {
         match effect {
             Effect::Tell => tell(journal, task, now, settings)?,
-            Effect::Withdraw => journal.withdraw(&task.id, "the task was cleared", now)?,
-            Effect::StopBelow => {
-                for mut below in journal.live_below(&task.id)? {
-                    let command = Command::Cancel(CancelledBy::Above);
-                    stopped += 1 + carry_out(journal, &mut below, command, now, settings)?;
-                }
+            Effect::Hush => {
+                let why = "it was stopped with what it worked for";
+                post(journal, task, now, settings)?;
+                journal.untold(&task.id.notice(task.run), why, now)?;
             }
-            Effect::SpendAbove(spent) => {
-                spend_above(journal, task, spent, now, settings)?;
+            Effect::Withdraw => journal.withdraw(&task.id, "the task was cleared", now)?,
+            Effect::StopBelow => stopped += stop_below(journal, &task.id, now, settings)?,
+            Effect::SpendAbove => {
+                spend_above(journal, task, now, settings)?;
                 // Whoever is above may have been ended for it, and this task with it.
                 if let Some(newest) = journal.task(&task.id)? {
                     *task = newest;
@@ -48,35 +48,62 @@ pub(crate) fn carry_out(
     Ok(stopped)
 }
 
-/// Puts into the outbox what the parent is told.
+/// Stops every unfinished task below, also below tasks that have ended themselves. Returns
+/// how many there were.
+pub(crate) fn stop_below(
+    journal: &mut dyn Journal,
+    above: &TaskId,
+    now: Moment,
+    settings: &Settings,
+) -> Result<u64, Problem> {
+    let mut stopped = 0;
+    for mut below in journal.below(above)? {
+        if below.is_live() {
+            let command = Command::Cancel(CancelledBy::Above);
+            stopped += 1 + carry_out(journal, &mut below, command, now, settings)?;
+        } else {
+            stopped += stop_below(journal, &below.id, now, settings)?;
+        }
+    }
+    Ok(stopped)
+}
+
+/// Puts into the outbox what the parent is told, if it is there to be told.
 fn tell(
     journal: &mut dyn Journal,
     task: &Task,
     now: Moment,
     settings: &Settings,
 ) -> Result<(), Problem> {
-    let parent = &task.place.parent;
-    let batch = journal.batch(parent, task.batch)?;
-    let shown = shown(journal, task.clone())?;
-    let Some(message) = notify::message(task, &shown.id, batch, &settings.wording) else {
-        return Ok(());
-    };
-    let notice = Notice {
-        id: task.id.notice(task.run),
-        message,
-    };
     // A parent that waits for the task reads the result itself, unless it dies first.
-    let not_before = match journal.awaited(&task.id, parent, now)? {
+    let not_before = match journal.awaited(&task.id, &task.place.parent, now)? {
         Some(_) => now.after(settings.grace),
         None => now,
     };
-    journal.post(task, &notice, not_before)?;
+    post(journal, task, not_before, settings)?;
     if let Some(above) = &task.place.above
         && let Some(above) = journal.task(above)?
         && was_stopped(&above)
     {
         // To tell it would set a stopped session to work again.
-        journal.untold(&notice.id, "the parent had been stopped", now)?;
+        let why = "the parent had been stopped";
+        journal.untold(&task.id.notice(task.run), why, now)?;
+    }
+    Ok(())
+}
+
+/// Every end of a run has a notice, told or not, so that the journal can account for it.
+fn post(
+    journal: &mut dyn Journal,
+    task: &Task,
+    not_before: Moment,
+    settings: &Settings,
+) -> Result<(), Problem> {
+    let batch = journal.batch(&task.place.parent, task.batch)?;
+    let shown = shown(journal, task.clone())?;
+    if let Some(message) = notify::message(task, &shown.id, batch, &settings.wording) {
+        let id = task.id.notice(task.run);
+        journal.post(task, &Notice { id, message }, not_before)?;
     }
     Ok(())
 }
@@ -93,7 +120,6 @@ pub(crate) fn was_stopped(task: &Task) -> bool {
 fn spend_above(
     journal: &mut dyn Journal,
     task: &Task,
-    spent: Spent,
     now: Moment,
     settings: &Settings,
 ) -> Result<(), Problem> {
@@ -102,9 +128,13 @@ fn spend_above(
         let Some(mut above) = journal.task(&id)? else {
             break;
         };
+        let spent = journal.spent_below(&id)?;
         journal.append(&mut above, &[Event::SpentBelow(spent)], now)?;
         if let Some(why) = over_budget(&above) {
-            carry_out(journal, &mut above, Command::GiveUp { why }, now, settings)?;
+            match above.is_live() {
+                true => carry_out(journal, &mut above, Command::GiveUp { why }, now, settings)?,
+                false => stop_below(journal, &id, now, settings)?,
+            };
         }
         next = above.place.above;
     }

@@ -7,7 +7,7 @@ use asyncagents_core::{
     request::Caller,
 };
 
-use super::{Manager, carry_out, find, shown};
+use super::{Manager, carry_out, find, perform::stop_below, shown};
 use crate::{Problem, transact};
 
 /// What was cancelled.
@@ -31,7 +31,7 @@ impl Cancelled {
 pub struct Cleared {
     /// How many tasks.
     pub tasks: u64,
-    /// How many of them were unfinished and have been stopped.
+    /// How many unfinished ones were stopped, of them and of those below them.
     pub stopped: u64,
 }
 
@@ -51,8 +51,19 @@ impl Manager {
         let (desk, caller, asked) = (self.desk.clone(), caller.clone(), asked.trim().to_owned());
         let cancelled = transact::write(&*self.desk.store, move |journal| {
             let mut task = find(journal, &caller, &asked)?;
-            let command = Command::Cancel(CancelledBy::Request);
-            let below = carry_out(journal, &mut task, command, desk.now(), &desk.settings)?;
+            let (now, settings) = (desk.now(), &desk.settings);
+            // A task that has ended may have left others at work.
+            let left = match task.is_live() {
+                true => 0,
+                false => stop_below(journal, &task.id, now, settings)?,
+            };
+            let below = match left {
+                0 => {
+                    let command = Command::Cancel(CancelledBy::Request);
+                    carry_out(journal, &mut task, command, now, settings)?
+                }
+                left => left,
+            };
             let shown = shown(journal, task)?;
             Ok::<_, Problem>(Cancelled { shown, below })
         });
@@ -75,13 +86,9 @@ impl Manager {
             for mut task in journal.tasks_of(Some(&session))? {
                 cleared.tasks += 1;
                 cleared.stopped += u64::from(task.is_live());
-                carry_out(
-                    journal,
-                    &mut task,
-                    Command::Clear,
-                    desk.now(),
-                    &desk.settings,
-                )?;
+                let (now, settings) = (desk.now(), &desk.settings);
+                let below = carry_out(journal, &mut task, Command::Clear, now, settings)?;
+                cleared.stopped += below;
             }
             Ok::<_, Problem>(cleared)
         });

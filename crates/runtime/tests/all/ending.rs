@@ -1,14 +1,17 @@
 //! How tasks end, what their host is asked, and what goes with them.
 
 use asyncagents_core::{
+    budget::Budget,
+    id::TaskId,
     port::{Report, SessionEvent},
+    request::TaskArgs,
     task::Status,
 };
 use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
 
-use super::house::{House, seconds, session, takes, tool, turn, usual};
+use super::house::{House, Process, asks, seconds, session, takes, tool, turn, usual};
 
-fn aborted(house: &House, task: &asyncagents_core::id::TaskId) -> bool {
+fn aborted(house: &House, task: &TaskId) -> bool {
     let lines = house.child(task);
     lines
         .iter()
@@ -295,4 +298,118 @@ async fn progress_adds_up_over_runs() {
     assert_eq!(progress.spent.tokens, 300);
     assert_eq!(progress.by_tool["grep"], 4);
     assert_eq!(progress.by_tool["read"], 2);
+}
+
+/// A child that has completed and left one of its own at work.
+async fn left_behind(house: &House) -> (Process, TaskId, TaskId) {
+    let process = house.start().await;
+    let child = process.launch("child").await;
+    process.until_prompted(&child).await;
+    let inside = ScriptedHost::session_of(&child);
+    let below = process.launch_from(inside.as_str(), "below").await;
+    process.until_prompted(&below).await;
+    process.until_status(&child, Status::Completed).await;
+    (process, child, below)
+}
+
+fn leaves_work() -> Script {
+    Script::of(takes(seconds(20))).when("below", takes(seconds(500)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_stops_what_an_ended_task_has_left_at_work() {
+    let house = House::new(leaves_work());
+    let (process, child, below) = left_behind(&house).await;
+    let cancelled = process
+        .manager
+        .cancel(&session("main"), child.as_str())
+        .await;
+    let said = cancelled.expect("cancelled").text();
+    let shown = &child.as_str()[..13];
+    assert_eq!(
+        said,
+        format!("{shown} had ended already (completed). Cancelled 1 task below it.")
+    );
+    process.settled().await;
+    assert!(aborted(&house, &below));
+    assert_eq!(process.status(&child).await, Status::Completed, "as it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clear_stops_what_an_ended_task_has_left_at_work() {
+    let house = House::new(leaves_work());
+    let (process, _, below) = left_behind(&house).await;
+    let cleared = process
+        .manager
+        .clear(&"main".into())
+        .await
+        .expect("cleared");
+    assert_eq!((cleared.tasks, cleared.stopped), (1, 1));
+    process.settled().await;
+    assert!(aborted(&house, &below));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_parent_takes_what_an_ended_task_has_left_at_work_with_it() {
+    let house = House::new(leaves_work());
+    let (process, _, below) = left_behind(&house).await;
+    asyncagents_core::port::Host::delete(&house.host, &"main".into())
+        .await
+        .expect("deleted");
+    process.settled().await;
+    assert!(aborted(&house, &below));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_at_work_whose_reports_are_lost_has_not_stalled() {
+    let steps = (0..20).flat_map(|n| {
+        let (name, input) = ("read".to_owned(), n.to_string());
+        [Step::Wait(seconds(100)), Step::Tool { name, input }]
+    });
+    let house = House::new(Script::of(steps));
+    house.host.faults().mute = true;
+    let process = house.start().await;
+    let task = process.launch("half an hour of work").await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(process.look(&task).await.progress.spent.tool_calls, 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_there_is_not_thrown_away_because_it_cost_too_much() {
+    let house = House::new(usual());
+    house.host.faults().mute = true;
+    let process = house.start().await;
+    let budget = Budget {
+        tokens: Some(500),
+        ..Budget::default()
+    };
+    let task = process
+        .launch_args(TaskArgs {
+            budget,
+            ..asks("one")
+        })
+        .await;
+    process.settled().await;
+    let report = process.output(&task).await;
+    assert_eq!(report.shown.task.status(), Status::Completed);
+    assert_eq!(report.answer.as_deref(), Some("Found: one"));
+    assert_eq!(report.shown.task.progress.spent.tokens, 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_gone_for_good_does_not_keep_its_slot() {
+    let house = House::new(Script::of(takes(seconds(500))))
+        .with(|settings| settings.limits.concurrency = 1);
+    let process = house.start().await;
+    let first = process.launch("first").await;
+    process.until_prompted(&first).await;
+    house.host.faults().fail.insert(Call::Abort, u32::MAX);
+    process
+        .manager
+        .cancel(&session("main"), first.as_str())
+        .await
+        .expect("cancelled");
+    let second = process.launch("second").await;
+    process.until_status(&second, Status::Running).await;
 }

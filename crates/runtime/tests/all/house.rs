@@ -1,11 +1,17 @@
 //! A store, a host and a worker, and what a parent sees of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use asyncagents_core::{
     answer::{self, Report, Shown},
     id::{HostKey, SessionId, TaskId},
-    port::{Clock, Host, HostError, Saved, Store},
+    port::{Clock, Fate, Host, HostError, Journal, Saved, Store, StoreError, Stored, Work},
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
 };
@@ -50,6 +56,33 @@ pub(crate) fn turn(tokens: u64) -> Step {
     Step::Turn {
         tokens,
         cost: asyncagents_core::budget::Cost(tokens * 3),
+    }
+}
+
+/// A store that can be made to fail.
+pub(crate) struct Flaky {
+    store: Arc<dyn Store>,
+    pub(crate) fails: Arc<AtomicBool>,
+}
+
+#[async_trait::async_trait]
+impl Store for Flaky {
+    async fn write(&self, work: Work) -> Stored<()> {
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(StoreError::Full {
+                path: "tasks.db".into(),
+                why: "the disk is full".to_owned(),
+            }),
+            false => self.store.write(work).await,
+        }
+    }
+
+    async fn read(&self, work: Work) -> Stored<()> {
+        self.store.read(work).await
+    }
+
+    async fn version(&self) -> Stored<i64> {
+        self.store.version().await
     }
 }
 
@@ -114,15 +147,32 @@ impl House {
 
     /// A handle without a worker, as a shell command has.
     pub(crate) fn manager(&self) -> Manager {
-        let hosts = Arc::new(OneHost(key(), self.host.clone()));
-        let settings = self.settings.clone();
-        Manager::new(self.store(), hosts, self.clock.clone(), settings)
+        self.manager_of(self.store(), key())
+    }
+
+    fn manager_of(&self, store: Arc<dyn Store>, host: HostKey) -> Manager {
+        let hosts = Arc::new(OneHost(host, self.host.clone()));
+        Manager::new(store, hosts, self.clock.clone(), self.settings.clone())
     }
 
     pub(crate) async fn start(&self) -> Process {
-        let manager = self.manager();
-        let worker = Worker::start(&manager).await.expect("a worker");
-        Process { manager, worker }
+        Process::start(self.manager()).await
+    }
+
+    /// A process that has another host than the others.
+    pub(crate) async fn start_of(&self, host: &str) -> Process {
+        Process::start(self.manager_of(self.store(), host.into())).await
+    }
+
+    /// A process whose store can be made to fail.
+    pub(crate) async fn start_flaky(&self) -> (Process, Arc<AtomicBool>) {
+        let fails = Arc::new(AtomicBool::new(false));
+        let store = Flaky {
+            store: self.store(),
+            fails: fails.clone(),
+        };
+        let process = Process::start(self.manager_of(Arc::new(store), key())).await;
+        (process, fails)
     }
 
     /// What a session was told, oldest first: the visible part, the hidden part.
@@ -156,13 +206,25 @@ impl House {
 
 /// Everything that happened to a task.
 pub(crate) async fn events(store: Arc<dyn Store>, id: &TaskId) -> Vec<Saved> {
-    let (sender, receiver) = std::sync::mpsc::channel();
     let id = id.clone();
-    let work = Box::new(move |journal: &mut dyn asyncagents_core::port::Journal| {
-        sender.send(journal.events(&id)).is_ok()
-    });
+    read(store, move |journal| journal.events(&id)).await
+}
+
+/// What became of a task's notices.
+pub(crate) async fn fates(store: Arc<dyn Store>, id: &TaskId) -> Vec<Fate> {
+    let id = id.clone();
+    let notices = read(store, move |journal| journal.notices(&id)).await;
+    notices.into_iter().map(|(_, fate)| fate).collect()
+}
+
+async fn read<T: Send + 'static>(
+    store: Arc<dyn Store>,
+    look: impl FnOnce(&mut dyn Journal) -> Stored<T> + Send + 'static,
+) -> T {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let work = Box::new(move |journal: &mut dyn Journal| sender.send(look(journal)).is_ok());
     store.read(work).await.expect("read");
-    receiver.recv().expect("an answer").expect("events")
+    receiver.recv().expect("an answer").expect("read")
 }
 
 pub(crate) fn key() -> HostKey {
@@ -182,6 +244,13 @@ pub(crate) fn asks(prompt: &str) -> TaskArgs {
         prompt: prompt.to_owned(),
         agent: "general".to_owned(),
         ..TaskArgs::default()
+    }
+}
+
+impl Process {
+    async fn start(manager: Manager) -> Self {
+        let worker = Worker::start(&manager).await.expect("a worker");
+        Self { manager, worker }
     }
 }
 

@@ -347,5 +347,5 @@ async fn a_task_without_a_description_is_called_by_its_prompt() {
         })
         .await;
     let description = process.look(&task).await.brief.description;
-    assert_eq!(description, format!("{}…", "ä".repeat(60)));
+    assert_eq!(description, format!("{}…", "ä".repeat(80)));
 }

@@ -304,3 +304,75 @@ async fn a_host_that_never_answers_is_given_up_after_a_minute() {
     let ran = process.look(&task).await.ran(process.manager.now());
     assert!(ran >= seconds(60) && ran < seconds(63), "{ran:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_an_ended_task_has_left_at_work_is_bound_by_its_budget() {
+    let house = House::new(busy().when("lead", takes(seconds(15))));
+    let process = house.start().await;
+    let budget = Budget {
+        tokens: Some(10_000),
+        ..Budget::default()
+    };
+    let lead = process
+        .launch_args(TaskArgs {
+            budget,
+            ..asks("lead")
+        })
+        .await;
+    process.until_prompted(&lead).await;
+    let inside = ScriptedHost::session_of(&lead);
+    for n in 0..4 {
+        process
+            .launch_from(inside.as_str(), &format!("work {n}"))
+            .await;
+    }
+    process.settled().await;
+    let lead = process.look(&lead).await;
+    assert_eq!(lead.status(), Status::Completed);
+    assert!(
+        lead.below.tokens > 10_000 && lead.below.tokens <= 14_000,
+        "{:?}",
+        lead.below
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
+    let house = House::new(
+        Script::of([turn(900), Step::Wait(seconds(30))])
+            .when(
+                "below",
+                [Step::Wait(seconds(60)), turn(200), Step::Wait(seconds(1))],
+            )
+            .when("blocks", takes(seconds(120))),
+    )
+    .with(|settings| settings.limits.concurrency = 1);
+    let process = house.start().await;
+    let budget = Budget {
+        tokens: Some(1_000),
+        ..Budget::default()
+    };
+    let lead = process
+        .launch_args(TaskArgs {
+            budget,
+            ..asks("lead")
+        })
+        .await;
+    process.until_prompted(&lead).await;
+    let inside = ScriptedHost::session_of(&lead);
+    process.launch_from(inside.as_str(), "below").await;
+    process.until_status(&lead, Status::Completed).await;
+    process.launch_from("other", "blocks the slot").await;
+    process.resume(&lead, "more").await.expect("resumed");
+    process.settled().await;
+    let lead = process.look(&lead).await;
+    assert_eq!(
+        lead.status(),
+        Status::Completed,
+        "900 in each run, and 200 between them"
+    );
+    assert_eq!(
+        (lead.progress.spent.tokens, lead.below.tokens),
+        (1_800, 200)
+    );
+}

@@ -2,13 +2,13 @@
 
 use asyncagents_core::{
     notify::Wording,
-    port::{Report, SessionEvent},
+    port::{Fate, Report, SessionEvent},
     request::{Caller, OutputRequest},
     task::Status,
 };
 use asyncagents_hosts::scripted::{Call, Script, ScriptedHost, Step};
 
-use super::house::{House, seconds, session, takes, usual};
+use super::house::{House, fates, seconds, session, takes, usual};
 
 fn visible(house: &House, session: &str) -> Vec<String> {
     let told = house.told(session).into_iter();
@@ -319,12 +319,7 @@ async fn what_is_cleared_is_not_announced() {
     assert_eq!(cleared.text(), "Cleared 2 tasks; 1 was stopped.");
     house.host.faults().busy.clear();
     process.settled().await;
-    // The first may have been on its way; the one that was stopped never is.
-    assert!(
-        !visible(&house, "main")
-            .iter()
-            .any(|said| said.contains("long"))
-    );
+    assert_eq!(visible(&house, "main"), [""; 0]);
     assert_eq!(process.list("main").await, "No background tasks found");
     let cleared = process
         .manager
@@ -332,4 +327,106 @@ async fn what_is_cleared_is_not_announced() {
         .await
         .expect("cleared");
     assert_eq!(cleared.text(), "No background tasks found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_slow_and_shows_late_is_told_once() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    house.host.faults().slow = seconds(3);
+    house.host.faults().late = seconds(4);
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_parent_that_asks_for_a_finished_task_and_would_wait_is_not_told_later() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    house.host.faults().busy.insert("main".into());
+    let task = process.launch("one").await;
+    process.until_status(&task, Status::Completed).await;
+    tokio::time::sleep(seconds(5)).await;
+    let report = process.wait(&task).await;
+    assert_eq!(report.answer.as_deref(), Some("Found: one"));
+    house.host.faults().busy.clear();
+    process.settled().await;
+    assert_eq!(visible(&house, "main"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_cannot_be_read_costs_neither_the_result_nor_the_notice() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    let mut request = OutputRequest::new(task.as_str(), true, None).expect("a request");
+    request.conversation = Some(asyncagents_core::request::ConversationRequest {
+        since: Some("no such message".to_owned()),
+        ..Default::default()
+    });
+    let refused = process.manager.output(&session("main"), request).await;
+    assert!(refused.is_err());
+    assert_eq!(process.look(&task).await.retrieved_at, None, "not read");
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1, "told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_hanging_parent_does_not_keep_the_others_from_being_told() {
+    let house = House::new(Script::of(takes(seconds(1)))).with(|settings| {
+        settings.limits.concurrency = 1_000;
+        settings.limits.spawns = 1_000;
+    });
+    let process = house.start().await;
+    house.host.faults().busy.insert("main".into());
+    for n in 0..300 {
+        process.launch(&format!("task {n}")).await;
+    }
+    process.launch_from("other", "one").await;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(visible(&house, "other").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_on_its_way_is_not_called_back() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    house.host.faults().on_its_way = seconds(6);
+    process.until_status(&task, Status::Completed).await;
+    tokio::time::sleep(seconds(1)).await;
+    process.wait(&task).await;
+    process.settled().await;
+    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(
+        fates(house.store(), &task).await,
+        [Fate::Told],
+        "and it is known"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_parent_is_not_woken_by_what_goes_on_below_it() {
+    let house = House::new(Script::of(takes(seconds(30))));
+    let process = house.start().await;
+    let child = process.launch("child").await;
+    process.until_prompted(&child).await;
+    let inside = ScriptedHost::session_of(&child);
+    let below = process.launch_from(inside.as_str(), "below").await;
+    process.until_prompted(&below).await;
+    process
+        .manager
+        .cancel(&session("main"), child.as_str())
+        .await
+        .expect("cancelled");
+    process
+        .resume(&below, "go on all the same")
+        .await
+        .expect("resumed");
+    process.settled().await;
+    assert_eq!(process.status(&below).await, Status::Completed);
+    assert_eq!(visible(&house, inside.as_str()), [""; 0]);
 }

@@ -7,10 +7,12 @@ use asyncagents_core::{
     event::Event,
     id::TaskId,
     lifecycle,
+    refusal::Refusal,
     request::{Caller, OutputRequest, TaskArgs},
     task::{State, Status},
 };
 use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
+use asyncagents_runtime::Problem;
 use proptest::prelude::*;
 
 use super::house::{House, Process, asks, events, seconds, session, tool};
@@ -124,6 +126,19 @@ struct Model {
     awaited: Vec<u32>,
 }
 
+/// A session into which a prompt was put is known to its task.
+fn was_prompted(house: &House, task: &TaskId) -> bool {
+    !house.prompts(task).is_empty()
+}
+
+impl Model {
+    /// Nobody is left in its session who could use an answer.
+    fn is_stopped(&self) -> bool {
+        let natural = Expected::Itself(Status::Completed);
+        self.cleared || self.runs.iter().any(|run| *run != natural)
+    }
+}
+
 fn script() -> Script {
     let wait = |time| Step::Wait(seconds(time));
     Script::of([wait(1), tool("read"), wait(1)])
@@ -170,21 +185,31 @@ impl Story {
         look.await.ok().map(|report| report.shown.task.status())
     }
 
+    async fn is_live(&self, task: usize) -> bool {
+        let status = self.status(task).await;
+        matches!(
+            status,
+            Some(Status::Queued | Status::Running | Status::Resumed)
+        )
+    }
+
     async fn launch(&mut self, parent: String, above: Option<usize>, kind: Kind) {
         let launched = self
             .process()
             .manager
             .task(&session(&parent), asks(kind.prompt()))
             .await;
-        if let Ok(accepted) = launched {
-            self.tasks.push(Model {
+        let stopped = above.is_some_and(|above| self.tasks[above].is_stopped());
+        match launched {
+            Ok(accepted) => self.tasks.push(Model {
                 id: accepted.shown.task.id,
                 parent,
                 above,
                 runs: vec![kind.ends()],
                 cleared: false,
                 awaited: Vec::new(),
-            });
+            }),
+            Err(refused) => assert!(stopped, "{refused}"),
         }
     }
 
@@ -193,6 +218,10 @@ impl Story {
         for below in 0..self.tasks.len() {
             if self.tasks[below].above == Some(task) {
                 // Stopped in the same moment, so it still shows as it ended.
+                assert!(
+                    !self.is_live(below).await,
+                    "stopped with what it worked for"
+                );
                 let ended = self.status(below).await;
                 let run = self.tasks[below].runs.last_mut().expect("a run");
                 if ended == Some(Status::Cancelled) && *run != Expected::Cancelled {
@@ -228,9 +257,17 @@ impl Story {
                 let Some(task) = pick(task) else { return };
                 let id = self.tasks[task].id.to_string();
                 let cancelled = self.process().manager.cancel(&Caller::Person, &id).await;
-                if cancelled.is_ok() {
-                    *self.tasks[task].runs.last_mut().expect("a run") = Expected::Cancelled;
-                    self.stop_below(task).await;
+                match cancelled {
+                    Ok(cancelled) => {
+                        if cancelled.shown.task.status() == Status::Cancelled {
+                            *self.tasks[task].runs.last_mut().expect("a run") = Expected::Cancelled;
+                        }
+                        self.stop_below(task).await;
+                    }
+                    Err(refused) => {
+                        let live = self.is_live(task).await;
+                        assert!(!live || self.tasks[task].cleared, "{refused}");
+                    }
                 }
             }
             Op::Resume { task } => {
@@ -241,8 +278,15 @@ impl Story {
                     ..TaskArgs::default()
                 };
                 let resumed = self.process().manager.task(&Caller::Person, args).await;
-                if resumed.is_ok() {
-                    self.tasks[task].runs.push(Kind::Quick.ends());
+                match resumed {
+                    Ok(_) => self.tasks[task].runs.push(Kind::Quick.ends()),
+                    Err(refused) => {
+                        let never_began =
+                            matches!(refused, Problem::Refused(Refusal::NeverBegan { .. }));
+                        let began = !never_began || was_prompted(&self.house, &self.tasks[task].id);
+                        let live = self.is_live(task).await;
+                        assert!(live || !began || self.tasks[task].cleared, "{refused}");
+                    }
                 }
             }
             Op::Clear { parent } => {
@@ -409,11 +453,9 @@ impl Story {
     /// The result was read by a blocked parent, the task was cleared before the notice was
     /// sent, or its parent had been stopped.
     fn is_excused(&self, model: &Model, run: u32) -> bool {
-        let stopped = model.above.is_some_and(|above| {
-            let above = &self.tasks[above];
-            let natural = Expected::Itself(Status::Completed);
-            above.cleared || above.runs.iter().any(|run| *run != natural)
-        });
+        let stopped = model
+            .above
+            .is_some_and(|above| self.tasks[above].is_stopped());
         model.cleared || stopped || model.awaited.contains(&run)
     }
 

@@ -1,6 +1,6 @@
 //! Processes die and are stopped; tasks go on.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use asyncagents_core::{
     event::Event,
@@ -311,4 +311,85 @@ async fn the_rows_are_what_the_events_say() {
         }
         assert_eq!(folded, process.look(id).await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_followed_again_after_the_store_has_failed() {
+    let house = House::new(Script::of(takes(seconds(20))));
+    let (process, fails) = house.start_flaky().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    // Full when the child ends, and for a while after.
+    fails.store(true, Ordering::SeqCst);
+    tokio::time::sleep(seconds(30)).await;
+    assert_eq!(
+        process.status(&task).await,
+        Status::Running,
+        "it could not be saved"
+    );
+    fails.store(false, Ordering::SeqCst);
+    process.settled().await;
+    assert_eq!(
+        process.output(&task).await.answer.as_deref(),
+        Some("ok: one")
+    );
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
+    let house = House::new(usual()).with(|settings| settings.settle = seconds(10));
+    let first = house.start().await;
+    first.launch("the agents are known now").await;
+    first.settled().await;
+    house.host.faults().on_its_way = seconds(6);
+    let task = first.launch("one").await;
+    tokio::time::sleep(seconds(1)).await;
+    first.worker.stop().await;
+    house.host.faults().on_its_way = seconds(0);
+    let second = house.start().await;
+    second.settled().await;
+    assert_eq!(house.prompts(&task), ["one"]);
+    assert_eq!(second.status(&task).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
+    let house = House::new(usual()).with(|settings| settings.settle = seconds(10));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    house.host.faults().on_its_way = seconds(6);
+    first.until_status(&task, Status::Completed).await;
+    first.worker.stop().await;
+    let second = house.start().await;
+    second.settled().await;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
+    let house =
+        House::new(Script::of(takes(seconds(20)))).with(|settings| settings.limits.concurrency = 1);
+    let other = house.start_of("other").await;
+    let caller = |session: &str| Caller::Session {
+        session: session.into(),
+        host: "other".into(),
+    };
+    for n in 0..3 {
+        let launched = other
+            .manager
+            .task(&caller("theirs"), asks(&format!("theirs {n}")))
+            .await;
+        launched.expect("launched");
+    }
+    tokio::time::sleep(seconds(1)).await;
+    drop(other);
+    let ours = house.start().await;
+    let task = ours.launch("ours").await;
+    ours.until_status(&task, Status::Completed).await;
+    let again = house.start_of("other").await;
+    again.settled().await;
+    assert_eq!(house.told("theirs").len(), 3, "they were not lost");
 }

@@ -21,12 +21,15 @@ fn forked(prompt: &str) -> TaskArgs {
     }
 }
 
-/// A parent that has read a file of 40,000 characters and talked about it.
+/// A parent that has read twenty long files and talked about them.
 fn with_conversation(script: Script) -> Script {
-    let session = Session::new()
+    let mut session = Session::new()
         .user("Why is the login slow?")
-        .agent(vec![text("I read the file."), result(&"x".repeat(40_000))])
-        .agent(vec![result("fn login() { wait() }")]);
+        .agent(vec![text("I read the files.")]);
+    for _ in 0..20 {
+        session = session.agent(vec![result(&"x".repeat(4_000))]);
+    }
+    let session = session.agent(vec![result("fn login() { wait() }")]);
     Script {
         conversation: Some(session.json()),
         ..script
@@ -236,6 +239,24 @@ async fn launch_forked_background_task() {
         "the tool's output"
     );
     assert!(preamble.contains("belongs to your parent agent"));
+    // Five newest whole, ten cut to 3,000 characters, six to 500.
+    assert_eq!(
+        context
+            .matches("...[truncated 1000 of 4000 chars]...")
+            .count(),
+        10
+    );
+    assert_eq!(
+        context
+            .matches("...[truncated 3500 of 4000 chars]...")
+            .count(),
+        6
+    );
+    assert!(
+        preamble.contains("10 cut to 3,000 characters"),
+        "{preamble}"
+    );
+    assert!(preamble.contains("6 cut to 500 characters"), "{preamble}");
     let at = |wanted: fn(&Line) -> bool| lines.iter().position(wanted);
     let injected = at(|line| matches!(line, Line::Inherited { .. }));
     let prompted = at(|line| matches!(line, Line::Prompted { .. }));

@@ -67,7 +67,7 @@ CREATE INDEX tasks_of_root    ON tasks (root);
 CREATE INDEX tasks_of_session ON tasks (session)              WHERE session IS NOT NULL;
 CREATE INDEX tasks_by_age     ON tasks (born);
 CREATE INDEX tasks_live       ON tasks (parent)               WHERE live = 1;
-CREATE INDEX tasks_below      ON tasks (above)                WHERE live = 1 AND above IS NOT NULL;
+CREATE INDEX tasks_below      ON tasks (above)                WHERE above IS NOT NULL;
 CREATE INDEX tasks_taken      ON tasks (depth, model)         WHERE taken = 1;
 CREATE INDEX tasks_taken_of   ON tasks (parent)               WHERE taken = 1;
 CREATE INDEX tasks_queued     ON tasks (depth, place)         WHERE state = 'queued';
