@@ -32,38 +32,60 @@ Exit codes: 0 done; 1 the machine failed; 2 wrong arguments or input, or refused
 `output` also: 3 not finished yet, 4 the task failed or was cancelled."
 )]
 pub(crate) struct Args {
-    /// The file that holds all tasks [default: in your data folder].
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) db: Option<PathBuf>,
-
-    /// Change a setting for this command; may be repeated. `asyncagents config` lists them.
-    #[arg(short = 'c', long = "set-config", global = true, value_name = "KEY=VALUE", value_parser = setting)]
-    pub(crate) settings: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) common: Common,
 
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+/// What every verb understands, before it or after it.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Common {
+    /// The file that holds all tasks [default: in your data folder].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+
+    /// Change a setting for this command; may be repeated. `asyncagents config` lists them.
+    #[arg(short = 'c', long = "set-config", value_name = "KEY=VALUE", value_parser = configured)]
+    pub(crate) settings: Vec<(String, String)>,
+}
+
 impl Args {
     /// Everything on the command line that is a setting.
     pub(crate) fn settings(&self) -> Vec<(String, String)> {
-        let mut settings = self.settings.clone();
-        let mut add = |key: &str, value: Option<String>| {
-            settings.extend(value.map(|value| (key.to_owned(), value)));
+        let mut settings = Vec::new();
+        let common = match &self.command {
+            Command::Task(args) => &args.common,
+            Command::Resume(args) => &args.common,
+            Command::List(args) => &args.common,
+            Command::Output(args) => &args.common,
+            Command::Cancel(args) => &args.common,
+            Command::Clear(args) => &args.common,
+            Command::Worker(args) => &args.common,
+            Command::Config(args) => &args.common,
+            Command::Fork(args) => &args.common,
         };
-        add("db", self.db.as_ref().map(|db| db.display().to_string()));
+        for common in [&self.common, common] {
+            settings.extend(common.settings.iter().cloned());
+            let db = common.db.as_ref().map(|db| db.display().to_string());
+            settings.extend(db.map(|db| ("db".to_owned(), db)));
+        }
+        let mut add = |key: &str, value: &Option<String>| {
+            settings.extend(value.clone().map(|value| (key.to_owned(), value)));
+        };
         match &self.command {
             Command::Task(args) => {
-                add("host", args.host.clone());
-                add("session", args.session.clone());
+                add("host", &args.host);
+                add("session", &args.session);
             }
-            Command::Clear(args) => add("session", args.session.clone()),
+            Command::Clear(args) => add("session", &args.session),
             Command::Fork(_)
             | Command::Resume(_)
             | Command::List(_)
             | Command::Output(_)
             | Command::Cancel(_)
-            | Command::Worker
+            | Command::Worker(_)
             | Command::Config(_) => {}
         }
         settings
@@ -78,12 +100,7 @@ pub(crate) enum Command {
     Output(OutputArgs),
     Cancel(CancelArgs),
     Clear(ClearArgs),
-    /// Look after tasks, in the foreground.
-    ///
-    /// Commands start a worker in the background when there is work and none is alive, so
-    /// this is for those who want to watch it or supervise it themselves. It ends after
-    /// `worker.idle` without work, and on Ctrl-C or SIGTERM, leaving every task resumable.
-    Worker,
+    Worker(WorkerArgs),
     Config(ConfigArgs),
     Fork(ForkArgs),
 }
@@ -100,6 +117,9 @@ Examples:
   asyncagents task - < prompt.txt
   id=$(asyncagents task \"Count the tests\") && asyncagents output $id --block")]
 pub(crate) struct TaskArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// What to do, or `-` for standard input.
     pub(crate) prompt: String,
 
@@ -164,6 +184,9 @@ pub(crate) struct TaskArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents resume 3f9c21ab \"And in the tests?\"")]
 pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// The task's ID, or the beginning of it.
     #[arg(value_name = "ID")]
     pub(crate) task: String,
@@ -182,6 +205,9 @@ pub(crate) struct ResumeArgs {
   asyncagents list --status running
   asyncagents list --json | jq -r '.[].short_id'")]
 pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// Only the tasks of this session.
     #[arg(long = "session", value_name = "NAME")]
     pub(crate) of: Option<String>,
@@ -205,6 +231,9 @@ pub(crate) struct ListArgs {
   asyncagents output 3f9c21ab --follow
   asyncagents output 3f9c21ab --json | jq -r .answer")]
 pub(crate) struct OutputArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// The task's ID, or the beginning of it.
     #[arg(value_name = "ID")]
     pub(crate) task: String,
@@ -214,7 +243,7 @@ pub(crate) struct OutputArgs {
     pub(crate) block: bool,
 
     /// With --block: wait no longer than this many seconds, at most 600 [default: 30].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", requires = "block")]
     pub(crate) timeout: Option<u64>,
 
     /// Show the child's conversation too.
@@ -246,6 +275,9 @@ pub(crate) struct OutputArgs {
 /// Stop tasks and everything below them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CancelArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// The tasks' IDs, or the beginnings of them.
     #[arg(value_name = "ID", required = true)]
     pub(crate) tasks: Vec<String>,
@@ -258,6 +290,9 @@ pub(crate) struct CancelArgs {
 /// Stop what a session has running and forget its tasks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClearArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// The session [default: the setting `session`].
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
@@ -265,6 +300,17 @@ pub(crate) struct ClearArgs {
     /// Print `{cleared, stopped}` as one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Look after tasks, in the foreground.
+///
+/// Commands start a worker in the background when there is work and none is alive, so this is
+/// for those who want to watch it or supervise it themselves. It ends after `worker.idle`
+/// without work, and on Ctrl-C or SIGTERM, leaving every task resumable.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 /// Show every setting, its value, and where the value comes from.
@@ -276,6 +322,9 @@ pub(crate) struct ClearArgs {
 /// settings it was started with.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// Print one line of JSON: a list of settings.
     #[arg(long)]
     pub(crate) json: bool,
@@ -297,6 +346,9 @@ fn dollars(text: &str) -> Result<Cost, String> {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = fork_help())]
 pub(crate) struct ForkArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
     /// The saved session, or `-` for standard input.
     #[arg(value_name = "FILE|-")]
     pub(crate) input: PathBuf,
@@ -308,8 +360,9 @@ pub(crate) struct ForkArgs {
     /// The set of limits to begin with: `graduated` keeps the newest results whole and
     /// cuts older ones, `flat` cuts all at one length, `exact` cuts nothing and refuses
     /// what does not fit.
-    #[arg(long, default_value = "graduated", value_parser = named(Preset::ALL))]
-    pub(crate) preset: Preset,
+    /// [default: the setting `fork.preset`, with its limits].
+    #[arg(long, value_parser = named(Preset::ALL))]
+    pub(crate) preset: Option<Preset>,
 
     /// Change one limit of the preset; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
@@ -337,6 +390,10 @@ fn named<T: Copy + Send + Sync + PartialEq + 'static>(
         let known = all.iter().find(|(name, _)| *name == typed);
         known.map(|(_, value)| *value).ok_or("not in the list")
     })
+}
+
+fn configured(text: &str) -> Result<(String, String), &'static str> {
+    setting(text).map_err(|_| "expected KEY=VALUE, such as limits.depth=1")
 }
 
 fn setting(text: &str) -> Result<(String, String), &'static str> {

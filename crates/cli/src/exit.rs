@@ -94,17 +94,12 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
         Ok(exit) => exit,
         // Whoever reads us has read enough: `asyncagents fork … | head`.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(Failure::Output(error)) => {
-            print::remark(&format!("asyncagents: cannot write the answer: {error}\n"));
-            Exit::Failed
-        }
-        Err(Failure::Machine(error)) => {
-            print::remark(&format!("asyncagents: {error:#}\n"));
-            Exit::Failed
-        }
-        Err(Failure::Input(error)) => {
-            print::remark(&format!("asyncagents: {error:#}\n"));
-            Exit::BadInput
+        Err(failure) => {
+            print::failure(&failure);
+            match failure {
+                Failure::Output(_) | Failure::Machine(_) => Exit::Failed,
+                Failure::Input(_) => Exit::BadInput,
+            }
         }
     };
     ExitCode::from(exit as u8)

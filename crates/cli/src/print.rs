@@ -8,6 +8,8 @@ use std::{
 use asyncagents_core::fork::{Fork, Stats};
 use serde::Serialize;
 
+use crate::exit::Failure;
+
 /// The context, after the preamble if that is wanted.
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -107,10 +109,25 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
     remark(&text);
 }
 
-/// An answer, ending with a line break.
+/// What went wrong, in one line.
+pub(crate) fn failure(failure: &Failure) {
+    let what = match failure {
+        Failure::Output(error) => format!("cannot write the answer: {error}"),
+        Failure::Machine(error) | Failure::Input(error) => format!("{error:#}"),
+    };
+    remark(&format!("asyncagents: {what}\n"));
+}
+
+/// An answer, ending with a line break. What agents say is shown on a terminal, not obeyed
+/// by it.
 pub(crate) fn answer(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.trim_end_matches('\n').as_bytes())?;
+    let text = text.trim_end_matches('\n');
+    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    match out.is_terminal() {
+        true => out.write_all(text.chars().filter(harmless).collect::<String>().as_bytes())?,
+        false => out.write_all(text.as_bytes())?,
+    }
     out.write_all(b"\n")?;
     out.flush()
 }
@@ -126,7 +143,13 @@ pub(crate) fn json_line(answer: &impl Serialize) -> io::Result<()> {
 /// One line that says how far something has come. On a terminal the next one replaces it.
 pub(crate) fn progress(line: &str) {
     match is_live() {
-        true => remark(&format!("\r\x1b[2K{line}")),
+        true => {
+            // A line that wraps could not be replaced.
+            let width = terminal_size::terminal_size_of(io::stderr())
+                .map_or(80, |(width, _)| usize::from(width.0));
+            let line: String = line.chars().take(width.saturating_sub(1)).collect();
+            remark(&format!("\r\x1b[2K{line}"));
+        }
         false => remark(&format!("{line}\n")),
     }
 }

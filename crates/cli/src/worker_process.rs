@@ -5,10 +5,12 @@
 
 use std::{
     env,
-    fs::{File, OpenOptions, TryLockError},
-    io,
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
     path::Path,
-    process::{Command, Stdio},
+    process::{self, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use asyncagents_runtime::Manager;
@@ -27,10 +29,18 @@ impl WorkerLock {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(beside(db, "worker.lock"))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self(file))),
+            Ok(()) => {
+                file.set_len(0)?;
+                Ok(Some(Self(file)))
+            }
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Writes down who has it, for whoever started this process and waits for that.
+    pub(crate) fn sign(&mut self) -> io::Result<()> {
+        self.0.write_all(process::id().to_string().as_bytes())
     }
 
     /// Lets others see that no worker is alive.
@@ -56,10 +66,13 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
     };
     if let Err(error) = started {
         print::remark(&format!(
-            "asyncagents: no worker could be started ({error}); `asyncagents worker` runs one\n"
+            "asyncagents: no worker could be started: {error}; `asyncagents worker` runs one\n"
         ));
     }
 }
+
+/// How long a worker may take to begin.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 fn start(config: &Config, flags: &[(String, String)]) -> io::Result<()> {
     let mut command = Command::new(env::current_exe()?);
@@ -78,5 +91,27 @@ fn start(config: &Config, flags: &[(String, String)]) -> io::Result<()> {
     // Ctrl-C in this terminal is not meant for it.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().map(drop)
+    let mut worker = command.spawn()?;
+    let begun = Instant::now();
+    let lock = beside(&config.db, "worker.lock");
+    while fs::read_to_string(&lock).ok() != Some(worker.id().to_string()) {
+        if let Some(status) = worker.try_wait()? {
+            // Another command may have been faster.
+            return match WorkerLock::take(&config.db)? {
+                None => Ok(()),
+                Some(_) => Err(io::Error::other(format!(
+                    "it ended at once ({status}); see {}",
+                    log.display()
+                ))),
+            };
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!(
+                "it does not begin; see {}",
+                log.display()
+            )));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
 }

@@ -417,6 +417,7 @@ fn what_cannot_be_done_is_one_clear_line_and_exit_code_2(#[case] args: &[&str], 
         said.starts_with("asyncagents: ") && said.contains(why),
         "{said}"
     );
+    assert_eq!(said.lines().count(), 1, "{said}");
 }
 
 #[test]
@@ -495,6 +496,12 @@ fn the_log_is_never_in_the_answer() {
     let home = Home::new();
     let output = home.run(&["-c", "log.level=trace", "list"]);
     assert_eq!(text(&output.stdout), "No background tasks found");
+    let output = home.run(&["-c", "worker.idle=100ms", "worker"]);
+    assert_eq!(text(&output.stdout), "");
+    assert!(
+        text(&output.stderr).contains("a worker begins"),
+        "{output:?}"
+    );
     let mut worker = home
         .command()
         .args([
@@ -647,6 +654,188 @@ fn a_newer_and_a_damaged_database_are_clear_errors() {
         assert!(said.contains(why), "{said}");
         assert_eq!(fs::read(&file).expect("read"), content, "left alone");
     }
+}
+
+#[test]
+fn a_person_may_launch_as_many_tasks_as_they_like() {
+    let home = Home::new();
+    for n in 0..5 {
+        home.ask(&["-c", "limits.spawns=3", "task", &format!("task {n}")]);
+    }
+    let list = home.ask(&["list", "--session", "shell"]);
+    assert!(list.contains("5 tasks: "), "{list}");
+}
+
+#[test]
+fn whoever_follows_a_task_sees_its_end_though_its_worker_is_killed() {
+    let home = Home::new();
+    let id = home.launch("two seconds");
+    home.until("it runs", || home.status(&id) == "running");
+    let follower = home
+        .command()
+        .args(["output", &id, "--follow"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    home.signal("-KILL");
+    let output = follower.wait_with_output().expect("ends");
+    assert!(
+        text(&output.stdout).ends_with("after two seconds"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn settings_before_and_after_the_verb_both_count() {
+    let home = Home::new();
+    let args = ["-c", "limits.depth=1", "config", "-c", "limits.spawns=7"];
+    let shown = home.ask(&args);
+    assert!(shown.contains("limits.depth = 1\n"), "{shown}");
+    assert!(shown.contains("limits.spawns = 7\n"), "{shown}");
+}
+
+#[test]
+fn one_task_that_cannot_be_cancelled_does_not_save_the_others() {
+    let home = Home::new();
+    let ids = [home.launch("long one"), home.launch("long two")];
+    let output = home.run(&["cancel", &ids[0], "zzz", &ids[1], "yyy"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout).lines().count(), 2, "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains("`zzz`") && said.contains("`yyy`"), "{said}");
+    assert_eq!(home.status(&ids[1]), "cancelled");
+}
+
+#[test]
+fn without_a_home_there_is_no_guess() {
+    let home = Home::new();
+    let output = home
+        .command()
+        .env_remove("HOME")
+        .env_remove("XDG_DATA_HOME")
+        .arg("list")
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("choose a file with --db"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_link_to_the_database_is_the_database() {
+    let home = Home::new();
+    let id = home.launch("one");
+    home.ask(&["output", &id, "--block"]);
+    std::os::unix::fs::symlink(home.db(), home.path("link.db")).expect("linked");
+    let resumed = home.ask(&["--db", "link.db", "resume", &id, "two"]);
+    assert_eq!(resumed, id);
+    assert!(home.ask(&["output", &id, "--block"]).contains("Found: two"));
+    assert!(!home.path("link.db.sessions").exists());
+}
+
+#[test]
+fn an_emptied_database_is_not_taken_for_a_new_one() {
+    let home = Home::new();
+    home.launch("one");
+    home.until("the worker has ended", || home.worker().is_none());
+    for name in ["asyncagents.db-wal", "asyncagents.db-shm"] {
+        let _ = fs::remove_file(home.path("data/asyncagents").join(name));
+    }
+    fs::write(home.db(), "").expect("emptied");
+    let output = home.run(&["list"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("is empty, though it has been in use"),
+        "{output:?}"
+    );
+    assert_eq!(fs::read(home.db()).expect("read"), b"");
+}
+
+#[test]
+fn a_worker_that_cannot_begin_is_spoken_of() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("data/asyncagents/asyncagents.db.worker.log")).expect("a folder");
+    let output = home.run(&["task", "one"]);
+    assert_eq!(output.status.code(), Some(0), "it is saved");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("no worker could be started: it ended at once"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_edited_script_counts_from_the_next_task_on() {
+    let home = Home::new();
+    let id = home.launch("one");
+    home.ask(&["output", &id, "--block"]);
+    fs::write(
+        home.path("children.toml"),
+        "[[child]]\nsteps = [{ answer = \"edited\" }]\n",
+    )
+    .expect("written");
+    let id = home.launch("two");
+    assert!(home.ask(&["output", &id, "--block"]).ends_with("edited"));
+}
+
+#[test]
+fn odd_names_do_no_harm() {
+    let home = Home::new();
+    let description = format!("a\x1b[31mred\nline {}", "long ".repeat(1_000));
+    let session = "会".repeat(200);
+    let args = [
+        "task",
+        "one",
+        "--session",
+        &session,
+        "--description",
+        &description,
+    ];
+    let id = home.ask(&args);
+    let answer = home.ask(&["output", &id, "--block"]);
+    let headline = answer.lines().next().expect("a line");
+    assert!(headline.contains("\"a [31mred line long"), "{headline}");
+    assert!(headline.chars().count() < 200, "{headline}");
+    home.until("all is settled and the worker ends", || {
+        home.worker().is_none()
+    });
+}
+
+#[test]
+fn the_environment_chooses_the_file() {
+    let home = Home::new();
+    let mut command = home.command();
+    command.env("ASYNCAGENTS_DB", home.path("here.db"));
+    let launched = command
+        .args(["-c", "worker.autostart=false", "task", "one"])
+        .output();
+    assert_eq!(launched.expect("runs").status.code(), Some(0));
+    assert!(home.path("here.db").exists() && !home.db().exists());
+}
+
+#[test]
+fn many_commands_at_once_start_one_worker_and_lose_nothing() {
+    let home = Home::new();
+    let commands: Vec<_> = (0..8)
+        .map(|n| {
+            let mut command = home.command();
+            command
+                .args(["task", &format!("task {n}")])
+                .stdout(Stdio::piped());
+            command.stderr(Stdio::piped()).spawn().expect("runs")
+        })
+        .collect();
+    for command in commands {
+        let output = command.wait_with_output().expect("ends");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(!text(&output.stderr).contains("no worker"), "{output:?}");
+    }
+    home.until("all are told", || home.told().len() == 8);
+    let list = home.ask(&["list"]);
+    assert!(list.ends_with("8 tasks: 8 completed"), "{list}");
 }
 
 #[test]

@@ -75,7 +75,10 @@ pub enum Refusal {
         status: Status,
     },
     /// Nothing left to run with.
-    #[error("a task without {what} could not run: {whose} budget leaves 0")]
+    #[error(
+        "a task without {what} could not run: {whose} budget leaves 0. Grant it some, or do the \
+         work yourself"
+    )]
     NoBudget {
         /// What there is none of.
         what: &'static str,
@@ -122,7 +125,7 @@ pub enum Refusal {
         task: TaskId,
     },
     /// No such message.
-    #[error("the conversation of {task} has no message `{message}`")]
+    #[error("the conversation of {task} has no message `{message}`; leave it out to see all of it")]
     UnknownMessage {
         /// The task.
         task: TaskId,

@@ -123,10 +123,13 @@ fn connect(path: &Path, options: Options) -> Stored<Connection> {
 
 /// An empty database becomes ours; one that is somebody else's is left alone.
 fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
+    // Both at one moment: another process may be making it ours.
     let look = || -> rusqlite::Result<(i64, i64)> {
-        let application = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+        let moment = connection.unchecked_transaction()?;
+        let application = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
         let tables =
-            connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+            moment.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        moment.finish()?;
         Ok((application, tables))
     };
     match look().map_err(|error| judge(path, &error))? {

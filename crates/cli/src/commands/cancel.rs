@@ -11,13 +11,21 @@ use crate::{
 
 pub(super) async fn run(shell: &Shell, args: &CancelArgs) -> Result<Exit, Failure> {
     let manager = shell.manager()?;
+    let mut refused = None;
     for task in &args.tasks {
-        let cancelled = manager.cancel(&Caller::Person, task).await?;
-        match args.json {
-            true => print::json_line(&view::task(&cancelled.shown, manager.now()))?,
-            false => print::answer(&cancelled.text())?,
+        match manager.cancel(&Caller::Person, task).await {
+            Ok(cancelled) if args.json => {
+                print::json_line(&view::task(&cancelled.shown, manager.now()))?;
+            }
+            Ok(cancelled) => print::answer(&cancelled.text())?,
+            // The others are not to suffer for it; the last one is the exit code's.
+            Err(problem) => {
+                if let Some(earlier) = refused.replace(Failure::from(problem)) {
+                    print::failure(&earlier);
+                }
+            }
         }
     }
     shell.ensure_worker(&manager).await;
-    Ok(Exit::Done)
+    refused.map_or(Ok(Exit::Done), Err)
 }

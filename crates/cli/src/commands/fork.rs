@@ -16,12 +16,13 @@ use asyncagents_core::{
 
 use crate::{
     args::ForkArgs,
+    config::Config,
     exit::{Exit, Failure},
     print::{self, Took},
 };
 
-pub(crate) fn run(args: &ForkArgs) -> Result<Exit, Failure> {
-    let (fork, took) = fork_file(args).map_err(Failure::Input)?;
+pub(super) fn run(config: &Config, args: &ForkArgs) -> Result<Exit, Failure> {
+    let (fork, took) = fork_file(config, args).map_err(Failure::Input)?;
     if args.json {
         print::json(&fork, took)?;
         return Ok(Exit::Done);
@@ -32,8 +33,8 @@ pub(crate) fn run(args: &ForkArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn fork_file(args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
-    let limits = limits(args)?;
+fn fork_file(config: &Config, args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
+    let limits = limits(config, args)?;
     let name = match args.input.to_str() {
         Some("-") => "standard input".to_owned(),
         _ => args.input.display().to_string(),
@@ -62,8 +63,11 @@ fn with_hint(error: ForkError) -> anyhow::Error {
     }
 }
 
-fn limits(args: &ForkArgs) -> anyhow::Result<Limits> {
-    let mut limits = args.preset.limits();
+fn limits(config: &Config, args: &ForkArgs) -> anyhow::Result<Limits> {
+    let mut limits = match args.preset {
+        Some(preset) => preset.limits(),
+        None => config.fork.clone(),
+    };
     for (key, value) in &args.set {
         limits.set(key, value.as_str()).context("--set")?;
     }

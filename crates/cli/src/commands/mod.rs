@@ -9,8 +9,13 @@ mod output;
 mod task;
 mod worker;
 
-use std::future::Future;
+use std::{
+    future::Future,
+    io,
+    path::{Path, PathBuf},
+};
 
+use anyhow::anyhow;
 use asyncagents_core::{id::SessionId, request::Caller};
 use asyncagents_runtime::Manager;
 
@@ -23,21 +28,18 @@ use crate::{
 
 /// Does what was typed.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    if let Command::Fork(args) = &args.command {
-        return fork::run(args);
-    }
     let flags = args.settings();
     let loaded = load(&flags).map_err(Failure::Input)?;
     let shell = |quiet| Shell::new(loaded_config(&loaded, quiet)?, flags.clone());
     match &args.command {
-        Command::Fork(args) => fork::run(args),
+        Command::Fork(args) => fork::run(&loaded.config, args),
         Command::Task(args) => in_runtime(task::launch(&shell(true)?, args)),
         Command::Resume(args) => in_runtime(task::resume(&shell(true)?, args)),
         Command::List(args) => in_runtime(list::run(&shell(true)?, args)),
         Command::Output(args) => in_runtime(output::run(&shell(true)?, args)),
         Command::Cancel(args) => in_runtime(cancel::run(&shell(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&shell(true)?, args)),
-        Command::Worker => worker::run(&shell(false)?.config),
+        Command::Worker(_) => worker::run(&shell(false)?.config),
         Command::Config(args) => config::run(&loaded, args),
     }
 }
@@ -55,8 +57,11 @@ struct Shell {
 
 impl Shell {
     fn new(mut config: Config, flags: Vec<(String, String)>) -> Result<Self, Failure> {
-        let absolute = std::path::absolute(&config.db);
-        config.db = absolute.map_err(|error| Failure::Input(error.into()))?;
+        if config.db.as_os_str().is_empty() {
+            let hint = "HOME is not set, so there is no data folder; choose a file with --db";
+            return Err(Failure::Input(anyhow!(hint)));
+        }
+        config.db = real_path(&config.db).map_err(|error| Failure::Input(error.into()))?;
         Ok(Self { config, flags })
     }
 
@@ -71,7 +76,7 @@ impl Shell {
 
     /// Who launches.
     fn caller(&self) -> Result<Caller, Failure> {
-        Ok(Caller::Session {
+        Ok(Caller::Shell {
             session: self.session(),
             host: wire::host_key(&self.config.host).map_err(Failure::Input)?,
         })
@@ -80,6 +85,19 @@ impl Shell {
     /// Sees to it that someone works on what there is to do.
     async fn ensure_worker(&self, manager: &Manager) {
         worker_process::ensure(&self.config, &self.flags, manager).await;
+    }
+}
+
+/// A file has one name here, whatever links lead to it: its lock and its sessions are beside it.
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    if let Ok(real) = path.canonicalize() {
+        return Ok(real);
+    }
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => Ok(folder.join(name)),
+        _ => Ok(path),
     }
 }
 

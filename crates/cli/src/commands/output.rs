@@ -1,9 +1,10 @@
 //! `asyncagents output`: where a task stands, and its result.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use asyncagents_core::{
     answer::{self, Report},
+    refusal::Refusal,
     request::{Caller, ConversationRequest, OutputRequest},
     task::Status,
 };
@@ -18,22 +19,34 @@ use crate::{
 
 pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failure> {
     let manager = shell.manager()?;
-    shell.ensure_worker(&manager).await;
-    show(&manager, args).await
+    show(shell, &manager, args).await
 }
 
-pub(super) async fn show(manager: &Manager, args: &OutputArgs) -> Result<Exit, Failure> {
-    if args.follow {
-        follow(manager, args).await?;
+pub(super) async fn show(
+    shell: &Shell,
+    manager: &Manager,
+    args: &OutputArgs,
+) -> Result<Exit, Failure> {
+    shell.ensure_worker(manager).await;
+    // Checked before anyone waits.
+    let refused = |refusal: Refusal| Failure::Input(refusal.into());
+    let asked = OutputRequest::new(&args.task, args.block, args.timeout).map_err(refused)?;
+    let patience = match args.follow {
+        true => Some(Duration::MAX),
+        false => asked.wait,
+    };
+    if let Some(patience) = patience {
+        wait(shell, manager, args, patience).await?;
     }
-    let block = args.block && !args.follow;
-    let request = OutputRequest::new(&args.task, block, args.timeout);
-    let mut request = request.map_err(|refusal| Failure::Input(refusal.into()))?;
-    request.conversation = args.full_session.then(|| ConversationRequest {
-        since: args.since.clone(),
-        limit: args.limit,
-        tool_results: args.tool_results,
-    });
+    let request = OutputRequest {
+        wait: None,
+        conversation: args.full_session.then(|| ConversationRequest {
+            since: args.since.clone(),
+            limit: args.limit,
+            tool_results: args.tool_results,
+        }),
+        ..asked
+    };
     let report = manager.output(&Caller::Person, request).await?;
     match args.json {
         true => print::json_line(&view::report(&report, manager.now()))?,
@@ -46,30 +59,44 @@ pub(super) async fn show(manager: &Manager, args: &OutputArgs) -> Result<Exit, F
     })
 }
 
-/// Shows every change until the task has ended.
-async fn follow(manager: &Manager, args: &OutputArgs) -> Result<(), Failure> {
+/// Waits until the task has ended, and sees to it that someone works on it; a worker may die
+/// meanwhile. If it is to be followed, every change is shown.
+async fn wait(
+    shell: &Shell,
+    manager: &Manager,
+    args: &OutputArgs,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
     let mut seen = None;
-    loop {
-        let wait = Duration::from_secs(1);
+    while begun.elapsed() < patience {
+        let left = patience.saturating_sub(begun.elapsed());
+        let glance = left.min(Duration::from_secs(1));
         let report = manager
-            .follow(&Caller::Person, &args.task, seen, wait)
+            .follow(&Caller::Person, &args.task, seen, glance)
             .await?;
         let task = &report.shown.task;
         if !task.is_live() {
-            print::progress_ends();
-            return Ok(());
+            break;
         }
         let changed = seen != Some(task.seq);
         seen = Some(task.seq);
-        match args.json {
-            true if changed => print::json_line(&view::report(&report, manager.now()))?,
-            true => {}
-            // A terminal's clock goes on; a file gets only what is new.
-            false => show_progress(&report, manager, changed),
+        match (args.follow, args.json) {
+            (true, true) if changed => print::json_line(&view::report(&report, manager.now()))?,
+            (true, false) => show_progress(&report, manager, changed),
+            (true, true) | (false, _) => {}
+        }
+        if !changed {
+            shell.ensure_worker(manager).await;
         }
     }
+    if args.follow {
+        print::progress_ends();
+    }
+    Ok(())
 }
 
+/// A terminal's clock goes on; a file gets only what is new.
 fn show_progress(report: &Report, manager: &Manager, changed: bool) {
     let now = manager.now();
     let task = &report.shown.task;

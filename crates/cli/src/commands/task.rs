@@ -45,9 +45,9 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             json: args.json,
             ..OutputArgs::default()
         };
-        return output::show(&manager, &follow).await;
+        return output::show(shell, &manager, &follow).await;
     }
-    answer(&manager, &accepted, args.json)
+    answer(shell, &manager, &accepted, args.json)
 }
 
 pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Failure> {
@@ -58,7 +58,7 @@ pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Fai
     };
     let manager = shell.manager()?;
     let accepted = ask(shell, &manager, &Caller::Person, request).await?;
-    answer(&manager, &accepted, args.json)
+    answer(shell, &manager, &accepted, args.json)
 }
 
 async fn ask(
@@ -78,14 +78,23 @@ async fn ask(
 }
 
 /// The ID alone, so that a script can take it; the rest is a remark.
-fn answer(manager: &Manager, accepted: &Accepted, json: bool) -> Result<Exit, Failure> {
+fn answer(
+    shell: &Shell,
+    manager: &Manager,
+    accepted: &Accepted,
+    json: bool,
+) -> Result<Exit, Failure> {
     if json {
         print::json_line(&view::task(&accepted.shown, manager.now()))?;
     } else {
         let (id, status) = (&accepted.shown.id, accepted.shown.task.status());
         print::answer(id)?;
+        let db = match shell.flags.iter().any(|(key, _)| key == "db") {
+            true => format!(" --db {}", shell.config.db.display()),
+            false => String::new(),
+        };
         print::remark(&format!(
-            "{status}; `asyncagents output {id} --follow` shows how far it has come\n"
+            "{status}; `asyncagents output {id} --follow{db}` shows how far it has come\n"
         ));
     }
     if !accepted.ignored.is_empty() {

@@ -34,6 +34,7 @@ async fn work(config: &Config) -> Result<Exit, Failure> {
     let mut lock = Some(take_lock(config)?);
     tracing::info!(db = %config.db.display(), "a worker begins");
     let worker = Worker::start(&manager).await?;
+    sign(&mut lock)?;
     loop {
         match wait(config, &manager).await? {
             Reason::Signal => {
@@ -53,7 +54,10 @@ async fn work(config: &Config) -> Result<Exit, Failure> {
                 match WorkerLock::take(&config.db)
                     .map_err(|error| Failure::Machine(error.into()))?
                 {
-                    Some(again) => lock = Some(again),
+                    Some(again) => {
+                        lock = Some(again);
+                        sign(&mut lock)?;
+                    }
                     None => break,
                 }
             }
@@ -62,6 +66,11 @@ async fn work(config: &Config) -> Result<Exit, Failure> {
     worker.stop().await;
     tracing::info!("the worker ends");
     Ok(Exit::Done)
+}
+
+fn sign(lock: &mut Option<WorkerLock>) -> Result<(), Failure> {
+    let signed = lock.as_mut().map_or(Ok(()), WorkerLock::sign);
+    signed.map_err(|error| Failure::Machine(error.into()))
 }
 
 fn take_lock(config: &Config) -> Result<WorkerLock, Failure> {

@@ -51,7 +51,7 @@ impl Loaded {
             Err(error) => return Err(error).context(file.display().to_string()),
         };
         let name = file.display().to_string();
-        let table: Table = text.parse().with_context(|| name.clone())?;
+        let table: Table = text.parse().map_err(|error| broken(&name, &text, &error))?;
         let mut values = Vec::new();
         flatten("", &table, &mut values).with_context(|| name.clone())?;
         // A preset is where the other limits of a fork begin.
@@ -74,6 +74,14 @@ impl Loaded {
                 Err(env::VarError::NotUnicode(_)) => bail!("{name} is not text"),
             }
         }
+        // After the preset, from which they depart.
+        for (limit, ..) in self.config.fork.describe() {
+            let name = format!("ASYNCAGENTS_FORK_{}", limit.to_uppercase());
+            if let Ok(value) = env::var(&name) {
+                let key = format!("fork.{limit}");
+                self.set(&key, &value, &name).context(name)?;
+            }
+        }
         Ok(())
     }
 
@@ -90,9 +98,20 @@ impl Loaded {
                 known.join(", ")
             );
         }
+        if key == "fork.preset" {
+            self.sources.retain(|key, _| !key.starts_with("fork."));
+        }
         self.sources.insert(key.to_owned(), source.to_owned());
         Ok(())
     }
+}
+
+/// What is wrong with a file of settings, in one line.
+fn broken(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let at = error.span().map_or(0, |span| span.start);
+    let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    let what = error.message().replace('\n', " ");
+    anyhow!("{name}, line {line}: {what}")
 }
 
 /// Paths in a file are meant from where the file is.

@@ -9,6 +9,7 @@ use asyncagents_core::{
     task_limits::TaskLimits,
 };
 use asyncagents_runtime::Settings;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 /// All settings, with their values.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ impl Config {
     pub(crate) fn defaults() -> Self {
         let runtime = Settings::default();
         Self {
-            db: data_folder().join("asyncagents.db"),
+            db: data_folder().map_or_else(PathBuf::new, |folder| folder.join("asyncagents.db")),
             host: "scripted".to_owned(),
             session: "shell".to_owned(),
             agent: "general".to_owned(),
@@ -269,7 +270,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
         show: |config| config.log.clone(),
         set: |config, value| {
             let allowed = "error, warn, info, debug, trace, off, or a tracing filter";
-            tracing_subscriber::EnvFilter::from_str(value).map_err(|_| allowed.to_owned())?;
+            let is_filter = value.contains(['=', ',']);
+            let known = LevelFilter::from_str(value).is_ok() || is_filter;
+            if !known || EnvFilter::from_str(value).is_err() {
+                return Err(allowed.to_owned());
+            }
             filled(&mut config.log, value, allowed)
         },
     },
@@ -363,15 +368,15 @@ fn maybe(value: Option<u64>) -> String {
     value.map_or("none".to_owned(), |value| value.to_string())
 }
 
-/// Where programs keep a user's data.
-fn data_folder() -> PathBuf {
+/// Where programs keep a user's data, if they know who the user is.
+fn data_folder() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
     let home = || absolute("HOME").map(|home| home.join(".local/share"));
     let base = absolute("XDG_DATA_HOME").or_else(home);
-    base.unwrap_or_else(env::temp_dir).join("asyncagents")
+    base.map(|base| base.join("asyncagents"))
 }
 
 /// Where programs keep a user's configuration.

@@ -169,8 +169,14 @@ impl Script {
             path: path.to_owned(),
             why,
         };
-        let file: ScriptFile =
-            toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let file: ScriptFile = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+            malformed(format!(
+                "line {line}: {}",
+                error.message().replace('\n', " ")
+            ))
+        })?;
         let conversation = match file.conversation {
             Some(name) => {
                 let beside = path.parent().unwrap_or(Path::new("")).join(name);

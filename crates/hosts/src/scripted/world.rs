@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     fs::{self, DirBuilder, OpenOptions},
+    hash::{DefaultHasher, Hash, Hasher},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -176,6 +177,9 @@ impl World {
     }
 }
 
+/// File systems do not take names of any length.
+const LONGEST_NAME: usize = 120;
+
 /// Session names come from callers; none may lead out of the folder.
 fn file(folder: &Path, session: &SessionId) -> PathBuf {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -185,6 +189,11 @@ fn file(folder: &Path, session: &SessionId) -> PathBuf {
             true => name.push(c),
             false => name.push_str(&format!("%{:x}", u32::from(c))),
         }
+    }
+    if name.len() > LONGEST_NAME {
+        let mut hash = DefaultHasher::new();
+        name.hash(&mut hash);
+        name = format!("{}-{:016x}", &name[..LONGEST_NAME / 2], hash.finish());
     }
     folder.join(format!("{name}.jsonl"))
 }
