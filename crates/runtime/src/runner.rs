@@ -163,7 +163,12 @@ impl Run {
         let messages = in_time(self.host.host.messages(parent)).await;
         let messages =
             messages.map_err(|error| format!("the conversation could not be read: {error}"))?;
-        let limits = self.desk.settings.fork.clone();
+        let id = self.task.id.clone();
+        let limits = transact::read(&*self.desk.store, move |journal| {
+            journal.fork_limits(&id).map_err(Problem::from)
+        });
+        let limits = limits.await.map_err(|problem| problem.to_string())?;
+        let limits = limits.unwrap_or_default();
         let forked = spawn_blocking(move || fork(&Parent::new(messages), &limits, tokens::o200k));
         let forked = forked
             .await

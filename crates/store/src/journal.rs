@@ -5,6 +5,7 @@ use std::path::Path;
 use asyncagents_core::{
     budget::{Cost, Spent},
     event::{Event, Launched},
+    fork::Limits,
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     lifecycle,
     moment::Moment,
@@ -186,6 +187,19 @@ impl Journal for Transaction<'_> {
             |row| row.get::<_, String>(0),
         )?;
         Ok((changed.into_iter().map(TaskId::from).collect(), newest))
+    }
+
+    fn fork_limits(&mut self, id: &TaskId) -> Stored<Option<Limits>> {
+        let body = self.one(
+            "SELECT body FROM events WHERE task = ?1 AND seq = 1",
+            [id.as_str()],
+            |row| row.get::<_, String>(0),
+        )?;
+        let Some(body) = body else { return Ok(None) };
+        match self.event(&body)? {
+            Event::Launched(launched) => Ok(launched.fork),
+            _ => Ok(None),
+        }
     }
 
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>> {

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
+    fork::Limits,
     progress::{Observation, Totals},
     task::{Brief, Context, Outcome, Place},
 };
@@ -29,6 +30,9 @@ pub(crate) enum EventRecord {
         forked: bool,
         host: String,
         prompt: String,
+        /// Its keys are those of the settings.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fork: Option<Limits>,
         budget: BudgetRecord,
         batch: u64,
         owner: Option<String>,
@@ -180,6 +184,7 @@ fn launched_record(launched: &Launched) -> EventRecord {
         place,
         brief,
         prompt,
+        fork,
         budget,
         batch,
         owner,
@@ -195,6 +200,7 @@ fn launched_record(launched: &Launched) -> EventRecord {
         forked: brief.context == Context::Forked,
         host: brief.host.to_string(),
         prompt: prompt.clone(),
+        fork: fork.clone(),
         budget: budget.into(),
         batch: *batch,
         owner: owner.as_ref().map(ToString::to_string),
@@ -215,6 +221,7 @@ impl From<EventRecord> for Event {
                 forked,
                 host,
                 prompt,
+                fork,
                 budget,
                 batch,
                 owner,
@@ -237,6 +244,7 @@ impl From<EventRecord> for Event {
                     host: host.into(),
                 },
                 prompt,
+                fork,
                 budget: budget.into(),
                 batch,
                 owner: owner.map(Into::into),

@@ -43,6 +43,7 @@ fn launched(parent: &str) -> Launched {
             host: "scripted".into(),
         },
         prompt: "do it ".repeat(100),
+        fork: None,
         budget: Budget::default(),
         batch: 0,
         owner: None,

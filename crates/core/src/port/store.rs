@@ -9,6 +9,7 @@ use super::Notice;
 use crate::{
     budget::Spent,
     event::{Event, Launched},
+    fork::Limits,
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Batch,
@@ -51,6 +52,8 @@ pub trait Journal {
     /// Which tasks something happened to after event number `position`, and the number of
     /// the newest event.
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
+    /// What a forked child inherits.
+    fn fork_limits(&mut self, id: &TaskId) -> Stored<Option<Limits>>;
     /// What a task has to do in its newest run.
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
     /// What a task's child said at the end of its newest finished run.

@@ -40,6 +40,7 @@ fn launched() -> Launched {
             host: "scripted".into(),
         },
         prompt: "do it".to_owned(),
+        fork: None,
         budget: Budget::default(),
         batch: 0,
         owner: Some("worker".into()),

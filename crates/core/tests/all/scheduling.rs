@@ -28,6 +28,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             host: "scripted".into(),
         },
         prompt: String::new(),
+        fork: None,
         budget: Budget::default(),
         batch: 0,
         owner: None,

@@ -8,7 +8,7 @@ use asyncagents_core::{
     port::Journal,
     refusal::Refusal,
     request::{Caller, LaunchTask, ResumeTask},
-    task::{Brief, Place, Task},
+    task::{Brief, Context, Place, Task},
 };
 use uuid::Uuid;
 
@@ -109,6 +109,10 @@ impl Manager {
                     host,
                 },
                 prompt: launch.prompt,
+                fork: match launch.context {
+                    Context::Fresh => None,
+                    Context::Forked => Some(desk.settings.fork.clone()),
+                },
                 budget,
                 owner,
             };

@@ -65,10 +65,10 @@ async fn the_third_level_is_refused_whatever_the_prompt_says() {
     let house = House::new(Script::of(takes(seconds(600))));
     let process = house.start().await;
     let child = process.launch("child").await;
-    process.until_status(&child, Status::Running).await;
+    process.until_prompted(&child).await;
     let child = ScriptedHost::session_of(&child);
     let grandchild = process.launch_from(child.as_str(), "grandchild").await;
-    process.until_status(&grandchild, Status::Running).await;
+    process.until_prompted(&grandchild).await;
     let grandchild = ScriptedHost::session_of(&grandchild);
     let said = refusal(&process, grandchild.as_str(), asks("depth 1, honestly")).await;
     assert!(
@@ -312,7 +312,7 @@ async fn a_childs_budget_is_at_most_what_its_parent_has_left() {
             ..asks("child")
         })
         .await;
-    process.until_status(&child, Status::Running).await;
+    process.until_prompted(&child).await;
     tokio::time::sleep(seconds(100)).await;
     let inside = ScriptedHost::session_of(&child);
     let wishes = Budget {

@@ -104,7 +104,7 @@ async fn parents_that_fill_all_slots_do_not_starve_their_children() {
     let process = house.start().await;
     let parents = [process.launch("one").await, process.launch("two").await];
     for parent in &parents {
-        process.until_status(parent, Status::Running).await;
+        process.until_prompted(parent).await;
     }
     for parent in &parents {
         let inside = ScriptedHost::session_of(parent);
@@ -202,7 +202,7 @@ async fn what_the_tasks_below_spend_counts_too() {
             ..asks("lead")
         })
         .await;
-    process.until_status(&lead, Status::Running).await;
+    process.until_prompted(&lead).await;
     let inside = ScriptedHost::session_of(&lead);
     let mut below = Vec::new();
     for n in 0..3 {

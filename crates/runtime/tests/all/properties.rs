@@ -301,8 +301,8 @@ impl Story {
                     self.tasks[task].cleared = true;
                     if live.contains(&task) {
                         *self.tasks[task].runs.last_mut().expect("a run") = Expected::Quiet;
-                        self.stop_below(task).await;
                     }
+                    self.stop_below(task).await;
                 }
             }
             Op::Read { task } => {
@@ -422,7 +422,7 @@ impl Story {
                 );
                 match expected {
                     Expected::Itself(status) => {
-                        assert_eq!(ended, *status, "run {run} of {}: {:?}", model.id, saved);
+                        assert_eq!(ended, *status, "run {run} of {}", model.id);
                         assert_eq!(asked, 1);
                         let excused = self.is_excused(model, run);
                         assert!(

@@ -5,10 +5,11 @@ use std::{sync::atomic::Ordering, time::Duration};
 use asyncagents_core::{
     event::Event,
     lifecycle,
-    request::Caller,
+    request::{Caller, TaskArgs},
     task::{State, Status},
 };
 use asyncagents_hosts::scripted::{Call, Line, Script, Step};
+use asyncagents_testkit::opencode::{Session, result};
 
 use super::house::{House, asks, events, seconds, session, takes, until, usual};
 
@@ -236,7 +237,7 @@ async fn a_shell_can_wait_cancel_and_resume_what_a_worker_runs() {
         house.child(&task).iter().any(aborted),
         "by the worker that has it"
     );
-    let args = asyncagents_core::request::TaskArgs {
+    let args = TaskArgs {
         resume: Some(task.to_string()),
         prompt: "go on".to_owned(),
         ..Default::default()
@@ -392,4 +393,39 @@ async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
     let again = house.start_of("other").await;
     again.settled().await;
     assert_eq!(house.told("theirs").len(), 3, "they were not lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_inherits_what_its_launcher_set_whatever_worker_runs_it() {
+    let said = Session::new()
+        .user("Why is the login slow?")
+        .agent(vec![result(&"x".repeat(5_000))]);
+    let script = Script {
+        conversation: Some(said.json()),
+        ..usual()
+    };
+    let mut house = House::new(script);
+    let worker = house.start().await;
+    house.settings.fork.set("whole_results", "0").expect("set");
+    house
+        .settings
+        .fork
+        .set("middle_result_chars", "700")
+        .expect("set");
+    let elsewhere = house.manager();
+    let args = TaskArgs {
+        fork: true,
+        ..asks("use it")
+    };
+    let accepted = elsewhere
+        .task(&session("main"), args)
+        .await
+        .expect("launched");
+    worker.settled().await;
+    let lines = house.child(&accepted.shown.task.id);
+    let cut = lines.iter().any(|line| match line {
+        Line::Inherited { context, .. } => context.contains("truncated 4300 of 5000 chars"),
+        _ => false,
+    });
+    assert!(cut, "{lines:?}");
 }

@@ -343,7 +343,7 @@ async fn seed_003_filter_by_parent_session_shows_direct_children_only() {
     let house = House::new(Script::of(takes(seconds(60))));
     let process = house.start().await;
     let child = process.launch("child").await;
-    process.until_status(&child, Status::Running).await;
+    process.until_prompted(&child).await;
     let inside = ScriptedHost::session_of(&child);
     process.launch_from(inside.as_str(), "grandchild").await;
     let list = process.list("main").await;
