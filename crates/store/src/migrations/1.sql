@@ -68,8 +68,8 @@ CREATE INDEX tasks_of_session ON tasks (session)              WHERE session IS N
 CREATE INDEX tasks_by_age     ON tasks (born);
 CREATE INDEX tasks_live       ON tasks (parent)               WHERE live = 1;
 CREATE INDEX tasks_below      ON tasks (above)                WHERE above IS NOT NULL;
-CREATE INDEX tasks_taken      ON tasks (depth, model)         WHERE taken = 1;
-CREATE INDEX tasks_taken_of   ON tasks (parent)               WHERE taken = 1;
+CREATE INDEX tasks_taken      ON tasks (depth, model, owner)  WHERE taken = 1;
+CREATE INDEX tasks_taken_of   ON tasks (parent, owner)        WHERE taken = 1;
 CREATE INDEX tasks_queued     ON tasks (depth, place)         WHERE state = 'queued';
 CREATE INDEX tasks_unfinished ON tasks (owner, state)         WHERE unfinished = 1;
 CREATE INDEX tasks_stopping   ON tasks (owner)                WHERE stopping = 1;
