@@ -86,12 +86,15 @@ impl Run {
     }
 
     async fn steps(&mut self) -> Result<(), Over> {
-        let session = match self.task.session.clone() {
+        let known = self.task.session.clone();
+        // A session that is not known to the task has never been sent a prompt.
+        let got = known.as_ref().map_or(Got::Started, |_| self.got);
+        let session = match known {
             Some(session) => session,
             None => self.make_session().await?,
         };
         let heard = self.host.listen(&session);
-        match self.got {
+        match got {
             Got::Started => self.prompt(&session).await?,
             Got::TakenOver => self.go_on(&session).await?,
         }

@@ -90,8 +90,9 @@ impl<'c> Transaction<'c> {
     fn save(&self, task: &TaskId, seq: u64, event: &Event, at: Moment) -> Stored<i64> {
         let record = EventRecord::from(event);
         let body = serde_json::to_string(&record).map_err(|error| self.damaged(error))?;
-        self.execute(
-            "INSERT INTO events (task, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+        self.place_of(
+            "INSERT INTO events (task, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5) \
+             RETURNING pos",
             params![
                 task.as_str(),
                 seq.cast_signed(),
@@ -99,8 +100,13 @@ impl<'c> Transaction<'c> {
                 record.kind(),
                 body
             ],
-        )?;
-        Ok(self.connection.last_insert_rowid())
+        )
+    }
+
+    /// Inserts a row and returns its number.
+    fn place_of(&self, sql: &str, params: impl Params) -> Stored<i64> {
+        let place = self.one(sql, params, |row| row.get(0))?;
+        place.ok_or_else(|| self.damaged("a row was inserted and has no number"))
     }
 
     fn event(&self, body: &str) -> Stored<Event> {
@@ -609,11 +615,10 @@ impl Journal for Transaction<'_> {
     }
 
     fn wait(&mut self, task: &TaskId, by: &SessionId, until: Moment) -> Stored<i64> {
-        self.execute(
-            "INSERT INTO waits (task, session, until) VALUES (?1, ?2, ?3)",
+        self.place_of(
+            "INSERT INTO waits (task, session, until) VALUES (?1, ?2, ?3) RETURNING id",
             params![task.as_str(), by.as_str(), until.as_millis()],
-        )?;
-        Ok(self.connection.last_insert_rowid())
+        )
     }
 
     fn stop_waiting(&mut self, wait: i64) -> Stored<()> {
