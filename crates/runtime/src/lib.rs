@@ -7,12 +7,14 @@
 
 mod clock;
 mod hosts;
+mod listen;
 mod manager;
 mod outbox;
 mod problem;
 mod runner;
 mod settings;
 mod stop;
+mod survey;
 mod transact;
 mod watch;
 mod worker;

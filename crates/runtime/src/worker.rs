@@ -14,8 +14,7 @@ use asyncagents_core::{
     id::{HostKey, OwnerId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
-    port::{HostEvents, Journal, PendingNotice, Report, SessionEvent},
-    schedule::{Schedule, Slots},
+    port::PendingNotice,
     task::{State, Task},
 };
 use tokio::{
@@ -28,17 +27,14 @@ use uuid::Uuid;
 use crate::{
     Manager, Problem,
     hosts::OpenHost,
+    listen::listen,
     manager::{Desk, carry_out},
     outbox,
     runner::{Got, Run, RunKey, ours},
     stop::stop,
+    survey::{STARTED_AT_ONCE, startable, survey},
     transact,
 };
-
-/// How many tasks are started in one transaction.
-const STARTED_AT_ONCE: usize = 256;
-/// How many notices are looked at in one round.
-const NOTICES_AT_ONCE: usize = 256;
 
 /// A worker. Dropping it is like killing it: what it did is left for others to take over.
 pub struct Worker {
@@ -104,16 +100,6 @@ enum Job {
     Run(RunKey),
     Stop(TaskId),
     Deliver(SessionId),
-}
-
-/// What there is to do.
-#[derive(Default)]
-struct Round {
-    queued: bool,
-    unowned: bool,
-    to_stop: Vec<Task>,
-    due: Vec<PendingNotice>,
-    next_due: Option<Moment>,
 }
 
 impl Floor {
@@ -184,7 +170,7 @@ impl Floor {
 
     /// Does everything there is to do now; returns when the next notice is due.
     async fn round(&mut self) -> Option<Moment> {
-        let round = match self.survey().await {
+        let round = match survey(&self.desk, &self.owner, &self.delivering).await {
             Ok(round) => round,
             Err(problem) => {
                 tracing::error!(%problem, "the store cannot be read");
@@ -203,26 +189,6 @@ impl Floor {
             self.start_queued().await;
         }
         round.next_due
-    }
-
-    async fn survey(&self) -> Result<Round, Problem> {
-        let (desk, owner) = (self.desk.clone(), self.owner.clone());
-        let busy = self.delivering.clone();
-        let survey = transact::read(&*self.desk.store, move |journal| {
-            let limits = &desk.settings.limits;
-            let now = desk.now();
-            let queued =
-                journal.any_queued(&owner)? && !startable(journal, &owner, limits, 1)?.is_empty();
-            let unowned = journal.unowned()?;
-            Ok::<_, Problem>(Round {
-                queued,
-                unowned: unowned.iter().any(|host| desk.hosts.serves(host)),
-                to_stop: journal.to_stop(&owner)?,
-                due: due(journal, &owner, now, &busy)?,
-                next_due: journal.next_due(&owner, now)?,
-            })
-        });
-        survey.await
     }
 
     /// Starts what there are slots for.
@@ -477,125 +443,6 @@ impl Floor {
         if let Err(problem) = left.await {
             tracing::error!(%problem, "the tasks were not given back; their lease will run out");
         }
-    }
-}
-
-/// Notices that are due, of parents that are not being told something already.
-fn due(
-    journal: &mut dyn Journal,
-    owner: &OwnerId,
-    now: Moment,
-    busy: &HashSet<SessionId>,
-) -> Result<Vec<PendingNotice>, Problem> {
-    let mut due = Vec::new();
-    let mut after = 0;
-    while due.len() < NOTICES_AT_ONCE {
-        let page = journal.due(owner, now, after, NOTICES_AT_ONCE)?;
-        let Some(last) = page.last() else { break };
-        after = last.place;
-        due.extend(
-            page.into_iter()
-                .filter(|notice| !busy.contains(&notice.parent)),
-        );
-    }
-    Ok(due)
-}
-
-/// The queued tasks of this owner for which there are slots, first come first served among
-/// the tasks of all owners.
-fn startable(
-    journal: &mut dyn Journal,
-    owner: &OwnerId,
-    limits: &asyncagents_core::task_limits::TaskLimits,
-    most: usize,
-) -> Result<Vec<Task>, Problem> {
-    let mut schedule = Schedule::new(limits);
-    let mut ours = Vec::new();
-    for depth in journal.queued_depths()? {
-        let mut after = 0;
-        if journal.taken(&Slots::Depth(depth))? >= limits.concurrency {
-            continue;
-        }
-        loop {
-            let page = journal.queue(depth, after, STARTED_AT_ONCE)?;
-            let Some((_, last)) = page.last() else { break };
-            after = *last;
-            for (task, _) in page {
-                let admitted = schedule.admit(&task, |slots| journal.taken(slots))?;
-                if admitted && task.owner.as_ref() == Some(owner) {
-                    ours.push(task);
-                }
-                if ours.len() == most {
-                    return Ok(ours);
-                }
-                if schedule.is_full(depth) {
-                    break;
-                }
-            }
-            if schedule.is_full(depth) {
-                break;
-            }
-        }
-    }
-    Ok(ours)
-}
-
-/// Passes on what happens in a host.
-async fn listen(desk: Arc<Desk>, host: Arc<OpenHost>, mut events: Box<dyn HostEvents>) {
-    while let Some(report) = events.next().await {
-        match report {
-            Report::Missed => host.tell_missed(),
-            Report::Session(session, event) => {
-                let deleted = event == SessionEvent::Deleted;
-                let idle = event == SessionEvent::Idle;
-                let heard = host.tell(&session, event);
-                if deleted {
-                    forget_children(&desk, session).await;
-                } else if idle && !heard {
-                    hurry_notices(&desk, session).await;
-                }
-            }
-        }
-    }
-    host.tell_missed();
-}
-
-/// A session is gone, and with it everyone who could ask for its tasks.
-async fn forget_children(desk: &Arc<Desk>, parent: SessionId) {
-    let office = desk.clone();
-    let forgotten = transact::write(&*desk.store, move |journal| {
-        for mut task in journal.tasks_of(Some(&parent))? {
-            carry_out(
-                journal,
-                &mut task,
-                Command::Clear,
-                office.now(),
-                &office.settings,
-            )?;
-        }
-        Ok::<_, Problem>(())
-    });
-    if let Err(problem) = forgotten.await {
-        tracing::error!(%problem, "the tasks of a deleted session cannot be ended");
-    }
-    desk.written();
-}
-
-/// A session is idle, and may be able to take what it could not take before.
-async fn hurry_notices(desk: &Arc<Desk>, parent: SessionId) {
-    let now = desk.now();
-    let any = transact::read(&*desk.store, {
-        let parent = parent.clone();
-        move |journal| journal.any_pending(&parent).map_err(Problem::from)
-    });
-    if !any.await.unwrap_or(false) {
-        return;
-    }
-    let hurried = transact::write(&*desk.store, move |journal| {
-        journal.hurry(&parent, now).map_err(Problem::from)
-    });
-    if hurried.await.unwrap_or(false) {
-        desk.written();
     }
 }
 

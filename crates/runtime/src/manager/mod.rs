@@ -21,6 +21,7 @@ use tokio::{sync::watch, task::JoinSet, time};
 
 pub use launch::Accepted;
 pub(crate) use perform::carry_out;
+pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
 
 use crate::{Hosts, Problem, Settings, hosts::HostBook, transact, watch::Watch};

@@ -1,5 +1,7 @@
 //! Stopping and forgetting.
 
+use std::sync::Arc;
+
 use asyncagents_core::{
     answer::{self, Shown},
     id::SessionId,
@@ -7,7 +9,7 @@ use asyncagents_core::{
     request::Caller,
 };
 
-use super::{Manager, carry_out, find, perform::stop_below, shown};
+use super::{Desk, Manager, carry_out, find, perform::stop_below, shown};
 use crate::{Problem, transact};
 
 /// What was cancelled.
@@ -77,23 +79,27 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn clear(&self, session: &SessionId) -> Result<Cleared, Problem> {
-        let (desk, session) = (self.desk.clone(), session.clone());
-        let cleared = transact::write(&*self.desk.store, move |journal| {
-            let mut cleared = Cleared {
-                tasks: 0,
-                stopped: 0,
-            };
-            for mut task in journal.tasks_of(Some(&session))? {
-                cleared.tasks += 1;
-                cleared.stopped += u64::from(task.is_live());
-                let (now, settings) = (desk.now(), &desk.settings);
-                let below = carry_out(journal, &mut task, Command::Clear, now, settings)?;
-                cleared.stopped += below;
-            }
-            Ok::<_, Problem>(cleared)
-        });
-        let cleared = cleared.await?;
-        self.desk.written();
-        Ok(cleared)
+        clear(&self.desk, session).await
     }
+}
+
+/// Stops what a session has running and forgets its tasks.
+pub(crate) async fn clear(desk: &Arc<Desk>, session: &SessionId) -> Result<Cleared, Problem> {
+    let (office, session) = (desk.clone(), session.clone());
+    let cleared = transact::write(&*desk.store, move |journal| {
+        let mut cleared = Cleared {
+            tasks: 0,
+            stopped: 0,
+        };
+        for mut task in journal.tasks_of(Some(&session))? {
+            cleared.tasks += 1;
+            cleared.stopped += u64::from(task.is_live());
+            let (now, settings) = (office.now(), &office.settings);
+            cleared.stopped += carry_out(journal, &mut task, Command::Clear, now, settings)?;
+        }
+        Ok::<_, Problem>(cleared)
+    });
+    let cleared = cleared.await?;
+    desk.written();
+    Ok(cleared)
 }

@@ -356,7 +356,7 @@ async fn a_prompt_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
-    let house = House::new(usual()).with(|settings| settings.settle = seconds(10));
+    let house = House::new(usual()).with(|settings| settings.settle = seconds(4));
     let first = house.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;

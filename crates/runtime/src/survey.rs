@@ -1,0 +1,115 @@
+//! What there is to do for a worker, as the journal says.
+
+use std::{collections::HashSet, sync::Arc};
+
+use asyncagents_core::{
+    id::{OwnerId, SessionId},
+    moment::Moment,
+    port::{Journal, PendingNotice},
+    schedule::{Schedule, Slots},
+    task::Task,
+    task_limits::TaskLimits,
+};
+
+use crate::{Problem, manager::Desk, transact};
+
+/// How many tasks are started in one transaction.
+pub(crate) const STARTED_AT_ONCE: usize = 256;
+/// How many notices are looked at in one round.
+const NOTICES_AT_ONCE: usize = 256;
+
+/// What there is to do.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// There are slots for tasks that wait.
+    pub(crate) queued: bool,
+    /// There are tasks that nobody looks after.
+    pub(crate) unowned: bool,
+    pub(crate) to_stop: Vec<Task>,
+    pub(crate) due: Vec<PendingNotice>,
+    pub(crate) next_due: Option<Moment>,
+}
+
+/// Looks for what there is to do. `busy` are parents that are being told something already.
+pub(crate) async fn survey(
+    desk: &Arc<Desk>,
+    owner: &OwnerId,
+    busy: &HashSet<SessionId>,
+) -> Result<Round, Problem> {
+    let (office, owner, busy) = (desk.clone(), owner.clone(), busy.clone());
+    let survey = transact::read(&*desk.store, move |journal| {
+        let limits = &office.settings.limits;
+        let now = office.now();
+        let queued =
+            journal.any_queued(&owner)? && !startable(journal, &owner, limits, 1)?.is_empty();
+        let unowned = journal.unowned()?;
+        Ok::<_, Problem>(Round {
+            queued,
+            unowned: unowned.iter().any(|host| office.hosts.serves(host)),
+            to_stop: journal.to_stop(&owner)?,
+            due: due(journal, &owner, now, &busy)?,
+            next_due: journal.next_due(&owner, now)?,
+        })
+    });
+    survey.await
+}
+
+/// Notices that are due, of parents that are not being told something already.
+fn due(
+    journal: &mut dyn Journal,
+    owner: &OwnerId,
+    now: Moment,
+    busy: &HashSet<SessionId>,
+) -> Result<Vec<PendingNotice>, Problem> {
+    let mut due = Vec::new();
+    let mut after = 0;
+    while due.len() < NOTICES_AT_ONCE {
+        let page = journal.due(owner, now, after, NOTICES_AT_ONCE)?;
+        let Some(last) = page.last() else { break };
+        after = last.place;
+        due.extend(
+            page.into_iter()
+                .filter(|notice| !busy.contains(&notice.parent)),
+        );
+    }
+    Ok(due)
+}
+
+/// The queued tasks of this owner for which there are slots, first come first served among
+/// the tasks of all owners.
+pub(crate) fn startable(
+    journal: &mut dyn Journal,
+    owner: &OwnerId,
+    limits: &TaskLimits,
+    most: usize,
+) -> Result<Vec<Task>, Problem> {
+    let mut schedule = Schedule::new(limits);
+    let mut ours = Vec::new();
+    for depth in journal.queued_depths()? {
+        let mut after = 0;
+        if journal.taken(&Slots::Depth(depth))? >= limits.concurrency {
+            continue;
+        }
+        loop {
+            let page = journal.queue(depth, after, STARTED_AT_ONCE)?;
+            let Some((_, last)) = page.last() else { break };
+            after = *last;
+            for (task, _) in page {
+                let admitted = schedule.admit(&task, |slots| journal.taken(slots))?;
+                if admitted && task.owner.as_ref() == Some(owner) {
+                    ours.push(task);
+                }
+                if ours.len() == most {
+                    return Ok(ours);
+                }
+                if schedule.is_full(depth) {
+                    break;
+                }
+            }
+            if schedule.is_full(depth) {
+                break;
+            }
+        }
+    }
+    Ok(ours)
+}
