@@ -413,3 +413,28 @@ async fn a_host_that_is_gone_for_good_does_not_keep_its_slot() {
     let second = process.launch("second").await;
     process.until_status(&second, Status::Running).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn cancel_reaches_below_a_task_that_has_ended() {
+    let script = Script::of(takes(seconds(500))).when("short", takes(seconds(20)));
+    let house = House::new(script).with(|settings| settings.limits.depth = 3);
+    let process = house.start().await;
+    let top = process.launch("top").await;
+    process.until_prompted(&top).await;
+    let inside = ScriptedHost::session_of(&top);
+    let middle = process.launch_from(inside.as_str(), "short").await;
+    process.until_prompted(&middle).await;
+    let inside = ScriptedHost::session_of(&middle);
+    let bottom = process.launch_from(inside.as_str(), "bottom").await;
+    process.until_prompted(&bottom).await;
+    process.until_status(&middle, Status::Completed).await;
+    let cancelled = process.manager.cancel(&session("main"), top.as_str()).await;
+    assert_eq!(cancelled.expect("cancelled").below, 1);
+    process.settled().await;
+    assert!(aborted(&house, &bottom));
+    assert_eq!(
+        process.status(&middle).await,
+        Status::Completed,
+        "as it was"
+    );
+}
