@@ -5,10 +5,12 @@ use std::{sync::atomic::Ordering, time::Duration};
 use asyncagents_core::{
     event::Event,
     lifecycle,
+    port::{Report, SessionEvent},
+    progress::Observation,
     request::{Caller, TaskArgs},
     task::{State, Status},
 };
-use asyncagents_hosts::scripted::{Call, Line, Script, Step};
+use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
 use asyncagents_testkit::opencode::{Session, result};
 
 use super::house::{House, asks, events, seconds, session, takes, until, usual};
@@ -428,4 +430,35 @@ async fn a_child_inherits_what_its_launcher_set_whatever_worker_runs_it() {
         _ => false,
     });
     assert!(cut, "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_was_away_for_too_long_writes_nothing_about_what_others_have_taken_over() {
+    let house = House::new(Script::of([Step::Hang])).with(|settings| settings.lease = seconds(30));
+    let (asleep, fails) = house.start_flaky().await;
+    let task = asleep.launch("one").await;
+    asleep.until_prompted(&task).await;
+    let first = asleep.look(&task).await.owner;
+    // It cannot renew its lease, and does not know it.
+    fails.store(true, Ordering::SeqCst);
+    let awake = house.start().await;
+    until("another has it", async || {
+        awake.look(&task).await.owner != first
+    })
+    .await;
+    fails.store(false, Ordering::SeqCst);
+    let what = Observation::ToolCalled {
+        tool: "grep".to_owned(),
+        call: 1,
+    };
+    let key = "heard by both".to_owned();
+    let event = SessionEvent::Observed { key, what };
+    let session = ScriptedHost::session_of(&task);
+    house.host.report(Report::Session(session, event));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(
+        awake.look(&task).await.progress.spent.tool_calls,
+        1,
+        "written once"
+    );
 }
