@@ -29,7 +29,7 @@ Examples:
   asyncagents help task                    all options and more examples
 
 Exit codes: 0 done; 1 the machine failed; 2 wrong arguments or input, or refused;
-`output` also: 3 not finished yet, 4 the task failed or was cancelled."
+`output` and `task --follow` also: 3 not finished yet, 4 the task failed or was cancelled."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
