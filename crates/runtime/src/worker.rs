@@ -197,6 +197,15 @@ impl Floor {
             let (desk, owner) = (self.desk.clone(), self.owner.clone());
             let started = transact::write(&*self.desk.store, move |journal| {
                 let limits = &desk.settings.limits;
+                // What another worker has just given back may be running and has no slot yet:
+                // it is taken over first, in the next round.
+                if journal
+                    .unowned()?
+                    .iter()
+                    .any(|host| desk.hosts.serves(host))
+                {
+                    return Ok(Vec::new());
+                }
                 let mut started = startable(journal, &owner, limits, STARTED_AT_ONCE)?;
                 for task in &mut started {
                     carry_out(journal, task, Command::Start, desk.now(), &desk.settings)?;
