@@ -12,6 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod agent;
 pub mod answer;
 pub mod budget;
 pub mod event;
@@ -29,5 +30,6 @@ pub mod schedule;
 pub mod task;
 pub mod task_limits;
 pub mod tokens;
+pub mod tool_set;
 pub mod transcript;
 mod wording;

@@ -15,13 +15,15 @@ mod runner;
 mod settings;
 mod stop;
 mod survey;
+mod tool_door;
 mod transact;
 mod watch;
 mod worker;
 
 pub use clock::SystemClock;
 pub use hosts::Hosts;
-pub use manager::{Accepted, Cancelled, Cleared, Manager};
+pub use manager::{Accepted, Cancelled, Cleared, Manager, WeakManager};
 pub use problem::Problem;
 pub use settings::Settings;
+pub use tool_door::ToolDoor;
 pub use worker::Worker;

@@ -10,7 +10,7 @@ use std::{
 
 use asyncagents_core::{
     budget::Spent,
-    fork::{Parent, fork},
+    fork::{Limits, Parent, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
     lifecycle::{Command, Next, Standing, after_asking, overdue},
     moment::Moment,
@@ -139,10 +139,6 @@ impl Run {
         let Task {
             id, place, brief, ..
         } = &self.task;
-        let inheritance = match brief.context {
-            Context::Fresh => None,
-            Context::Forked => Some(self.inherit().await?),
-        };
         let new = NewSession {
             task: id.clone(),
             parent: place.parent.clone(),
@@ -152,26 +148,44 @@ impl Run {
             may_delegate: place.depth < limits.depth,
         };
         let failed = |error| format!("its session could not be made: {error}");
-        let session = in_time(self.host.host.create(new)).await.map_err(failed)?;
+        let host = &self.host.host;
+        let inheritance = match brief.context {
+            Context::Fresh => None,
+            Context::Forked => {
+                let limits = self.fork_limits().await?;
+                if limits.are_exact()
+                    && let Some(session) =
+                        in_time(host.branch(new.clone())).await.map_err(failed)?
+                {
+                    return Ok(session);
+                }
+                Some(self.inherit(limits).await?)
+            }
+        };
+        let session = in_time(host.create(new)).await.map_err(failed)?;
         if let Some(what) = inheritance {
-            let injected = in_time(self.host.host.inject(&session, what)).await;
+            let injected = in_time(host.inject(&session, what)).await;
             injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
         }
         Ok(session)
     }
 
-    /// The parent's conversation, through the fork pipeline.
-    async fn inherit(&self) -> Result<Inheritance, String> {
-        let parent = &self.task.place.parent;
-        let messages = in_time(self.host.host.messages(parent)).await;
-        let messages =
-            messages.map_err(|error| format!("the conversation could not be read: {error}"))?;
+    /// What of the parent's conversation the child inherits.
+    async fn fork_limits(&self) -> Result<Limits, String> {
         let id = self.task.id.clone();
         let limits = transact::read(&*self.desk.store, move |journal| {
             journal.fork_limits(&id).map_err(Problem::from)
         });
         let limits = limits.await.map_err(|problem| problem.to_string())?;
-        let limits = limits.unwrap_or_default();
+        Ok(limits.unwrap_or_default())
+    }
+
+    /// The parent's conversation, through the fork pipeline.
+    async fn inherit(&self, limits: Limits) -> Result<Inheritance, String> {
+        let parent = &self.task.place.parent;
+        let messages = in_time(self.host.host.messages(parent)).await;
+        let messages =
+            messages.map_err(|error| format!("the conversation could not be read: {error}"))?;
         let forked = spawn_blocking(move || fork(&Parent::new(messages), &limits, tokens::o200k));
         let forked = forked
             .await

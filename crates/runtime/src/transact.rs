@@ -1,8 +1,6 @@
 //! Transactions with an answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
-use asyncagents_core::port::{Journal, Store, StoreError};
+use asyncagents_core::port::{Journal, Store, StoreError, typed};
 
 /// Decides and saves in one transaction. An error undoes everything.
 pub(crate) async fn write<T, E>(
@@ -13,16 +11,9 @@ where
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
 {
-    let answer = Arc::new(Mutex::new(None));
-    let slot = answer.clone();
-    let work = Box::new(move |journal: &mut dyn Journal| {
-        let done = work(journal);
-        let keep = done.is_ok();
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-        keep
-    });
+    let (work, answer) = typed(work);
     store.write(work).await?;
-    take(&answer)
+    answer.take()
 }
 
 /// Looks something up.
@@ -34,22 +25,7 @@ where
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
 {
-    let answer = Arc::new(Mutex::new(None));
-    let slot = answer.clone();
-    let work = Box::new(move |journal: &mut dyn Journal| {
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(work(journal));
-        true
-    });
+    let (work, answer) = typed(work);
     store.read(work).await?;
-    take(&answer)
-}
-
-fn take<T, E: From<StoreError>>(answer: &Mutex<Option<Result<T, E>>>) -> Result<T, E> {
-    let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-    answer.unwrap_or_else(|| {
-        Err(E::from(StoreError::Failed {
-            path: Default::default(),
-            why: "a transaction broke off".to_owned(),
-        }))
-    })
+    answer.take()
 }

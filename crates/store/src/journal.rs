@@ -15,6 +15,7 @@ use asyncagents_core::{
     task::Task,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, types::Value};
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     record::EventRecord,
@@ -37,12 +38,12 @@ impl<'c> Transaction<'c> {
         done.map_err(|error| judge(self.path, &error))
     }
 
-    fn execute(&self, sql: &str, params: impl Params) -> Stored<usize> {
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Stored<usize> {
         let run = || self.connection.prepare_cached(sql)?.execute(params);
         self.judged(run())
     }
 
-    fn one<T>(
+    pub(crate) fn one<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -55,7 +56,7 @@ impl<'c> Transaction<'c> {
         self.judged(run())
     }
 
-    fn all<T>(
+    pub(crate) fn all<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -89,7 +90,7 @@ impl<'c> Transaction<'c> {
     /// Saves an event and returns its place in the journal.
     fn save(&self, task: &TaskId, seq: u64, event: &Event, at: Moment) -> Stored<i64> {
         let record = EventRecord::from(event);
-        let body = serde_json::to_string(&record).map_err(|error| self.damaged(error))?;
+        let body = self.as_text(&record)?;
         self.place_of(
             "INSERT INTO events (task, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5) \
              RETURNING pos",
@@ -110,9 +111,18 @@ impl<'c> Transaction<'c> {
     }
 
     fn event(&self, body: &str) -> Stored<Event> {
-        let record: EventRecord =
-            serde_json::from_str(body).map_err(|error| self.damaged(error))?;
+        let record: EventRecord = self.as_record(body)?;
         Ok(record.into())
+    }
+
+    /// A record as it is kept.
+    pub(crate) fn as_text(&self, record: &impl Serialize) -> Stored<String> {
+        serde_json::to_string(record).map_err(|error| self.damaged(error))
+    }
+
+    /// A record as it was kept.
+    pub(crate) fn as_record<T: DeserializeOwned>(&self, text: &str) -> Stored<T> {
+        serde_json::from_str(text).map_err(|error| self.damaged(error))
     }
 }
 

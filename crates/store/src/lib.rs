@@ -4,10 +4,12 @@
 //! event is written. The SQL is what SQLite and Postgres have in common; what only SQLite
 //! knows (pragmas, how a transaction begins, error codes) is in `sqlite.rs` and `open.rs`.
 
+mod entry;
 mod journal;
 mod open;
 mod record;
 mod row;
+mod sessions;
 mod sqlite;
 mod trouble;
 

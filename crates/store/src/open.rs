@@ -16,7 +16,10 @@ use crate::trouble::judge;
 const APPLICATION: i64 = 0x6173_796e;
 
 /// One step from each format to the next. A step that was released is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+];
 
 /// When a transaction counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

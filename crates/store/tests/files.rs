@@ -142,7 +142,7 @@ async fn a_newer_format_is_refused_and_left_alone() {
     let error = Sqlite::open(&path).err().expect("an error");
     let said = error.to_string();
     assert!(
-        said.ends_with("has format 99, and this version knows formats up to 1"),
+        said.ends_with("has format 99, and this version knows formats up to 2"),
         "{said}"
     );
     assert_eq!(fs::read(&path).expect("read"), before);

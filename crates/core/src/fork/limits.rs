@@ -103,6 +103,21 @@ impl FromStr for Preset {
     }
 }
 
+impl Limits {
+    /// Whether nothing is cut and nothing removed: a host that can do so passes on the
+    /// messages themselves then.
+    pub fn are_exact(&self) -> bool {
+        let lengths = [
+            self.middle_result_chars,
+            self.old_result_chars,
+            self.whole_param_chars,
+            self.middle_param_chars,
+            self.old_param_chars,
+        ];
+        self.when_over == OverBudget::Refuse && lengths.iter().all(|most| *most == ALL_CHARS)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         graduated()

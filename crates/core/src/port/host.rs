@@ -32,6 +32,14 @@ pub trait Host: Send + Sync {
     /// Stops what the session is doing. A session that does nothing, or is gone, is stopped.
     async fn abort(&self, session: &SessionId) -> Result<(), HostError>;
 
+    /// Makes a session that begins with its parent's own messages, or finds the one that was
+    /// made for the task before. Nothing where a host cannot do that: the conversation is
+    /// passed on as text then.
+    async fn branch(&self, session: NewSession) -> Result<Option<SessionId>, HostError> {
+        let _ = session;
+        Ok(None)
+    }
+
     /// The session's conversation so far.
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError>;
 

@@ -1,12 +1,18 @@
 //! What the rules need of the world: somewhere to keep tasks, and a host to run them in.
 
 mod clock;
+mod delegation;
 mod host;
+mod sessions;
 mod store;
+mod typed;
 
 pub use clock::Clock;
+pub use delegation::Delegation;
 pub use host::{
     Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, Prompt,
     Report, SessionEvent,
 };
+pub use sessions::{Base, Session, Sessions};
 pub use store::{Fate, Journal, PendingNotice, Saved, Store, StoreError, Stored, Work};
+pub use typed::{Slot, typed};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::Notice;
+use super::{Notice, Sessions};
 use crate::{
     budget::Spent,
     event::{Event, Launched},
@@ -38,7 +38,7 @@ pub trait Store: Send + Sync {
 }
 
 /// The journal as one transaction sees it.
-pub trait Journal {
+pub trait Journal: Sessions {
     /// A task.
     fn task(&mut self, id: &TaskId) -> Stored<Option<Task>>;
     /// The task that works in a session.

@@ -1,6 +1,7 @@
 //! What a user of the fork pipeline would notice, as stories.
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
+mod agent;
 mod configuring;
 mod forking;
 mod hard_sessions;
@@ -10,6 +11,7 @@ mod reading;
 mod recorded;
 mod scheduling;
 mod seeds;
+mod tool_set;
 
 use asyncagents_core::{
     fork::{Fork, Limits, Parent, Preset, fork},

@@ -6,7 +6,7 @@ mod output;
 mod perform;
 mod steer;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use asyncagents_core::{
     answer::Shown,
@@ -32,6 +32,23 @@ pub struct Manager {
     pub(crate) desk: Arc<Desk>,
     /// Wakes those who wait, for as long as there is a handle.
     _pump: Arc<JoinSet<()>>,
+}
+
+/// A handle that keeps nothing alive: for hosts, which the runtime itself holds.
+#[derive(Clone)]
+pub struct WeakManager {
+    desk: Weak<Desk>,
+    pump: Weak<JoinSet<()>>,
+}
+
+impl WeakManager {
+    /// The handle, unless all others are gone.
+    pub fn upgrade(&self) -> Option<Manager> {
+        Some(Manager {
+            desk: self.desk.upgrade()?,
+            _pump: self.pump.upgrade()?,
+        })
+    }
 }
 
 /// What all parts of the runtime share.
@@ -85,6 +102,14 @@ impl Manager {
         Self {
             desk,
             _pump: Arc::new(pump),
+        }
+    }
+
+    /// A handle that keeps nothing alive.
+    pub fn downgrade(&self) -> WeakManager {
+        WeakManager {
+            desk: Arc::downgrade(&self.desk),
+            pump: Arc::downgrade(&self._pump),
         }
     }
 

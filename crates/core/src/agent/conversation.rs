@@ -1,0 +1,339 @@
+//! A session folded from its entries: what the model is shown, and where the run stands.
+
+use std::collections::BTreeMap;
+
+use super::{Answer, Block, Call, End, Entry, Filed, Stop, ToolOutcome, Turn, Usage};
+use crate::{
+    budget::Cost,
+    id::{AgentName, ModelName, PostId},
+    progress::Totals,
+};
+
+/// A session as its entries say.
+///
+/// What is shown to the model only ever grows at its end (until a compaction), so that each
+/// request begins with all of the one before it, in this process or the next.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    /// What answers have been given to, and the answers.
+    turns: Vec<Turn>,
+    /// The calls of the newest answer. Their results are shown when all are there.
+    calls: Vec<OpenCall>,
+    /// What was said since, with the number of its entry.
+    said: Vec<(u64, String)>,
+    /// The newest entry.
+    newest: u64,
+    run: Option<Run>,
+    ended: BTreeMap<PostId, (End, Option<String>)>,
+    totals: Totals,
+    usage: Usage,
+    /// What the window held after the newest answer.
+    context: u64,
+    /// The newest answer, if it is the newest thing that happened.
+    last: Option<Last>,
+    model: Option<ModelName>,
+    agent: Option<AgentName>,
+}
+
+/// How the newest answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Last {
+    /// Why it ends.
+    pub stop: Stop,
+    /// It says something, or wants something done.
+    pub useful: bool,
+}
+
+/// A call of the newest answer.
+#[derive(Debug, Clone)]
+struct OpenCall {
+    call: Call,
+    began: bool,
+    outcome: Option<ToolOutcome>,
+}
+
+/// The run that is not over.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// What began it.
+    pub prompt: PostId,
+    /// How often the model has answered.
+    pub answers: u64,
+    /// How often the host had to say something itself since the last useful answer.
+    pub nudges: u32,
+    /// The last turn was announced.
+    pub last_turn: bool,
+    /// What the model said last.
+    pub answer: Option<String>,
+}
+
+/// What a request shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The newest entry in it.
+    pub seen: u64,
+    /// The conversation.
+    pub turns: Vec<Turn>,
+}
+
+/// What a call of the parent's newest answer has come to, for a child that was forked in the
+/// middle of it.
+const OF_THE_PARENT: &str = "Not part of this conversation: it was still running when this \
+    background agent was forked. Its result goes to the agent that asked for it.";
+
+/// What became of a call that had no result when its run was stopped.
+const STOPPED: &str = "Stopped: the run was ended before this tool had a result.";
+
+impl Conversation {
+    /// Takes in the next entry of the session.
+    pub fn take(&mut self, filed: &Filed) {
+        self.newest = filed.seq;
+        match &filed.entry {
+            Entry::Inherited {
+                preamble, context, ..
+            } => self.say(filed.seq, format!("{preamble}\n\n{context}")),
+            Entry::Prompted {
+                post,
+                text,
+                agent,
+                model,
+            } => {
+                self.say(filed.seq, text.clone());
+                self.drop_waiting_calls();
+                self.agent = Some(agent.clone());
+                self.model = model.clone().or(self.model.take());
+                self.run = Some(Run {
+                    prompt: post.clone(),
+                    answers: 0,
+                    nudges: 0,
+                    last_turn: false,
+                    answer: None,
+                });
+            }
+            Entry::Told {
+                visible, hidden, ..
+            } => self.say(filed.seq, format!("{visible}\n\n{hidden}")),
+            Entry::Nudged { text } => {
+                self.say(filed.seq, text.clone());
+                if let Some(run) = &mut self.run {
+                    run.nudges += 1;
+                    run.last_turn |= text == super::LAST_TURN;
+                }
+            }
+            Entry::Answered { seen, answer } => self.answered(*seen, answer),
+            Entry::ToolBegan { call } => {
+                if let Some(open) = self.open(call) {
+                    open.began = true;
+                }
+            }
+            Entry::ToolEnded { call, outcome } => {
+                if let Some(open) = self.open(call) {
+                    open.outcome = Some(outcome.clone());
+                }
+            }
+            Entry::Compacted { answer, .. } => self.compacted(answer),
+            Entry::Ended { prompt, end } => self.ended(prompt, end),
+        }
+    }
+
+    /// Ends what was taken in so far as the parent's part: from here on it is a child's
+    /// conversation, which begins with the parent's own messages.
+    pub fn branch(&mut self) {
+        for open in &mut self.calls {
+            let theirs = || ToolOutcome::Done(OF_THE_PARENT.to_owned());
+            open.outcome.get_or_insert_with(theirs);
+        }
+        self.newest = 0;
+        self.said.iter_mut().for_each(|(seq, _)| *seq = 0);
+        self.run = None;
+        self.ended.clear();
+        self.totals = Totals::default();
+        self.usage = Usage::default();
+        self.model = None;
+        self.agent = None;
+        self.last = None;
+    }
+
+    /// What the model is shown next.
+    pub fn shown(&self) -> Shown {
+        let mut turns = self.settled();
+        let said = self.said.iter().map(|(_, text)| Turn::Said(text.clone()));
+        turns.extend(said);
+        Shown {
+            seen: self.newest,
+            turns,
+        }
+    }
+
+    /// What the model has been shown and has done, without what it has not read yet.
+    pub fn settled(&self) -> Vec<Turn> {
+        let mut turns = self.turns.clone();
+        turns.extend(results(&self.calls));
+        turns
+    }
+
+    /// The newest entry.
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// The run that is not over.
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// How the run of a prompt ended, and the last thing that was said in it.
+    pub fn end_of(&self, prompt: &PostId) -> Option<&(End, Option<String>)> {
+        self.ended.get(prompt)
+    }
+
+    /// The calls that have no result, and whether each had begun.
+    pub fn open_calls(&self) -> impl Iterator<Item = (&Call, bool)> {
+        let open = self.calls.iter().filter(|open| open.outcome.is_none());
+        open.map(|open| (&open.call, open.began))
+    }
+
+    /// Whether the model has something to read: results, or something that was said.
+    pub fn has_news(&self) -> bool {
+        !self.calls.is_empty() || !self.said.is_empty()
+    }
+
+    /// About how many tokens the next request has.
+    pub fn weight(&self) -> u64 {
+        let results = self.calls.iter().filter_map(|open| open.outcome.as_ref());
+        let results = results.map(|outcome| outcome.text().len());
+        let said = self.said.iter().map(|(_, text)| text.len());
+        let bytes: usize = results.chain(said).sum();
+        self.context.saturating_add(bytes as u64 / 4)
+    }
+
+    /// How the newest answer ended, if nothing has happened since.
+    pub fn last(&self) -> Option<Last> {
+        self.last
+    }
+
+    /// Whether a summary would make it shorter.
+    pub fn can_compact(&self) -> bool {
+        self.turns.len() > 1
+    }
+
+    /// What the session has used in all.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The tokens it has used, by kind.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The model of the newest prompt that named one.
+    pub fn model(&self) -> Option<&ModelName> {
+        self.model.as_ref()
+    }
+
+    /// Who does what the newest prompt says.
+    pub fn agent(&self) -> Option<&AgentName> {
+        self.agent.as_ref()
+    }
+
+    fn say(&mut self, seq: u64, text: String) {
+        self.said.push((seq, text));
+        self.last = None;
+    }
+
+    fn open(&mut self, call: &str) -> Option<&mut OpenCall> {
+        self.calls.iter_mut().find(|open| open.call.id == call)
+    }
+
+    /// What a run that broke off had not begun is not done for the next one.
+    fn drop_waiting_calls(&mut self) {
+        for open in self.calls.iter_mut().filter(|open| !open.began) {
+            let stopped = || ToolOutcome::Failed(STOPPED.to_owned());
+            open.outcome.get_or_insert_with(stopped);
+        }
+    }
+
+    fn answered(&mut self, seen: u64, answer: &Answer) {
+        let results = results(&self.calls);
+        self.turns.extend(results);
+        // What came while the model was answering is read after its answer.
+        let (before, after) = std::mem::take(&mut self.said)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(seq, _)| *seq <= seen);
+        self.said = after;
+        let before = before.into_iter().map(|(_, text)| Turn::Said(text));
+        self.turns.extend(before);
+        self.turns.push(Turn::Answered(answer.clone()));
+        let open = |call: &Call| OpenCall {
+            call: call.clone(),
+            began: false,
+            outcome: None,
+        };
+        self.calls = answer.calls().map(open).collect();
+        self.count(answer);
+        self.context = answer.usage.context();
+        let useful = is_useful(answer);
+        let last = Last {
+            stop: answer.stop,
+            useful,
+        };
+        self.last = Some(last).filter(|_| self.said.is_empty());
+        for call in answer.calls() {
+            *self.totals.by_tool.entry(call.name.clone()).or_default() += 1;
+        }
+        if let Some(run) = &mut self.run {
+            run.answers += 1;
+            let text = answer.text();
+            if !text.trim().is_empty() {
+                run.answer = Some(text);
+            }
+            if useful && answer.stop != Stop::Length {
+                run.nudges = 0;
+            }
+        }
+    }
+
+    fn compacted(&mut self, answer: &Answer) {
+        self.count(answer);
+        let summary = super::summary_shown(&answer.text());
+        self.context = summary.len() as u64 / 4;
+        self.turns = vec![Turn::Said(summary)];
+        self.calls.clear();
+        self.last = None;
+    }
+
+    fn count(&mut self, answer: &Answer) {
+        self.usage = self.usage.plus(answer.usage);
+        self.totals.tokens = self.totals.tokens.saturating_add(answer.usage.context());
+        self.totals.cost = Cost(self.totals.cost.0.saturating_add(answer.cost.0));
+        self.totals.turns += 1;
+    }
+
+    fn ended(&mut self, prompt: &PostId, end: &End) {
+        let run = self.run.take_if(|run| run.prompt == *prompt);
+        let answer = run.and_then(|run| run.answer);
+        self.ended.insert(prompt.clone(), (end.clone(), answer));
+        for open in &mut self.calls {
+            let stopped = || ToolOutcome::Failed(STOPPED.to_owned());
+            open.outcome.get_or_insert_with(stopped);
+        }
+        self.last = None;
+    }
+}
+
+fn results(calls: &[OpenCall]) -> impl Iterator<Item = Turn> {
+    calls.iter().map(|open| Turn::Result {
+        call: open.call.clone(),
+        outcome: open.outcome.clone().unwrap_or(ToolOutcome::Unknown),
+    })
+}
+
+/// Says something, or wants something done.
+fn is_useful(answer: &Answer) -> bool {
+    answer.blocks.iter().any(|block| match block {
+        Block::Text(text) => !text.trim().is_empty(),
+        Block::Call(_) => true,
+        Block::Reasoning { .. } | Block::Other(_) => false,
+    })
+}

@@ -1,0 +1,122 @@
+//! What a session consists of, as it is kept.
+
+use super::{Answer, ToolOutcome};
+use crate::{
+    id::{AgentName, ModelName, PostId},
+    moment::Moment,
+};
+
+/// One thing that happened in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// The parent's conversation, for a forked child.
+    Inherited {
+        /// Its name.
+        post: PostId,
+        /// What the child must know about the context.
+        preamble: String,
+        /// The conversation.
+        context: String,
+    },
+    /// Something to do. A run begins.
+    Prompted {
+        /// Its name.
+        post: PostId,
+        /// What to do.
+        text: String,
+        /// Who does it.
+        agent: AgentName,
+        /// With which model, if not the session's.
+        model: Option<ModelName>,
+    },
+    /// A background task has ended.
+    Told {
+        /// Its name.
+        post: PostId,
+        /// For people and the model.
+        visible: String,
+        /// For the model only.
+        hidden: String,
+    },
+    /// The host tells the model something in the user's place: that its answer was empty, or
+    /// that this is its last turn.
+    Nudged {
+        /// What it says.
+        text: String,
+    },
+    /// The model answered.
+    Answered {
+        /// The newest entry that the model had been shown.
+        seen: u64,
+        /// What it said.
+        answer: Answer,
+    },
+    /// A tool that changes something is about to run.
+    ToolBegan {
+        /// The call.
+        call: String,
+    },
+    /// A tool has run.
+    ToolEnded {
+        /// The call.
+        call: String,
+        /// What came of it.
+        outcome: ToolOutcome,
+    },
+    /// Everything before was summarised, because the window was nearly full.
+    Compacted {
+        /// The newest entry that is in the summary.
+        seen: u64,
+        /// The summary, as the model wrote it.
+        answer: Answer,
+    },
+    /// A run is over.
+    Ended {
+        /// The prompt that began it.
+        prompt: PostId,
+        /// How.
+        end: End,
+    },
+}
+
+/// How a run of a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// With an answer.
+    Answered,
+    /// With an error.
+    Failed {
+        /// What went wrong.
+        why: String,
+    },
+    /// By request.
+    Aborted,
+}
+
+/// An entry in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filed {
+    /// Its number in the session, from 1.
+    pub seq: u64,
+    /// When it was saved.
+    pub at: Moment,
+    /// What happened.
+    pub entry: Entry,
+}
+
+impl Entry {
+    /// The name under which it can be found again, if it has one.
+    pub fn post(&self) -> Option<&PostId> {
+        match self {
+            Entry::Inherited { post, .. }
+            | Entry::Prompted { post, .. }
+            | Entry::Told { post, .. } => Some(post),
+            Entry::Nudged { .. }
+            | Entry::Answered { .. }
+            | Entry::ToolBegan { .. }
+            | Entry::ToolEnded { .. }
+            | Entry::Compacted { .. }
+            | Entry::Ended { .. } => None,
+        }
+    }
+}

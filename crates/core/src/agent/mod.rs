@@ -1,0 +1,40 @@
+//! The built-in agent as a machine: what a session consists of, what the model is shown of
+//! it, and what happens next. Nothing here asks a model or runs a tool.
+
+mod answer;
+mod compaction;
+mod conversation;
+mod entry;
+mod next;
+mod permission;
+mod profile;
+mod spell;
+mod tool;
+mod transcript;
+
+pub use answer::{Answer, Block, Call, Raw, Stop, Usage};
+pub use compaction::{SUMMARISE, summary_shown};
+pub use conversation::{Conversation, Last, Run, Shown};
+pub use entry::{End, Entry, Filed};
+pub use next::{Around, LAST_TURN, Next, next};
+pub use permission::{Kind, Mode, Permissions, Rule, RuleError, Verdict};
+pub use profile::{Profile, ProfileError, Tools};
+pub use tool::{ToolOutcome, ToolSpec};
+pub use transcript::transcript;
+
+/// What the model is shown, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// Text of the user, or of the host in the user's place.
+    Said(String),
+    /// What a model answered.
+    Answered(Answer),
+    /// What came of a call of the answer before it. All results of an answer follow it, in
+    /// the order of its calls.
+    Result {
+        /// The call.
+        call: Call,
+        /// What came of it.
+        outcome: ToolOutcome,
+    },
+}

@@ -1,0 +1,199 @@
+//! What an agent may do without asking.
+
+use std::{fmt, str::FromStr};
+
+use super::spell::fits;
+
+/// What a call would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Look at something.
+    Read,
+    /// Change files.
+    Edit,
+    /// Run a program.
+    Run,
+    /// Nothing outside the conversation: notes, background tasks.
+    Note,
+}
+
+/// What is allowed where no rule says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Reading is free; changes and programs are asked for.
+    #[default]
+    Ask,
+    /// Changes to files are free too.
+    AutoEdit,
+    /// Everything is free.
+    Yolo,
+}
+
+impl Mode {
+    /// Every mode, with the name a user types.
+    pub const ALL: &[(&str, Mode)] = &[
+        ("ask", Mode::Ask),
+        ("auto-edit", Mode::AutoEdit),
+        ("yolo", Mode::Yolo),
+    ];
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let known = Mode::ALL.iter().find(|(_, mode)| mode == self);
+        f.write_str(known.map_or("", |(name, _)| name))
+    }
+}
+
+/// A tool, or some uses of it: `bash`, `bash(cargo test*)`, `edit(src/*)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    tool: String,
+    pattern: Option<String>,
+}
+
+/// Not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no rule; rules look like `bash`, `bash(cargo test*)` or `edit(src/*)`")]
+pub struct RuleError(String);
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let text = text.trim();
+        let wrong = || RuleError(text.to_owned());
+        let (tool, pattern) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(wrong)?)),
+        };
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*');
+        if tool.is_empty() || !tool.chars().all(is_name) {
+            return Err(wrong());
+        }
+        // `git:*` is how some write `git *`.
+        let pattern = pattern.filter(|pattern| !pattern.is_empty() && *pattern != "*");
+        Ok(Rule {
+            tool: tool.to_lowercase(),
+            pattern: pattern.map(|pattern| pattern.replace(":*", "*")),
+        })
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.tool)?;
+        self.pattern
+            .as_ref()
+            .map_or(Ok(()), |pattern| write!(f, "({pattern})"))
+    }
+}
+
+impl Rule {
+    /// A rule about every use of a tool.
+    pub fn tool(name: &str) -> Self {
+        Self {
+            tool: name.to_owned(),
+            pattern: None,
+        }
+    }
+
+    pub(super) fn tool_name(&self) -> &str {
+        &self.tool
+    }
+
+    pub(super) fn renamed(self, tool: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            ..self
+        }
+    }
+
+    /// Whether it is about this tool, in whatever use.
+    pub fn names(&self, tool: &str) -> bool {
+        fits(&self.tool, &tool.to_lowercase())
+    }
+
+    /// Whether it is about every use of this tool.
+    pub(super) fn is_about_all(&self, tool: &str) -> bool {
+        self.pattern.is_none() && self.names(tool)
+    }
+
+    /// Whether it lets this use pass. A command that is more than one command, or has parts
+    /// that the shell works out, is never let pass by a pattern: nobody could tell what runs.
+    pub fn lets_pass(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return self.names(tool);
+        };
+        let plain = kind != Kind::Run || !target.contains(COMBINING);
+        self.names(tool) && plain && fits(pattern, target.trim())
+    }
+
+    /// Whether it stops this use: any of the commands that it is made of.
+    pub fn stops(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return self.names(tool);
+        };
+        let parts: Vec<&str> = match kind {
+            Kind::Run => target.split(COMBINING).chain([target]).collect(),
+            Kind::Read | Kind::Edit | Kind::Note => vec![target],
+        };
+        self.names(tool) && parts.iter().any(|part| fits(pattern, part.trim()))
+    }
+}
+
+/// What makes more than one command out of a line, or something else than it shows.
+const COMBINING: &[char] = &[
+    ';', '&', '|', '\n', '\r', '`', '$', '(', ')', '{', '}', '<', '>',
+];
+
+/// What an agent may do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Permissions {
+    /// What is allowed where no rule says otherwise.
+    pub mode: Mode,
+    /// Free in every mode.
+    pub allow: Vec<Rule>,
+    /// Asked for in every mode.
+    pub ask: Vec<Rule>,
+    /// Never.
+    pub deny: Vec<Rule>,
+}
+
+/// What is to be done about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is free.
+    Allow,
+    /// Someone has to be asked.
+    Ask,
+    /// It is forbidden, for a reason.
+    Deny(String),
+}
+
+impl Permissions {
+    /// Judges a call. A rule that forbids wins over one that asks, and that over one that
+    /// allows; the mode decides about the rest.
+    pub fn judge(&self, tool: &str, kind: Kind, target: &str) -> Verdict {
+        let stops = |rule: &&Rule| rule.stops(tool, kind, target);
+        if let Some(rule) = self.deny.iter().find(stops) {
+            return Verdict::Deny(format!("the rule `{rule}` forbids it"));
+        }
+        if self.ask.iter().any(|rule| rule.stops(tool, kind, target)) {
+            return Verdict::Ask;
+        }
+        if self
+            .allow
+            .iter()
+            .any(|rule| rule.lets_pass(tool, kind, target))
+        {
+            return Verdict::Allow;
+        }
+        match (self.mode, kind) {
+            (_, Kind::Read | Kind::Note) | (Mode::Yolo, _) | (Mode::AutoEdit, Kind::Edit) => {
+                Verdict::Allow
+            }
+            (Mode::Ask, Kind::Edit | Kind::Run) | (Mode::AutoEdit, Kind::Run) => Verdict::Ask,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Agent profiles: who works, with which prompt, model and tools.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::{Kind, Rule};
+use crate::id::AgentName;
+
+/// Who works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// What it is called.
+    pub name: AgentName,
+    /// When to use it.
+    pub description: String,
+    /// What it is told to be.
+    pub prompt: String,
+    /// Its own model, if it has one.
+    pub model: Option<String>,
+    /// What it may use.
+    pub tools: Tools,
+    /// How often its model may answer in one run.
+    pub max_turns: Option<u64>,
+}
+
+/// The tools of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tools {
+    /// Only these; all if there is no such list.
+    pub only: Option<Vec<Rule>>,
+    /// Not these.
+    pub not: Vec<Rule>,
+}
+
+impl Tools {
+    /// Whether the model is offered a tool.
+    pub fn offers(&self, tool: &str) -> bool {
+        let only = self.only.as_ref();
+        let listed = only.is_none_or(|rules| rules.iter().any(|rule| rule.names(tool)));
+        listed && !self.not.iter().any(|rule| rule.is_about_all(tool))
+    }
+
+    /// Whether a use of a tool is within what the agent may do.
+    pub fn allows(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        let only = self.only.as_ref();
+        let passes = |rule: &Rule| rule.lets_pass(tool, kind, target);
+        let stops = |rule: &Rule| rule.stops(tool, kind, target);
+        only.is_none_or(|rules| rules.iter().any(passes)) && !self.not.iter().any(stops)
+    }
+}
+
+/// Why a file is no profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// There is no frontmatter.
+    #[error("it does not begin with `---` and end its settings with `---`")]
+    NoFrontmatter,
+    /// The frontmatter cannot be read.
+    #[error("its settings cannot be read: {0}")]
+    Broken(String),
+    /// A tool is written in a way that means nothing.
+    #[error("its tools: {0}")]
+    Tools(String),
+    /// It has nothing to say to the model.
+    #[error("it has no prompt below its settings")]
+    NoPrompt,
+}
+
+/// The settings of a profile as asyncagents, Claude Code and OpenCode write them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Front {
+    name: Option<String>,
+    description: Option<String>,
+    model: Option<String>,
+    tools: Option<Listed>,
+    disallowed_tools: Option<Listed>,
+    #[serde(alias = "max_turns", alias = "steps", alias = "maxSteps")]
+    max_turns: Option<u64>,
+    disable: bool,
+}
+
+/// Tools as a list, as one line, or as switches.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Listed {
+    Line(String),
+    Names(Vec<String>),
+    Switches(std::collections::BTreeMap<String, bool>),
+}
+
+impl Profile {
+    /// The agents that are always there.
+    pub fn built_in() -> Vec<Profile> {
+        let read_only = || Tools {
+            only: Some(READING.iter().map(|name| Rule::tool(name)).collect()),
+            not: Vec::new(),
+        };
+        let profile = |name: &str, description: &str, prompt: &str, tools| Profile {
+            name: name.into(),
+            description: description.to_owned(),
+            prompt: prompt.trim().to_owned(),
+            model: None,
+            tools,
+            max_turns: None,
+        };
+        vec![
+            profile(
+                "general",
+                "does any task: reads, changes files, runs commands, delegates",
+                include_str!("prompts/general.md"),
+                Tools::default(),
+            ),
+            profile(
+                "explore",
+                "finds things out; reads and searches, changes nothing",
+                include_str!("prompts/explore.md"),
+                read_only(),
+            ),
+            profile(
+                "plan",
+                "works out how to do something, step by step; changes nothing",
+                include_str!("prompts/plan.md"),
+                read_only(),
+            ),
+        ]
+    }
+
+    /// Reads a Markdown file with frontmatter; `stem` is its name without `.md`. A file that
+    /// switches its agent off is no profile.
+    ///
+    /// # Errors
+    /// When it is not such a file.
+    pub fn parse(stem: &str, text: &str) -> Result<Option<Profile>, ProfileError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (front, body) = split(text).ok_or(ProfileError::NoFrontmatter)?;
+        let front: Front = read(front).map_err(ProfileError::Broken)?;
+        if front.disable {
+            return Ok(None);
+        }
+        let prompt = body.trim();
+        if prompt.is_empty() {
+            return Err(ProfileError::NoPrompt);
+        }
+        let mut tools = Tools::default();
+        match front.tools {
+            None => {}
+            Some(Listed::Switches(switches)) => {
+                let off = switches.iter().filter(|(_, on)| !**on);
+                tools.not = rules(off.map(|(name, _)| name.as_str()))?;
+            }
+            Some(listed) => tools.only = Some(listed.rules()?),
+        }
+        if let Some(listed) = front.disallowed_tools {
+            tools.not.extend(listed.rules()?);
+        }
+        let filled = |text: &String| !text.trim().is_empty();
+        let model = front.model.filter(filled);
+        Ok(Some(Profile {
+            name: front
+                .name
+                .filter(filled)
+                .unwrap_or(stem.to_owned())
+                .trim()
+                .into(),
+            description: front.description.unwrap_or_default().trim().to_owned(),
+            prompt: prompt.to_owned(),
+            model: model.filter(|model| model != "inherit"),
+            tools,
+            max_turns: front.max_turns,
+        }))
+    }
+}
+
+/// What changes nothing.
+const READING: &[&str] = &["read", "glob", "grep", "todo"];
+
+impl Listed {
+    fn rules(self) -> Result<Vec<Rule>, ProfileError> {
+        match self {
+            Listed::Line(line) => rules(pieces(&line).iter().map(String::as_str)),
+            Listed::Names(names) => rules(names.iter().map(String::as_str)),
+            Listed::Switches(switches) => {
+                let on = switches.iter().filter(|(_, on)| **on);
+                rules(on.map(|(name, _)| name.as_str()))
+            }
+        }
+    }
+}
+
+fn rules<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Rule>, ProfileError> {
+    let rule = |name: &str| {
+        let rule = Rule::from_str(name).map_err(|error| ProfileError::Tools(error.to_string()))?;
+        Ok(rule.called_here())
+    };
+    names.map(rule).collect()
+}
+
+impl Rule {
+    /// Other agents' names for the same tools.
+    fn called_here(self) -> Rule {
+        let here = match self.tool_name() {
+            "multiedit" => "edit",
+            "todowrite" | "todoread" | "todolist" => "todo",
+            "task" | "agent" => "asyncagents_*",
+            "ls" | "list" => "glob",
+            "shell" => "bash",
+            _ => return self,
+        };
+        self.renamed(here)
+    }
+}
+
+/// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`.
+fn pieces(line: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in line.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match depth == 0 && (c == ',' || c.is_whitespace()) {
+            true => pieces.push(String::new()),
+            false => {
+                if let Some(piece) = pieces.last_mut() {
+                    piece.push(c);
+                }
+            }
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// The settings between the two lines `---`, and what follows.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("---")?;
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let rest = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n'))?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Some((rest.get(..at)?, rest.get(at + line.len()..)?));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Strict YAML first. Many write `description: Use when: x`, which is none; then the values
+/// of plain lines are taken as text.
+fn read(front: &str) -> Result<Front, String> {
+    if front.trim().is_empty() {
+        return Ok(Front::default());
+    }
+    let strict = serde_saphyr::from_str(front);
+    strict.or_else(|error| {
+        let quoted: Vec<String> = front.lines().map(quote).collect();
+        serde_saphyr::from_str(&quoted.join("\n")).map_err(|_| first_line(&error.to_string()))
+    })
+}
+
+/// `key: any: text` as `key: "any: text"`.
+fn quote(line: &str) -> String {
+    match line.split_once(": ") {
+        Some((key, value))
+            if value.contains(": ") && !value.starts_with(['"', '\'', '[', '{', '|', '>']) =>
+        {
+            let value = value.trim_end().replace('\\', "\\\\").replace('"', "\\\"");
+            format!("{key}: \"{value}\"")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,70 @@
+//! The sessions of the built-in agent, in the same journal as the tasks.
+
+use super::Stored;
+use crate::{
+    agent::{Entry, Filed},
+    id::{AgentName, ModelName, PostId, SessionId, TaskId},
+    moment::Moment,
+};
+
+/// A session of the built-in agent. What happened in it are its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its name.
+    pub id: SessionId,
+    /// The task it was made for; none for a person's.
+    pub task: Option<TaskId>,
+    /// For people.
+    pub title: String,
+    /// Who works in it.
+    pub agent: AgentName,
+    /// With which model.
+    pub model: ModelName,
+    /// What the model is told first, fixed when the session began: every request begins
+    /// with it.
+    pub system: String,
+    /// Whether the model is offered to launch tasks.
+    pub delegates: bool,
+    /// The folder it works in.
+    pub workspace: String,
+    /// The conversation it begins with, entry by entry.
+    pub base: Option<Base>,
+    /// When it began.
+    pub begun: Moment,
+}
+
+/// A conversation up to an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// Whose.
+    pub session: SessionId,
+    /// The newest entry that belongs to it.
+    pub until: u64,
+}
+
+/// The sessions, as one transaction sees them.
+pub trait Sessions {
+    /// A session that is not deleted.
+    fn session(&mut self, id: &SessionId) -> Stored<Option<Session>>;
+    /// The session that was made for a task, deleted or not.
+    fn session_for(&mut self, task: &TaskId) -> Stored<Option<SessionId>>;
+    /// The newest session of a person in a folder.
+    fn newest_session(&mut self, workspace: &str) -> Stored<Option<Session>>;
+    /// What a session begins with, deleted or not.
+    fn base_of(&mut self, id: &SessionId) -> Stored<Option<Base>>;
+    /// Begins a session.
+    fn begin_session(&mut self, session: &Session) -> Stored<()>;
+    /// Marks a session as deleted; what others begin with stays.
+    fn delete_session(&mut self, id: &SessionId) -> Stored<()>;
+    /// From now on only this driver writes what the model and its tools do.
+    fn drive(&mut self, id: &SessionId, driver: &str) -> Stored<()>;
+    /// Who drives a session.
+    fn driver(&mut self, id: &SessionId) -> Stored<Option<String>>;
+    /// Adds an entry and returns its number. One with a name that is there already is not
+    /// added again; its number is returned.
+    fn file(&mut self, session: &SessionId, entry: &Entry, at: Moment) -> Stored<u64>;
+    /// The entries after one number, up to another.
+    fn entries(&mut self, session: &SessionId, after: u64, until: u64) -> Stored<Vec<Filed>>;
+    /// Whether an entry of this name is there.
+    fn posted(&mut self, session: &SessionId, post: &PostId) -> Stored<bool>;
+}

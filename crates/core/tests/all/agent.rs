@@ -1,0 +1,577 @@
+//! The built-in agent's machine: what the model is shown, and what comes next.
+
+use asyncagents_core::{
+    agent::{
+        Answer, Around, Block, Call, Conversation, End, Entry, Filed, Kind, LAST_TURN, Mode, Next,
+        Permissions, Profile, Rule, Stop, ToolOutcome, Turn, Usage, Verdict, next, transcript,
+    },
+    budget::Cost,
+    fork::{Parent, Preset, fork},
+    moment::Moment,
+    tokens,
+};
+use rstest::rstest;
+
+/// A session that is written entry by entry, as a driver would.
+#[derive(Default)]
+struct Story {
+    entries: Vec<Filed>,
+    conversation: Conversation,
+}
+
+impl Story {
+    fn then(mut self, entry: Entry) -> Self {
+        let filed = Filed {
+            seq: self.entries.len() as u64 + 1,
+            at: Moment::from_millis(0),
+            entry,
+        };
+        self.conversation.take(&filed);
+        self.entries.push(filed);
+        self
+    }
+
+    fn prompted(self, text: &str) -> Self {
+        let post = format!("prompt {text}").into();
+        self.then(Entry::Prompted {
+            post,
+            text: text.to_owned(),
+            agent: "general".into(),
+            model: None,
+        })
+    }
+
+    fn told(self, text: &str) -> Self {
+        self.then(Entry::Told {
+            post: format!("told {text}").into(),
+            visible: text.to_owned(),
+            hidden: "hidden".to_owned(),
+        })
+    }
+
+    fn answered(self, answer: Answer) -> Self {
+        let seen = self.entries.len() as u64;
+        self.then(Entry::Answered { seen, answer })
+    }
+
+    fn began(self, call: &str) -> Self {
+        let call = call.to_owned();
+        self.then(Entry::ToolBegan { call })
+    }
+
+    fn ended(self, call: &str, text: &str) -> Self {
+        self.then(Entry::ToolEnded {
+            call: call.to_owned(),
+            outcome: ToolOutcome::Done(text.to_owned()),
+        })
+    }
+
+    fn next(&self) -> Next {
+        next(&self.conversation, &around())
+    }
+
+    /// What the model is shown, a word for each turn.
+    fn shown(&self) -> Vec<String> {
+        let turn = |turn: &Turn| match turn {
+            Turn::Said(text) => format!("user: {text}"),
+            Turn::Answered(answer) => format!("agent: {}", answer.text()),
+            Turn::Result { call, outcome } => format!("{}: {}", call.id, outcome.text()),
+        };
+        self.conversation.shown().turns.iter().map(turn).collect()
+    }
+}
+
+fn around() -> Around {
+    Around {
+        tasks: false,
+        wait: true,
+        compact_from: 1_000,
+        most_answers: None,
+    }
+}
+
+fn says(text: &str) -> Answer {
+    Answer {
+        model: "test/model".into(),
+        blocks: vec![Block::Text(text.to_owned())],
+        stop: Stop::Finished,
+        usage: Usage {
+            input: 10,
+            output: 5,
+            ..Usage::default()
+        },
+        cost: Cost(7),
+    }
+}
+
+fn calls(names: &[&str]) -> Answer {
+    let call = |name: &&str| {
+        Block::Call(Call {
+            id: (*name).to_owned(),
+            name: "bash".to_owned(),
+            input: "{}".to_owned(),
+        })
+    };
+    Answer {
+        blocks: names.iter().map(call).collect(),
+        stop: Stop::Tools,
+        ..says("")
+    }
+}
+
+fn ids(next: Next) -> Vec<String> {
+    match next {
+        Next::Run(calls) | Next::Lost(calls) => calls.into_iter().map(|call| call.id).collect(),
+        other => vec![format!("{other:?}")],
+    }
+}
+
+#[test]
+fn a_run_goes_from_its_prompt_over_tools_to_an_answer() {
+    let story = Story::default();
+    assert_eq!(story.next(), Next::Rest, "nothing was asked for");
+    let story = story.prompted("Look");
+    assert_eq!(story.next(), Next::Ask);
+    let story = story.answered(calls(&["a", "b"]));
+    assert_eq!(ids(story.next()), ["a", "b"]);
+    let story = story.began("a").ended("a", "A").began("b").ended("b", "B");
+    assert_eq!(story.next(), Next::Ask);
+    let story = story.answered(says("Done"));
+    assert_eq!(story.next(), Next::Finish(End::Answered));
+    let prompt = "prompt Look".into();
+    let story = story.then(Entry::Ended {
+        prompt,
+        end: End::Answered,
+    });
+    assert_eq!(story.next(), Next::Rest);
+    let ended = story.conversation.end_of(&"prompt Look".into());
+    assert_eq!(ended, Some(&(End::Answered, Some("Done".to_owned()))));
+    assert_eq!(
+        story.shown(),
+        ["user: Look", "agent: ", "a: A", "b: B", "agent: Done"]
+    );
+    let totals = story.conversation.totals();
+    assert_eq!(
+        (totals.tokens, totals.cost, totals.turns),
+        (30, Cost(14), 2)
+    );
+    assert_eq!(totals.by_tool.get("bash"), Some(&2));
+}
+
+#[test]
+fn a_tool_that_was_running_at_a_crash_is_not_run_again() {
+    let story = Story::default()
+        .prompted("Look")
+        .answered(calls(&["done", "running", "waiting"]))
+        .began("done")
+        .ended("done", "x")
+        .began("running");
+    let Next::Lost(lost) = story.next() else {
+        panic!("{:?}", story.next());
+    };
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost.first().map(|call| call.id.as_str()), Some("running"));
+    let story = story.then(Entry::ToolEnded {
+        call: "running".to_owned(),
+        outcome: ToolOutcome::Unknown,
+    });
+    assert_eq!(
+        ids(story.next()),
+        ["waiting"],
+        "it had not begun, so it runs"
+    );
+    let story = story.began("waiting").ended("waiting", "y");
+    let shown = story.shown();
+    assert!(
+        shown.contains(&format!("running: {}", ToolOutcome::UNKNOWN)),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn what_comes_while_the_model_answers_is_read_after_its_answer() {
+    let story = Story::default().prompted("Look");
+    let seen = story.conversation.shown().seen;
+    let asked = story.shown();
+    let story = story.told("task finished").then(Entry::Answered {
+        seen,
+        answer: says("Looking"),
+    });
+    assert_eq!(
+        story.shown()[..asked.len()],
+        asked,
+        "what was sent stays as it was"
+    );
+    assert_eq!(
+        story.shown(),
+        [
+            "user: Look",
+            "agent: Looking",
+            "user: task finished\n\nhidden"
+        ]
+    );
+    assert_eq!(story.next(), Next::Ask, "it has not read the notice yet");
+}
+
+#[test]
+fn a_notice_in_the_middle_of_tools_comes_after_their_results() {
+    let story = Story::default()
+        .prompted("Look")
+        .answered(calls(&["a", "b"]))
+        .ended("a", "A")
+        .told("task finished")
+        .ended("b", "B");
+    assert_eq!(
+        story.shown(),
+        [
+            "user: Look",
+            "agent: ",
+            "a: A",
+            "b: B",
+            "user: task finished\n\nhidden"
+        ]
+    );
+}
+
+#[test]
+fn every_request_begins_with_the_one_before() {
+    let mut story = Story::default().prompted("Look");
+    let mut before: Vec<String> = Vec::new();
+    for round in 0..6 {
+        let shown = story.shown();
+        assert_eq!(
+            shown.get(..before.len()),
+            Some(&before[..]),
+            "round {round}"
+        );
+        before = shown;
+        let (a, b) = (format!("{round}a"), format!("{round}b"));
+        story = story
+            .told(&format!("early {round}"))
+            .then(Entry::Answered {
+                seen: story_seen(before.len(), round),
+                answer: calls(&[&a, &b]),
+            })
+            .ended(&b, "B")
+            .told(&format!("late {round}"))
+            .ended(&a, "A");
+    }
+}
+
+/// The newest entry when round `round` was asked: 1 prompt, then 5 entries a round.
+fn story_seen(_shown: usize, round: usize) -> u64 {
+    1 + 5 * round as u64
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_again_twice_and_then_fails() {
+    let mut story = Story::default().prompted("Look");
+    for _ in 0..2 {
+        story = story.answered(says(" "));
+        let Next::Nudge(text) = story.next() else {
+            panic!("{:?}", story.next());
+        };
+        assert!(text.starts_with("Your answer was empty"));
+        story = story.then(Entry::Nudged { text });
+        assert_eq!(story.next(), Next::Ask);
+    }
+    story = story.answered(says(""));
+    let why = "the model answered nothing, three times in a row".to_owned();
+    assert_eq!(story.next(), Next::Finish(End::Failed { why }));
+}
+
+#[rstest]
+#[case(Stop::Refused, Next::Finish(End::Failed { why: "the model refused to answer".to_owned() }))]
+#[case(Stop::Finished, Next::Finish(End::Answered))]
+#[case(Stop::Tools, Next::Finish(End::Answered))]
+fn how_an_answer_ends_decides(#[case] stop: Stop, #[case] then: Next) {
+    let story = Story::default()
+        .prompted("Look")
+        .answered(Answer { stop, ..says("So") });
+    assert_eq!(story.next(), then);
+}
+
+#[test]
+fn an_answer_that_was_cut_goes_on_but_not_for_ever() {
+    let mut story = Story::default().prompted("Look");
+    let mut nudges = 0;
+    loop {
+        story = story.answered(Answer {
+            stop: Stop::Length,
+            ..says("half of")
+        });
+        match story.next() {
+            Next::Nudge(text) => {
+                nudges += 1;
+                story = story.then(Entry::Nudged { text });
+            }
+            last => {
+                assert_eq!(last, Next::Finish(End::Answered));
+                break;
+            }
+        }
+    }
+    assert_eq!(nudges, 2);
+}
+
+#[test]
+fn an_answer_waits_for_the_tasks_it_launched() {
+    let story = Story::default().prompted("Look").answered(says("waiting"));
+    let with = |tasks, wait| {
+        let around = Around {
+            tasks,
+            wait,
+            ..around()
+        };
+        next(&story.conversation, &around)
+    };
+    assert_eq!(with(true, true), Next::Wait);
+    assert_eq!(with(true, false), Next::Finish(End::Answered));
+    let story = Story {
+        conversation: story.conversation.clone(),
+        entries: story.entries.clone(),
+    }
+    .told("finished");
+    assert_eq!(story.next(), Next::Ask);
+}
+
+#[test]
+fn the_last_turn_is_announced_and_is_the_last() {
+    let limited = |story: &Story| {
+        let around = Around {
+            most_answers: Some(2),
+            ..around()
+        };
+        next(&story.conversation, &around)
+    };
+    let story = Story::default().prompted("Look");
+    assert_eq!(limited(&story), Next::Ask);
+    let story = story.answered(calls(&["a"])).ended("a", "A");
+    assert_eq!(limited(&story), Next::Nudge(LAST_TURN.to_owned()));
+    let story = story.then(Entry::Nudged {
+        text: LAST_TURN.to_owned(),
+    });
+    assert_eq!(limited(&story), Next::Ask);
+    let story = story.answered(calls(&["b"])).ended("b", "B");
+    let why = "the limit of 2 answers is reached".to_owned();
+    assert_eq!(limited(&story), Next::Finish(End::Failed { why }));
+}
+
+#[test]
+fn a_full_window_is_summarised_before_the_next_request() {
+    let full = Answer {
+        usage: Usage {
+            input: 900,
+            output: 100,
+            ..Usage::default()
+        },
+        ..calls(&["a"])
+    };
+    let story = Story::default()
+        .prompted("Look")
+        .answered(full)
+        .ended("a", "A");
+    assert_eq!(story.next(), Next::Compact);
+    let story = story
+        .told("while it was summarised")
+        .then(Entry::Compacted {
+            seen: 3,
+            answer: says("We looked."),
+        });
+    let shown = story.shown();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown[0].contains("<summary>\nWe looked.\n</summary>"));
+    assert!(
+        shown[1].contains("while it was summarised"),
+        "nothing is lost"
+    );
+    assert_eq!(story.next(), Next::Ask);
+}
+
+#[test]
+fn a_fork_of_a_summarised_session_begins_with_the_summary() {
+    let story = Story::default()
+        .prompted("A long story")
+        .answered(calls(&["old"]))
+        .ended("old", "an old result")
+        .then(Entry::Compacted {
+            seen: 3,
+            answer: says("We looked."),
+        })
+        .answered(calls(&["new"]))
+        .ended("new", "a new result");
+    let parent = Parent::new(transcript(&story.entries));
+    let child = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
+    assert!(child.context.contains("We looked."), "{}", child.context);
+    assert!(child.context.contains("a new result"), "{}", child.context);
+    assert!(
+        !child.context.contains("an old result"),
+        "{}",
+        child.context
+    );
+    assert!(child.stats.compaction.is_some());
+}
+
+#[test]
+fn a_call_in_flight_is_not_inherited_but_its_text_is() {
+    let mut answer = calls(&["pending"]);
+    answer
+        .blocks
+        .insert(0, Block::Text("Let me delegate.".to_owned()));
+    let story = Story::default().prompted("Look").answered(answer);
+    let parent = Parent::new(transcript(&story.entries));
+    let child = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
+    assert!(child.context.contains("Let me delegate."));
+    assert!(!child.context.contains("[Tool: bash]"), "{}", child.context);
+}
+
+#[test]
+fn what_a_stopped_run_had_not_begun_is_not_done_for_the_next() {
+    let stopped = Story::default()
+        .prompted("Delete everything")
+        .answered(calls(&["rm"]))
+        .then(Entry::Ended {
+            prompt: "prompt Delete everything".into(),
+            end: End::Aborted,
+        })
+        .prompted("Stop that");
+    assert_eq!(stopped.next(), Next::Ask);
+    assert!(stopped.shown()[2].starts_with("rm: Stopped"));
+    let crashed = Story::default()
+        .prompted("Delete everything")
+        .answered(calls(&["rm"]))
+        .prompted("Stop that");
+    assert_eq!(crashed.next(), Next::Ask);
+}
+
+#[test]
+fn a_branch_shows_the_parents_messages_and_settles_its_calls() {
+    let mut story = Story::default().prompted("Look").answered(calls(&["a"]));
+    let parent = story.conversation.shown();
+    story.conversation.branch();
+    let conversation = story.conversation;
+    let turns = conversation.shown().turns;
+    assert_eq!(turns.get(..2), parent.turns.get(..2));
+    assert!(
+        conversation.run().is_none(),
+        "the parent's run is not the child's"
+    );
+    assert_eq!(conversation.totals().tokens, 0, "nor is what it has spent");
+    let Some(Turn::Result { outcome, .. }) = turns.get(2) else {
+        panic!("{turns:?}");
+    };
+    assert!(outcome.text().starts_with("Not part of this conversation"));
+}
+
+#[rstest]
+#[case(Mode::Ask, "read", Kind::Read, "a.rs", Verdict::Allow)]
+#[case(Mode::Ask, "todo", Kind::Note, "", Verdict::Allow)]
+#[case(Mode::Ask, "edit", Kind::Edit, "a.rs", Verdict::Ask)]
+#[case(Mode::Ask, "bash", Kind::Run, "ls", Verdict::Ask)]
+#[case(Mode::AutoEdit, "edit", Kind::Edit, "a.rs", Verdict::Allow)]
+#[case(Mode::AutoEdit, "bash", Kind::Run, "ls", Verdict::Ask)]
+#[case(Mode::Yolo, "bash", Kind::Run, "ls", Verdict::Allow)]
+// Rules.
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test -p x", Verdict::Allow)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test; rm -rf x", Verdict::Ask)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test $(rm x)", Verdict::Ask)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test > /etc/x", Verdict::Ask)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test\nrm x", Verdict::Ask)]
+#[case(Mode::Yolo, "bash", Kind::Run, "git push --force", Verdict::Deny("the rule `bash(git push*)` forbids it".to_owned()))]
+#[case(Mode::Yolo, "bash", Kind::Run, "true && git push", Verdict::Deny("the rule `bash(git push*)` forbids it".to_owned()))]
+#[case(Mode::Yolo, "bash", Kind::Run, "npm publish", Verdict::Ask)]
+#[case(Mode::Ask, "edit", Kind::Edit, "docs/a.md", Verdict::Allow)]
+#[case(Mode::Ask, "write", Kind::Edit, "docs/a.md", Verdict::Ask)]
+fn modes_and_rules(
+    #[case] mode: Mode,
+    #[case] tool: &str,
+    #[case] kind: Kind,
+    #[case] target: &str,
+    #[case] verdict: Verdict,
+) {
+    let rule = |text: &str| text.parse::<Rule>().expect("a rule");
+    let permissions = Permissions {
+        mode,
+        allow: vec![rule("bash(cargo test*)"), rule("Edit(docs/*)")],
+        ask: vec![rule("bash(npm publish*)")],
+        deny: vec![rule("bash(git push*)")],
+    };
+    assert_eq!(permissions.judge(tool, kind, target), verdict);
+}
+
+#[rstest]
+#[case("")]
+#[case("bash(")]
+#[case("(x)")]
+#[case("two words")]
+fn what_is_no_rule_is_told(#[case] text: &str) {
+    let error = text.parse::<Rule>().expect_err("no rule").to_string();
+    assert!(error.ends_with("rules look like `bash`, `bash(cargo test*)` or `edit(src/*)`"));
+}
+
+#[rstest]
+#[case::claude_code(
+    "---\nname: reviewer\ndescription: Use when: code changed\ntools: Read, Grep, Bash(git log:*)\nmodel: inherit\n---\nReview it.\n"
+)]
+#[case::opencode(
+    "---\r\ndescription: \"Use when: code changed\"\r\nmode: subagent\r\ntools:\r\n  write: false\r\n  edit: false\r\n  task: false\r\n---\r\nReview it.\r\n"
+)]
+#[case::ours(
+    "\u{feff}---\ndescription: >\n  Use when: code changed\ntools: [read, grep, \"bash(git log*)\"]\nmax_turns: 9\n---\n\nReview it."
+)]
+fn profiles_of_all_three_kinds_are_read(#[case] text: &str) {
+    let profile = Profile::parse("reviewer", text)
+        .expect("read")
+        .expect("an agent");
+    assert_eq!(profile.name.as_str(), "reviewer");
+    assert_eq!(profile.description, "Use when: code changed");
+    assert_eq!(profile.prompt, "Review it.");
+    assert_eq!(profile.model, None);
+    assert!(profile.tools.offers("read"));
+    assert!(profile.tools.offers("bash"));
+    assert!(!profile.tools.offers("edit"));
+    assert!(!profile.tools.offers("asyncagents_task"));
+    assert!(profile.tools.allows("bash", Kind::Run, "git log -3"));
+    let listed = profile.tools.only.is_some();
+    assert_eq!(profile.tools.allows("bash", Kind::Run, "rm -rf x"), !listed);
+}
+
+#[rstest]
+#[case(
+    "no settings",
+    "it does not begin with `---` and end its settings with `---`"
+)]
+#[case(
+    "---\nname: x\n",
+    "it does not begin with `---` and end its settings with `---`"
+)]
+#[case("---\nname: x\n---\n  \n", "it has no prompt below its settings")]
+#[case(
+    "---\ntools: [\"a b(\"]\n---\nx",
+    "its tools: `a b(` is no rule; rules look like `bash`, `bash(cargo test*)` or `edit(src/*)`"
+)]
+fn a_file_that_is_no_profile_says_why(#[case] text: &str, #[case] why: &str) {
+    let error = Profile::parse("x", text).expect_err("no profile");
+    assert_eq!(error.to_string(), why);
+}
+
+#[test]
+fn a_profile_that_is_switched_off_is_none() {
+    let profile = Profile::parse("general", "---\ndisable: true\n---\nx");
+    assert_eq!(profile, Ok(None));
+}
+
+#[test]
+fn who_only_reads_cannot_delegate_to_someone_who_writes() {
+    for profile in Profile::built_in() {
+        let writes = profile.tools.offers("write");
+        assert_eq!(profile.tools.offers("bash"), writes, "{}", profile.name);
+        assert_eq!(
+            profile.tools.offers("asyncagents_task"),
+            writes,
+            "{}",
+            profile.name
+        );
+        assert!(profile.tools.offers("read"), "{}", profile.name);
+    }
+}
