@@ -1,0 +1,25 @@
+//! A model server that plays a script, over the real protocols.
+
+mod answer;
+mod fill;
+mod flight;
+mod line;
+mod playing;
+mod prefix;
+mod record;
+mod reply;
+mod request;
+mod script;
+mod script_file;
+mod server;
+mod stage;
+mod stream;
+mod when;
+mod wire;
+
+pub use record::{Counts, Recorded};
+pub use reply::{Fault, Reply};
+pub use script::{Script, ScriptError};
+pub use server::ModelServer;
+pub use when::When;
+pub use wire::Wire;

@@ -1,0 +1,73 @@
+//! Requests of the Chat Completions protocol.
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    Complaint, Outline, Said, Speaker, Wants,
+    content::{call_text, take, take_text, text_of},
+};
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    model: Option<String>,
+    messages: Option<Vec<Value>>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
+    let parsed: Body<'_> =
+        serde_json::from_str(body).map_err(|error| Complaint::not_json(&error))?;
+    let missing =
+        |field: &str| Complaint::invalid(format!("Missing required parameter: '{field}'."));
+    let usage_chunk = parsed
+        .stream_options
+        .and_then(|options| options.include_usage);
+    let mut outline = Outline {
+        model: parsed.model.ok_or_else(|| missing("model"))?,
+        wants: Wants {
+            stream: parsed.stream.unwrap_or(false),
+            usage_chunk: usage_chunk.unwrap_or(false),
+            ..Wants::default()
+        },
+        tools: parsed.tools.map_or("", RawValue::get),
+        ..Outline::default()
+    };
+    for mut message in parsed.messages.ok_or_else(|| missing("messages"))? {
+        let role = take_text(&mut message, "role");
+        let text = text_of(take(&mut message, "content"));
+        let by = match role.as_str() {
+            "system" | "developer" => {
+                outline.system.push(text);
+                continue;
+            }
+            "assistant" => Speaker::Assistant,
+            "tool" | "function" => Speaker::Tool,
+            _ => Speaker::User,
+        };
+        let text = with_calls(text, take(&mut message, "tool_calls"));
+        outline.said.push(Said { by, text });
+    }
+    Ok(outline)
+}
+
+fn with_calls(text: String, calls: Value) -> String {
+    let Value::Array(calls) = calls else {
+        return text;
+    };
+    let mut lines = if text.is_empty() { vec![] } else { vec![text] };
+    for mut call in calls {
+        let mut function = take(&mut call, "function");
+        let arguments = take_text(&mut function, "arguments");
+        lines.push(call_text(&take_text(&mut function, "name"), &arguments));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,200 @@
+//! A request, whichever protocol it came in.
+
+mod anthropic;
+mod chat;
+mod content;
+mod responses;
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::wire::Wire;
+
+/// What a request says, as rules see it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request {
+    pub(crate) model: String,
+    /// How many assistant messages it has.
+    pub(crate) turn: usize,
+    pub(crate) wants: Wants,
+    /// Tools, system prompt and conversation one after the other. Requests that share a
+    /// beginning share the beginning of this.
+    prompt: String,
+    tools: Range<usize>,
+    system: Range<usize>,
+    conversation: usize,
+    first: Range<usize>,
+    last: usize,
+}
+
+/// How the answer is to be given.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wants {
+    /// As a stream of events.
+    pub(crate) stream: bool,
+    /// With a last chunk that has the token counts (Chat Completions).
+    pub(crate) usage_chunk: bool,
+    /// With reasoning that can be sent back (Responses).
+    pub(crate) encrypted_reasoning: bool,
+    /// With the prompt kept for later (Anthropic).
+    pub(crate) cache: bool,
+}
+
+/// Why a request cannot be answered at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) status: u16,
+    pub(crate) code: Option<&'static str>,
+    pub(crate) message: String,
+}
+
+/// What one of the protocols said, in order.
+#[derive(Default)]
+struct Outline<'a> {
+    model: String,
+    wants: Wants,
+    tools: &'a str,
+    system: Vec<String>,
+    said: Vec<Said>,
+}
+
+/// One message, or one part of it.
+struct Said {
+    by: Speaker,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    User,
+    /// A message of its own.
+    Assistant,
+    /// More of the assistant message before.
+    AssistantToo,
+    Tool,
+}
+
+impl Request {
+    /// Reads a request's body.
+    pub(crate) fn read(wire: Wire, body: &str) -> Result<Self, Complaint> {
+        let outline = match wire {
+            Wire::Anthropic => anthropic::read(body)?,
+            Wire::Responses => responses::read(body)?,
+            Wire::Chat => chat::read(body)?,
+        };
+        Ok(Self::from_outline(outline))
+    }
+
+    /// Everything the model would read.
+    pub(crate) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
+    /// The system prompt.
+    pub(crate) fn system(&self) -> &str {
+        self.part(self.system.clone())
+    }
+
+    /// The conversation.
+    pub(crate) fn text(&self) -> &str {
+        self.part(self.conversation..self.prompt.len())
+    }
+
+    /// The first user message.
+    pub(crate) fn first(&self) -> &str {
+        self.part(self.first.clone())
+    }
+
+    /// Everything after the last assistant message.
+    pub(crate) fn last(&self) -> &str {
+        self.part(self.last..self.prompt.len())
+    }
+
+    /// Whether tools are offered.
+    pub(crate) fn has_tools(&self) -> bool {
+        let tools = self.part(self.tools.clone());
+        tools
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .nth(2)
+            .is_some()
+            && tools != "null"
+    }
+
+    /// The names of the tools offered.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Tool {
+            name: Option<String>,
+            function: Option<Function>,
+        }
+        #[derive(Deserialize)]
+        struct Function {
+            name: String,
+        }
+        let tools: Vec<Tool> =
+            serde_json::from_str(self.part(self.tools.clone())).unwrap_or_default();
+        let name = |tool: Tool| tool.name.or(tool.function.map(|function| function.name));
+        tools.into_iter().filter_map(name).collect()
+    }
+
+    fn part(&self, range: Range<usize>) -> &str {
+        let text = self.prompt.get(range).unwrap_or_default();
+        text.strip_suffix('\n').unwrap_or(text)
+    }
+
+    fn from_outline(outline: Outline<'_>) -> Self {
+        let mut prompt = String::new();
+        let tools = push_line(&mut prompt, outline.tools);
+        let system = push_line(&mut prompt, &outline.system.join("\n"));
+        let conversation = prompt.len();
+        let (mut turn, mut first, mut last) = (0, None, conversation);
+        for said in outline.said {
+            let range = push_line(&mut prompt, &said.text);
+            match said.by {
+                Speaker::Assistant => (turn, last) = (turn + 1, range.end),
+                Speaker::AssistantToo => last = range.end,
+                Speaker::User if first.is_none() => first = Some(range),
+                Speaker::User | Speaker::Tool => {}
+            }
+        }
+        Self {
+            model: outline.model,
+            turn,
+            wants: outline.wants,
+            first: first.unwrap_or(conversation..conversation),
+            prompt,
+            tools,
+            system,
+            conversation,
+            last,
+        }
+    }
+}
+
+impl Complaint {
+    fn not_json(error: &serde_json::Error) -> Self {
+        Self::invalid(format!("the body is not a request: {error}"))
+    }
+
+    fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            status: 400,
+            code: None,
+            message: message.into(),
+        }
+    }
+}
+
+fn push_line(prompt: &mut String, text: &str) -> Range<usize> {
+    let start = prompt.len();
+    if !text.is_empty() {
+        prompt.push_str(text);
+        prompt.push('\n');
+    }
+    start..prompt.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Requests of the Responses protocol.
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    Complaint, Outline, Said, Speaker, Wants,
+    content::{call_text, take, take_text, text_of},
+};
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    model: Option<String>,
+    instructions: Option<String>,
+    input: Option<Value>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+    stream: Option<bool>,
+    include: Option<Vec<String>>,
+    previous_response_id: Option<String>,
+}
+
+pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
+    let parsed: Body<'_> =
+        serde_json::from_str(body).map_err(|error| Complaint::not_json(&error))?;
+    let missing =
+        |field: &str| Complaint::invalid(format!("Missing required parameter: '{field}'."));
+    if let Some(id) = parsed.previous_response_id {
+        return Err(Complaint {
+            code: Some("previous_response_not_found"),
+            ..Complaint::invalid(format!("Previous response with id '{id}' not found."))
+        });
+    }
+    let include = parsed.include.unwrap_or_default();
+    let mut outline = Outline {
+        model: parsed.model.ok_or_else(|| missing("model"))?,
+        wants: Wants {
+            stream: parsed.stream.unwrap_or(false),
+            encrypted_reasoning: include
+                .iter()
+                .any(|what| what == "reasoning.encrypted_content"),
+            ..Wants::default()
+        },
+        tools: parsed.tools.map_or("", RawValue::get),
+        system: parsed.instructions.into_iter().collect(),
+        said: Vec::new(),
+    };
+    match parsed.input.ok_or_else(|| missing("input"))? {
+        Value::Array(items) => {
+            let mut in_turn = false;
+            for item in items {
+                outline.add(item, &mut in_turn)?;
+            }
+        }
+        input => outline.said.push(Said {
+            by: Speaker::User,
+            text: text_of(input),
+        }),
+    }
+    Ok(outline)
+}
+
+impl Outline<'_> {
+    /// Reasoning, text and calls of one turn are items of their own here; together they count
+    /// as one assistant message.
+    fn add(&mut self, mut item: Value, in_turn: &mut bool) -> Result<(), Complaint> {
+        let assistant = match *in_turn {
+            true => Speaker::AssistantToo,
+            false => Speaker::Assistant,
+        };
+        let kind = take_text(&mut item, "type");
+        let (by, text) = match kind.as_str() {
+            "function_call" => {
+                let arguments = take_text(&mut item, "arguments");
+                let name = take_text(&mut item, "name");
+                (assistant, call_text(&name, &arguments))
+            }
+            "custom_tool_call" => {
+                let input = take_text(&mut item, "input");
+                (assistant, call_text(&take_text(&mut item, "name"), &input))
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                (Speaker::Tool, text_of(take(&mut item, "output")))
+            }
+            "" | "message" => {
+                let text = text_of(take(&mut item, "content"));
+                match take_text(&mut item, "role").as_str() {
+                    "system" | "developer" => {
+                        self.system.push(text);
+                        return Ok(());
+                    }
+                    "assistant" => (assistant, text),
+                    _ => (Speaker::User, text),
+                }
+            }
+            "item_reference" => {
+                let id = take_text(&mut item, "id");
+                return Err(Complaint {
+                    status: 404,
+                    ..Complaint::invalid(format!("Item with id '{id}' not found."))
+                });
+            }
+            _ => return Ok(()),
+        };
+        *in_turn = matches!(by, Speaker::Assistant | Speaker::AssistantToo);
+        self.said.push(Said { by, text });
+        Ok(())
+    }
+}

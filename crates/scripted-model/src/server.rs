@@ -1,0 +1,168 @@
+//! The server.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use axum::{
+    Json, Router,
+    extract::{ConnectInfo, State},
+    routing::{MethodRouter, get, post},
+};
+use serde_json::{Value, json};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::watch,
+    task::JoinHandle,
+};
+
+use crate::{
+    line::{Door, Knife, stopped},
+    record::{Counts, Recorded},
+    script::Script,
+    stage::{Asked, Stage},
+    wire::Wire,
+};
+
+/// A model server on this machine. It stops when dropped, and all its connections with it.
+pub struct ModelServer {
+    address: SocketAddr,
+    stage: Arc<Stage>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl ModelServer {
+    /// Plays `script` on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When there is no port, or a capture of the script is not a regular expression.
+    pub async fn start(script: Script) -> io::Result<Self> {
+        Self::start_on(script, 0).await
+    }
+
+    /// Plays `script` on this port of 127.0.0.1; 0 means a free one.
+    ///
+    /// # Errors
+    /// When the port is taken, or a capture of the script is not a regular expression.
+    pub async fn start_on(script: Script, port: u16) -> io::Result<Self> {
+        script
+            .check()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let socket = listen(port)?;
+        let address = socket.local_addr()?;
+        let stage = Arc::new(Stage::new(script));
+        let (stop, stopping) = watch::channel(false);
+        let door = Door {
+            socket,
+            stopped: stopping.clone(),
+        };
+        let service = router(Arc::clone(&stage)).into_make_service_with_connect_info::<Knife>();
+        let serving = axum::serve(door, service).with_graceful_shutdown(stopped(stopping));
+        Ok(Self {
+            address,
+            stage,
+            stop,
+            serving: tokio::spawn(serving.into_future()),
+        })
+    }
+
+    /// Where it is, without the `/v1` that clients add.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// All requests so far, in order of arrival. None if the script forgets them.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.stage.record.requests()
+    }
+
+    /// The requests no rule had a reply for. None if the script forgets them.
+    pub fn unanswered(&self) -> Vec<Recorded> {
+        self.stage.record.without_reply()
+    }
+
+    /// How many requests there were, forgotten or not.
+    pub fn counts(&self) -> Counts {
+        self.stage.record.counts()
+    }
+
+    /// The most requests that were in flight at once.
+    pub fn in_flight_peak(&self) -> usize {
+        self.stage.flight.peak()
+    }
+
+    /// Waits until `what` holds of the requests so far. It is asked again whenever a request
+    /// arrives or is answered; it must not ask the server for its requests itself.
+    pub async fn wait_for(&self, what: impl Fn(&[Recorded]) -> bool) {
+        self.stage.record.wait_for(what).await;
+    }
+
+    /// Stops, and waits until all connections are closed.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        // How serving ended does not matter any more.
+        let _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// The usual queue for new connections is short: a crowd that comes at once would be reset.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    const WAITING: u32 = 4096;
+    let socket = TcpSocket::new_v4()?;
+    // A port that was in use a moment ago can be had again.
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    socket.listen(WAITING)
+}
+
+fn router(stage: Arc<Stage>) -> Router {
+    Router::new()
+        .route("/v1/messages", model(Wire::Anthropic))
+        .route("/v1/responses", model(Wire::Responses))
+        .route("/v1/chat/completions", model(Wire::Chat))
+        .route("/v1/models", get(models))
+        .with_state(stage)
+}
+
+fn model(wire: Wire) -> MethodRouter<Arc<Stage>> {
+    post(
+        async move |State(stage): State<Arc<Stage>>, ConnectInfo(knife), headers, body| {
+            let asked = Asked {
+                wire,
+                knife,
+                headers,
+                body,
+            };
+            stage.answer(asked).await
+        },
+    )
+}
+
+/// One list that clients of either maker understand.
+async fn models() -> Json<Value> {
+    const NAME: &str = "scripted";
+    Json(json!({
+        "object": "list",
+        "data": [{
+            "id": NAME,
+            "object": "model",
+            "created": 0,
+            "owned_by": "asyncagents",
+            "type": "model",
+            "display_name": "Scripted",
+            "created_at": "1970-01-01T00:00:00Z",
+        }],
+        "has_more": false,
+        "first_id": NAME,
+        "last_id": NAME,
+    }))
+}

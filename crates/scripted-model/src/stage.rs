@@ -1,0 +1,272 @@
+//! From a request to its response.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    body::{Body, to_bytes},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::Response,
+};
+
+use crate::{
+    answer::{Answer, Occasion},
+    flight::{Aboard, Flight},
+    line::Knife,
+    playing::Playing,
+    prefix::PrefixCache,
+    record::{Place, Record, Recorded},
+    reply::{Content, Fault, Outcome, Reply},
+    request::{Complaint, Request},
+    script::Script,
+    stream,
+    wire::{Failure, Wire},
+};
+
+const FILLER: &str = "This answer was going well for a while, and then something happened to it.";
+const OVERLOADED: &str = "Overloaded";
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
+const DOCUMENT: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Everything requests need.
+pub(crate) struct Stage {
+    pub(crate) record: Record,
+    pub(crate) flight: Flight,
+    playing: Playing,
+    cache: PrefixCache,
+    answers: AtomicU64,
+}
+
+/// A request as it came.
+pub(crate) struct Asked {
+    pub(crate) wire: Wire,
+    pub(crate) knife: Knife,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
+}
+
+/// A request on its way to a response.
+struct Scene {
+    wire: Wire,
+    knife: Knife,
+    place: Place,
+    aboard: Aboard,
+    /// The number of the answer.
+    number: u64,
+}
+
+impl Stage {
+    pub(crate) fn new(script: Script) -> Self {
+        Self {
+            record: Record::new(script.forget_bodies),
+            flight: Flight::default(),
+            playing: Playing::new(script),
+            cache: PrefixCache::default(),
+            answers: AtomicU64::new(0),
+        }
+    }
+
+    /// Answers a request as the script wants.
+    pub(crate) async fn answer(&self, asked: Asked) -> Response {
+        let (at, aboard) = (Instant::now(), self.flight.board());
+        // A client that broke off does not read what is said to its empty body.
+        let body = to_bytes(asked.body, usize::MAX).await.unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        let read = Request::read(asked.wire, &body).map(Arc::new);
+        let place = self.record.arrived(|| Recorded {
+            wire: asked.wire,
+            body: body.into_owned(),
+            headers: readable(&asked.headers),
+            status: 0,
+            at,
+            seen: read.as_ref().map(Arc::clone).unwrap_or_default(),
+            unanswered: false,
+        });
+        let scene = Scene {
+            wire: asked.wire,
+            knife: asked.knife,
+            place,
+            aboard,
+            number: self.answers.fetch_add(1, Ordering::Relaxed) + 1,
+        };
+        match read {
+            Ok(request) => self.play(&request, scene).await,
+            Err(complaint) => self.complain(&complaint, scene),
+        }
+    }
+
+    async fn play(&self, request: &Arc<Request>, scene: Scene) -> Response {
+        let seen = self.cache.seen(request);
+        let Some((reply, captures)) = self.playing.choose(request) else {
+            self.record.unanswered(scene.place);
+            return self.complain(&no_reply(request), scene);
+        };
+        if !reply.delay.is_zero() {
+            tokio::time::sleep(reply.delay).await;
+        }
+        let occasion = Occasion {
+            wire: scene.wire,
+            request,
+            captures: &captures,
+            seen,
+            number: scene.number,
+            created: seconds_since_1970(),
+        };
+        match &reply.outcome {
+            Outcome::Status(error) => {
+                let failure = Failure {
+                    status: error.status,
+                    code: error.code.as_deref(),
+                    message: reply.message.as_deref().unwrap_or("the script says so"),
+                };
+                let mut response = self.fail(&failure, scene);
+                let retry_after = error.retry_after.as_deref().map(HeaderValue::from_str);
+                if let Some(Ok(value)) = retry_after {
+                    response.headers_mut().insert(header::RETRY_AFTER, value);
+                }
+                response
+            }
+            Outcome::Fault(Fault::Drop) => {
+                scene.knife.cut();
+                Response::default()
+            }
+            Outcome::Fault(fault) => self.say(reply, Some(*fault), &occasion, scene),
+            Outcome::Answer => self.say(reply, None, &occasion, scene),
+        }
+    }
+
+    /// An answer in words and calls, damaged by `fault`.
+    fn say(
+        &self,
+        reply: &Reply,
+        fault: Option<Fault>,
+        occasion: &Occasion<'_>,
+        scene: Scene,
+    ) -> Response {
+        let answer = Answer::new(&said(&reply.content, fault), occasion);
+        let error = (fault == Some(Fault::ErrorEvent))
+            .then(|| reply.message.as_deref().unwrap_or(OVERLOADED));
+        let wire = scene.wire;
+        match (answer.wants.stream, error) {
+            (true, error) => {
+                let events = match error {
+                    Some(message) => wire.failing_events(&answer, message),
+                    None => wire.events(&answer),
+                };
+                self.respond(200, EVENTS, scene, |aboard| {
+                    stream::of_events(events, fault, reply.pace, aboard)
+                })
+            }
+            (false, Some(message)) => {
+                let failure = Failure {
+                    status: wire.overloaded_status(),
+                    code: None,
+                    message,
+                };
+                self.fail(&failure, scene)
+            }
+            (false, None) => {
+                let document = wire.whole(&answer).to_string();
+                self.respond(200, DOCUMENT, scene, |aboard| {
+                    stream::of_document(document, fault, aboard)
+                })
+            }
+        }
+    }
+
+    fn complain(&self, complaint: &Complaint, scene: Scene) -> Response {
+        let failure = Failure {
+            status: complaint.status,
+            code: complaint.code,
+            message: &complaint.message,
+        };
+        self.fail(&failure, scene)
+    }
+
+    fn fail(&self, failure: &Failure<'_>, scene: Scene) -> Response {
+        let document = scene.wire.failure(failure, &scene.request_id()).to_string();
+        self.respond(failure.status, DOCUMENT, scene, |_| Body::from(document))
+    }
+
+    fn respond(
+        &self,
+        status: u16,
+        kind: HeaderValue,
+        scene: Scene,
+        body: impl FnOnce(Aboard) -> Body,
+    ) -> Response {
+        let name = HeaderName::from_static(scene.wire.request_id_header());
+        let id = HeaderValue::from_str(&scene.request_id());
+        self.record.answered(scene.place, status);
+        let mut response = Response::new(body(scene.aboard));
+        *response.status_mut() =
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, kind);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.extend(id.ok().map(|id| (name, id)));
+        response
+    }
+}
+
+impl Scene {
+    fn request_id(&self) -> String {
+        format!("req_{:08}", self.number)
+    }
+}
+
+/// What is said when this goes wrong: nothing, or something even if the script has nothing.
+fn said(content: &Content, fault: Option<Fault>) -> Cow<'_, Content> {
+    match fault {
+        Some(Fault::Empty | Fault::ErrorEvent) => Cow::Owned(Content {
+            usage: content.usage,
+            ..Content::default()
+        }),
+        Some(Fault::Cut | Fault::Malformed | Fault::Hang | Fault::Drop) if content.is_empty() => {
+            Cow::Owned(Content {
+                text: Some(FILLER.to_owned()),
+                ..content.clone()
+            })
+        }
+        Some(Fault::Cut | Fault::Malformed | Fault::Hang | Fault::Drop) | None => {
+            Cow::Borrowed(content)
+        }
+    }
+}
+
+fn no_reply(request: &Request) -> Complaint {
+    let last = request.last();
+    let beginning: String = last.chars().take(120).collect();
+    let dots = if beginning.len() < last.len() {
+        "…"
+    } else {
+        ""
+    };
+    Complaint {
+        status: 400,
+        code: None,
+        message: format!(
+            "the script has no reply for turn {}, whose newest message is: {beginning}{dots}",
+            request.turn
+        ),
+    }
+}
+
+fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
+    let pair = |(name, value): (&HeaderName, &HeaderValue)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.to_string(), value)
+    };
+    headers.iter().map(pair).collect()
+}
+
+fn seconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_secs())
+}

@@ -1,0 +1,127 @@
+//! The protocols: one answer becomes events or one JSON document in each of them.
+
+mod anthropic;
+mod chat;
+mod responses;
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+
+/// A protocol between a client and a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// Anthropic Messages, `POST /v1/messages`.
+    Anthropic,
+    /// OpenAI Responses, `POST /v1/responses`.
+    Responses,
+    /// OpenAI Chat Completions, `POST /v1/chat/completions`.
+    Chat,
+}
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) name: Option<&'static str>,
+    pub(crate) data: String,
+}
+
+/// An HTTP error, before it is put into a protocol.
+pub(crate) struct Failure<'a> {
+    pub(crate) status: u16,
+    pub(crate) code: Option<&'a str>,
+    pub(crate) message: &'a str,
+}
+
+impl Wire {
+    /// The answer as a stream.
+    pub(crate) fn events(self, answer: &Answer) -> Vec<Event> {
+        match self {
+            Self::Anthropic => anthropic::events(answer),
+            Self::Responses => responses::events(answer),
+            Self::Chat => chat::events(answer),
+        }
+    }
+
+    /// The beginning of a stream, and the protocol's error in it.
+    pub(crate) fn failing_events(self, answer: &Answer, message: &str) -> Vec<Event> {
+        match self {
+            Self::Anthropic => anthropic::failing_events(answer, message),
+            Self::Responses => responses::failing_events(answer, message),
+            Self::Chat => chat::failing_events(answer, message),
+        }
+    }
+
+    /// The answer as one document.
+    pub(crate) fn whole(self, answer: &Answer) -> Value {
+        match self {
+            Self::Anthropic => anthropic::whole(answer),
+            Self::Responses => responses::whole(answer),
+            Self::Chat => chat::whole(answer),
+        }
+    }
+
+    /// The body of an HTTP error.
+    pub(crate) fn failure(self, failure: &Failure<'_>, request_id: &str) -> Value {
+        match self {
+            Self::Anthropic => anthropic::failure(failure, request_id),
+            Self::Responses | Self::Chat => openai_failure(failure),
+        }
+    }
+
+    /// The status that says what the error event says.
+    pub(crate) fn overloaded_status(self) -> u16 {
+        match self {
+            Self::Anthropic => 529,
+            Self::Responses | Self::Chat => 503,
+        }
+    }
+
+    /// How the ids of tool calls begin.
+    pub(crate) fn call_prefix(self) -> &'static str {
+        match self {
+            Self::Anthropic => "toolu",
+            Self::Responses | Self::Chat => "call",
+        }
+    }
+
+    /// The header with the id of a request.
+    pub(crate) fn request_id_header(self) -> &'static str {
+        match self {
+            Self::Anthropic => "request-id",
+            Self::Responses | Self::Chat => "x-request-id",
+        }
+    }
+}
+
+impl Event {
+    /// An event called like the `type` in its data.
+    fn named(name: &'static str, mut data: Value) -> Self {
+        data["type"] = name.into();
+        Self {
+            name: Some(name),
+            data: data.to_string(),
+        }
+    }
+
+    /// An event without a name.
+    fn plain(data: impl ToString) -> Self {
+        Self {
+            name: None,
+            data: data.to_string(),
+        }
+    }
+}
+
+fn openai_failure(failure: &Failure<'_>) -> Value {
+    let (kind, code) = match failure.status {
+        401 => ("invalid_request_error", Some("invalid_api_key")),
+        403 => ("permission_error", None),
+        404 => ("invalid_request_error", None),
+        429 => ("rate_limit_error", Some("rate_limit_exceeded")),
+        500.. => ("server_error", None),
+        _ => ("invalid_request_error", None),
+    };
+    let code = failure.code.or(code);
+    json!({"error": {"message": failure.message, "type": kind, "param": null, "code": code}})
+}

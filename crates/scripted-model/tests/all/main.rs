@@ -1,0 +1,8 @@
+//! The server over real HTTP.
+#![expect(clippy::expect_used, reason = "a test that cannot go on should stop")]
+
+mod client;
+mod faults;
+mod record;
+mod usage;
+mod wires;
