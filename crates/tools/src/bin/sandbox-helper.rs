@@ -1,0 +1,55 @@
+//! For the tests of this crate: a program with the verb `sandbox-exec`, as asyncagents has it.
+//! It also plays asyncagents itself, for a test that kills it, and a program in the sandbox that
+//! tries sockets.
+
+use std::{
+    ffi::OsString,
+    io::Write,
+    os::unix::net::{UnixDatagram, UnixStream},
+    path::Path,
+    process::ExitCode,
+};
+
+use asyncagents_tools::{Settings, Toolbox, sandbox_exec};
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let verb = arguments.next().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+    match (verb.to_str(), &rest[..]) {
+        (Some("sandbox-exec"), _) => {
+            ExitCode::from(u8::try_from(sandbox_exec(rest)).unwrap_or(u8::MAX))
+        }
+        (Some("bash"), [workspace, input]) => bash(workspace.as_ref(), input),
+        (Some("stream"), [to]) => told(UnixStream::connect(to).and_then(|mut s| s.write(b"out"))),
+        (Some("datagram"), [to]) => {
+            told(UnixDatagram::unbound().and_then(|s| s.send_to(b"out", to)))
+        }
+        (Some("pair"), [to]) => told(UnixDatagram::pair().and_then(|(s, _)| s.send_to(b"out", to))),
+        _ => ExitCode::from(2),
+    }
+}
+
+/// Calls the tool and prints what it answers.
+fn bash(workspace: &Path, input: &OsString) -> ExitCode {
+    let run = || {
+        let settings = Settings::new(workspace, std::env::current_exe()?);
+        let toolbox = Toolbox::new(settings)?;
+        let runtime = tokio::runtime::Runtime::new()?;
+        let input = input.to_string_lossy();
+        let outcome = runtime.block_on(toolbox.call("session", "bash", &input, &|_| {}));
+        std::io::stdout().write(outcome.text().as_bytes())
+    };
+    told(run())
+}
+
+fn told<T>(result: std::io::Result<T>) -> ExitCode {
+    match result {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            let text = format!("{error}\n");
+            std::io::stderr().write_all(text.as_bytes()).ok();
+            ExitCode::FAILURE
+        }
+    }
+}

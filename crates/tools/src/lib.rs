@@ -1,0 +1,19 @@
+//! What an agent can do to a workspace, and the sandbox around it.
+
+mod arguments;
+mod clean_output;
+mod exact_file;
+mod fit_answer;
+mod memory;
+mod need;
+mod places;
+mod sandbox;
+mod secrets;
+mod settings;
+mod tool;
+mod toolbox;
+
+pub use need::{Kind, Need};
+pub use sandbox::{Sandbox, sandbox_exec};
+pub use settings::{SandboxMode, Settings};
+pub use toolbox::Toolbox;

@@ -1,0 +1,90 @@
+//! What is remembered of each session: the files it has seen, and what it has been told.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// What is remembered of each session.
+#[derive(Default)]
+pub(crate) struct Memory {
+    sessions: Mutex<HashMap<String, Session>>,
+}
+
+#[derive(Default)]
+struct Session {
+    seen: HashMap<PathBuf, Stamp>,
+    told: HashSet<&'static str>,
+}
+
+/// How a file looked from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// Whether a session may change a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It looks as the session knows it.
+    Current,
+    /// It has changed since.
+    Stale,
+    /// The session has not read it.
+    Never,
+}
+
+impl Stamp {
+    /// How a file looks now.
+    pub(crate) fn of(file: &Metadata) -> Self {
+        Self {
+            inode: file.ino(),
+            length: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+}
+
+impl Memory {
+    /// Notes how a file looked when the session read or wrote it.
+    pub(crate) fn saw(&self, session: &str, path: &Path, stamp: Stamp) {
+        let mut sessions = self.sessions();
+        let session = sessions.entry(session.to_owned()).or_default();
+        session.seen.insert(path.to_owned(), stamp);
+    }
+
+    /// Compares a file with what the session knows of it.
+    pub(crate) fn compare(&self, session: &str, path: &Path, now: Stamp) -> Seen {
+        let sessions = self.sessions();
+        let known = sessions.get(session).and_then(|s| s.seen.get(path));
+        match known {
+            None => Seen::Never,
+            Some(known) if *known == now => Seen::Current,
+            Some(_) => Seen::Stale,
+        }
+    }
+
+    /// Whether this is the first time that the session is told this.
+    pub(crate) fn tell_once(&self, session: &str, what: &'static str) -> bool {
+        let mut sessions = self.sessions();
+        let session = sessions.entry(session.to_owned()).or_default();
+        session.told.insert(what)
+    }
+
+    /// Drops what is remembered of a session.
+    pub(crate) fn forget(&self, session: &str) {
+        self.sessions().remove(session);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+        // Every change is one insertion, so a panic elsewhere leaves nothing half done.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

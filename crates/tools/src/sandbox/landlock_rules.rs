@@ -1,0 +1,187 @@
+//! Landlock: which files a command may read and write. Landlock only allows, so to keep a
+//! secret, everything beside the way to it is allowed instead.
+
+use std::{
+    fs::{self, File, FileType},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::{
+    fd::OwnedFd,
+    fs::{Mode, OFlags},
+};
+
+use super::{order::Limits, unrestricted::Unrestricted};
+
+/// The newest rules that were tried. Older kernels enforce what they know of them.
+const RULES: ABI = ABI::V6;
+
+const NO_LANDLOCK: &str =
+    "the kernel has no Landlock (Linux 5.13 and newer have it, if it is turned on)";
+
+/// Devices that programs expect to read and write. The disks are not among them.
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+/// Restricts this process to the limits and tells what is enforced.
+pub(super) fn enforce(limits: &Limits) -> Result<String, Unrestricted> {
+    let mut ruleset = Ruleset::default()
+        .handle_access(AccessFs::from_all(RULES))?
+        .scope(Scope::from_all(RULES))?;
+    if !limits.network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(RULES))?;
+    }
+    let mut rules = Rules {
+        ruleset: ruleset.create()?,
+        secrets: secrets(&limits.secret),
+    };
+    let read = AccessFs::from_read(RULES);
+    let write = AccessFs::from_all(RULES) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+
+    rules.allow(Path::new("/"), AccessFs::ReadDir.into())?;
+    rules.allow_tree(Path::new("/"), read)?;
+    for path in &limits.readable {
+        rules.allow_tree(path, read)?;
+    }
+    for path in &limits.writable {
+        rules.allow_tree(path, write)?;
+    }
+    for device in DEVICES {
+        rules.allow(Path::new(device), write & AccessFs::from_file(RULES))?;
+    }
+
+    let status = rules.ruleset.restrict_self()?;
+    match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, _) => Err(Unrestricted::Lacking(NO_LANDLOCK.to_owned())),
+        (_, LandlockStatus::Available { effective_abi, .. }) => Ok(describe(effective_abi, limits)),
+        (_, _) => Err(Unrestricted::Lacking(NO_LANDLOCK.to_owned())),
+    }
+}
+
+/// The rules so far.
+struct Rules {
+    ruleset: RulesetCreated,
+    secrets: Vec<PathBuf>,
+}
+
+impl Rules {
+    /// Allows something in a folder, except for the secrets in it.
+    fn allow_tree(&mut self, root: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
+        let within = |secret: &&PathBuf| secret.starts_with(root) && *secret != root;
+        let secrets: Vec<_> = self.secrets.iter().filter(within).cloned().collect();
+        match fs::symlink_metadata(root) {
+            Ok(root_is) => self.allow_beside(root, root_is.file_type(), rights, &secrets),
+            // An allowed folder that is not there yet.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn allow_beside(
+        &mut self,
+        path: &Path,
+        kind: FileType,
+        rights: BitFlags<AccessFs>,
+        secrets: &[PathBuf],
+    ) -> Result<(), RulesetError> {
+        if secrets.iter().any(|secret| secret == path) {
+            return Ok(());
+        }
+        if kind.is_dir() && secrets.iter().any(|secret| secret.starts_with(path)) {
+            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                // A link would allow what it leads to.
+                if let Ok(kind) = entry.file_type()
+                    && !kind.is_symlink()
+                {
+                    self.allow_beside(&entry.path(), kind, rights, secrets)?;
+                }
+            }
+            return Ok(());
+        }
+        let rights = match kind.is_dir() {
+            true => rights,
+            false => rights & AccessFs::from_file(RULES),
+        };
+        self.allow(path, rights)
+    }
+
+    fn allow(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
+        // What vanished meanwhile, or cannot be reached, needs no rule.
+        if let Ok(file) = open_for_rule(path) {
+            (&mut self.ruleset).add_rule(PathBeneath::new(file, rights))?;
+        }
+        Ok(())
+    }
+}
+
+fn open_for_rule(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// The secrets that are there, as real paths, and the devices.
+fn secrets(given: &[PathBuf]) -> Vec<PathBuf> {
+    let there = given.iter().filter_map(|path| fs::canonicalize(path).ok());
+    let mut secrets: Vec<_> = there.filter(|path| !is_out_of_reach(path)).collect();
+    secrets.push(PathBuf::from("/dev"));
+    secrets
+}
+
+/// Somebody else's file that this user cannot read anyway, such as the password file: it would
+/// cost a rule for everything beside it.
+fn is_out_of_reach(path: &Path) -> bool {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let foreign = |file: fs::Metadata| file.uid() != rustix::process::geteuid().as_raw();
+    File::open(path).is_err_and(refused) && fs::metadata(path).is_ok_and(foreign)
+}
+
+fn describe(enforced: ABI, limits: &Limits) -> String {
+    let folders: Vec<_> = limits
+        .writable
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let network = match limits.network {
+        true => "network allowed",
+        false => "no network",
+    };
+    let mut what = format!(
+        "Landlock (version {}) and seccomp: writes only in {}; {} secret paths unreadable; {network}",
+        enforced as i32,
+        folders.join(", "),
+        limits.secret.len(),
+    );
+    let gaps = [
+        (ABI::V3, "truncating files elsewhere needs Linux 6.2"),
+        (ABI::V6, "signals to processes outside need Linux 6.12"),
+    ];
+    for (since, gap) in gaps {
+        if enforced < since {
+            what.push_str(&format!("; not stopped by this kernel: {gap}"));
+        }
+    }
+    for path in &limits.writable {
+        if limits
+            .secret
+            .iter()
+            .any(|s| s.starts_with(path) && s.exists())
+        {
+            what.push_str(&format!(
+                "; {} contains secret paths: beside them nothing new can be made",
+                path.display()
+            ));
+        }
+    }
+    what
+}

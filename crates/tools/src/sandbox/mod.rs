@@ -1,0 +1,56 @@
+//! The sandbox around commands, in two processes of the hidden verb `sandbox-exec`: a supervisor
+//! that ends every process of a command, and a stage that restricts itself and becomes the
+//! command.
+
+mod order;
+mod probe;
+mod report;
+mod supervise;
+mod unrestricted;
+
+#[cfg(target_os = "linux")]
+mod landlock_rules;
+#[cfg(target_os = "linux")]
+mod restrict;
+#[cfg(not(target_os = "linux"))]
+#[path = "restrict_missing.rs"]
+mod restrict;
+#[cfg(target_os = "linux")]
+mod system_calls;
+
+use std::ffi::OsString;
+
+pub(crate) use order::{Limits, Order, Stage};
+pub(crate) use probe::probe;
+pub(crate) use report::Report;
+
+/// Whether commands run in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sandbox {
+    /// The kernel enforces it.
+    Enforced {
+        /// What is enforced, and what this kernel cannot.
+        what: String,
+    },
+    /// This machine cannot.
+    Missing {
+        /// What is missing.
+        why: String,
+    },
+    /// Nobody wants it.
+    Off,
+}
+
+/// The verb `sandbox-exec`: takes what follows it on the command line, and returns the exit
+/// code. For the toolbox only; its arguments may change at any time.
+pub fn sandbox_exec(arguments: Vec<OsString>) -> i32 {
+    match Order::read(arguments) {
+        Ok((Stage::Supervise, order)) => supervise::supervise(&order),
+        Ok((Stage::Restrict, order)) => restrict::become_command(&order),
+        Ok((Stage::Probe, order)) => probe::answer(&order),
+        Err(why) => {
+            report::say(std::io::stderr(), &format!("sandbox-exec: {why}\n"));
+            2
+        }
+    }
+}

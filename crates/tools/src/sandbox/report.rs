@@ -1,0 +1,42 @@
+//! What the supervisor tells about the end of a command: one line.
+
+use std::io::Write;
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// With an exit code.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+    /// It could not be started as ordered.
+    Failed(String),
+}
+
+impl Report {
+    /// The line.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Report::Exited(code) => format!("exited {code}\n"),
+            Report::Killed(signal) => format!("killed {signal}\n"),
+            Report::Failed(why) => format!("failed {}\n", why.trim().replace('\n', " ")),
+        }
+    }
+
+    /// Reads the line. `None`: the supervisor itself came to an end.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let (word, rest) = line.trim_end().split_once(' ')?;
+        match word {
+            "exited" => rest.parse().ok().map(Report::Exited),
+            "killed" => rest.parse().ok().map(Report::Killed),
+            "failed" => Some(Report::Failed(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+/// Writes to somebody who may no longer listen.
+pub(super) fn say(mut to: impl Write, text: &str) {
+    to.write_all(text.as_bytes()).ok();
+    to.flush().ok();
+}

@@ -1,0 +1,168 @@
+//! seccomp: which system calls a command may not make. Landlock knows files, TCP and signals;
+//! here are the other ways out.
+
+use std::collections::BTreeMap;
+
+use libc::{
+    AF_INET, AF_INET6, AF_UNIX, EPERM, SOCK_DGRAM, SOCK_RAW, SYS_acct, SYS_add_key, SYS_bpf,
+    SYS_clock_settime, SYS_clone, SYS_clone3, SYS_delete_module, SYS_finit_module, SYS_fsconfig,
+    SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module, SYS_io_uring_enter,
+    SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_kexec_load, SYS_keyctl, SYS_mount,
+    SYS_mount_setattr, SYS_move_mount, SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open,
+    SYS_pidfd_getfd, SYS_pivot_root, SYS_quotactl, SYS_reboot, SYS_request_key, SYS_setdomainname,
+    SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_socket, SYS_socketpair, SYS_swapoff,
+    SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
+};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use super::unrestricted::Unrestricted;
+
+/// Refused whatever the arguments.
+const REFUSED: [libc::c_long; 37] = [
+    // Would make other calls past this filter.
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    // Keys of the session, programs in the kernel, files past their folders.
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_open_by_handle_at,
+    SYS_pidfd_getfd,
+    // What is mounted where.
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_move_mount,
+    SYS_open_tree,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    SYS_mount_setattr,
+    SYS_setns,
+    // The machine.
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_acct,
+    SYS_quotactl,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_syslog,
+    // Those that libc does not name everywhere: `open_tree_attr`, `kexec_file_load`.
+    467,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_kexec_file_load,
+    #[cfg(not(target_arch = "x86_64"))]
+    294,
+];
+
+/// Each asks for a namespace: mounts, control groups, host name, messages, users, processes,
+/// network.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Requests that type into a terminal (TIOCSTI) or paste there (TIOCLINUX).
+const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
+
+/// 64-bit processors of this kind take each call under a second number as well.
+const SECOND_NUMBER: libc::c_long = 0x4000_0000;
+
+/// Filters the calls of this process and of all that come of it.
+pub(super) fn enforce(network: bool) -> Result<(), Unrestricted> {
+    let refuse = filter(refused(network)?, EPERM)?;
+    // Its flags cannot be seen from here. Programs that are told it does not exist use `clone`.
+    let hide = filter(vec![(SYS_clone3, Vec::new())], libc::ENOSYS)?;
+    for program in [hide, refuse] {
+        seccompiler::apply_filter(&program).map_err(seccomp)?;
+    }
+    Ok(())
+}
+
+type Rules = Vec<(libc::c_long, Vec<SeccompRule>)>;
+
+fn refused(network: bool) -> Result<Rules, Unrestricted> {
+    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let namespaces = || {
+        let asks = |flag: &libc::c_int| {
+            let flag = flag.unsigned_abs().into();
+            rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
+        };
+        NAMESPACES.iter().map(asks).collect::<Result<Vec<_>, _>>()
+    };
+    rules.push((SYS_clone, namespaces()?));
+    rules.push((SYS_unshare, namespaces()?));
+    let typed = |request: &u64| rule(&[(1, SeccompCmpOp::Eq, *request)]);
+    let typed = TERMINAL_INPUT.iter().map(typed).collect::<Result<_, _>>()?;
+    rules.push((SYS_ioctl, typed));
+
+    let family = |family: libc::c_int| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()));
+    let kind = |kind: libc::c_int| {
+        let kind = kind.unsigned_abs().into();
+        rule(&[(1, SeccompCmpOp::MaskedEq(0xf), kind)])
+    };
+    if network {
+        let others = rule(&[family(AF_UNIX), family(AF_INET), family(AF_INET6)])?;
+        rules.push((SYS_socket, vec![others]));
+        rules.push((SYS_socketpair, vec![rule(&[family(AF_UNIX)])?]));
+    } else {
+        rules.push((SYS_socket, Vec::new()));
+        // A pair of datagram sockets can also send to any other socket.
+        let pairs = vec![
+            rule(&[family(AF_UNIX)])?,
+            kind(SOCK_DGRAM)?,
+            kind(SOCK_RAW)?,
+        ];
+        rules.push((SYS_socketpair, pairs));
+    }
+    Ok(rules)
+}
+
+/// All of these hold: the number of the argument, how it compares, with what.
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Unrestricted> {
+    let conditions = conditions
+        .iter()
+        .map(|(argument, compare, value)| {
+            SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, compare.clone(), *value)
+        })
+        .collect::<Result<_, _>>()
+        .map_err(seccomp)?;
+    SeccompRule::new(conditions).map_err(seccomp)
+}
+
+fn filter(rules: Rules, error: libc::c_int) -> Result<BpfProgram, Unrestricted> {
+    let mut all = BTreeMap::new();
+    for (call, rules) in rules {
+        if cfg!(target_arch = "x86_64") {
+            all.insert(call | SECOND_NUMBER, rules.clone());
+        }
+        all.insert(call, rules);
+    }
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(seccomp)?;
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
+    let filter = SeccompFilter::new(all, SeccompAction::Allow, refuse, arch).map_err(seccomp)?;
+    BpfProgram::try_from(filter).map_err(seccomp)
+}
+
+fn seccomp(error: impl std::fmt::Display) -> Unrestricted {
+    Unrestricted::Lacking(format!("seccomp: {error}"))
+}

@@ -1,0 +1,26 @@
+//! Why a process could not be restricted.
+
+/// Why a process could not be restricted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unrestricted {
+    /// This machine has not the means.
+    #[error("{0}")]
+    Lacking(String),
+    /// It has, and they failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+#[cfg(target_os = "linux")]
+impl From<landlock::RulesetError> for Unrestricted {
+    fn from(error: landlock::RulesetError) -> Self {
+        Unrestricted::Failed(format!("Landlock: {error}"))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl From<rustix::io::Errno> for Unrestricted {
+    fn from(error: rustix::io::Errno) -> Self {
+        Unrestricted::Failed(format!("giving up rights: {error}"))
+    }
+}

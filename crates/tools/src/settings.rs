@@ -1,0 +1,61 @@
+//! What a toolbox is told about its workspace.
+
+use std::{path::PathBuf, time::Duration};
+
+/// What a toolbox is told about its workspace.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the agent works.
+    pub workspace: PathBuf,
+    /// Further folders that may be read and written.
+    pub allowed: Vec<PathBuf>,
+    /// Further folders that the file tools may only read.
+    pub readable: Vec<PathBuf>,
+    /// Whether `bash` runs in a sandbox.
+    pub sandbox: SandboxMode,
+    /// Whether `bash` may use the network.
+    pub network: bool,
+    /// The program that has the verb `sandbox-exec`.
+    pub helper: PathBuf,
+    /// Variables that `bash` does not get, besides those that look like secrets.
+    pub secret_variables: Vec<String>,
+    /// Paths that nothing here reads, besides the usual ones.
+    pub secret_paths: Vec<PathBuf>,
+    /// The user's folder: what the usual secret paths and `~` start from.
+    pub home: Option<PathBuf>,
+    /// How long `bash` may run if a call does not say.
+    pub bash_timeout: Duration,
+    /// How many characters a tool may answer with.
+    pub output_limit: usize,
+}
+
+/// Whether `bash` runs in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SandboxMode {
+    /// Where the kernel can; where it cannot, the first answer of `bash` says so.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Always: where the kernel cannot, `bash` is refused.
+    Required,
+}
+
+impl Settings {
+    /// The defaults for this workspace, with the home folder of this process.
+    pub fn new(workspace: impl Into<PathBuf>, helper: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            allowed: Vec::new(),
+            readable: Vec::new(),
+            sandbox: SandboxMode::Auto,
+            network: false,
+            helper: helper.into(),
+            secret_variables: Vec::new(),
+            secret_paths: Vec::new(),
+            home: std::env::home_dir(),
+            bash_timeout: Duration::from_secs(120),
+            output_limit: 30_000,
+        }
+    }
+}

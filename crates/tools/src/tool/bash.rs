@@ -1,0 +1,355 @@
+//! `bash`: a command in the workspace, in the sandbox.
+
+use std::{ffi::OsString, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+
+use asyncagents_core::agent::{ToolOutcome, ToolSpec};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    net::unix::pipe,
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
+
+use crate::{
+    arguments::Arguments,
+    clean_output::Cleaner,
+    fit_answer::HeadAndTail,
+    sandbox::{Order, Report, Sandbox, Stage},
+    secrets,
+    settings::SandboxMode,
+    toolbox::Inner,
+};
+
+pub(super) const NAME: &str = "bash";
+const EXAMPLE: &str = r#"{"command": "cargo test", "timeout": 300}"#;
+const DESCRIPTION: &str = "Runs a command with bash in the workspace and gives what it prints, \
+    output and errors together. It has no input and no terminal. Each call is a new shell: `cd` \
+    and variables do not last, and background processes end with the call. `timeout` is in \
+    seconds, 120 if left out, at most 600. A sandbox may keep commands from writing outside of \
+    the workspace and $TMPDIR, from reading credentials and from using the network. To read, \
+    search and change files, the other tools are better.";
+const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"seconds"},"description":{"type":"string","description":"what it does, in a few words"}},"required":["command"]}"#;
+
+const LONGEST: Duration = Duration::from_secs(600);
+/// How long the processes of a command may take to end once they are killed.
+const GRACE: Duration = Duration::from_secs(5);
+/// The kernel takes no longer argument.
+const LONGEST_COMMAND: usize = 128 * 1024 - 1;
+const MOST_REPORT: u64 = 16 * 1024;
+
+/// A command and how long it may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bash {
+    pub(super) command: String,
+    timeout: Option<Duration>,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    super::spec(NAME, DESCRIPTION, SCHEMA)
+}
+
+impl Bash {
+    pub(super) fn parse(input: &str) -> Result<Self, String> {
+        let arguments = Arguments::read(input, EXAMPLE)?;
+        let command = arguments.filled_text("command")?;
+        if command.contains('\0') {
+            return Err(arguments.wrong("command", "contains a zero byte"));
+        }
+        if command.len() > LONGEST_COMMAND {
+            let why = "is longer than 128 kB: write it to a file and run that";
+            return Err(arguments.wrong("command", why));
+        }
+        Ok(Self {
+            command,
+            timeout: arguments.number("timeout", 1)?.map(Duration::from_secs),
+        })
+    }
+
+    /// Runs the command. When this future is dropped, the pipe to the supervisor closes, and the
+    /// supervisor ends all processes.
+    pub(crate) async fn run(
+        &self,
+        inner: &Arc<Inner>,
+        session: &str,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> ToolOutcome {
+        let sandbox = match find_out(inner).await {
+            Ok(sandbox) => sandbox,
+            Err(why) => return ToolOutcome::Failed(why),
+        };
+        let (limits, remark) = match (&sandbox, inner.settings.sandbox) {
+            (Sandbox::Enforced { .. }, _) => (Some(inner.limits()), None),
+            (Sandbox::Missing { why }, SandboxMode::Required) => {
+                return ToolOutcome::Failed(format!(
+                    "bash is refused: the configuration requires a sandbox, and there is none: \
+                     {why}"
+                ));
+            }
+            (Sandbox::Missing { why }, SandboxMode::Auto | SandboxMode::Off) => {
+                let first = inner.memory.tell_once(session, "not sandboxed");
+                (None, first.then(|| format!("[not sandboxed: {why}]\n")))
+            }
+            (Sandbox::Off, _) => (None, None),
+        };
+        let order = Order {
+            limits,
+            command: vec![shell().into(), "-c".into(), self.command.clone().into()],
+        };
+        let longest = LONGEST.max(inner.settings.bash_timeout);
+        let time = self
+            .timeout
+            .unwrap_or(inner.settings.bash_timeout)
+            .min(longest);
+
+        let mut ended = match Running::start(inner, &order) {
+            Ok(running) => {
+                running
+                    .finish(time, inner.settings.output_limit, progress)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        if let (Ok(ended), Some(remark)) = (&mut ended, remark) {
+            ended.output.insert_str(0, &remark);
+        }
+        match ended {
+            Ok(ended) => ended.outcome(order.limits.is_some(), inner, session),
+            Err(error) => ToolOutcome::Failed(format!("bash cannot be started: {error}")),
+        }
+    }
+}
+
+async fn find_out(inner: &Arc<Inner>) -> Result<Sandbox, String> {
+    let inner = Arc::clone(inner);
+    let found = tokio::task::spawn_blocking(move || inner.sandbox()).await;
+    let found = found.map_err(|error| error.to_string()).flatten();
+    found.map_err(|why| format!("bash cannot be started: {why}"))
+}
+
+/// A command with its supervisor.
+struct Running {
+    supervisor: Child,
+    /// Closing it ends all.
+    leash: Option<ChildStdin>,
+    output: pipe::Receiver,
+}
+
+/// A command that has ended.
+struct Ended {
+    output: String,
+    how: How,
+}
+
+enum How {
+    Reported(Report),
+    /// It took longer than this.
+    TimedOut(Duration),
+    /// The supervisor is gone without a word.
+    Lost,
+}
+
+impl Running {
+    fn start(inner: &Inner, order: &Order) -> io::Result<Self> {
+        // One pipe for both, so that lines stay in the order they were written in.
+        let (output, writer) = io::pipe()?;
+        let mut supervisor = Command::new(&inner.settings.helper)
+            .args(order.arguments(Stage::Supervise))
+            .env_clear()
+            .envs(environment(inner))
+            .current_dir(&inner.places.workspace)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(writer)
+            .spawn()?;
+        Ok(Self {
+            leash: supervisor.stdin.take(),
+            output: pipe::Receiver::from_owned_fd(output.into())?,
+            supervisor,
+        })
+    }
+
+    async fn finish(
+        mut self,
+        time: Duration,
+        limit: usize,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> io::Result<Ended> {
+        let mut kept = Kept::new(limit, progress);
+        let in_time = timeout(time, kept.take_all(&mut self.output)).await;
+        drop(self.leash.take());
+        let how = match in_time {
+            Ok(read) => {
+                read?;
+                match self.report().await {
+                    Some(report) => How::Reported(report),
+                    None => How::Lost,
+                }
+            }
+            Err(_) => {
+                // What was printed before the end, and that all has ended.
+                timeout(GRACE, kept.take_all(&mut self.output)).await.ok();
+                How::TimedOut(time)
+            }
+        };
+        timeout(GRACE, self.supervisor.wait()).await.ok();
+        Ok(Ended {
+            output: kept.finish(),
+            how,
+        })
+    }
+
+    async fn report(&mut self) -> Option<Report> {
+        let mut line = String::new();
+        let output = self.supervisor.stdout.take()?;
+        let mut output = output.take(MOST_REPORT);
+        let read = timeout(GRACE, output.read_to_string(&mut line)).await;
+        read.ok()?.ok()?;
+        Report::read(&line)
+    }
+}
+
+/// Output as it comes, cleaned and within bounds.
+struct Kept<'a> {
+    cleaner: Cleaner,
+    text: HeadAndTail,
+    progress: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+impl<'a> Kept<'a> {
+    fn new(limit: usize, progress: &'a (dyn Fn(&str) + Send + Sync)) -> Self {
+        Self {
+            cleaner: Cleaner::default(),
+            // Room for the remarks.
+            text: HeadAndTail::new(limit.saturating_sub(1_000)),
+            progress,
+        }
+    }
+
+    async fn take_all(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+        let mut bytes = vec![0; 64 * 1024];
+        loop {
+            let count = from.read(&mut bytes).await?;
+            if count == 0 {
+                return Ok(());
+            }
+            let (text, progress) = (&mut self.text, self.progress);
+            self.cleaner.take(&bytes[..count], |line| {
+                text.push(line);
+                progress(line.trim_end_matches('\n'));
+            });
+        }
+    }
+
+    fn finish(self) -> String {
+        let (mut text, progress) = (self.text, self.progress);
+        self.cleaner.finish(|line| {
+            text.push(line);
+            progress(line);
+        });
+        text.finish()
+    }
+}
+
+impl Ended {
+    fn outcome(self, sandboxed: bool, inner: &Inner, session: &str) -> ToolOutcome {
+        let mut text = self.output;
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let remark = match self.how {
+            How::Reported(Report::Exited(0)) => {
+                if text.is_empty() {
+                    text.push_str("[no output]\n");
+                }
+                return ToolOutcome::Done(text);
+            }
+            How::Reported(Report::Exited(code)) => format!("[exit code {code}]\n"),
+            How::Reported(Report::Killed(signal)) => format!("[ended by {}]\n", name(signal)),
+            How::Reported(Report::Failed(why)) => format!("[not run: {why}]\n"),
+            How::TimedOut(time) => format!(
+                "[timed out after {} s; all its processes were ended. `timeout` can be up to {} s]\n",
+                time.as_secs_f64(),
+                LONGEST.max(inner.settings.bash_timeout).as_secs()
+            ),
+            How::Lost => "[its supervisor has vanished; nobody knows how it ended]\n".to_owned(),
+        };
+        let refused = [
+            "Permission denied",
+            "Operation not permitted",
+            "Invalid cross-device",
+        ]
+        .iter()
+        .any(|words| text.contains(words));
+        text.push_str(&remark);
+        if sandboxed && refused && inner.memory.tell_once(session, "sandboxed") {
+            text.push_str(&hint(inner));
+        }
+        ToolOutcome::Failed(text)
+    }
+}
+
+/// What the sandbox has to do with a refusal.
+fn hint(inner: &Inner) -> String {
+    let folders: Vec<_> = inner
+        .places
+        .writable
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let network = match inner.settings.network {
+        true => "",
+        false => " and have no network",
+    };
+    format!(
+        "[commands are sandboxed: they can write only in {}{network}]\n",
+        folders.join(", ")
+    )
+}
+
+fn name(signal: i32) -> String {
+    let known = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal} ({known})")
+}
+
+/// What the command finds in its environment: nothing that looks like a secret, nothing that
+/// would ask somebody.
+fn environment(inner: &Inner) -> Vec<(OsString, OsString)> {
+    let is_kept = |name: &str| {
+        let named = inner.settings.secret_variables.iter().any(|n| n == name);
+        !named && !secrets::is_secret_variable(name)
+    };
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| name.to_str().is_some_and(is_kept))
+        .collect();
+    let temporary = inner.temporary.path().as_os_str();
+    variables.push(("TMPDIR".into(), temporary.to_owned()));
+    let fixed = [
+        ("TERM", "dumb"),
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+    ];
+    variables.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+    variables
+}
+
+/// bash, or else the plain shell that every system has.
+fn shell() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("bash"))
+        .find(|program| program.is_absolute() && program.is_file());
+    found.unwrap_or_else(|| PathBuf::from("/bin/sh"))
+}

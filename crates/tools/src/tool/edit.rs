@@ -1,0 +1,175 @@
+//! `edit`: replaces a piece of a file.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+    sync::PoisonError,
+};
+
+use asyncagents_core::agent::ToolSpec;
+
+use super::{nearest, write::must_be_current};
+use crate::{
+    arguments::Arguments, exact_file, fit_answer::cut_line, memory::Stamp, need::Kind,
+    toolbox::Inner,
+};
+
+pub(super) const NAME: &str = "edit";
+const EXAMPLE: &str = r#"{"path": "src/main.rs", "old": "let a = 1;", "new": "let a = 2;"}"#;
+const DESCRIPTION: &str = "Replaces a piece of text in a file that you have read in this session. \
+    `old` must be exactly what the file has, white space included and line numbers not, and must \
+    be there once: add lines around it until it is, or set `replace_all`. Line ends are kept as \
+    the file has them.";
+const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string","description":"what is there now"},"new":{"type":"string","description":"what shall be there"},"replace_all":{"type":"boolean","description":"replace every place, not just the only one"}},"required":["path","old","new"]}"#;
+
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// Lines shown before and after a change.
+const AROUND: usize = 3;
+const MOST_SHOWN: usize = 40;
+
+/// What to replace with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Edit {
+    pub(super) path: String,
+    old: String,
+    new: String,
+    all: bool,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    super::spec(NAME, DESCRIPTION, SCHEMA)
+}
+
+impl Edit {
+    pub(super) fn parse(input: &str) -> Result<Self, String> {
+        let arguments = Arguments::read(input, EXAMPLE)?;
+        let edit = Self {
+            path: arguments.filled_text("path")?,
+            old: arguments.text("old")?,
+            new: arguments.text("new")?,
+            all: arguments.flag("replace_all")?,
+        };
+        if edit.old.is_empty() {
+            let why = "is empty; to make or replace a whole file use `write`";
+            return Err(arguments.wrong("old", why));
+        }
+        if edit.old == edit.new {
+            return Err(arguments.wrong("new", "is the same as `old`, so nothing would change"));
+        }
+        Ok(edit)
+    }
+
+    pub(super) fn work(&self, inner: &Inner, session: &str) -> Result<String, String> {
+        let _alone = inner
+            .changing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let place = inner.places.enter(Kind::Edit, &self.path)?;
+        let shown = &place.shown;
+        let (before, stamp) = load(&place.path, shown)?;
+        let seen = inner.memory.compare(session, &place.path, stamp);
+        must_be_current(seen, shown)?;
+
+        let (old, new) = self.with_line_ends_of(&before);
+        let found: Vec<_> = before.match_indices(&old).map(|(at, _)| at).collect();
+        let first = match (&found[..], self.all) {
+            ([], _) => return Err(nearest::not_found(&before, &self.old, shown)),
+            ([first], _) | ([first, ..], true) => *first,
+            ([_, ..], false) => return Err(ambiguous(&before, &found, shown)),
+        };
+        let after = before.replace(&old, &new);
+        let stamp = exact_file::replace(&place.path, after.as_bytes())
+            .map_err(|error| format!("cannot write {shown}: {error}"))?;
+        inner.memory.saw(session, &place.path, stamp);
+
+        let done = match found.len() {
+            1 => format!("{shown} changed"),
+            times => format!("{shown} changed in {times} places; the first"),
+        };
+        Ok(format!(
+            "{done}:\n{}",
+            surroundings(&after, first, new.len())
+        ))
+    }
+
+    /// A model writes plain line ends; in a file with CRLF they mean CRLF.
+    fn with_line_ends_of(&self, file: &str) -> (String, String) {
+        let only_returns = file.matches('\n').count() == file.matches("\r\n").count();
+        let given = format!("{}{}", self.old, self.new);
+        if file.contains("\r\n") && only_returns && !given.contains('\r') {
+            let ends = |text: &str| text.replace('\n', "\r\n");
+            (ends(&self.old), ends(&self.new))
+        } else {
+            (self.old.clone(), self.new.clone())
+        }
+    }
+}
+
+fn load(path: &Path, shown: &str) -> Result<(String, Stamp), String> {
+    let broken = |error: io::Error| format!("cannot read {shown}: {error}");
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
+        Ok(found) if !found.is_file() => return Err(super::read::special(shown)),
+        Ok(found) if found.len() > LARGEST => {
+            return Err(format!(
+                "{shown} is larger than {} MB: change it with bash",
+                LARGEST / 1024 / 1024
+            ));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let missing = super::similar_name::missing(path, shown);
+            return Err(format!("{missing}. To make a file use `write`."));
+        }
+        Err(error) => return Err(broken(error)),
+    }
+    let mut file = exact_file::open(path).map_err(broken)?;
+    let stamp = Stamp::of(&file.metadata().map_err(broken)?);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(broken)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| format!("{shown} is not UTF-8 text: change it with bash"))?;
+    Ok((text, stamp))
+}
+
+fn ambiguous(text: &str, found: &[usize], shown: &str) -> String {
+    let line = |at: &usize| (line_of(text, *at) + 1).to_string();
+    let mut lines: Vec<_> = found.iter().take(20).map(line).collect();
+    if found.len() > lines.len() {
+        lines.push("…".to_owned());
+    }
+    format!(
+        "`old` is in {shown} {} times, at lines {}: add lines around it until it is unique, or set \
+         `replace_all`",
+        found.len(),
+        lines.join(", ")
+    )
+}
+
+fn surroundings(text: &str, at: usize, length: usize) -> String {
+    let first = line_of(text, at).saturating_sub(AROUND);
+    let last = line_of(text, at + length) + AROUND;
+    let shown = (last - first + 1).min(MOST_SHOWN);
+    let mut lines = numbered(text.lines().skip(first).take(shown), first + 1);
+    if shown < last - first + 1 {
+        lines.push_str("[…]\n");
+    }
+    lines
+}
+
+/// Lines with their numbers, as `read` shows them.
+pub(super) fn numbered<'a>(lines: impl Iterator<Item = &'a str>, first: usize) -> String {
+    lines
+        .enumerate()
+        .map(|(at, line)| format!("{:>6}\t{}\n", first + at, cut_line(line, 400)))
+        .collect()
+}
+
+/// The line in which a byte is, from 0.
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at]
+        .iter()
+        .filter(|b| **b == b'\n')
+        .count()
+}

@@ -1,0 +1,99 @@
+//! `glob`: files by name.
+
+use std::{fs, path::PathBuf, time::SystemTime};
+
+use asyncagents_core::agent::ToolSpec;
+
+use super::{
+    Abandoned,
+    walk::{out_of_time, pattern, walk},
+};
+use crate::{arguments::Arguments, need::Kind, toolbox::Inner};
+
+pub(super) const NAME: &str = "glob";
+const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs"}"#;
+const DESCRIPTION: &str = "Finds files by name, the newest first. `*` stays within a folder, \
+    `**` crosses folders, `{a,b}` is either; a pattern without a slash fits in every folder. What \
+    .gitignore leaves out is left out.";
+const SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"relative to `path`"},"path":{"type":"string","description":"the folder, the workspace if left out"}},"required":["pattern"]}"#;
+
+const MOST: usize = 200;
+
+/// A pattern and where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Glob {
+    pattern: String,
+    pub(super) path: String,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    super::spec(NAME, DESCRIPTION, SCHEMA)
+}
+
+impl Glob {
+    pub(super) fn parse(input: &str) -> Result<Self, String> {
+        let arguments = Arguments::read(input, EXAMPLE)?;
+        let pattern = arguments.filled_text("pattern")?;
+        if pattern.starts_with('/') || pattern.starts_with("../") {
+            let why = "must be relative to `path`; put the folder there";
+            return Err(arguments.wrong("pattern", why));
+        }
+        Ok(Self {
+            pattern,
+            path: folder(&arguments)?,
+        })
+    }
+
+    pub(super) fn work(&self, inner: &Inner, abandoned: &Abandoned) -> Result<String, String> {
+        let place = inner.places.enter(Kind::Read, &self.path)?;
+        if !place.path.is_dir() {
+            return Err(format!("{} is not a folder", place.shown));
+        }
+        let pattern = pattern(&self.pattern)?;
+        let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+        let in_time = walk(inner, &place.path, abandoned, |entry, _| {
+            let path = entry.path();
+            if path
+                .strip_prefix(&place.path)
+                .is_ok_and(|below| pattern.is_match(below))
+            {
+                let modified = fs::symlink_metadata(path).and_then(|file| file.modified());
+                found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), path.to_owned()));
+            }
+            true
+        });
+        found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+
+        let mut text = String::new();
+        let mut shown = 0;
+        for (_, path) in found.iter().take(MOST) {
+            let line = inner.places.shown(path);
+            if text.len() + line.len() + 300 > inner.settings.output_limit {
+                break;
+            }
+            text.push_str(&line);
+            text.push('\n');
+            shown += 1;
+        }
+        if found.is_empty() {
+            text = format!("No file fits `{}` in {}.\n", self.pattern, place.named());
+        }
+        if shown < found.len() {
+            let total = found.len();
+            text.push_str(&format!(
+                "[{shown} of {total} files; use a narrower pattern for the others]\n"
+            ));
+        }
+        if !in_time {
+            text.push_str(&out_of_time());
+        }
+        Ok(text)
+    }
+}
+
+/// Where to look.
+pub(super) fn folder(arguments: &Arguments) -> Result<String, String> {
+    let path = arguments.optional_text("path")?;
+    let path = path.filter(|path| !path.trim().is_empty());
+    Ok(path.unwrap_or_else(|| ".".to_owned()))
+}

@@ -1,0 +1,290 @@
+//! `grep`: text in files.
+
+use std::{io, path::Path, time::Instant};
+
+use asyncagents_core::agent::ToolSpec;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+
+use super::{
+    Abandoned,
+    glob::folder,
+    walk::{out_of_time, pattern, walk},
+};
+use crate::{arguments::Arguments, exact_file, fit_answer::cut_line, need::Kind, toolbox::Inner};
+
+pub(super) const NAME: &str = "grep";
+const EXAMPLE: &str = r#"{"pattern": "fn main", "glob": "*.rs", "mode": "content"}"#;
+const DESCRIPTION: &str = "Searches the content of files for a regular expression (Rust syntax), \
+    line by line. `mode` says what you get: `content` the lines (default), `files` the names of \
+    the files, `count` how many lines in each. `glob` limits the search to file names, `context` \
+    adds lines around each. What .gitignore leaves out is left out.";
+const SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"a regular expression"},"path":{"type":"string","description":"a folder or file, the workspace if left out"},"glob":{"type":"string","description":"only files of this name, as *.rs or src/**/*.ts"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"description":"lines before and after"},"mode":{"type":"string","enum":["content","files","count"]}},"required":["pattern"]}"#;
+
+const LONGEST_LINE: usize = 400;
+const MOST_FILES: usize = 1_000;
+const MOST_CONTEXT: u64 = 20;
+/// A file with a longer line is left out.
+const MOST_MEMORY: usize = 64 * 1024 * 1024;
+
+/// What to search for, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Grep {
+    pattern: String,
+    pub(super) path: String,
+    glob: Option<String>,
+    ignore_case: bool,
+    context: usize,
+    mode: Mode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Content,
+    Files,
+    Count,
+}
+
+const MODES: [(&str, Mode); 3] = [
+    ("content", Mode::Content),
+    ("files", Mode::Files),
+    ("count", Mode::Count),
+];
+
+pub(super) fn spec() -> ToolSpec {
+    super::spec(NAME, DESCRIPTION, SCHEMA)
+}
+
+impl Grep {
+    pub(super) fn parse(input: &str) -> Result<Self, String> {
+        let arguments = Arguments::read(input, EXAMPLE)?;
+        let context = arguments.number("context", 0)?.unwrap_or(0);
+        Ok(Self {
+            pattern: arguments.filled_text("pattern")?,
+            path: folder(&arguments)?,
+            glob: arguments
+                .optional_text("glob")?
+                .filter(|glob| !glob.is_empty()),
+            ignore_case: arguments.flag("ignore_case")?,
+            context: context.min(MOST_CONTEXT) as usize,
+            mode: arguments.one_of("mode", &MODES)?,
+        })
+    }
+
+    pub(super) fn work(&self, inner: &Inner, abandoned: &Abandoned) -> Result<String, String> {
+        let place = inner.places.enter(Kind::Read, &self.path)?;
+        if !place.path.exists() {
+            return Err(super::similar_name::missing(&place.path, &place.shown));
+        }
+        let matcher = RegexMatcherBuilder::new()
+            .case_insensitive(self.ignore_case)
+            .line_terminator(Some(b'\n'))
+            .build(&self.pattern)
+            .map_err(|error| not_an_expression(&self.pattern, &error.to_string()))?;
+        let names = self.glob.as_deref().map(pattern).transpose()?;
+        let mut search = Search {
+            mode: self.mode,
+            matcher,
+            searcher: searcher(self.context),
+            found: Found::new(inner.settings.output_limit),
+        };
+        let in_time = walk(inner, &place.path, abandoned, |entry, until| {
+            let path = entry.path();
+            let below = match path == place.path {
+                true => Path::new(entry.file_name()),
+                false => path.strip_prefix(&place.path).unwrap_or(path),
+            };
+            if names.as_ref().is_none_or(|names| names.is_match(below)) {
+                search.file(path, &inner.places.shown(path), until, abandoned);
+            }
+            !search.found.full
+        });
+        let mut text = search.found.finish();
+        if text.is_empty() {
+            text = format!("No line fits `{}` in {}.\n", self.pattern, place.named());
+        }
+        if !in_time {
+            text.push_str(&out_of_time());
+        }
+        Ok(text)
+    }
+}
+
+fn searcher(context: usize) -> Searcher {
+    SearcherBuilder::new()
+        .line_number(true)
+        .before_context(context)
+        .after_context(context)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(MOST_MEMORY))
+        .build()
+}
+
+/// The message of the parser, without its frame.
+fn not_an_expression(pattern: &str, error: &str) -> String {
+    // The searcher puts a group around the pattern and then complains about that.
+    let plain = regex::Regex::new(pattern)
+        .err()
+        .map(|error| error.to_string());
+    let error = plain.as_deref().unwrap_or(error);
+    let is_frame = |line: &&str| line.trim().is_empty() || line.starts_with("regex parse error");
+    let lines: Vec<_> = error.lines().filter(|line| !is_frame(line)).collect();
+    let (reason, caret) = match &lines[..] {
+        [caret @ .., last] => (last.trim_start_matches("error: "), caret),
+        [] => ("it cannot be read", &[][..]),
+    };
+    let mut text = format!(
+        "`{}` is not a regular expression: {reason}; put \\ before signs that stand for themselves",
+        cut_line(pattern, 200)
+    );
+    // The pattern and the sign that points at the place; more would be a pattern of many lines.
+    if caret.len() == 2 {
+        text.push_str(&format!("\n{}", caret.join("\n")));
+    }
+    text
+}
+
+struct Search {
+    mode: Mode,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    found: Found,
+}
+
+impl Search {
+    fn file(&mut self, path: &Path, shown: &str, until: Instant, abandoned: &Abandoned) {
+        // What cannot be opened is passed over, as a link that took the file's place would be.
+        let Ok(file) = exact_file::open(path) else {
+            return;
+        };
+        let mut hits = Hits {
+            mode: self.mode,
+            shown,
+            lines: 0,
+            found: &mut self.found,
+            until,
+            abandoned,
+        };
+        let searched = self.searcher.search_file(&self.matcher, &file, &mut hits);
+        let lines = hits.lines;
+        match self.mode {
+            _ if lines == 0 => {}
+            Mode::Content => {}
+            Mode::Files => self.found.add_file(shown),
+            Mode::Count => self.found.add_file(&format!("{shown}: {lines}")),
+        }
+        if searched.is_err() {
+            self.found.skipped += 1;
+        }
+    }
+}
+
+/// What was found so far.
+struct Found {
+    text: String,
+    used: usize,
+    room: usize,
+    files: usize,
+    full: bool,
+    skipped: usize,
+}
+
+impl Found {
+    fn new(limit: usize) -> Self {
+        Self {
+            text: String::new(),
+            used: 0,
+            // Room for the remarks.
+            room: limit.saturating_sub(400),
+            files: 0,
+            full: false,
+            skipped: 0,
+        }
+    }
+
+    fn add(&mut self, line: &str) {
+        let length = line.chars().count() + 1;
+        if self.used + length > self.room {
+            self.full = true;
+        }
+        if self.full {
+            return;
+        }
+        self.used += length;
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn add_file(&mut self, line: &str) {
+        if self.files == MOST_FILES {
+            self.full = true;
+        }
+        self.files += 1;
+        self.add(line);
+    }
+
+    fn finish(mut self) -> String {
+        if self.full {
+            let more = "[there is more; narrow the search with `glob`, `path` or `pattern`]\n";
+            self.text.push_str(more);
+        }
+        if self.skipped > 0 {
+            let skipped = self.skipped;
+            self.text
+                .push_str(&format!("[{skipped} files could not be searched]\n"));
+        }
+        self.text
+    }
+}
+
+/// The lines of one file.
+struct Hits<'a> {
+    mode: Mode,
+    shown: &'a str,
+    lines: u64,
+    found: &'a mut Found,
+    until: Instant,
+    abandoned: &'a Abandoned,
+}
+
+impl Hits<'_> {
+    fn add(&mut self, sign: char, number: Option<u64>, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let text = cut_line(text.trim_end_matches(['\n', '\r']), LONGEST_LINE);
+        let (shown, number) = (self.shown, number.unwrap_or(0));
+        self.found
+            .add(&format!("{shown}{sign}{number}{sign}{text}"));
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.found.full && Instant::now() <= self.until && !self.abandoned.is_set()
+    }
+}
+
+impl Sink for Hits<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> io::Result<bool> {
+        self.lines += 1;
+        match self.mode {
+            Mode::Content => self.add(':', hit.line_number(), hit.bytes()),
+            Mode::Files => return Ok(false),
+            Mode::Count => {}
+        }
+        Ok(self.goes_on())
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        if self.mode == Mode::Content {
+            self.add('-', line.line_number(), line.bytes());
+        }
+        Ok(self.goes_on())
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        if self.mode == Mode::Content {
+            self.found.add("--");
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,73 @@
+//! Names that somebody might have meant.
+
+use std::path::Path;
+
+/// A folder with more entries is not searched.
+const MOST_ENTRIES: usize = 10_000;
+
+/// What to say about a path that is not there.
+pub(super) fn missing(path: &Path, shown: &str) -> String {
+    let Some(folder) = path.parent() else {
+        return format!("{shown} does not exist");
+    };
+    if !folder.is_dir() {
+        let nearest = path.ancestors().skip(1).find(|folder| folder.is_dir());
+        let nearest = nearest.unwrap_or(Path::new("/")).display();
+        return format!("{shown} does not exist; of its folders only {nearest} does");
+    }
+    let similar = similar_names(folder, path);
+    match &similar[..] {
+        [] => format!("{shown} does not exist"),
+        names => format!(
+            "{shown} does not exist. Similar names in its folder: {}",
+            names.join(", ")
+        ),
+    }
+}
+
+fn similar_names(folder: &Path, path: &Path) -> Vec<String> {
+    let Some(wanted) = path.file_name().map(|name| name.to_string_lossy()) else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut close: Vec<_> = entries
+        .take(MOST_ENTRIES)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter_map(|name| Some((distance(&wanted, &name)?, name)))
+        .collect();
+    close.sort();
+    close.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// How far apart two names are; `None` if nobody would confuse them.
+fn distance(wanted: &str, name: &str) -> Option<usize> {
+    let (wanted, name) = (wanted.to_lowercase(), name.to_lowercase());
+    let stem = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let letters = |name: &str| {
+        let mut letters: Vec<_> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let same_stem = stem(&wanted) == stem(&name) && !stem(&name).is_empty();
+    if same_stem || letters(&wanted) == letters(&name) {
+        return Some(1);
+    }
+    let edits = edits(&wanted, &name);
+    (edits <= 1 + wanted.chars().count() / 4).then_some(edits)
+}
+
+/// How many characters must be put in, taken out or replaced.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,67 @@
+//! Walks the files below a folder the way version control sees them.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, WalkBuilder};
+
+use super::Abandoned;
+use crate::toolbox::Inner;
+
+/// A walk that takes longer answers with what it has.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Visits regular files, sorted by path. `visit` says whether to go on. `false`: there was no
+/// time for all.
+pub(super) fn walk(
+    inner: &Inner,
+    root: &Path,
+    abandoned: &Abandoned,
+    mut visit: impl FnMut(DirEntry, Instant) -> bool,
+) -> bool {
+    let until = Instant::now() + PATIENCE;
+    let secret: Arc<[_]> = inner.places.secret.clone().into();
+    let walker = WalkBuilder::new(root)
+        .hidden(false)
+        .require_git(false)
+        .sort_by_file_path(Path::cmp)
+        .filter_entry(move |entry| {
+            let path = entry.path();
+            entry.file_name() != ".git" && !(entry.depth() > 0 && secret.iter().any(|s| s == path))
+        })
+        .build();
+    for entry in walker.flatten() {
+        if Instant::now() > until || abandoned.is_set() {
+            return false;
+        }
+        if entry.file_type().is_some_and(|kind| kind.is_file()) && !visit(entry, until) {
+            break;
+        }
+    }
+    Instant::now() <= until
+}
+
+/// What is said when there was no time for all.
+pub(super) fn out_of_time() -> String {
+    format!(
+        "[stopped after {} s; not all files were looked at: name a smaller folder with `path`]\n",
+        PATIENCE.as_secs()
+    )
+}
+
+/// A pattern for paths below the root. One without a slash fits in every folder.
+pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher, String> {
+    let whole = match pattern.contains('/') {
+        true => pattern.trim_start_matches("./").to_owned(),
+        false => format!("**/{pattern}"),
+    };
+    GlobBuilder::new(&whole)
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("`{pattern}` is not a file pattern: {}", error.kind()))
+}

@@ -1,0 +1,89 @@
+//! `write`: a whole file.
+
+use std::{fs, io, path::Path, sync::PoisonError};
+
+use asyncagents_core::agent::ToolSpec;
+
+use crate::{
+    arguments::Arguments,
+    exact_file,
+    memory::{Seen, Stamp},
+    need::Kind,
+    toolbox::Inner,
+};
+
+pub(super) const NAME: &str = "write";
+const EXAMPLE: &str = r#"{"path": "notes/plan.md", "content": "First line\n"}"#;
+const DESCRIPTION: &str = "Writes a whole file and makes its folders. A file that exists is \
+    replaced; read it first in this session. To change a part of a file use `edit`.";
+const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string","description":"all of the file"}},"required":["path","content"]}"#;
+
+/// A file and what shall be in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Write {
+    pub(super) path: String,
+    content: String,
+}
+
+pub(super) fn spec() -> ToolSpec {
+    super::spec(NAME, DESCRIPTION, SCHEMA)
+}
+
+impl Write {
+    pub(super) fn parse(input: &str) -> Result<Self, String> {
+        let arguments = Arguments::read(input, EXAMPLE)?;
+        Ok(Self {
+            path: arguments.filled_text("path")?,
+            content: arguments.text("content")?,
+        })
+    }
+
+    pub(super) fn work(&self, inner: &Inner, session: &str) -> Result<String, String> {
+        let _alone = inner
+            .changing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let place = inner.places.enter(Kind::Edit, &self.path)?;
+        let shown = &place.shown;
+        let broken = |error: io::Error| format!("cannot write {shown}: {error}");
+        let existed = match fs::symlink_metadata(&place.path) {
+            Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
+            Ok(found) if found.is_file() => {
+                let seen = inner
+                    .memory
+                    .compare(session, &place.path, Stamp::of(&found));
+                must_be_current(seen, shown)?;
+                true
+            }
+            Ok(_) => return Err(super::read::special(shown)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(broken(error)),
+        };
+        let folder = place.path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder).map_err(broken)?;
+        let stamp = exact_file::replace(&place.path, self.content.as_bytes()).map_err(broken)?;
+        inner.memory.saw(session, &place.path, stamp);
+        let done = match existed {
+            true => "overwritten",
+            false => "created",
+        };
+        let lines = match self.content.lines().count() {
+            1 => "1 line".to_owned(),
+            lines => format!("{lines} lines"),
+        };
+        Ok(format!("{shown} {done} ({lines})"))
+    }
+}
+
+/// Refuses to change a file that the session does not know as it is.
+pub(super) fn must_be_current(seen: Seen, shown: &str) -> Result<(), String> {
+    match seen {
+        Seen::Current => Ok(()),
+        Seen::Stale => Err(format!(
+            "{shown} has changed since you last read or wrote it: read it again first"
+        )),
+        Seen::Never => Err(format!(
+            "{shown} exists and you have not read it in this session: read it first"
+        )),
+    }
+}

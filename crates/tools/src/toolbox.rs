@@ -1,0 +1,165 @@
+//! The toolbox of a workspace.
+
+use std::{
+    fs::Permissions,
+    io,
+    os::unix::fs::PermissionsExt,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use asyncagents_core::agent::{ToolOutcome, ToolSpec};
+use tempfile::TempDir;
+
+use crate::{
+    memory::Memory,
+    need::Need,
+    places::Places,
+    sandbox::{self, Limits, Order, Sandbox},
+    settings::{SandboxMode, Settings},
+    tool::{self, Abandoned, Call},
+};
+
+/// The tools of one workspace. Clones share what they know.
+#[derive(Clone)]
+pub struct Toolbox {
+    inner: Arc<Inner>,
+}
+
+/// What the tools work with.
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    pub(crate) places: Places,
+    pub(crate) memory: Memory,
+    pub(crate) temporary: TempDir,
+    /// Held while a file is compared with what a session knows, and changed.
+    pub(crate) changing: Mutex<()>,
+    sandbox: OnceLock<Sandbox>,
+}
+
+impl Toolbox {
+    /// Opens a workspace. Makes a private temporary folder, which goes with the last clone.
+    ///
+    /// # Errors
+    /// If a folder cannot be resolved, or the temporary one not be made.
+    pub fn new(settings: Settings) -> io::Result<Self> {
+        let temporary = tempfile::Builder::new()
+            .prefix("asyncagents-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
+        let inner = Inner {
+            places: Places::new(&settings, temporary.path())?,
+            settings,
+            memory: Memory::default(),
+            temporary,
+            changing: Mutex::new(()),
+            sandbox: OnceLock::new(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Removes the temporary folder now, for a process that ends before the last clone goes.
+    pub fn close(&self) {
+        // It is in the system's folder for such things, so it goes some day.
+        let _ = std::fs::remove_dir_all(self.inner.temporary.path());
+    }
+
+    /// The tools as a model sees them: always the same bytes in the same order.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        tool::specs()
+    }
+
+    /// What a call would do, for the rules that permit or refuse it.
+    ///
+    /// # Errors
+    /// A text for the model: there is no such tool, the arguments do not fit, or the path is
+    /// secret.
+    pub fn needs(&self, tool: &str, input: &str) -> Result<Need, String> {
+        Call::read(tool, input)?.need(&self.inner.places)
+    }
+
+    /// Does what a call asks for. Lines of output go to `progress` as they come. Dropping the
+    /// future ends what it runs.
+    pub async fn call(
+        &self,
+        session: &str,
+        tool: &str,
+        input: &str,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> ToolOutcome {
+        match Call::read(tool, input) {
+            Ok(Call::Bash(call)) => call.run(&self.inner, session, progress).await,
+            Ok(call) => self.work(session, call).await,
+            Err(why) => ToolOutcome::Failed(why),
+        }
+    }
+
+    /// Whether commands run in a sandbox. The first question takes some milliseconds.
+    pub fn sandbox(&self) -> Sandbox {
+        let broken = |why| Sandbox::Missing { why };
+        self.inner.sandbox().unwrap_or_else(broken)
+    }
+
+    /// Drops what is remembered of a session.
+    pub fn forget(&self, session: &str) {
+        self.inner.memory.forget(session);
+    }
+
+    async fn work(&self, session: &str, call: Call) -> ToolOutcome {
+        let inner = Arc::clone(&self.inner);
+        let session = session.to_owned();
+        let waiting = Waiting::default();
+        let abandoned = Arc::clone(&waiting.abandoned);
+        let work = move || call.work(&inner, &session, &abandoned);
+        match tokio::task::spawn_blocking(work).await {
+            Ok(outcome) => outcome,
+            Err(error) => ToolOutcome::Failed(format!("the tool broke down: {error}")),
+        }
+    }
+}
+
+impl Inner {
+    /// Whether commands run in a sandbox; once found out, it stays so.
+    ///
+    /// # Errors
+    /// If it cannot be found out. Then no command may run: perhaps it could have been sandboxed.
+    pub(crate) fn sandbox(&self) -> Result<Sandbox, String> {
+        if let Some(known) = self.sandbox.get() {
+            return Ok(known.clone());
+        }
+        let found = match self.settings.sandbox {
+            SandboxMode::Off => Sandbox::Off,
+            SandboxMode::Auto | SandboxMode::Required => {
+                let order = Order {
+                    limits: Some(self.limits()),
+                    command: Vec::new(),
+                };
+                sandbox::probe(&self.settings.helper, &order)?
+            }
+        };
+        Ok(self.sandbox.get_or_init(|| found).clone())
+    }
+
+    /// What a sandboxed command may do.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            network: self.settings.network,
+            writable: self.places.writable.clone(),
+            readable: self.places.readable.clone(),
+            secret: self.places.secret.clone(),
+        }
+    }
+}
+
+/// Tells the work when its caller has gone.
+#[derive(Default)]
+struct Waiting {
+    abandoned: Arc<Abandoned>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.abandoned.set();
+    }
+}

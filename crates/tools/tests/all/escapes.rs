@@ -1,0 +1,323 @@
+//! The ways out of the sandbox that were tried. Each is taken without the sandbox too, to show
+//! that it is one.
+
+use std::{
+    fs,
+    io::Read,
+    net::{TcpListener, UdpSocket},
+    os::unix::net::{UnixDatagram, UnixListener},
+    process::{Child, Command},
+};
+
+use asyncagents_tools::{Sandbox, SandboxMode, Settings};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::workbench::{Workbench, can_sandbox, is_alive};
+
+/// Runs a command and looks whether it got out.
+async fn escapes(
+    sandbox: SandboxMode,
+    command: &str,
+    got_out: impl Fn(&Workbench, &str) -> bool,
+) -> (bool, String) {
+    let bench = Workbench::with(|settings: &mut Settings| {
+        settings.sandbox = sandbox;
+        settings.secret_paths.push("../outside/token".into());
+    });
+    fs::write(bench.outside.join("token"), "PRIVATE TOKEN\n").expect("a secret");
+    let command = bench.filled(command);
+    let outcome = bench.call("bash", json!({"command": command})).await;
+    let text = outcome.text().to_owned();
+    (got_out(&bench, &text), text)
+}
+
+async fn is_stopped(command: &str, got_out: impl Fn(&Workbench, &str) -> bool) {
+    if !can_sandbox() {
+        return;
+    }
+    let (out, text) = escapes(SandboxMode::Off, command, &got_out).await;
+    assert!(
+        out,
+        "without the sandbox this should get out: {command}: {text}"
+    );
+    let (out, text) = escapes(SandboxMode::Required, command, &got_out).await;
+    assert!(!out, "it got out: {command}: {text}");
+}
+
+#[rstest]
+#[case::absolute_path("echo x > {outside}/new")]
+#[case::parent("echo x > ../outside/new")]
+#[case::link("ln -s {outside} link; echo x > link/new")]
+#[case::through_proc("echo x > /proc/self/root{outside}/new")]
+#[case::changed_folder("cd {outside} && echo x > new")]
+#[case::rename("echo x > f; mv f {outside}/new")]
+#[case::rename_only("echo x > f; perl -e 'rename \"f\", \"{outside}/new\"'")]
+#[case::hard_link("echo x > f; ln f {outside}/new")]
+#[case::soft_link("ln -s x {outside}/new")]
+#[case::folder("mkdir {outside}/new")]
+#[case::pipe("mkfifo {outside}/new")]
+#[case::copy("cp {outside}/precious {outside}/new")]
+#[case::child("setsid bash -c 'echo x > {outside}/new'")]
+#[tokio::test]
+async fn nothing_is_made_outside(#[case] command: &str) {
+    is_stopped(command, |bench, _| {
+        fs::symlink_metadata(bench.outside.join("new")).is_ok()
+    })
+    .await;
+}
+
+#[rstest]
+#[case::overwrite("echo x > {outside}/precious")]
+#[case::append("echo x >> {outside}/precious")]
+#[case::truncate("truncate -s 0 {outside}/precious")]
+#[case::remove("rm -f {outside}/precious")]
+#[case::rename_in("mv {outside}/precious .")]
+#[case::rename_beside("mv {outside}/precious {outside}/other")]
+#[case::overwrite_by_rename("echo x > f; mv -f f {outside}/precious")]
+#[case::remove_the_folder("rm -rf {outside}")]
+#[case::through_a_hard_link("ln {outside}/precious f && echo x > f")]
+#[case::through_a_soft_link("ln -s {outside}/precious f && echo x > f")]
+#[tokio::test]
+async fn nothing_is_changed_outside(#[case] command: &str) {
+    is_stopped(command, |bench, _| {
+        let precious = fs::read_to_string(bench.outside.join("precious"));
+        !precious.is_ok_and(|text| text == "precious\n")
+    })
+    .await;
+}
+
+#[rstest]
+#[case::key("cat {home}/.ssh/id")]
+#[case::named_secret("cat {outside}/token")]
+#[case::parent("cat ../home/.ssh/id")]
+#[case::link("ln -s {home} link; cat link/.ssh/id")]
+#[case::link_to_the_folder("ln -s {home}/.ssh link; cat link/id")]
+#[case::through_proc("cat /proc/self/root{home}/.ssh/id")]
+#[case::changed_folder("cd {home}/.ssh && cat id")]
+#[case::hard_link("ln {home}/.ssh/id f && cat f")]
+#[case::rename("mv {home}/.ssh/id f && cat f")]
+#[case::rename_the_folder("mv {home}/.ssh f && cat f/id")]
+#[case::copy("cp -r {home}/.ssh f; cat f/id")]
+#[case::search("grep -r PRIVATE {home}")]
+#[case::archive("tar c {home} | cat")]
+#[tokio::test]
+async fn credentials_are_not_read(#[case] command: &str) {
+    let is_secret =
+        |_: &Workbench, text: &str| text.contains("PRIVATE KEY") || text.contains("PRIVATE TOKEN");
+    is_stopped(command, is_secret).await;
+}
+
+#[rstest]
+#[case::environment("cat /proc/{pid}/environ")]
+#[case::memory_map("cat /proc/{pid}/maps")]
+#[case::memory("head -c 0 /proc/{pid}/mem")]
+#[case::open_files("readlink /proc/{pid}/fd/1")]
+#[case::its_folder("ls /proc/{pid}/cwd/")]
+#[case::its_view_of_the_disk("ls /proc/{pid}/root/")]
+#[tokio::test]
+async fn asyncagents_itself_is_closed(#[case] command: &str) {
+    let command = command.replace("{pid}", &std::process::id().to_string());
+    is_stopped(&command, |_, text| !text.contains("[exit code")).await;
+}
+
+#[tokio::test]
+async fn tcp_is_closed() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("nonblocking");
+    let port = listener.local_addr().expect("its port").port();
+    let command = format!("echo out > /dev/tcp/127.0.0.1/{port}");
+    is_stopped(&command, |_, _| listener.accept().is_ok()).await;
+}
+
+#[tokio::test]
+async fn udp_is_closed() {
+    let listener = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("nonblocking");
+    let port = listener.local_addr().expect("its port").port();
+    let command = format!("echo out > /dev/udp/127.0.0.1/{port}");
+    is_stopped(&command, |_, _| listener.recv(&mut [0; 9]).is_ok()).await;
+}
+
+#[tokio::test]
+async fn a_socket_that_listens_outside_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    listener.set_nonblocking(true).expect("nonblocking");
+    let command = format!("{{helper}} stream {}", path.display());
+    is_stopped(&command, |_, _| listener.accept().is_ok()).await;
+}
+
+#[rstest]
+#[case::socket("datagram")]
+// A pair is allowed for streams, but one for datagrams could send anywhere.
+#[case::one_of_a_pair("pair")]
+#[tokio::test]
+async fn a_socket_that_takes_datagrams_outside_is_closed(#[case] verb: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("socket");
+    let listener = UnixDatagram::bind(&path).expect("a socket");
+    listener.set_nonblocking(true).expect("nonblocking");
+    let command = format!("{{helper}} {verb} {}", path.display());
+    is_stopped(&command, |_, _| listener.recv(&mut [0; 9]).is_ok()).await;
+}
+
+#[tokio::test]
+async fn the_network_can_be_allowed() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| {
+        settings.sandbox = SandboxMode::Required;
+        settings.network = true;
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its port").port();
+    let command = format!("echo out > /dev/tcp/127.0.0.1/{port}; echo x > ../outside/new");
+    bench.failed("bash", json!({"command": command})).await;
+    let mut text = String::new();
+    let (mut stream, _) = listener.accept().expect("a connection");
+    stream.read_to_string(&mut text).expect("text");
+    assert_eq!(text, "out\n");
+    assert!(!bench.outside.join("new").exists());
+}
+
+#[tokio::test]
+async fn a_process_outside_is_not_killed() {
+    if !can_sandbox() {
+        return;
+    }
+    let victim = || {
+        Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .expect("a process")
+    };
+    let kill = async |sandbox, victim: &mut Child| {
+        let command = format!("kill -9 {}", victim.id());
+        escapes(sandbox, &command, |_, _| true).await;
+        let alive = is_alive(victim.id());
+        victim.kill().ok();
+        victim.wait().expect("it ended");
+        alive
+    };
+    assert!(!kill(SandboxMode::Off, &mut victim()).await);
+    assert!(kill(SandboxMode::Required, &mut victim()).await);
+}
+
+#[rstest]
+#[case::supervisor("kill -9 $PPID; echo alive")]
+#[case::all("kill -9 -1; echo alive")]
+#[tokio::test]
+async fn the_supervisor_is_not_killed(#[case] command: &str) {
+    if !can_sandbox() {
+        return;
+    }
+    let command = format!("{command}; setsid sleep 1000 & echo $! > pids");
+    let bench = Workbench::with(|settings| settings.sandbox = SandboxMode::Required);
+    let text = bench.call("bash", json!({"command": command})).await;
+    assert!(!text.text().contains("vanished"), "{text:?}");
+    let left = crate::workbench::processes(&bench.workspace.join("pids"));
+    assert!(!left.into_iter().any(is_alive));
+}
+
+#[tokio::test]
+async fn programs_with_more_rights_give_none() {
+    let status = "grep NoNewPrivs /proc/self/status";
+    is_stopped(status, |_, text| text.contains("NoNewPrivs:\t0")).await;
+}
+
+/// Only root could take these ways.
+#[rstest]
+#[case::mounts("unshare -m true && echo out")]
+#[case::users("unshare -U true && echo out")]
+#[case::network("unshare -n true && echo out")]
+#[case::device("mknod device c 1 5 && echo out")]
+#[case::memory_of_the_kernel("head -c 1 /proc/kcore > /dev/null && echo out")]
+#[case::password_file("head -c 1 /etc/shadow > /dev/null && echo out")]
+#[case::other_user_by_setuid(
+    "cp $(command -v id) ./id && chown 65534 ./id && chmod u+s ./id && [ $(./id -u) = 65534 ] && echo out"
+)]
+#[tokio::test]
+async fn root_is_not_above_it(#[case] command: &str) {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: not root");
+        return;
+    }
+    let (out, text) = escapes(SandboxMode::Off, command, |_, text| text.contains("out")).await;
+    if !out {
+        println!("skipped: this machine has no such way: {text}");
+        return;
+    }
+    is_stopped(command, |_, text| text.contains("out")).await;
+}
+
+/// What work needs must go on.
+#[rstest]
+#[case::write("echo x > file && cat file")]
+#[case::rename_across_folders("mkdir a b && echo x > a/f && mv a/f b/f && cat b/f")]
+#[case::hard_link("echo x > f && ln f g && cat g")]
+#[case::temporary("f=$(mktemp) && echo x > $f && cat $f")]
+#[case::temporary_to_workspace("f=$(mktemp) && echo x > $f && mv $f here && cat here")]
+#[case::null("echo y > /dev/null && echo x")]
+#[case::random("head -c 4 /dev/urandom | wc -c | sed s/4/x/")]
+#[case::programs("ls /usr/bin > /dev/null && echo x")]
+#[case::home("cat {home}/.profile | sed s/harmless/x/")]
+#[case::threads_and_pipes("echo x | cat | (cat; true)")]
+#[case::a_sandbox_within("{helper} bash . '{\"command\": \"echo x\"}'")]
+#[case::executable("printf '#!/bin/sh\necho x' > run && chmod +x run && ./run")]
+#[case::own_processes("sleep 100 & kill $! && echo x")]
+#[case::proc("cat /proc/self/comm > /dev/null && echo x")]
+#[case::stderr_by_name("echo x > /dev/stderr")]
+#[tokio::test]
+async fn work_goes_on(#[case] command: &str) {
+    let bench = Workbench::new();
+    let command = bench.filled(command);
+    assert_eq!(bench.done("bash", json!({"command": command})).await, "x\n");
+}
+
+#[tokio::test]
+async fn a_workspace_around_secrets_keeps_them() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| {
+        settings.sandbox = SandboxMode::Required;
+        settings.secret_paths = vec!["vault/keys".into()];
+    });
+    bench.file("vault/keys/id", "PRIVATE");
+    bench.file("vault/list", "x\n");
+    bench.file("src/main", "x\n");
+    let Sandbox::Enforced { what } = bench.toolbox.sandbox() else {
+        panic!("it was enforced before");
+    };
+    assert!(
+        what.contains("contains secret paths: beside them nothing new can be made"),
+        "{what}"
+    );
+    let run = |command: &str| bench.call("bash", json!({"command": command}));
+    for command in [
+        "cat vault/keys/id",
+        "cp -r vault src/copy; cat src/copy/keys/id",
+    ] {
+        assert!(!run(command).await.text().contains("PRIVATE"), "{command}");
+    }
+    let text = run("echo y > vault/list && echo y > src/new && cat vault/list src/new").await;
+    assert_eq!(text.text(), "y\ny\n");
+}
+
+#[tokio::test]
+async fn a_refusal_is_explained_once() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::new();
+    let call = json!({"command": "echo x > ../outside/new"});
+    let first = bench.failed("bash", call.clone()).await;
+    let second = bench.failed("bash", call).await;
+    let begin = bench.filled("[commands are sandboxed: they can write only in {workspace}, ");
+    assert!(first.contains(&begin), "{first}");
+    assert!(first.ends_with(" and have no network]\n"), "{first}");
+    assert!(!second.contains("sandboxed"), "{second}");
+}

@@ -1,0 +1,20 @@
+//! Stories about the tools and their sandbox.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on says why"
+)]
+
+mod arguments;
+mod bash;
+mod cost;
+mod edit;
+mod escapes;
+mod paths;
+mod read;
+mod search;
+mod todo;
+mod workbench;
+mod write;

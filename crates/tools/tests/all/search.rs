@@ -1,0 +1,104 @@
+//! Stories about `glob` and `grep`.
+
+use std::{
+    fs::File,
+    time::{Duration, SystemTime},
+};
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::workbench::Workbench;
+
+fn bench() -> Workbench {
+    let bench = Workbench::new();
+    let files = [
+        ("src/main.rs", "fn main() {\n    // Hello\n    run();\n}\n"),
+        ("src/deep/run.rs", "fn run() {}\n"),
+        ("README.md", "hello\n"),
+        (".hidden/note.md", "hello\n"),
+        (".gitignore", "target/\n"),
+        ("target/out.rs", "fn main() {}\n"),
+        (".git/config.rs", "fn main() {}\n"),
+    ];
+    for (age, (name, content)) in files.iter().enumerate() {
+        let path = bench.file(name, content);
+        let time = SystemTime::now() - Duration::from_secs(100 * (age as u64 + 1));
+        let file = File::options().write(true).open(path).expect("the file");
+        file.set_modified(time).expect("its time");
+    }
+    bench.file("binary.rs", b"fn main\0");
+    bench
+}
+
+#[rstest]
+#[case::newest_first("**/*.md", "README.md\n.hidden/note.md\n")]
+#[case::no_slash_fits_everywhere("*.rs", "binary.rs\nsrc/main.rs\nsrc/deep/run.rs\n")]
+#[case::star_stays_in_a_folder("src/*.rs", "src/main.rs\n")]
+#[case::either("{README,x}.md", "README.md\n")]
+#[case::leading_dot("./src/**", "src/main.rs\nsrc/deep/run.rs\n")]
+#[case::nothing("*.py", "No file fits `*.py` in the workspace.\n")]
+#[tokio::test]
+async fn glob_finds_files_by_name(#[case] pattern: &str, #[case] expected: &str) {
+    assert_eq!(
+        bench().done("glob", json!({"pattern": pattern})).await,
+        expected
+    );
+}
+
+#[rstest]
+#[case::bad_pattern(json!({"pattern": "a[b"}), "`a[b` is not a file pattern: unclosed character class; missing ']'")]
+#[case::file(json!({"pattern": "*", "path": "README.md"}), "README.md is not a folder")]
+#[tokio::test]
+async fn glob_says_what_is_wrong(#[case] input: Value, #[case] expected: &str) {
+    assert_eq!(bench().failed("glob", input).await, expected);
+}
+
+#[tokio::test]
+async fn glob_says_that_there_are_more() {
+    let bench = Workbench::new();
+    (0..250).for_each(|n| drop(bench.file(&format!("f{n}"), "")));
+    let text = bench.done("glob", json!({"pattern": "f*"})).await;
+    assert_eq!(text.lines().count(), 201);
+    let end = "[200 of 250 files; use a narrower pattern for the others]\n";
+    assert!(text.ends_with(end));
+}
+
+#[rstest]
+#[case::lines(json!({"pattern": "fn \\w+"}), "src/deep/run.rs:1:fn run() {}\nsrc/main.rs:1:fn main() {\n")]
+#[case::any_case(json!({"pattern": "hello", "ignore_case": true, "path": "src"}), "src/main.rs:2:    // Hello\n")]
+#[case::context(json!({"pattern": "Hello", "context": 1}), "src/main.rs-1-fn main() {\nsrc/main.rs:2:    // Hello\nsrc/main.rs-3-    run();\n")]
+#[case::files(json!({"pattern": "hello", "mode": "files"}), ".hidden/note.md\nREADME.md\n")]
+#[case::count(json!({"pattern": "run|main", "mode": "count"}), "src/deep/run.rs: 1\nsrc/main.rs: 2\n")]
+#[case::names(json!({"pattern": "(?i)hello", "glob": "*.rs"}), "src/main.rs:2:    // Hello\n")]
+#[case::one_file(json!({"pattern": "main", "path": "src/main.rs"}), "src/main.rs:1:fn main() {\n")]
+#[case::one_file_by_name(json!({"pattern": "main", "path": "src/main.rs", "glob": "*.rs"}), "src/main.rs:1:fn main() {\n")]
+#[case::nothing(json!({"pattern": "xyz"}), "No line fits `xyz` in the workspace.\n")]
+#[tokio::test]
+async fn grep_finds_lines(#[case] input: Value, #[case] expected: &str) {
+    assert_eq!(bench().done("grep", input).await, expected);
+}
+
+#[rstest]
+#[case::bad_expression(json!({"pattern": "fn main("}), "`fn main(` is not a regular expression: unclosed group; put \\ before signs that stand for themselves\n    fn main(\n           ^")]
+#[case::bad_glob(json!({"pattern": "a", "glob": "{a"}), "`{a` is not a file pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)")]
+#[case::missing(json!({"pattern": "a", "path": "scr"}), "scr does not exist. Similar names in its folder: src")]
+#[tokio::test]
+async fn grep_says_what_is_wrong(#[case] input: Value, #[case] expected: &str) {
+    assert_eq!(bench().failed("grep", input).await, expected);
+}
+
+#[tokio::test]
+async fn grep_keeps_within_its_limit() {
+    let bench = Workbench::with(|settings| settings.output_limit = 3_000);
+    bench.file("many", "needle\n".repeat(10_000));
+    let text = bench.done("grep", json!({"pattern": "needle"})).await;
+    assert!(text.chars().count() <= 3_000);
+    let end = "[there is more; narrow the search with `glob`, `path` or `pattern`]\n";
+    assert!(text.ends_with(end));
+
+    bench.file("many", "");
+    bench.file("wide", format!("needle{}", "x".repeat(1_000_000)));
+    let text = bench.done("grep", json!({"pattern": "needle"})).await;
+    assert!(text.ends_with("x [… 999606 more characters]\n"), "{text}");
+}
