@@ -1,0 +1,776 @@
+//! OpenAI Chat Completions, as OpenAI and its many imitators speak it.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use asyncagents_core::{
+    agent::{Block, Call, Raw, Stop, Usage},
+    budget::Cost,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    judge::Complaint,
+    request::{Hear, Heard},
+    wire::{
+        Fold, Folded, Parameters, Question, Schema, Side, Step, Trouble, cache_key, plain, schema,
+        sides, verbatim,
+    },
+};
+
+/// The request: what never changes first, what grows last.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Message<'a>>,
+    // Only now and then: everything before it stays as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: FunctionSpec<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionSpec<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Schema<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Message<'a> {
+    Said {
+        role: &'static str,
+        content: Cow<'a, str>,
+    },
+    Answered {
+        role: &'static str,
+        content: Option<String>,
+        #[serde(flatten)]
+        thoughts: Thoughts<'a>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall<'a>>,
+    },
+    Result {
+        role: &'static str,
+        tool_call_id: Cow<'a, str>,
+        content: &'a str,
+    },
+}
+
+/// The fields of a message that carry thoughts, each under the name its provider gave it.
+#[derive(Serialize, Deserialize, Default)]
+struct Thoughts<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: Cow<'a, str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: Cow<'a, str>,
+    arguments: Cow<'a, str>,
+}
+
+pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error> {
+    let request = question.request;
+    // Strangers refuse what they do not know.
+    let is_openai = question.provider == "openai";
+    // The router hands it on to the only maker whose cache must be asked for.
+    let asks_for_cache = question.provider == "openrouter" && question.model.contains("claude");
+    let most = question.figures.known_max_output();
+    let tools = request.tools.iter().map(|tool| Tool {
+        kind: "function",
+        function: FunctionSpec {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: schema(&tool.schema),
+        },
+    });
+    let system = Some(request.system).filter(|text| !text.trim().is_empty());
+    let system = system.map(|text| Message::Said {
+        role: "system",
+        content: Cow::Borrowed(text),
+    });
+    let conversation = sides(request.turns, question.origin);
+    let conversation = conversation.into_iter().flat_map(messages);
+    let choice = request.no_tools && !request.tools.is_empty();
+    serde_json::to_string(&Body {
+        model: question.model,
+        stream: true,
+        stream_options: StreamOptions {
+            include_usage: true,
+        },
+        prompt_cache_key: cache_key(request.cache_key).filter(|_| is_openai),
+        cache_control: asks_for_cache.then_some(CacheControl { kind: "ephemeral" }),
+        max_tokens: most.filter(|_| !is_openai),
+        max_completion_tokens: most.filter(|_| is_openai),
+        reasoning_effort: request.effort.map(|effort| effort.word()),
+        tools: tools.collect(),
+        messages: system.into_iter().chain(conversation).collect(),
+        tool_choice: choice.then_some("none"),
+    })
+}
+
+fn messages(side: Side<'_>) -> Vec<Message<'_>> {
+    match side {
+        Side::User { results, said } => {
+            let results = results.into_iter().map(|(call, outcome)| Message::Result {
+                role: "tool",
+                tool_call_id: plain(&call.id),
+                content: outcome.text(),
+            });
+            // Many templates insist that the sides take turns, so this is one message.
+            let said = (!said.is_empty()).then(|| Message::Said {
+                role: "user",
+                content: Cow::Owned(said.join("\n\n")),
+            });
+            results.chain(said).collect()
+        }
+        Side::Model(blocks) => vec![answered(&blocks)],
+    }
+}
+
+fn answered<'a>(blocks: &[&'a Block]) -> Message<'a> {
+    let mut said: Vec<&str> = Vec::new();
+    let mut thoughts = Thoughts::default();
+    let mut tool_calls = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Text(text) => said.push(text),
+            Block::Reasoning { raw, .. } => {
+                let json = raw.as_ref().and_then(verbatim).map(RawValue::get);
+                if let Some(raw) = json.and_then(|json| serde_json::from_str(json).ok()) {
+                    thoughts = raw;
+                }
+            }
+            Block::Call(call) => tool_calls.push(ToolCall {
+                id: plain(&call.id),
+                kind: "function",
+                function: Function {
+                    name: plain(&call.name),
+                    arguments: arguments(call),
+                },
+            }),
+            // This protocol has no blocks, so there are none that we do not know.
+            Block::Other(_) => {}
+        }
+    }
+    Message::Answered {
+        role: "assistant",
+        content: (!said.is_empty()).then(|| said.join("\n\n")),
+        thoughts,
+        tool_calls,
+    }
+}
+
+/// The model's own bytes, unless they are no JSON: some servers parse them and fail.
+fn arguments(call: &Call) -> Cow<'_, str> {
+    match Parameters::of(call) {
+        Parameters::Verbatim(_) => Cow::Borrowed(&call.input),
+        mistaken => serde_json::to_string(&mistaken).map_or(Cow::Borrowed("{}"), Cow::Owned),
+    }
+}
+
+/// An answer in the making.
+pub(crate) struct Answering {
+    origin: String,
+    /// How many turns the conversation has: no two of its answers share the IDs made here.
+    turns: usize,
+    /// How long the request was, for servers that do not count tokens.
+    asked: usize,
+    text: String,
+    reasoning: String,
+    /// Under which name the provider sends it.
+    reasoning_field: Option<&'static str>,
+    details: Vec<Map<String, Value>>,
+    calls: Vec<OpenCall>,
+    stop: Option<Stop>,
+    usage: Option<Tokens>,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct OpenCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    // Some servers send a whole message in one chunk.
+    #[serde(default, alias = "message")]
+    delta: Option<Delta>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Option<Value>,
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    #[serde(default)]
+    reasoning: Option<String>,
+    #[serde(default)]
+    reasoning_details: Option<Vec<Map<String, Value>>>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize, Default)]
+struct FunctionDelta {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize, Default, Clone)]
+struct Tokens {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<Details>,
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+    /// Dollars.
+    #[serde(default)]
+    cost: Option<f64>,
+    #[serde(default)]
+    is_byok: Option<bool>,
+}
+
+#[derive(Deserialize, Default, Clone)]
+struct Details {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+impl Answering {
+    pub(crate) fn new(origin: String, turns: usize, asked: usize) -> Self {
+        Self {
+            origin,
+            turns,
+            asked,
+            text: String::new(),
+            reasoning: String::new(),
+            reasoning_field: None,
+            details: Vec::new(),
+            calls: Vec::new(),
+            stop: None,
+            usage: None,
+            ended: false,
+        }
+    }
+
+    fn say(&mut self, text: &str, hear: Hear<'_>) {
+        if !text.is_empty() {
+            hear(Heard::Text(text));
+            self.text.push_str(text);
+        }
+    }
+
+    fn think(&mut self, field: &'static str, text: &str, hear: Hear<'_>) {
+        if !text.is_empty() {
+            hear(Heard::Reasoning(text));
+            self.reasoning.push_str(text);
+            self.reasoning_field = Some(field);
+        }
+    }
+
+    fn grow(&mut self, delta: Delta, hear: Hear<'_>) {
+        match (delta.reasoning_content, delta.reasoning) {
+            (Some(text), _) => self.think("reasoning_content", &text, hear),
+            (None, Some(text)) => self.think("reasoning", &text, hear),
+            (None, None) => {}
+        }
+        for detail in delta.reasoning_details.unwrap_or_default() {
+            join_detail(&mut self.details, detail);
+        }
+        match delta.content {
+            Some(Value::String(text)) => self.say(&text, hear),
+            // Some servers send parts.
+            Some(Value::Array(parts)) => {
+                for part in parts {
+                    self.say(
+                        part.get("text").and_then(Value::as_str).unwrap_or_default(),
+                        hear,
+                    );
+                }
+            }
+            _ => {}
+        }
+        if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
+            self.say(&refusal, hear);
+            self.stop = Some(Stop::Refused);
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.call(call, hear);
+        }
+    }
+
+    fn call(&mut self, delta: CallDelta, hear: Hear<'_>) {
+        let function = delta.function.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let id = delta.id.unwrap_or_default();
+        let at = self.place(delta.index, &id, &name);
+        let at = at.unwrap_or_else(|| {
+            self.calls.push(OpenCall {
+                index: delta.index,
+                ..OpenCall::default()
+            });
+            self.calls.len() - 1
+        });
+        let Some(call) = self.calls.get_mut(at) else {
+            return;
+        };
+        if call.name.is_empty() && !name.is_empty() {
+            hear(Heard::Call(&name));
+            call.name = name;
+        } else {
+            hear(Heard::Alive);
+        }
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        if let Some(arguments) = function.arguments {
+            push_arguments(&mut call.arguments, arguments.get());
+        }
+    }
+
+    /// Which call a piece belongs to; none means a new one. Servers differ: some give each
+    /// call an index, some give all the same one, some give none.
+    fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let fits = |call: &OpenCall| id.is_empty() || call.id.is_empty() || call.id == id;
+        let mut calls = self.calls.iter().enumerate().rev();
+        match index {
+            Some(_) => calls.find(|(_, call)| call.index == index && fits(call)),
+            None if !id.is_empty() => calls.find(|(_, call)| call.id == id),
+            None if !name.is_empty() => None,
+            None => calls.next(),
+        }
+        .map(|(at, _)| at)
+    }
+
+    /// Calls with the IDs that are missing, and without the ones that are there twice.
+    fn closed_calls(calls: Vec<OpenCall>, turns: usize) -> Vec<Block> {
+        let mut seen = HashSet::new();
+        let close = |(number, call): (usize, OpenCall)| {
+            let made = format!("call_{turns}_{}", number + 1);
+            let id = match call.id {
+                id if id.is_empty() || seen.contains(&id) => made,
+                id => id,
+            };
+            seen.insert(id.clone());
+            Block::Call(Call {
+                id,
+                name: call.name,
+                input: call.arguments,
+            })
+        };
+        calls.into_iter().enumerate().map(close).collect()
+    }
+
+    /// The fields that carry the thoughts, as the provider wants them back.
+    fn thoughts(&self) -> Option<String> {
+        let mut fields: Vec<(&str, String)> = Vec::new();
+        if let Some(field) = self.reasoning_field {
+            // With the details, the bare text would say the same twice.
+            if field == "reasoning_content" || self.details.is_empty() {
+                fields.push((field, serde_json::to_string(&self.reasoning).ok()?));
+            }
+        }
+        if !self.details.is_empty() {
+            fields.push((
+                "reasoning_details",
+                serde_json::to_string(&self.details).ok()?,
+            ));
+        }
+        let fields = fields
+            .iter()
+            .map(|(name, json)| format!("\"{name}\":{json}"));
+        let fields: Vec<String> = fields.collect();
+        (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
+    }
+
+    fn counted(&self) -> Usage {
+        let tokens = self.usage.clone().unwrap_or_default();
+        let details = tokens.prompt_tokens_details.unwrap_or_default();
+        let cached = details.cached_tokens.or(tokens.prompt_cache_hit_tokens);
+        let cache_read = cached.unwrap_or(0);
+        let cache_write = details.cache_write_tokens.unwrap_or(0);
+        let calls = self
+            .calls
+            .iter()
+            .map(|call| call.name.len() + call.arguments.len());
+        let written = self.text.len() + self.reasoning.len() + calls.sum::<usize>();
+        let read = tokens.prompt_tokens.unwrap_or_else(|| guessed(self.asked));
+        Usage {
+            input: read.saturating_sub(cache_read.saturating_add(cache_write)),
+            cache_read,
+            cache_write,
+            output: tokens.completion_tokens.unwrap_or_else(|| guessed(written)),
+        }
+    }
+
+    /// What a router says that it cost, unless somebody else sends the bill.
+    fn billed(&self) -> Option<Cost> {
+        let tokens = self.usage.as_ref()?;
+        let dollars = tokens
+            .cost
+            .filter(|cost| cost.is_finite() && *cost >= 0.0)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a price that is not negative becomes the nearest whole number"
+        )]
+        let cost = Cost((dollars * 1_000_000.0).round() as u64);
+        (tokens.is_byok != Some(true)).then_some(cost)
+    }
+}
+
+impl Fold for Answering {
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble> {
+        if data.trim() == "[DONE]" {
+            self.ended = true;
+            return Ok(Step::Done);
+        }
+        let chunk: Chunk = serde_json::from_str(data)?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            let json = serde_json::json!({ "error": error });
+            return Err(Trouble::Complaint(Complaint::in_stream(&json)));
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = Some(usage);
+        }
+        let mut heard = false;
+        let mut noted = |what: Heard<'_>| {
+            heard = true;
+            hear(what);
+        };
+        if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
+            if let Some(delta) = choice.delta {
+                self.grow(delta, &mut noted);
+            }
+            match choice.finish_reason.as_deref() {
+                None | Some("") => {}
+                Some("error") => {
+                    return Err(Trouble::Malformed("it ends with an error".to_owned()));
+                }
+                Some(reason) => self.stop = self.stop.or(Some(stop(reason))),
+            }
+        }
+        if !heard {
+            hear(Heard::Alive);
+        }
+        Ok(Step::More)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.ended || self.stop.is_some()
+    }
+
+    fn folded(self: Box<Self>) -> Folded {
+        let usage = self.counted();
+        let cost = self.billed();
+        let raw = self.thoughts().map(|json| Raw {
+            wire: self.origin.clone(),
+            json,
+        });
+        let mut blocks = Vec::new();
+        if raw.is_some() || !self.reasoning.is_empty() {
+            blocks.push(Block::Reasoning {
+                text: self.reasoning,
+                raw,
+            });
+        }
+        if !self.text.is_empty() {
+            blocks.push(Block::Text(self.text));
+        }
+        blocks.extend(Self::closed_calls(self.calls, self.turns));
+        let folded = Folded::new(blocks, self.stop.unwrap_or(Stop::Finished), usage);
+        Folded { cost, ..folded }
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    match reason {
+        "tool_calls" | "function_call" => Stop::Tools,
+        "length" => Stop::Length,
+        "content_filter" => Stop::Refused,
+        _ => Stop::Finished,
+    }
+}
+
+/// Four characters are about one token.
+fn guessed(characters: usize) -> u64 {
+    u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
+}
+
+/// Arguments are pieces of a string; some servers send an object instead.
+fn push_arguments(arguments: &mut String, json: &str) {
+    match serde_json::from_str::<Option<String>>(json) {
+        Ok(piece) => arguments.push_str(&piece.unwrap_or_default()),
+        Err(_) => arguments.push_str(json),
+    }
+}
+
+/// Puts a piece of a thought to the piece before it, if they belong together.
+fn join_detail(details: &mut Vec<Map<String, Value>>, piece: Map<String, Value>) {
+    let same = |detail: &Map<String, Value>| {
+        let alike = ["type", "index"]
+            .iter()
+            .all(|name| detail.get(*name) == piece.get(*name));
+        // What is encrypted comes whole.
+        alike && !piece.contains_key("data")
+    };
+    match details.last_mut() {
+        Some(last) if same(last) => {
+            for (name, value) in piece {
+                let grows = matches!(name.as_str(), "text" | "summary");
+                match (last.get_mut(&name), value) {
+                    (_, Value::Null) => {}
+                    (Some(Value::String(text)), Value::String(more)) if grows => {
+                        text.push_str(&more);
+                    }
+                    (_, value) => {
+                        last.insert(name, value);
+                    }
+                }
+            }
+        }
+        _ => details.push(piece),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use asyncagents_core::agent::{ToolOutcome, Turn};
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::{
+        Wire::Chat,
+        testing::{answered, call, folded, play, raw, sent},
+    };
+
+    fn delta(delta: Value) -> Value {
+        json!({"choices": [{"delta": delta}]})
+    }
+
+    fn done() -> Value {
+        json!("[DONE]")
+    }
+
+    #[rstest]
+    #[case::as_openai(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "run", "arguments": ""}}]),
+        json!([{"index": 0, "function": {"arguments": "{\"x\":"}}]),
+        json!([{"index": 1, "id": "b", "function": {"name": "see", "arguments": "{}"}}]),
+        json!([{"index": 0, "function": {"arguments": "1}"}}]),
+    ], &[("a", "run", "{\"x\":1}"), ("b", "see", "{}")])]
+    #[case::whole_without_index(&[
+        json!([{"id": "a", "function": {"name": "run", "arguments": "{}"}}, {"id": "b", "function": {"name": "run", "arguments": "{}"}}]),
+    ], &[("a", "run", "{}"), ("b", "run", "{}")])]
+    #[case::without_ids(&[
+        json!([{"function": {"name": "run", "arguments": "{"}}]),
+        json!([{"function": {"arguments": "}"}}]),
+        json!([{"function": {"name": "see", "arguments": "{}"}}]),
+    ], &[("call_0_1", "run", "{}"), ("call_0_2", "see", "{}")])]
+    #[case::all_the_same_index(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "run", "arguments": "{}"}}]),
+        json!([{"index": 0, "id": "b", "function": {"name": "see", "arguments": "{}"}}]),
+    ], &[("a", "run", "{}"), ("b", "see", "{}")])]
+    #[case::arguments_as_an_object(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "run", "arguments": {"x": 1}}}]),
+    ], &[("a", "run", "{\"x\":1}")])]
+    #[case::one_id_twice(&[
+        json!([{"index": 0, "id": "a", "function": {"name": "run", "arguments": "{}"}}]),
+        json!([{"index": 1, "id": "a", "function": {"name": "run", "arguments": null}}]),
+    ], &[("a", "run", "{}"), ("call_0_2", "run", "")])]
+    fn calls_in_many_dialects(#[case] pieces: &[Value], #[case] calls: &[(&str, &str, &str)]) {
+        let pieces = pieces
+            .iter()
+            .map(|calls| delta(json!({"tool_calls": calls})));
+        let answer = folded(Chat, &pieces.chain([done()]).collect::<Vec<_>>());
+        let calls = calls
+            .iter()
+            .map(|(id, name, input)| Block::Call(call(id, name, input)));
+        assert_eq!(answer.blocks, calls.collect::<Vec<_>>());
+        assert_eq!(answer.stop, Stop::Tools);
+    }
+
+    #[rstest]
+    #[case::deepseek(
+        &[json!({"reasoning_content": "h"}), json!({"reasoning_content": "m"})],
+        r#"{"reasoning_content":"hm"}"#
+    )]
+    #[case::ollama(&[json!({"reasoning": "h"}), json!({"reasoning": "m"})], r#"{"reasoning":"hm"}"#)]
+    #[case::openrouter(
+        &[
+            json!({"reasoning": "h", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "h"}]}),
+            json!({"reasoning": "m", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "m", "signature": "s"}]}),
+            json!({"reasoning_details": [{"type": "reasoning.encrypted", "index": 1, "data": "e"}]}),
+        ],
+        r#"{"reasoning_details":[{"index":0,"signature":"s","text":"hm","type":"reasoning.text"},{"data":"e","index":1,"type":"reasoning.encrypted"}]}"#
+    )]
+    fn thoughts_go_back_under_the_name_they_came_with(
+        #[case] pieces: &[Value],
+        #[case] json: &str,
+    ) {
+        let mut events: Vec<Value> = pieces.iter().cloned().map(delta).collect();
+        events.extend([delta(json!({"content": "hi"})), done()]);
+        let answer = folded(Chat, &events);
+        let thought = Block::Reasoning {
+            text: "hm".to_owned(),
+            raw: Some(raw("here@house/m", json)),
+        };
+        assert_eq!(answer.blocks, [thought, Block::Text("hi".to_owned())]);
+        let sent = sent(
+            Chat,
+            &[Turn::Said("go".to_owned()), answered(answer.blocks)],
+        );
+        let mut expected: Value = serde_json::from_str(json).unwrap_or_default();
+        expected["role"] = json!("assistant");
+        expected["content"] = json!("hi");
+        assert_eq!(sent[1], expected);
+    }
+
+    #[test]
+    fn tokens_are_counted_or_guessed() {
+        let text = delta(json!({"content": "x".repeat(41)}));
+        let guessed = folded(Chat, &[text.clone(), done()]).usage;
+        assert_eq!((guessed.input, guessed.output), (100, 11));
+        let usage = json!({"choices": [], "usage": {
+            "prompt_tokens": 50, "completion_tokens": 5, "cost": 0.0123456,
+            "prompt_tokens_details": {"cached_tokens": 40},
+        }});
+        let counted = folded(Chat, &[text, usage, done()]);
+        assert_eq!((counted.usage.input, counted.usage.cache_read), (10, 40));
+        assert_eq!(counted.cost, Some(Cost(12_346)));
+    }
+
+    #[test]
+    fn a_finish_reason_is_an_end_too() {
+        let finish = json!({"choices": [{"delta": {"content": [{"type": "text", "text": "hi"}]}, "finish_reason": "length"}]});
+        let answer = folded(Chat, &[finish]);
+        assert_eq!(
+            (answer.stop, answer.blocks),
+            (Stop::Length, vec![Block::Text("hi".to_owned())])
+        );
+        let cut = play(Chat, &[delta(json!({"content": "hi"}))]).ok();
+        assert_eq!(cut.map(|fold| fold.is_whole()), Some(false));
+    }
+
+    #[test]
+    fn an_error_inside_the_stream_is_a_complaint() {
+        let error = json!({"error": {"code": 502, "message": "upstream"}, "choices": []});
+        let complaint = Complaint {
+            status: Some(502),
+            code: String::new(),
+            message: "upstream".to_owned(),
+        };
+        assert_eq!(
+            play(Chat, &[error]).err(),
+            Some(Trouble::Complaint(complaint))
+        );
+    }
+
+    #[test]
+    fn the_sides_take_turns() {
+        let run = call("a", "run", "{oops");
+        let turns = [
+            Turn::Said("one".to_owned()),
+            Turn::Said("two".to_owned()),
+            answered(vec![Block::Call(run.clone())]),
+            Turn::Result {
+                call: run,
+                outcome: ToolOutcome::Done("ok".to_owned()),
+            },
+            Turn::Said("three".to_owned()),
+        ];
+        assert_eq!(
+            sent(Chat, &turns),
+            json!([
+                {"role": "user", "content": "one\n\ntwo"},
+                {"role": "assistant", "content": null, "tool_calls": [{
+                    "id": "a", "type": "function",
+                    "function": {"name": "run", "arguments": "{\"invalid\":\"{oops\"}"},
+                }]},
+                {"role": "tool", "tool_call_id": "a", "content": "ok"},
+                {"role": "user", "content": "three"},
+            ])
+        );
+    }
+}

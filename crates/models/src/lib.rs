@@ -1,0 +1,24 @@
+//! Language models: three protocols, one way to ask.
+
+mod anthropic;
+mod catalog;
+mod chat;
+mod error;
+mod gate;
+mod http;
+mod judge;
+mod key;
+mod models;
+mod price;
+mod request;
+mod responses;
+mod retry;
+mod settings;
+mod wire;
+
+pub use error::ModelError;
+pub use key::{KeySource, Secret};
+pub use models::{Model, Models};
+pub use request::{Effort, Heard, Request};
+pub use settings::{Provider, Settings};
+pub use wire::Wire;

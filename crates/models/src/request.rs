@@ -1,0 +1,68 @@
+//! What is asked of a model, and what is heard while it answers.
+
+use std::time::Duration;
+
+use asyncagents_core::agent::{ToolSpec, Turn};
+
+/// One question to a model: the whole conversation, as it must be seen now.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Who the model is and how it works.
+    pub system: &'a str,
+    /// What it may use.
+    pub tools: &'a [ToolSpec],
+    /// The conversation. Each call of an answer has its result.
+    pub turns: &'a [Turn],
+    /// The tools stay declared, because the provider's cache begins with them, but the model
+    /// must answer without them.
+    pub no_tools: bool,
+    /// The same for requests that begin alike: it leads them to the same cache.
+    pub cache_key: &'a str,
+    /// How long to think; nothing leaves it to the provider.
+    pub effort: Option<Effort>,
+}
+
+/// How long a model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Briefly.
+    Low,
+    /// As long as most questions need.
+    Medium,
+    /// Thoroughly.
+    High,
+}
+
+impl Effort {
+    /// The word for it in every protocol.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+        }
+    }
+}
+
+/// What is heard while a model answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// A piece of what it says.
+    Text(&'a str),
+    /// A piece of what it thinks.
+    Reasoning(&'a str),
+    /// It begins to call this tool.
+    Call(&'a str),
+    /// Nothing new, but the request has not been forgotten.
+    Alive,
+    /// What was heard of this answer is void. It is asked again.
+    Again {
+        /// What went wrong, or what it is waiting for.
+        why: String,
+        /// How long that takes.
+        after: Duration,
+    },
+}
+
+/// Whoever listens.
+pub(crate) type Hear<'a> = &'a mut (dyn FnMut(Heard<'_>) + Send);

@@ -1,0 +1,572 @@
+//! OpenAI Responses, without anything stored at the provider.
+
+use std::borrow::Cow;
+
+use asyncagents_core::agent::{Block, Call, Raw, Stop, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{
+    judge::Complaint,
+    request::{Hear, Heard},
+    wire::{
+        Fold, Folded, Question, Schema, Side, Step, Trouble, cache_key, plain, schema, sides,
+        verbatim,
+    },
+};
+
+/// The request: what never changes first, what grows last.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    // The conversation is kept here, so thoughts must come along, encrypted.
+    store: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'static [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    input: Vec<Item<'a>>,
+    // Only now and then: everything before it stays as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: &'static str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: Schema<'a>,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Message {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        role: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<String>,
+        content: [Text<'a>; 1],
+    },
+    Call {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: &'a str,
+    },
+    Result {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        call_id: Cow<'a, str>,
+        output: &'a str,
+    },
+    Verbatim(&'a RawValue),
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error> {
+    let request = question.request;
+    let tools = request.tools.iter().map(|tool| Tool {
+        kind: "function",
+        name: &tool.name,
+        description: &tool.description,
+        parameters: schema(&tool.schema),
+        strict: false,
+    });
+    // A model that does not think is refused when it is asked for its thoughts.
+    let thinks = question
+        .figures
+        .reasoning
+        .unwrap_or(question.figures.known_max_output().is_none());
+    let include: &[&str] = if thinks {
+        &["reasoning.encrypted_content"]
+    } else {
+        &[]
+    };
+    let choice = request.no_tools && !request.tools.is_empty();
+    serde_json::to_string(&Body {
+        model: question.model,
+        stream: true,
+        store: false,
+        include,
+        prompt_cache_key: cache_key(request.cache_key),
+        max_output_tokens: question.figures.known_max_output(),
+        reasoning: request.effort.map(|effort| Reasoning {
+            effort: effort.word(),
+        }),
+        tools: tools.collect(),
+        instructions: request.system,
+        input: sides(request.turns, question.origin)
+            .into_iter()
+            .flat_map(items)
+            .collect(),
+        tool_choice: choice.then_some("none"),
+    })
+}
+
+fn items(side: Side<'_>) -> Vec<Item<'_>> {
+    match side {
+        Side::User { results, said } => {
+            let results = results.into_iter().map(|(call, outcome)| Item::Result {
+                kind: "function_call_output",
+                call_id: plain(&call.id),
+                output: outcome.text(),
+            });
+            let said = said
+                .into_iter()
+                .map(|text| message("user", "input_text", text));
+            results.chain(said).collect()
+        }
+        Side::Model(blocks) => {
+            let mut phase = None;
+            let mut items = Vec::new();
+            for block in blocks {
+                match phase_of(block) {
+                    Some(mark) => phase = Some(mark),
+                    None => items.extend(item(block, &mut phase)),
+                }
+            }
+            items
+        }
+    }
+}
+
+fn item<'a>(block: &'a Block, phase: &mut Option<String>) -> Option<Item<'a>> {
+    match block {
+        Block::Text(text) => {
+            let mut item = message("assistant", "output_text", text);
+            if let Item::Message { phase: its, .. } = &mut item {
+                *its = phase.take();
+            }
+            Some(item)
+        }
+        Block::Reasoning { raw, .. } => raw.as_ref().and_then(verbatim).map(Item::Verbatim),
+        Block::Other(raw) => verbatim(raw).map(Item::Verbatim),
+        Block::Call(call) => Some(Item::Call {
+            kind: "function_call",
+            call_id: plain(&call.id),
+            name: plain(&call.name),
+            arguments: match call.input.as_str() {
+                "" => "{}",
+                arguments => arguments,
+            },
+        }),
+    }
+}
+
+fn message<'a>(role: &'static str, kind: &'static str, text: &'a str) -> Item<'a> {
+    Item::Message {
+        kind: "message",
+        role,
+        phase: None,
+        content: [Text { kind, text }],
+    }
+}
+
+/// Models tell remarks on the way from the last word, and want to be reminded which was which.
+/// It is kept as a block of its own before the text: the text alone cannot carry it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mark {
+    phase: String,
+}
+
+fn phase_of(block: &Block) -> Option<String> {
+    let Block::Other(raw) = block else {
+        return None;
+    };
+    let mark: Mark = serde_json::from_str(&raw.json).ok()?;
+    Some(mark.phase)
+}
+
+/// An answer in the making.
+pub(crate) struct Answering {
+    origin: String,
+    /// Complete items with their places.
+    items: Vec<(u64, String)>,
+    stop: Stop,
+    usage: Usage,
+    ended: bool,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", default, borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    output_index: u64,
+    #[serde(default, borrow)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Response {
+    #[serde(default)]
+    output: Option<Vec<Box<RawValue>>>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+    #[serde(default)]
+    incomplete_details: Option<Incomplete>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete {
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    input_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize, Default)]
+struct Details {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+/// An item of the output. What is not read here goes back as it came.
+#[derive(Deserialize, Default)]
+struct Output {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    content: Option<Vec<Content>>,
+    #[serde(default)]
+    summary: Option<Vec<Content>>,
+    #[serde(default)]
+    encrypted_content: Option<String>,
+    #[serde(default)]
+    call_id: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<String>,
+    #[serde(default)]
+    phase: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+}
+
+impl Answering {
+    pub(crate) fn new(origin: String) -> Self {
+        Self {
+            origin,
+            items: Vec::new(),
+            stop: Stop::Finished,
+            usage: Usage::default(),
+            ended: false,
+        }
+    }
+
+    fn end(&mut self, response: Option<&RawValue>) -> Result<Step, Trouble> {
+        let response: Response = match response {
+            Some(response) => serde_json::from_str(response.get())?,
+            None => Response::default(),
+        };
+        if let Some(tokens) = response.usage {
+            let details = tokens.input_tokens_details.unwrap_or_default();
+            let cache_read = details.cached_tokens.unwrap_or(0);
+            let cache_write = details.cache_write_tokens.unwrap_or(0);
+            self.usage = Usage {
+                input: tokens
+                    .input_tokens
+                    .saturating_sub(cache_read.saturating_add(cache_write)),
+                cache_read,
+                cache_write,
+                output: tokens.output_tokens,
+            };
+        }
+        match response
+            .incomplete_details
+            .and_then(|details| details.reason)
+        {
+            Some(reason) if reason == "content_filter" => self.stop = Stop::Refused,
+            Some(_) => self.stop = Stop::Length,
+            None => {}
+        }
+        // Some servers say nothing of single items and everything at the end.
+        if let (true, Some(output)) = (self.items.is_empty(), response.output) {
+            let whole = output.iter().map(|item| item.get().to_owned());
+            self.items = (0..).zip(whole).collect();
+        }
+        self.ended = true;
+        Ok(Step::Done)
+    }
+}
+
+impl Fold for Answering {
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble> {
+        // Some servers end the stream as Chat does; it has ended before.
+        if data == "[DONE]" {
+            return Ok(Step::More);
+        }
+        let event: Event<'_> = serde_json::from_str(data)?;
+        let delta = || {
+            let delta = event.delta.map(RawValue::get).unwrap_or_default();
+            serde_json::from_str::<String>(delta).unwrap_or_default()
+        };
+        match &*event.kind {
+            "response.output_text.delta" | "response.refusal.delta" => hear(Heard::Text(&delta())),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                hear(Heard::Reasoning(&delta()));
+            }
+            "response.output_item.added" => {
+                let output = event.item.map(|item| read(item.get())).unwrap_or_default();
+                match (output.kind.as_str(), output.name) {
+                    ("function_call", Some(name)) => hear(Heard::Call(&name)),
+                    _ => hear(Heard::Alive),
+                }
+            }
+            "response.output_item.done" => {
+                if let Some(item) = event.item {
+                    self.items.push((event.output_index, item.get().to_owned()));
+                }
+            }
+            "response.completed" | "response.incomplete" => return self.end(event.response),
+            "response.failed" => {
+                let response = event.response.map_or("{}", RawValue::get);
+                let response = serde_json::from_str(response)?;
+                return Err(Trouble::Complaint(Complaint::in_stream(&response)));
+            }
+            "error" => {
+                let error = serde_json::from_str(data)?;
+                return Err(Trouble::Complaint(Complaint::in_stream(&error)));
+            }
+            _ => hear(Heard::Alive),
+        }
+        Ok(Step::More)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.ended
+    }
+
+    fn folded(mut self: Box<Self>) -> Folded {
+        self.items.sort_by_key(|(place, _)| *place);
+        let mut blocks = Vec::new();
+        let mut stop = self.stop;
+        for (_, json) in self.items {
+            if push_blocks(&mut blocks, json, &self.origin) == Said::No {
+                stop = Stop::Refused;
+            }
+        }
+        Folded::new(blocks, stop, self.usage)
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Said {
+    Something,
+    No,
+}
+
+fn read(item: &str) -> Output {
+    serde_json::from_str(item).unwrap_or_default()
+}
+
+fn push_blocks(blocks: &mut Vec<Block>, json: String, origin: &str) -> Said {
+    let output = read(&json);
+    let raw = |json: String| Raw {
+        wire: origin.to_owned(),
+        json,
+    };
+    match output.kind.as_str() {
+        "message" => {
+            let mut said = Said::Something;
+            let mark = output.phase.map(|phase| Mark { phase });
+            let mark = mark.and_then(|mark| serde_json::to_string(&mark).ok());
+            blocks.extend(mark.map(|json| Block::Other(raw(json))));
+            for content in output.content.unwrap_or_default() {
+                if content.kind == "refusal" {
+                    said = Said::No;
+                }
+                blocks.extend(content.text.or(content.refusal).map(Block::Text));
+            }
+            return said;
+        }
+        "reasoning" => {
+            let thoughts = [output.summary, output.content].map(Option::unwrap_or_default);
+            let text = thoughts
+                .iter()
+                .flatten()
+                .filter_map(|part| part.text.as_deref());
+            // Without its content nobody could make sense of it: it is stored nowhere.
+            let has_content = output.encrypted_content.is_some() || !thoughts[1].is_empty();
+            blocks.push(Block::Reasoning {
+                text: text.collect::<Vec<_>>().join("\n\n"),
+                raw: has_content.then(|| raw(json)),
+            });
+        }
+        "function_call" => blocks.push(Block::Call(Call {
+            id: output.call_id.or(output.id).unwrap_or_default(),
+            name: output.name.unwrap_or_default(),
+            input: output.arguments.unwrap_or_default(),
+        })),
+        _ => blocks.push(Block::Other(raw(json))),
+    }
+    Said::Something
+}
+
+#[cfg(test)]
+mod tests {
+    use asyncagents_core::agent::Turn;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::wire::{
+        Wire::Responses,
+        testing::{answered, call, folded, play, raw, sent},
+    };
+
+    fn done(place: u64, item: Value) -> Value {
+        json!({"type": "response.output_item.done", "output_index": place, "item": item})
+    }
+
+    fn completed() -> Value {
+        json!({"type": "response.completed", "response": {"usage": {
+            "input_tokens": 100, "output_tokens": 9,
+            "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+        }}})
+    }
+
+    #[test]
+    fn items_are_kept_in_order_and_unknown_ones_as_they_came() {
+        let events = [
+            json!({"type": "response.a_new_thing", "delta": {"x": 1}}),
+            done(
+                2,
+                json!({"type": "function_call", "call_id": "c1", "name": "run", "arguments": "{}"}),
+            ),
+            done(
+                0,
+                json!({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "e"}),
+            ),
+            done(1, json!({"type": "hologram", "beam": 1})),
+            completed(),
+        ];
+        let answer = folded(Responses, &events);
+        let here = "here@house/m";
+        assert_eq!(
+            answer.blocks,
+            [
+                Block::Reasoning {
+                    text: "hm".to_owned(),
+                    raw: Some(raw(
+                        here,
+                        r#"{"encrypted_content":"e","id":"r","summary":[{"text":"hm","type":"summary_text"}],"type":"reasoning"}"#
+                    )),
+                },
+                Block::Other(raw(here, r#"{"beam":1,"type":"hologram"}"#)),
+                Block::Call(call("c1", "run", "{}")),
+            ]
+        );
+        let usage = Usage {
+            input: 10,
+            cache_read: 60,
+            cache_write: 30,
+            output: 9,
+        };
+        assert_eq!((answer.stop, answer.usage), (Stop::Tools, usage));
+    }
+
+    #[test]
+    fn a_thought_that_is_stored_nowhere_and_one_that_leads_nowhere_stay_here() {
+        let bare = json!({"type": "reasoning", "id": "r", "summary": []});
+        let answer = folded(Responses, &[done(0, bare), completed()]);
+        let nothing = Block::Reasoning {
+            text: String::new(),
+            raw: None,
+        };
+        assert_eq!(answer.blocks, [nothing]);
+        let thought = Block::Reasoning {
+            text: String::new(),
+            raw: Some(raw("here@house/m", r#"{"type":"reasoning"}"#)),
+        };
+        let turns = [Turn::Said("go".to_owned()), answered(vec![thought])];
+        let go = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]});
+        assert_eq!(sent(Responses, &turns), json!([go]));
+    }
+
+    #[test]
+    fn a_remark_on_the_way_stays_one() {
+        let said = |text: &str| json!([{"type": "output_text", "text": text}]);
+        let remark = json!({"type": "message", "phase": "commentary", "content": said("I look.")});
+        let run =
+            json!({"type": "function_call", "call_id": "c", "name": "run", "arguments": "{}"});
+        let events = [done(0, remark), done(1, run.clone()), completed()];
+        let answer = folded(Responses, &events);
+        assert_eq!(answer.blocks.len(), 3);
+        let sent = sent(Responses, &[answered(answer.blocks)]);
+        let remark = json!({"type": "message", "role": "assistant", "phase": "commentary", "content": said("I look.")});
+        assert_eq!(sent, json!([remark, run]));
+    }
+
+    #[rstest]
+    #[case("response.incomplete", json!({"incomplete_details": {"reason": "max_output_tokens"}}), Stop::Length)]
+    #[case("response.incomplete", json!({"incomplete_details": {"reason": "content_filter"}}), Stop::Refused)]
+    #[case("response.completed", json!({"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]}), Stop::Refused)]
+    #[case("response.completed", json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": "yes"}]}]}), Stop::Finished)]
+    fn reasons_to_stop(#[case] kind: &str, #[case] response: Value, #[case] stop: Stop) {
+        let answer = folded(Responses, &[json!({"type": kind, "response": response})]);
+        assert_eq!(answer.stop, stop);
+    }
+
+    #[test]
+    fn a_failed_response_is_a_complaint() {
+        let error = json!({"code": "rate_limit_exceeded", "message": "slow down"});
+        let failed = json!({"type": "response.failed", "response": {"error": error}});
+        let trouble = play(Responses, &[failed]).err();
+        let complaint = Complaint {
+            status: Some(429),
+            code: "rate_limit_exceeded".to_owned(),
+            message: "slow down".to_owned(),
+        };
+        assert_eq!(trouble, Some(Trouble::Complaint(complaint)));
+    }
+}

@@ -1,0 +1,80 @@
+//! How long to wait before the next attempt.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::HeaderMap;
+
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// A random wait that may be twice as long after each failure. `luck` is between 0 and 1.
+/// The whole range is used, so that many who failed together do not come back together.
+pub(crate) fn backoff(failures: u32, luck: f64) -> Duration {
+    let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(LONGEST).mul_f64(luck.clamp(0.0, 1.0))
+}
+
+/// How long the server wants us to wait.
+pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(wait) = text("retry-after-ms").and_then(|text| whole(text, 1000.0)) {
+        return Some(wait);
+    }
+    let retry_after = text("retry-after")?;
+    if let Some(wait) = whole(retry_after, 1.0) {
+        return Some(wait);
+    }
+    let then = httpdate::parse_http_date(retry_after).ok()?;
+    // The server's clock counts, not ours. It is cut to a second, so the wait is never short.
+    let server = text("date").and_then(|date| httpdate::parse_http_date(date).ok());
+    Some(
+        then.duration_since(server.unwrap_or(now))
+            .unwrap_or_default(),
+    )
+}
+
+fn whole(text: &str, per_second: f64) -> Option<Duration> {
+    let number: f64 = text.parse().ok()?;
+    Duration::try_from_secs_f64(number / per_second).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(1, 1.0, 500)]
+    #[case(2, 1.0, 1_000)]
+    #[case(2, 0.25, 250)]
+    #[case(7, 1.0, 30_000)]
+    #[case(4_000_000, 1.0, 30_000)]
+    #[case(3, 0.0, 0)]
+    fn waits_double_up_to_half_a_minute(#[case] failures: u32, #[case] luck: f64, #[case] ms: u64) {
+        assert_eq!(backoff(failures, luck), Duration::from_millis(ms));
+    }
+
+    #[rstest]
+    #[case(&[("retry-after", "7")], Some(7_000))]
+    #[case(&[("retry-after", "1.5")], Some(1_500))]
+    #[case(&[("retry-after", "7"), ("retry-after-ms", "120")], Some(120))]
+    #[case(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")], Some(3_000))]
+    #[case(&[("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT")], Some(0))]
+    #[case(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"), ("date", "Sun, 06 Nov 1994 08:49:00 GMT")], Some(40_000))]
+    #[case(&[("retry-after", "-3")], None)]
+    #[case(&[("retry-after", "soon")], None)]
+    #[case(&[], None)]
+    fn a_server_may_ask_for_a_wait(
+        #[case] headers: &[(&'static str, &str)],
+        #[case] ms: Option<u64>,
+    ) {
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").expect("a date");
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, HeaderValue::from_str(value).expect("a value"));
+        }
+        assert_eq!(asked_for(&map, now), ms.map(Duration::from_millis));
+    }
+}

@@ -1,0 +1,381 @@
+//! The three protocols, and what they have in common: how a conversation is laid out, and
+//! what is made of a stream of events.
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use asyncagents_core::{
+    agent::{Answer, Block, Call, Raw, Stop, ToolOutcome, Turn, Usage},
+    budget::Cost,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    anthropic, chat,
+    error::ModelError,
+    judge::Complaint,
+    price::Figures,
+    request::{Hear, Request},
+    responses,
+};
+
+/// What a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions, which nearly everybody imitates.
+    Chat,
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Wire::Anthropic => "anthropic",
+            Wire::Responses => "responses",
+            Wire::Chat => "chat",
+        })
+    }
+}
+
+impl FromStr for Wire {
+    type Err = ModelError;
+
+    fn from_str(name: &str) -> Result<Self, ModelError> {
+        match name {
+            "anthropic" => Ok(Wire::Anthropic),
+            "responses" => Ok(Wire::Responses),
+            "chat" => Ok(Wire::Chat),
+            other => Err(ModelError::Settings {
+                what: "wire".to_owned(),
+                why: format!("`{other}` is none of anthropic, responses, chat"),
+            }),
+        }
+    }
+}
+
+/// All that a request is written from. The same gives the same bytes, in any process.
+pub(crate) struct Question<'a> {
+    pub(crate) provider: &'a str,
+    /// The provider's name for it.
+    pub(crate) model: &'a str,
+    /// Who understands blocks that are sent back as they came.
+    pub(crate) origin: &'a str,
+    pub(crate) figures: Figures,
+    pub(crate) request: &'a Request<'a>,
+}
+
+impl Wire {
+    /// The body of the request.
+    pub(crate) fn body(self, question: &Question<'_>) -> Result<String, serde_json::Error> {
+        match self {
+            Wire::Anthropic => anthropic::body(question),
+            Wire::Responses => responses::body(question),
+            Wire::Chat => chat::body(question),
+        }
+    }
+
+    /// What will become the answer.
+    pub(crate) fn fold(self, question: &Question<'_>, asked: usize) -> Box<dyn Fold> {
+        let origin = question.origin.to_owned();
+        match self {
+            Wire::Anthropic => Box::new(anthropic::Answering::new(origin)),
+            Wire::Responses => Box::new(responses::Answering::new(origin)),
+            Wire::Chat => {
+                let turns = question.request.turns.len();
+                Box::new(chat::Answering::new(origin, turns, asked))
+            }
+        }
+    }
+}
+
+/// An answer in the making.
+pub(crate) trait Fold: Send {
+    /// Takes the data of one event. `Done` is the proper end of the stream.
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble>;
+
+    /// Nothing that matters is missing, should the stream end here.
+    fn is_whole(&self) -> bool;
+
+    /// What it has become.
+    fn folded(self: Box<Self>) -> Folded;
+}
+
+/// Whether more is to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    More,
+    Done,
+}
+
+/// Why a stream gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It cannot be understood.
+    Malformed(String),
+    /// It contains an error of the provider.
+    Complaint(Complaint),
+}
+
+impl From<serde_json::Error> for Trouble {
+    fn from(error: serde_json::Error) -> Self {
+        // The error of the parser quotes nothing of the stream.
+        Trouble::Malformed(format!("an event is not valid JSON: {error}"))
+    }
+}
+
+/// A complete answer, without its price.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Folded {
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) stop: Stop,
+    pub(crate) usage: Usage,
+    /// What the provider says that it cost.
+    pub(crate) cost: Option<Cost>,
+}
+
+impl Folded {
+    /// Providers differ in what they call the end of an answer with calls. The calls decide.
+    pub(crate) fn new(blocks: Vec<Block>, stop: Stop, usage: Usage) -> Self {
+        let calls = blocks.iter().any(|block| matches!(block, Block::Call(_)));
+        let stop = match (stop, calls) {
+            (Stop::Finished | Stop::Tools, true) => Stop::Tools,
+            (Stop::Finished | Stop::Tools, false) => Stop::Finished,
+            (Stop::Length | Stop::Refused, _) => stop,
+        };
+        Self {
+            blocks,
+            stop,
+            usage,
+            cost: None,
+        }
+    }
+}
+
+/// A conversation as the protocols see it: the two sides in turn.
+pub(crate) enum Side<'a> {
+    /// The user's side: results first, then what was said.
+    User {
+        results: Vec<(&'a Call, &'a ToolOutcome)>,
+        said: Vec<&'a str>,
+    },
+    /// The model's side: at least one block, all of which can be sent.
+    Model(Vec<&'a Block>),
+}
+
+/// What stands for a user who said nothing: no protocol takes an empty message.
+const SILENCE: &str = "(no text)";
+
+/// Joins what belongs to one side, and leaves out what cannot be sent to `origin`.
+pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
+    let mut sides: Vec<Side<'a>> = Vec::new();
+    for turn in turns {
+        if let Turn::Answered(answer) = turn {
+            let blocks = sendable(answer, origin);
+            if !blocks.is_empty() {
+                sides.push(Side::Model(blocks));
+            }
+            continue;
+        }
+        if !matches!(sides.last(), Some(Side::User { .. })) {
+            sides.push(Side::User {
+                results: Vec::new(),
+                said: Vec::new(),
+            });
+        }
+        if let Some(Side::User { results, said }) = sides.last_mut() {
+            match turn {
+                Turn::Said(text) if !is_blank(text) => said.push(text),
+                Turn::Result { call, outcome } => results.push((call, outcome)),
+                Turn::Said(_) | Turn::Answered(_) => {}
+            }
+        }
+    }
+    for side in &mut sides {
+        if let Side::User { results, said } = side
+            && results.is_empty()
+            && said.is_empty()
+        {
+            said.push(SILENCE);
+        }
+    }
+    sides
+}
+
+fn sendable<'a>(answer: &'a Answer, origin: &str) -> Vec<&'a Block> {
+    let goes = |block: &&Block| match block {
+        Block::Text(text) => !is_blank(text),
+        Block::Reasoning { raw, .. } => raw.as_ref().is_some_and(|raw| raw.wire == origin),
+        Block::Call(_) => true,
+        Block::Other(raw) => raw.wire == origin,
+    };
+    let mut blocks: Vec<&Block> = answer.blocks.iter().filter(goes).collect();
+    // A thought that leads to nothing is not accepted.
+    while let Some(Block::Reasoning { .. }) = blocks.last() {
+        blocks.pop();
+    }
+    blocks
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// A block that goes back as it came.
+pub(crate) fn verbatim(raw: &Raw) -> Option<&RawValue> {
+    serde_json::from_str(&raw.json).ok()
+}
+
+/// A name or an ID in the letters that all protocols accept. Models invent others, and an ID
+/// may come from another provider.
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    if name.is_empty() {
+        Cow::Borrowed("unknown")
+    } else if name.chars().all(is_plain) {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(name.replace(|letter| !is_plain(letter), "_"))
+    }
+}
+
+/// OpenAI takes keys of up to 64 characters.
+pub(crate) fn cache_key(key: &str) -> Option<&str> {
+    let end = key.char_indices().nth(64).map_or(key.len(), |(at, _)| at);
+    key.get(..end).filter(|key| !key.is_empty())
+}
+
+/// The parameters of a call as a JSON object: the model's own bytes, unless it made a mistake.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Parameters<'a> {
+    Verbatim(&'a RawValue),
+    /// What the model wrote, so that it sees its mistake.
+    Mistaken {
+        invalid: &'a str,
+    },
+    Nothing {},
+}
+
+impl<'a> Parameters<'a> {
+    pub(crate) fn of(call: &'a Call) -> Self {
+        let input = call.input.trim();
+        match serde_json::from_str::<&RawValue>(input) {
+            Ok(raw) if input.starts_with('{') => Parameters::Verbatim(raw),
+            _ if input.is_empty() => Parameters::Nothing {},
+            _ => Parameters::Mistaken {
+                invalid: &call.input,
+            },
+        }
+    }
+}
+
+/// A tool's schema, as it was written.
+pub(crate) fn schema(schema: &str) -> Schema<'_> {
+    match serde_json::from_str::<&RawValue>(schema) {
+        Ok(raw) => Schema::Verbatim(raw),
+        Err(_) => Schema::Anything { kind: "object" },
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Schema<'a> {
+    Verbatim(&'a RawValue),
+    Anything {
+        #[serde(rename = "type")]
+        kind: &'static str,
+    },
+}
+
+/// For the tests of the protocols.
+#[cfg(test)]
+pub(crate) mod testing {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{price::Prices, request::Heard};
+
+    /// Plays events into a fold.
+    pub(crate) fn play(wire: Wire, events: &[Value]) -> Result<Box<dyn Fold>, Trouble> {
+        let request = request(&[]);
+        let mut fold = wire.fold(&question(&request), 400);
+        for event in events {
+            let data = match event {
+                Value::String(bare) => bare.clone(),
+                json => json.to_string(),
+            };
+            fold.event(&data, &mut |_: Heard<'_>| {})?;
+        }
+        Ok(fold)
+    }
+
+    /// The answer that these events make.
+    pub(crate) fn folded(wire: Wire, events: &[Value]) -> Folded {
+        let fold = play(wire, events).expect("no trouble");
+        assert!(fold.is_whole(), "the stream has ended");
+        fold.folded()
+    }
+
+    /// The messages (or the input) of a request with these turns.
+    pub(crate) fn sent(wire: Wire, turns: &[Turn]) -> Value {
+        let request = request(turns);
+        let body = wire.body(&question(&request)).expect("a body");
+        let mut body: Value = serde_json::from_str(&body).expect("JSON");
+        let name = if wire == Wire::Responses {
+            "input"
+        } else {
+            "messages"
+        };
+        body[name].take()
+    }
+
+    pub(crate) fn request(turns: &[Turn]) -> Request<'_> {
+        Request {
+            system: "",
+            tools: &[],
+            turns,
+            no_tools: false,
+            cache_key: "",
+            effort: None,
+        }
+    }
+
+    pub(crate) fn question<'a>(request: &'a Request<'a>) -> Question<'a> {
+        let prices = Prices::with(None).expect("the table");
+        Question {
+            provider: "house",
+            model: "m",
+            origin: "here@house/m",
+            figures: prices.figures("house", "m", false),
+            request,
+        }
+    }
+
+    pub(crate) fn answered(blocks: Vec<Block>) -> Turn {
+        Turn::Answered(Answer {
+            model: "house/m".into(),
+            blocks,
+            stop: Stop::Tools,
+            usage: Usage::default(),
+            cost: Cost(0),
+        })
+    }
+
+    pub(crate) fn call(id: &str, name: &str, input: &str) -> Call {
+        Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            input: input.to_owned(),
+        }
+    }
+
+    pub(crate) fn raw(wire: &str, json: &str) -> Raw {
+        Raw {
+            wire: wire.to_owned(),
+            json: json.to_owned(),
+        }
+    }
+}

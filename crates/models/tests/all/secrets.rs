@@ -1,0 +1,142 @@
+//! Nobody sees a key but the provider.
+
+use std::fs;
+
+use asyncagents_models::{KeySource, Models, Provider, Secret, Settings, Wire};
+use asyncagents_scripted_model::{Fault, ModelServer, Reply, Script, When};
+use rstest::rstest;
+
+use super::{KEY, house, listen, said, scripted_with, soon};
+
+#[rstest]
+#[tokio::test]
+async fn a_server_that_quotes_the_key_is_not_quoted(
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(400, 401, 413, 429, 500)] status: u16,
+) {
+    let reply = Reply::status(status).message(format!("your key {KEY} is bad"));
+    let script = Script::new().rule(When::always(), reply);
+    let (_server, model) = scripted_with(wire, script, |settings| settings.attempts = 2).await;
+    let (answer, heard) = soon(listen(&model, &[said("hi")])).await;
+    let error = answer.expect_err("an error");
+    let shown = format!("{error} {error:?} {heard:?} {model:?}");
+    assert!(!shown.contains(KEY), "{shown}");
+    assert!(shown.contains("your key [key] is bad"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_error_inside_a_stream_may_quote_it_too() {
+    let reply = Reply::fault(Fault::ErrorEvent).message(format!("{KEY} is busy"));
+    let script = Script::new().rule(When::always(), reply);
+    let (_server, model) =
+        scripted_with(Wire::Chat, script, |settings| settings.attempts = 1).await;
+    let (answer, _) = listen(&model, &[said("hi")]).await;
+    let error = answer.expect_err("an error");
+    assert_eq!(
+        error.to_string(),
+        "deepseek is overloaded: 500, [key] is busy (asked once)"
+    );
+}
+
+#[test]
+fn settings_can_be_shown() {
+    let (mut settings, _) = house(
+        Wire::Chat,
+        "https://me:password@example.com/v1?token=hidden",
+    );
+    settings.providers.push(Provider {
+        name: "house".to_owned(),
+        wire: Wire::Chat,
+        base_url: "http://example.com".to_owned(),
+        key: KeySource::None,
+        headers: vec![("X-Key".to_owned(), KEY.to_owned())],
+    });
+    let models = Models::new(settings.clone()).expect("models");
+    let shown = format!("{settings:?} {models:?} {:?}", Secret::new(KEY));
+    for secret in [KEY, "password", "hidden"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    assert!(
+        shown.contains("https://example.com/v1") && shown.contains("X-Key"),
+        "{shown}"
+    );
+}
+
+#[rstest]
+#[case(Wire::Anthropic, "x-api-key", KEY.to_owned())]
+#[case(Wire::Responses, "authorization", format!("Bearer {KEY}"))]
+#[case(Wire::Chat, "authorization", format!("Bearer {KEY}"))]
+#[tokio::test]
+async fn the_provider_gets_it(#[case] wire: Wire, #[case] name: &str, #[case] value: String) {
+    let script = Script::new().rule(When::always(), Reply::text("ok"));
+    let (server, model) = scripted_with(wire, script, |_| {}).await;
+    listen(&model, &[said("hi")]).await.0.expect("an answer");
+    let headers = server.requests().pop().expect("a request").headers;
+    assert!(headers.contains(&(name.to_owned(), value)), "{headers:?}");
+    let version = ("anthropic-version".to_owned(), "2023-06-01".to_owned());
+    assert_eq!(headers.contains(&version), wire == Wire::Anthropic);
+}
+
+#[rstest]
+#[case(KeySource::Env("HOUSE_KEY".to_owned()), "house refuses (401): who are you?; check HOUSE_KEY")]
+#[case(
+    KeySource::None,
+    "house refuses (401): who are you?; it seems to need a key"
+)]
+#[tokio::test]
+async fn a_wrong_key_is_traced_to_its_source(#[case] key: KeySource, #[case] text: &str) {
+    let reply = Reply::status(401).message("who are you?");
+    let server = ModelServer::start(Script::new().rule(When::always(), reply)).await;
+    let server = server.expect("a server");
+    let error = commanded(&server, key).await.expect_err("an error");
+    assert_eq!(error, text);
+}
+
+/// Asks a house whose key comes from elsewhere, twice.
+async fn commanded(server: &ModelServer, key: KeySource) -> Result<(), String> {
+    let mut settings = Settings::default();
+    settings.providers.push(Provider {
+        name: "house".to_owned(),
+        wire: Wire::Chat,
+        base_url: server.url(),
+        key,
+        headers: Vec::new(),
+    });
+    let models = Models::with_environment(settings, |_| Some(KEY.to_owned())).expect("models");
+    models.check("house/llama").expect("no command is run yet");
+    for _ in 0..2 {
+        let model = models.resolve("house/llama").expect("a model");
+        let (answer, _) = listen(&model, &[said("hi")]).await;
+        answer.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_prints_the_key_once() {
+    let script = Script::new().rule(When::always(), Reply::text("ok"));
+    let server = ModelServer::start(script).await.expect("a server");
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path().join("runs");
+    let command = format!("echo run >> '{}'; echo {KEY}", runs.display());
+    commanded(&server, KeySource::Command(command))
+        .await
+        .expect("answers");
+    assert_eq!(fs::read_to_string(runs).expect("a file"), "run\n");
+    let headers = server.requests().pop().expect("a request").headers;
+    assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {KEY}"))));
+}
+
+#[rstest]
+#[case(
+    "echo sk-secret; exit 3",
+    "the key command of house failed: exit status: 3"
+)]
+#[case("true", "the key command of house failed: it printed nothing")]
+#[tokio::test]
+async fn a_command_that_fails_is_not_quoted(#[case] command: &str, #[case] text: &str) {
+    let server = ModelServer::start(Script::new()).await.expect("a server");
+    let source = KeySource::Command(command.to_owned());
+    assert_eq!(commanded(&server, source).await, Err(text.to_owned()));
+    assert_eq!(server.counts().requests, 0);
+}
