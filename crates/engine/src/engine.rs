@@ -1,0 +1,690 @@
+//! The host: sessions in the store, and a driver for each that has something to do.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    agent::{self, End, Entry, Profile, ToolSpec, Usage},
+    id::{AgentName, ModelName, PostId, SessionId},
+    lifecycle::Standing,
+    port::{
+        Base, Clock, Delegation, Delivery, Host, HostError, HostEvents, Inheritance, Inspection,
+        NewSession, Notice, Prompt, Report, Session, SessionEvent, Store,
+    },
+    progress::Totals,
+    task::Outcome,
+    transcript::Transcript,
+};
+use asyncagents_models::{Model, Models};
+use asyncagents_tools::{Sandbox, Toolbox};
+use tokio::{
+    sync::{Notify, broadcast, watch},
+    task::JoinSet,
+};
+use uuid::Uuid;
+
+use crate::{
+    Approver, Live, LiveEvents, Settings,
+    drive::drive,
+    profiles,
+    record::{Record, Trouble, Whole, whole},
+    system_prompt::{self, Facts},
+};
+
+/// How many reports a slow listener may be behind before it misses some.
+const BEHIND: usize = 8_192;
+
+/// What every session of this host is called by.
+const KIND: &str = "ses_";
+
+/// What a forked child is told that begins with its parent's own messages.
+const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
+    to the agent that launched you; it is there so that you know what was found out. Do only the \
+    task below. Do not continue the other agent's work, and do not wait for its background \
+    tasks. What you say last is handed to it as your result.";
+
+/// The built-in agent as a host. Clones are the same host.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What an engine is made of.
+pub struct Parts {
+    /// How it behaves.
+    pub settings: Settings,
+    /// Where sessions are kept.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Whom it asks.
+    pub models: Models,
+    /// What it can do.
+    pub toolbox: Toolbox,
+    /// The tools for background tasks.
+    pub delegation: Arc<dyn Delegation>,
+    /// Who is asked for permission; without, whatever has to be asked for is refused.
+    pub approver: Option<Arc<dyn Approver>>,
+}
+
+/// A session of a person, to be begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begin {
+    /// For people.
+    pub title: String,
+    /// Who works in it.
+    pub agent: AgentName,
+    /// With which model, if not the agent's own.
+    pub model: Option<String>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    pub(crate) record: Record,
+    pub(crate) models: Models,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) delegation: Arc<dyn Delegation>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// What a person has allowed for good, as long as this process lives.
+    pub(crate) always: Mutex<HashSet<(String, Option<String>)>>,
+    reports: broadcast::Sender<Report>,
+    live: broadcast::Sender<(SessionId, Live)>,
+    driven: Mutex<HashMap<SessionId, Arc<Hand>>>,
+    drivers: Mutex<JoinSet<()>>,
+}
+
+/// A hold on a driver.
+pub(crate) struct Hand {
+    /// There may be something new in the session.
+    pub(crate) wake: Notify,
+    pub(crate) halt: watch::Sender<Halt>,
+    /// Someone wanted it driven after it had looked for the last time.
+    again: Mutex<bool>,
+    /// Goes when the driver has let go.
+    gone: watch::Sender<bool>,
+}
+
+/// Whether a driver is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Halt {
+    /// Go on.
+    Go,
+    /// After the tool that is running.
+    Soon,
+    /// At once.
+    Now,
+}
+
+impl Engine {
+    /// The host of a workspace.
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                settings: parts.settings,
+                record: Record {
+                    store: parts.store,
+                    clock: parts.clock,
+                },
+                models: parts.models,
+                toolbox: parts.toolbox,
+                delegation: parts.delegation,
+                approver: parts.approver,
+                always: Mutex::default(),
+                reports: broadcast::channel(BEHIND).0,
+                live: broadcast::channel(BEHIND).0,
+                driven: Mutex::default(),
+                drivers: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Begins a session of a person.
+    ///
+    /// # Errors
+    /// When there is no such agent or model, or the store fails.
+    pub async fn begin(&self, begin: Begin) -> Result<SessionId, HostError> {
+        let profiles = self.inner.profiles();
+        let profile = known(&profiles, &begin.agent)?;
+        let model = self
+            .inner
+            .model_for(begin.model.as_deref(), profile, None)?;
+        let id = SessionId::from(format!("{KIND}{}", Uuid::new_v4().simple()));
+        let session = Session {
+            id: id.clone(),
+            task: None,
+            title: begin.title,
+            agent: begin.agent.clone(),
+            model: model.name().clone(),
+            system: self.inner.system(&profiles, profile, true),
+            delegates: true,
+            workspace: self.inner.workspace(),
+            base: None,
+            begun: self.inner.record.clock.now(),
+        };
+        let begun = self.inner.record.write(move |journal| {
+            journal.begin_session(&session)?;
+            Ok(())
+        });
+        begun.await?;
+        Ok(id)
+    }
+
+    /// The newest session of a person in this workspace.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn newest(&self) -> Result<Option<SessionId>, HostError> {
+        let workspace = self.inner.workspace();
+        let newest = self.inner.record.read(move |journal| {
+            let newest = journal.newest_session(&workspace)?;
+            Ok(newest.map(|session| session.id))
+        });
+        Ok(newest.await?)
+    }
+
+    /// Goes on with a run that is not over. Returns the prompt that began it.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store fails.
+    pub async fn go_on(&self, session: &SessionId) -> Result<Option<PostId>, HostError> {
+        let conversation = self.inner.existing(session).await?.conversation();
+        let Some(run) = conversation.run() else {
+            return Ok(None);
+        };
+        self.inner.attend(session);
+        Ok(Some(run.prompt.clone()))
+    }
+
+    /// What a session has used, and its tokens by kind.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store fails.
+    pub async fn used(&self, session: &SessionId) -> Result<(Totals, Usage), HostError> {
+        let conversation = self.inner.existing(session).await?.conversation();
+        Ok((conversation.totals().clone(), conversation.usage()))
+    }
+
+    /// How commands are run, for people.
+    pub fn sandbox(&self) -> String {
+        match self.inner.toolbox.sandbox() {
+            Sandbox::Enforced { what } => format!("commands run in a sandbox: {what}"),
+            Sandbox::Missing { why } => format!("commands run WITHOUT a sandbox: {why}"),
+            Sandbox::Off => "commands run without a sandbox: it is switched off".to_owned(),
+        }
+    }
+
+    /// What happens in the sessions from now on, for those who watch.
+    pub fn live(&self) -> LiveEvents {
+        LiveEvents(self.inner.live.subscribe())
+    }
+
+    /// Stops in good order: what is running may finish its step, and whoever drives the
+    /// sessions next goes on from there.
+    pub async fn stop(&self) {
+        let hands: Vec<Arc<Hand>> = lock(&self.inner.driven).values().cloned().collect();
+        for hand in &hands {
+            hand.halt.send_replace(Halt::Soon);
+        }
+        let gone = async {
+            for hand in &hands {
+                hand.is_gone().await;
+            }
+        };
+        let _ = tokio::time::timeout(self.inner.settings.farewell, gone).await;
+        self.kill();
+        self.inner.toolbox.close();
+    }
+
+    /// Stops at once, as if the process had died.
+    pub fn kill(&self) {
+        lock(&self.inner.drivers).abort_all();
+        lock(&self.inner.driven).clear();
+    }
+}
+
+impl Hand {
+    /// Returns when the driver is to stop, this urgently at least.
+    pub(crate) async fn halted(&self, at_least: Halt) -> Halt {
+        let mut halt = self.halt.subscribe();
+        let halted = halt.wait_for(|halt| *halt >= at_least).await;
+        halted.map_or(Halt::Now, |halt| *halt)
+    }
+
+    async fn is_gone(&self) {
+        // It goes with its driver, which says so or is dropped.
+        let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+    }
+}
+
+impl Inner {
+    /// Sees to it that a session is driven.
+    pub(crate) fn attend(self: &Arc<Self>, session: &SessionId) {
+        let mut driven = lock(&self.driven);
+        if let Some(hand) = driven.get(session) {
+            *lock(&hand.again) = true;
+            hand.wake.notify_one();
+            return;
+        }
+        let hand = Arc::new(Hand {
+            wake: Notify::new(),
+            halt: watch::Sender::new(Halt::Go),
+            again: Mutex::new(false),
+            gone: watch::Sender::new(false),
+        });
+        driven.insert(session.clone(), hand.clone());
+        let mut drivers = lock(&self.drivers);
+        while drivers.try_join_next().is_some() {}
+        drivers.spawn(drive(self.clone(), session.clone(), hand));
+    }
+
+    /// Wakes a driver that may be waiting for what has come.
+    fn wake(&self, session: &SessionId) {
+        if let Some(hand) = lock(&self.driven).get(session) {
+            hand.wake.notify_one();
+        }
+    }
+
+    /// Whether a driver that has nothing to do may go. If someone has wanted it since it
+    /// looked, it may not.
+    pub(crate) fn may_go(&self, session: &SessionId, hand: &Arc<Hand>) -> bool {
+        let mut driven = lock(&self.driven);
+        if std::mem::take(&mut *lock(&hand.again)) {
+            return false;
+        }
+        if driven
+            .get(session)
+            .is_some_and(|own| Arc::ptr_eq(own, hand))
+        {
+            driven.remove(session);
+        }
+        true
+    }
+
+    /// A driver has let go, for whatever reason.
+    pub(crate) fn let_go(&self, session: &SessionId, hand: &Arc<Hand>) {
+        let mut driven = lock(&self.driven);
+        if driven
+            .get(session)
+            .is_some_and(|own| Arc::ptr_eq(own, hand))
+        {
+            driven.remove(session);
+        }
+        hand.gone.send_replace(true);
+    }
+
+    pub(crate) fn report(&self, session: &SessionId, event: SessionEvent) {
+        // Nobody has to listen.
+        let _ = self.reports.send(Report::Session(session.clone(), event));
+    }
+
+    pub(crate) fn show(&self, session: &SessionId, live: Live) {
+        // Nobody has to watch.
+        let _ = self.live.send((session.clone(), live));
+    }
+
+    pub(crate) fn profiles(&self) -> BTreeMap<AgentName, Profile> {
+        profiles::find(&self.settings.agent_folders)
+    }
+
+    fn workspace(&self) -> String {
+        self.settings.workspace.display().to_string()
+    }
+
+    /// The model of a session: what was asked for, the agent's own, the parent's, the
+    /// configured one, or the first that there is a key for.
+    fn model_for(
+        &self,
+        asked: Option<&str>,
+        profile: &Profile,
+        parent: Option<&Session>,
+    ) -> Result<Model, HostError> {
+        let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
+        let parents = parent.map(|parent| parent.model.as_str());
+        let named = asked
+            .or(profile.model.as_deref())
+            .or(parents)
+            .or(self.settings.model.as_deref());
+        match named {
+            Some(name) => self.models.resolve(name).map_err(refused),
+            None => {
+                let name = self.models.default_model().map_err(refused)?;
+                self.models.resolve(&name).map_err(refused)
+            }
+        }
+    }
+
+    fn system(
+        &self,
+        profiles: &BTreeMap<AgentName, Profile>,
+        profile: &Profile,
+        delegates: bool,
+    ) -> String {
+        let task = format!("{}task", self.settings.prefix);
+        let delegates = delegates && profile.tools.offers(&task);
+        let agents = profiles
+            .values()
+            .filter(|_| delegates)
+            .map(|profile| (&profile.name, profile.description.as_str()));
+        let sandbox = match self.toolbox.sandbox() {
+            Sandbox::Enforced { what } => format!("Commands run in a sandbox: {what}."),
+            Sandbox::Missing { .. } | Sandbox::Off => "Commands run without a sandbox.".to_owned(),
+        };
+        system_prompt::write(&Facts {
+            profile,
+            workspace: Path::new(&self.settings.workspace),
+            now: self.record.clock.now(),
+            agents: agents.collect(),
+            prefix: &self.settings.prefix,
+            sandbox,
+        })
+    }
+
+    /// The tools that a session's model is offered, always in the same order.
+    pub(crate) fn tools(&self, session: &Session, profile: &Profile) -> Vec<ToolSpec> {
+        let own = self.toolbox.specs().into_iter();
+        let delegation = self.delegation.tools().into_iter();
+        let delegation = delegation.filter(|_| session.delegates);
+        own.chain(delegation)
+            .filter(|spec| profile.tools.offers(&spec.name))
+            .collect()
+    }
+
+    async fn existing(&self, session: &SessionId) -> Result<Whole, HostError> {
+        let whole = self.record.whole(session).await?;
+        whole.ok_or_else(|| HostError::NoSession(session.clone()))
+    }
+
+    /// The session that was made for a task, or a new one.
+    async fn make(&self, session: Session, first: Option<Entry>) -> Result<SessionId, HostError> {
+        let made = self.record.write(move |journal| {
+            if let Some(task) = &session.task
+                && let Some(made) = journal.session_for(task)?
+            {
+                return Ok(made);
+            }
+            journal.begin_session(&session)?;
+            if let Some(first) = first {
+                journal.file(&session.id, &first, session.begun)?;
+            }
+            Ok(session.id)
+        });
+        Ok(made.await?)
+    }
+}
+
+fn known<'a>(
+    profiles: &'a BTreeMap<AgentName, Profile>,
+    agent: &AgentName,
+) -> Result<&'a Profile, HostError> {
+    profiles.get(agent).ok_or_else(|| {
+        let names: Vec<&str> = profiles.keys().map(AgentName::as_str).collect();
+        let names = names.join(", ");
+        HostError::Refused(format!("there is no agent {agent}; there are {names}"))
+    })
+}
+
+/// Whether a session is one of this host's, by its name. Any other is somebody's: the
+/// shell's, for instance. It has no conversation, but it can be told things.
+fn is_ours(session: &SessionId) -> bool {
+    session.as_str().starts_with(KIND)
+}
+
+fn session_of(new: &NewSession) -> SessionId {
+    let task = new.task.as_str();
+    let digits = task.rsplit('_').next().unwrap_or(task);
+    SessionId::from(format!("{KIND}{digits}"))
+}
+
+#[async_trait]
+impl Host for Engine {
+    async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
+        Ok(self.inner.profiles().into_keys().collect())
+    }
+
+    async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
+        let profiles = self.inner.profiles();
+        let profile = known(&profiles, &new.agent)?;
+        let parent = self.inner.record.session(&new.parent).await?;
+        let asked = new.model.as_ref().map(ModelName::as_str);
+        let model = self.inner.model_for(asked, profile, parent.as_ref())?;
+        let session = Session {
+            id: session_of(&new),
+            task: Some(new.task),
+            title: new.title,
+            agent: new.agent,
+            model: model.name().clone(),
+            system: self.inner.system(&profiles, profile, new.may_delegate),
+            delegates: new.may_delegate,
+            workspace: self.inner.workspace(),
+            base: None,
+            begun: self.inner.record.clock.now(),
+        };
+        self.inner.make(session, None).await
+    }
+
+    async fn branch(&self, new: NewSession) -> Result<Option<SessionId>, HostError> {
+        let parent = self.inner.existing(&new.parent).await?;
+        let conversation = parent.conversation();
+        let model = conversation
+            .model()
+            .unwrap_or(&parent.session.model)
+            .clone();
+        let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
+        let (window, weight) = {
+            let model = self.inner.models.resolve(model.as_str()).map_err(refused)?;
+            let room = model.window().saturating_sub(model.max_output());
+            (room, conversation.weight())
+        };
+        if weight > window {
+            return Err(HostError::Refused(format!(
+                "the conversation has about {weight} tokens and an exact fork may have {window}; \
+                 use preset graduated"
+            )));
+        }
+        let session = Session {
+            id: session_of(&new),
+            task: Some(new.task.clone()),
+            title: new.title,
+            agent: parent.session.agent,
+            model,
+            system: parent.session.system,
+            // The same tools, so that requests begin alike. Whether it may use them is for
+            // the limits to say.
+            delegates: parent.session.delegates,
+            workspace: self.inner.workspace(),
+            base: Some(Base {
+                session: parent.session.id,
+                until: conversation.newest(),
+            }),
+            begun: self.inner.record.clock.now(),
+        };
+        let suffix = Entry::Inherited {
+            post: new.task.inheritance(),
+            preamble: BRANCHED.to_owned(),
+            context: String::new(),
+        };
+        self.inner.make(session, Some(suffix)).await.map(Some)
+    }
+
+    async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
+        let entry = Entry::Inherited {
+            post: what.id,
+            preamble: what.preamble,
+            context: what.context,
+        };
+        Ok(self.inner.record.file(session, entry).await?)
+    }
+
+    async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
+        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let entry = Entry::Prompted {
+            post: prompt.id,
+            text: prompt.text,
+            agent: prompt.agent,
+            model: prompt.model,
+        };
+        let filed = self.inner.record.write(move |journal| {
+            let there = journal.session(&id)?.is_some();
+            if there {
+                journal.file(&id, &entry, now)?;
+            }
+            Ok(there)
+        });
+        match filed.await? {
+            true => self.inner.attend(session),
+            false => return Err(HostError::NoSession(session.clone())),
+        }
+        Ok(())
+    }
+
+    async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
+        let hand = lock(&self.inner.driven).get(session).cloned();
+        if let Some(hand) = hand {
+            hand.halt.send_replace(Halt::Now);
+            hand.is_gone().await;
+        }
+        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let aborted = self.inner.record.write(move |journal| {
+            let Some(whole) = whole(journal, &id)? else {
+                return Ok(None);
+            };
+            let conversation = whole.conversation();
+            let Some(run) = conversation.run() else {
+                return Ok(None);
+            };
+            // Whoever else drives it may write no more.
+            journal.drive(&id, "nobody")?;
+            let prompt = run.prompt.clone();
+            let end = End::Aborted;
+            journal.file(&id, &Entry::Ended { prompt, end }, now)?;
+            Ok(Some(End::Aborted))
+        });
+        if let Some(end) = aborted.await? {
+            self.inner.show(session, Live::Ended(end));
+        }
+        self.inner.report(session, SessionEvent::Idle);
+        Ok(())
+    }
+
+    async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
+        if !is_ours(session) {
+            return Err(HostError::Refused(format!(
+                "`{session}` is not a session of the built-in agent and has no conversation; \
+                 `asyncagents run` begins one"
+            )));
+        }
+        let entries = self.inner.existing(session).await?.entries();
+        Ok(agent::transcript(&entries))
+    }
+
+    async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {
+        let there = self.inner.record.session(session).await?.is_some();
+        Ok(there || !is_ours(session))
+    }
+
+    async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
+        let Some(whole) = self.inner.record.whole(session).await? else {
+            return Ok(Inspection {
+                standing: Standing::Gone,
+                totals: None,
+            });
+        };
+        let prompted = |entry: &Entry| match entry {
+            Entry::Prompted { post, .. } => post == prompt,
+            _ => false,
+        };
+        let conversation = whole.conversation();
+        let standing = match conversation.end_of(prompt) {
+            Some((end, answer)) => Standing::Done {
+                outcome: match end {
+                    End::Answered => Outcome::Completed,
+                    End::Failed { why } => Outcome::Failed { why: why.clone() },
+                    End::Aborted => Outcome::Failed {
+                        why: "it was stopped".to_owned(),
+                    },
+                },
+                answer: answer.clone(),
+            },
+            None if whole.own.iter().any(|filed| prompted(&filed.entry)) => {
+                // Only whoever looks after the task asks, so it is driven here from now on.
+                self.inner.attend(session);
+                Standing::Working
+            }
+            None => Standing::Unprompted,
+        };
+        Ok(Inspection {
+            standing,
+            totals: Some(conversation.totals().clone()),
+        })
+    }
+
+    async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
+        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let visible = notice.message.visible.clone();
+        let entry = Entry::Told {
+            post: notice.id,
+            visible: notice.message.visible,
+            hidden: notice.message.hidden,
+        };
+        let told = self.inner.record.write(move |journal| {
+            let there = !is_ours(&id) || journal.session(&id)?.is_some();
+            if there {
+                journal.file(&id, &entry, now)?;
+            }
+            Ok::<_, Trouble>(there)
+        });
+        if !told.await? {
+            return Ok(Delivery::Gone);
+        }
+        self.inner.show(session, Live::Told(visible));
+        self.inner.wake(session);
+        Ok(Delivery::Taken)
+    }
+
+    async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        let (id, post) = (session.clone(), notice.clone());
+        let there = self
+            .inner
+            .record
+            .read(move |journal| Ok(journal.posted(&id, &post)?));
+        Ok(there.await?)
+    }
+
+    fn subscribe(&self) -> Box<dyn HostEvents> {
+        Box::new(Listener(self.inner.reports.subscribe()))
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
+        self.abort(session).await?;
+        let id = session.clone();
+        let deleted = self.inner.record.write(move |journal| {
+            journal.delete_session(&id)?;
+            Ok(())
+        });
+        deleted.await?;
+        self.inner.toolbox.forget(session.as_str());
+        self.inner.report(session, SessionEvent::Deleted);
+        Ok(())
+    }
+}
+
+struct Listener(broadcast::Receiver<Report>);
+
+#[async_trait]
+impl HostEvents for Listener {
+    async fn next(&mut self) -> Option<Report> {
+        match self.0.recv().await {
+            Ok(report) => Some(report),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Report::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

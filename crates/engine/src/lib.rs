@@ -1,0 +1,21 @@
+//! The built-in agent: a host of its own.
+//!
+//! [`Engine`] is the host: sessions live in the same store and journal as the tasks. A
+//! driver works in one session: it asks [`asyncagents_core::agent::next`] what to do, does
+//! it, and saves what came of it before it asks again. Whoever takes over a session after a
+//! crash goes on from what was saved.
+
+mod approve;
+mod drive;
+mod engine;
+mod live;
+mod profiles;
+mod record;
+mod settings;
+mod system_prompt;
+mod use_tool;
+
+pub use approve::{Approver, Question, Reply};
+pub use engine::{Begin, Engine, Parts};
+pub use live::{Live, LiveEvents};
+pub use settings::Settings;

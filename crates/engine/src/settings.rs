@@ -1,0 +1,50 @@
+//! How the built-in agent behaves.
+
+use std::{path::PathBuf, time::Duration};
+
+use asyncagents_core::agent::Permissions;
+use asyncagents_models::Effort;
+
+/// How the built-in agent behaves in one workspace.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The folder it works in, without links.
+    pub workspace: PathBuf,
+    /// The model of agents that have none of their own; `None` takes the first provider that
+    /// has a key.
+    pub model: Option<String>,
+    /// How hard the model thinks, where it can be told.
+    pub effort: Option<Effort>,
+    /// What agents may do without asking.
+    pub permissions: Permissions,
+    /// From this share of the model's window on a conversation is compacted, in percent.
+    pub compact_at: u64,
+    /// How often a model may answer in one run, where its agent does not say.
+    pub max_turns: Option<u64>,
+    /// A run waits for its background tasks before it ends.
+    pub wait_for_tasks: bool,
+    /// Folders with agents, the later over the earlier.
+    pub agent_folders: Vec<PathBuf>,
+    /// What the names of the tools for background tasks begin with.
+    pub prefix: String,
+    /// How long a tool may go on when the engine stops.
+    pub farewell: Duration,
+}
+
+impl Settings {
+    /// The defaults for a workspace.
+    pub fn new(workspace: PathBuf) -> Self {
+        Self {
+            workspace,
+            model: None,
+            effort: None,
+            permissions: Permissions::default(),
+            compact_at: 80,
+            max_turns: None,
+            wait_for_tasks: true,
+            agent_folders: Vec::new(),
+            prefix: "asyncagents_".to_owned(),
+            farewell: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Runs the tools that a model has called: whether it may, one by one or together, and what
+//! is saved when.
+
+use asyncagents_core::{
+    agent::{Call, Entry, Kind, ToolOutcome, Verdict},
+    tool_set,
+};
+use futures_util::future::join_all;
+use tokio::time;
+
+use crate::{
+    Live, Question, Reply,
+    drive::{Driver, Over},
+    engine::{Halt, lock},
+};
+
+/// What is kept of an answer about background tasks.
+const MOST_CHARS: usize = 60_000;
+
+/// A call that makes sense.
+struct Prepared {
+    kind: Kind,
+    /// What it touches or runs.
+    target: String,
+    /// It changes nothing: it may run beside others, and again after a crash.
+    looks: bool,
+}
+
+impl Driver {
+    /// Runs calls in the order of the model. Those that only look and stand together run
+    /// together; whatever changes something runs alone.
+    pub(crate) async fn run_tools(&mut self, calls: Vec<Call>) -> Result<(), Over> {
+        let mut looking: Vec<(Call, Prepared)> = Vec::new();
+        for call in calls {
+            match self.prepare(&call) {
+                Ok(prepared) if prepared.looks => looking.push((call, prepared)),
+                Ok(prepared) => {
+                    self.look(std::mem::take(&mut looking)).await?;
+                    self.change(call, prepared).await?;
+                }
+                Err(why) => {
+                    self.look(std::mem::take(&mut looking)).await?;
+                    self.end(call, ToolOutcome::Failed(why)).await?;
+                }
+            }
+        }
+        self.look(looking).await
+    }
+
+    /// What a call means, or what is wrong with it.
+    fn prepare(&self, call: &Call) -> Result<Prepared, String> {
+        if !self.tools.iter().any(|spec| spec.name == call.name) {
+            let names: Vec<&str> = self.tools.iter().map(|spec| spec.name.as_str()).collect();
+            return Err(format!(
+                "there is no tool `{}` here; there are {}",
+                call.name,
+                names.join(", ")
+            ));
+        }
+        if self.is_delegation(&call.name) {
+            return Ok(Prepared {
+                kind: Kind::Note,
+                target: about_task(&call.input),
+                looks: tool_set::only_looks(&self.engine.settings.prefix, &call.name),
+            });
+        }
+        let need = self.engine.toolbox.needs(&call.name, &call.input)?;
+        let kind = match need.kind {
+            asyncagents_tools::Kind::Read => Kind::Read,
+            asyncagents_tools::Kind::Edit => Kind::Edit,
+            asyncagents_tools::Kind::Run => Kind::Run,
+            asyncagents_tools::Kind::Note => Kind::Note,
+        };
+        Ok(Prepared {
+            kind,
+            target: need.target,
+            looks: matches!(kind, Kind::Read | Kind::Note),
+        })
+    }
+
+    fn is_delegation(&self, tool: &str) -> bool {
+        tool.starts_with(&self.engine.settings.prefix)
+    }
+
+    async fn look(&mut self, calls: Vec<(Call, Prepared)>) -> Result<(), Over> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let results = join_all(calls.iter().map(|(call, prepared)| async {
+            match self.permitted(call, prepared).await {
+                Ok(()) => self.call(call, prepared).await,
+                Err(why) => ToolOutcome::Failed(why),
+            }
+        }));
+        let outcomes = self.unless_halted(results).await?;
+        let ended = |((call, _), outcome): ((Call, Prepared), ToolOutcome)| Entry::ToolEnded {
+            call: call.id,
+            outcome,
+        };
+        let entries = calls.into_iter().zip(outcomes).map(ended).collect();
+        self.save(entries).await
+    }
+
+    async fn change(&mut self, call: Call, prepared: Prepared) -> Result<(), Over> {
+        let permitted = self.unless_halted(self.permitted(&call, &prepared)).await?;
+        if let Err(why) = permitted {
+            return self.end(call, ToolOutcome::Failed(why)).await;
+        }
+        // From here on it may have happened.
+        self.save(vec![Entry::ToolBegan {
+            call: call.id.clone(),
+        }])
+        .await?;
+        let outcome = self.unless_halted(self.call(&call, &prepared)).await?;
+        self.end(call, outcome).await
+    }
+
+    async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), Over> {
+        self.save(vec![Entry::ToolEnded {
+            call: call.id,
+            outcome,
+        }])
+        .await
+    }
+
+    /// Whether the agent may do this. Err is what the model is told.
+    async fn permitted(&self, call: &Call, prepared: &Prepared) -> Result<(), String> {
+        let Prepared { kind, target, .. } = prepared;
+        let tool = call.name.as_str();
+        if !self.profile.tools.allows(tool, *kind, target) {
+            return Err(format!(
+                "the agent {} may not use {tool} for this: its profile does not allow it",
+                self.session.agent
+            ));
+        }
+        let always = lock(&self.engine.always).contains(&for_good(tool, *kind, target));
+        match self.engine.settings.permissions.judge(tool, *kind, target) {
+            Verdict::Allow => Ok(()),
+            Verdict::Deny(why) => Err(format!("not permitted: {why}")),
+            Verdict::Ask if always => Ok(()),
+            Verdict::Ask => self.ask_person(tool, *kind, target).await,
+        }
+    }
+
+    async fn ask_person(&self, tool: &str, kind: Kind, target: &str) -> Result<(), String> {
+        let Some(approver) = &self.engine.approver else {
+            return Err(format!(
+                "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
+                 here. Go on without it, or tell the user to allow it: permission mode \
+                 `auto-edit` or `yolo`, or a rule such as `permissions.allow = [\"{tool}\"]`"
+            ));
+        };
+        let question = Question {
+            session: self.session.id.clone(),
+            title: self.session.title.clone(),
+            background: self.session.task.is_some(),
+            agent: self.session.agent.clone(),
+            tool: tool.to_owned(),
+            target: target.to_owned(),
+        };
+        match approver.ask(question).await {
+            Reply::Yes => Ok(()),
+            Reply::Always => {
+                lock(&self.engine.always).insert(for_good(tool, kind, target));
+                Ok(())
+            }
+            Reply::No(why) => Err(format!("not permitted: {why}")),
+        }
+    }
+
+    async fn call(&self, call: &Call, prepared: &Prepared) -> ToolOutcome {
+        let name = call.name.clone();
+        self.show(Live::Tool {
+            name: name.clone(),
+            target: prepared.target.clone(),
+        });
+        let session = &self.session.id;
+        let outcome = match self.is_delegation(&name) {
+            true => {
+                let outcome = self
+                    .engine
+                    .delegation
+                    .call(session, &name, &call.input)
+                    .await;
+                within(outcome)
+            }
+            false => {
+                let progress = |line: &str| self.show(Live::Line(line.to_owned()));
+                let toolbox = &self.engine.toolbox;
+                toolbox
+                    .call(session.as_str(), &name, &call.input, &progress)
+                    .await
+            }
+        };
+        let error = outcome.is_error().then(|| last_line(outcome.text()));
+        self.show(Live::ToolEnded { name, error });
+        outcome
+    }
+
+    /// Waits for something, unless the driver is halted: at once, or after a while if it may
+    /// finish first. What is dropped here is stopped.
+    async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
+        let halted = async {
+            if self.hand.halted(Halt::Soon).await == Halt::Soon {
+                let now = self.hand.halted(Halt::Now);
+                let _ = time::timeout(self.engine.settings.farewell, now).await;
+            }
+        };
+        tokio::select! {
+            done = work => Ok(done),
+            () = halted => Err(Over::Halted),
+        }
+    }
+}
+
+/// What `always` means: this tool, but of programs only this command, word for word.
+fn for_good(tool: &str, kind: Kind, target: &str) -> (String, Option<String>) {
+    let command = (kind == Kind::Run).then(|| target.to_owned());
+    (tool.to_owned(), command)
+}
+
+/// What a call about tasks is about, for people.
+fn about_task(input: &str) -> String {
+    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
+    let said = ["description", "task_id", "status"]
+        .iter()
+        .find_map(|name| input.get(name)?.as_str());
+    said.unwrap_or_default().to_owned()
+}
+
+fn within(outcome: ToolOutcome) -> ToolOutcome {
+    let cut = |text: String| match text.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => {
+            let kept = text.get(..end).unwrap_or_default();
+            format!("{kept}\n[cut at {MOST_CHARS} characters; ask for less, with message_limit]")
+        }
+        None => text,
+    };
+    match outcome {
+        ToolOutcome::Done(text) => ToolOutcome::Done(cut(text)),
+        ToolOutcome::Failed(text) => ToolOutcome::Failed(cut(text)),
+        ToolOutcome::Unknown => ToolOutcome::Unknown,
+    }
+}
+
+/// Where a program says how it ended.
+fn last_line(text: &str) -> String {
+    let mut lines = text.lines().rev();
+    let last = lines.find(|line| !line.trim().is_empty());
+    last.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,227 @@
+//! Models and providers that misbehave: the run goes on, or ends with a clear error.
+
+use asyncagents_core::task::{Outcome, State};
+use asyncagents_models::Wire;
+use asyncagents_scripted_model::{Fault, Reply, Script, When};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::{
+    delegating::launch,
+    house::{House, Plan},
+};
+
+#[rstest]
+#[tokio::test]
+async fn a_stream_that_breaks_is_asked_for_again(
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Fault::Cut, Fault::Malformed, Fault::ErrorEvent, Fault::Drop)] fault: Fault,
+) {
+    let script = Script::new()
+        .rule(When::turn(0).times(1), Reply::fault(fault))
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "a.txt", "content": "once"})),
+        )
+        .rule(When::turn(1).times(1), Reply::fault(fault))
+        .rule(When::turn(1), Reply::text("Done."));
+    let plan = Plan {
+        wire,
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
+    assert_eq!(house.run("Write it").await.said(), "Done.");
+    assert_eq!(house.read("a.txt"), "once");
+    assert_eq!(house.model.requests().len(), 4);
+    house.close().await;
+}
+
+#[rstest]
+#[case::status(Reply::status(500).message("on fire"), "on fire")]
+#[case::cut(Reply::fault(Fault::Cut), "broken off")]
+#[tokio::test]
+async fn a_provider_that_stays_broken_is_a_clear_error(#[case] reply: Reply, #[case] why: &str) {
+    let plan = Plan {
+        attempts: 2,
+        ..Plan::default()
+    };
+    let house = House::with(Script::new().rule(When::always(), reply), plan).await;
+    let ended = house.run("Anything").await;
+    assert!(
+        ended.error().contains("test"),
+        "names the provider: {}",
+        ended.error()
+    );
+    assert!(ended.error().contains(why), "{}", ended.error());
+    assert_eq!(house.model.requests().len(), 2);
+    house.close().await;
+}
+
+#[rstest]
+#[case::unknown_tool(
+    Reply::call("teleport", json!({})),
+    "there is no tool `teleport` here; there are read, write, edit, glob, grep, bash, todo, asyncagents_task"
+)]
+#[case::missing_argument(Reply::call("read", json!({})), "path")]
+#[case::wrong_type(Reply::call("read", json!({"path": 7})), "path")]
+#[case::broken_json(Reply::text("").raw_call("read", "{\"path\": \"a.t"), "JSON")]
+#[case::task_without_prompt(
+    Reply::call("asyncagents_task", json!({"agent": "general"})),
+    "prompt"
+)]
+#[case::unknown_agent(
+    Reply::call("asyncagents_task", json!({"prompt": "p", "agent": "wizard"})),
+    "there are explore, general and plan"
+)]
+#[case::fork_and_resume(
+    Reply::call("asyncagents_task", json!({"prompt": "p", "agent": "general", "fork": true, "resume": "task_1"})),
+    "fork"
+)]
+#[tokio::test]
+async fn a_wrong_call_is_explained_to_the_model(#[case] call: Reply, #[case] why: &str) {
+    let script = Script::new()
+        .rule(When::turn(0), call)
+        .rule(When::turn(1), Reply::text("I see."));
+    for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat] {
+        let plan = Plan {
+            wire,
+            ..Plan::default()
+        };
+        let house = House::with(script.clone(), plan).await;
+        assert_eq!(house.run("Try").await.said(), "I see.");
+        let told = house.model.requests().pop().expect("a request").last();
+        assert!(told.contains(why), "{wire:?}: {told}");
+        house.close().await;
+    }
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_again() {
+    let script = Script::new()
+        .rule(When::always().times(1), Reply::fault(Fault::Empty))
+        .rule(
+            When::always().last("Your answer was empty"),
+            Reply::text("Sorry. Done."),
+        );
+    let house = House::new(script).await;
+    assert_eq!(house.run("Anything").await.said(), "Sorry. Done.");
+    house.close().await;
+    let house = House::new(Script::new().rule(When::always(), Reply::fault(Fault::Empty))).await;
+    let ended = house.run("Anything").await;
+    assert_eq!(
+        ended.error(),
+        "the model answered nothing, three times in a row"
+    );
+    house.close().await;
+}
+
+#[tokio::test]
+async fn twenty_children_come_through_a_storm_of_429s() {
+    let mut script = Script::new()
+        .rule(
+            When::always().first("Child:\n").times(40),
+            Reply::status(429).retry_after("0").message("slow down"),
+        )
+        .rule(
+            When::turn(0).first("Child:\n"),
+            Reply::call("read", json!({"path": "a.txt"})),
+        )
+        .rule(
+            When::turn(1).first("Child:\n"),
+            Reply::text("child done").usage(100, 0, 10),
+        );
+    let mut many = Reply::call("asyncagents_task", launch("task 0", "Child:\n0", false));
+    for n in 1..20 {
+        let prompt = format!("Child:\n{n}");
+        many = many.and_call(
+            "asyncagents_task",
+            launch(&format!("task {n}"), &prompt, false),
+        );
+    }
+    script = script
+        .rule(When::turn(0), many)
+        .rule(When::always(), Reply::text("ok"));
+    let mut plan = Plan {
+        attempts: 20,
+        ..Plan::default()
+    };
+    plan.runtime.limits.concurrency = 20;
+    let house = House::with(script, plan).await;
+    house.write("a.txt", "a\n");
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Twenty").await;
+    house.ended(&session, &prompt).await.said();
+    let tasks = house.tasks(&session).await;
+    assert_eq!(tasks.len(), 20);
+    for task in &tasks {
+        let State::Ended { outcome, .. } = &task.state else {
+            panic!("{task:?}");
+        };
+        assert_eq!(*outcome, Outcome::Completed);
+        assert_eq!(
+            task.progress.spent.turns, 2,
+            "a refused request is no answer"
+        );
+    }
+    let refused = house
+        .model
+        .requests()
+        .iter()
+        .filter(|request| request.status == 429)
+        .count();
+    assert_eq!(refused, 40);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_huge_file_is_shown_in_part() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("read", json!({"path": "huge.txt"})),
+        )
+        .rule(When::turn(1), Reply::text("Large."));
+    let house = House::new(script).await;
+    house.write("huge.txt", &"0123456789 lorem ipsum\n".repeat(500_000));
+    assert_eq!(house.run("Read it").await.said(), "Large.");
+    let body = house.model.requests().pop().expect("a request").body;
+    assert!(body.len() < 100_000, "{} bytes", body.len());
+    assert!(body.contains("offset="), "it says how to read on");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_there_is_named() {
+    let house = House::new(Script::new()).await;
+    let begin = asyncagents_engine::Begin {
+        title: String::new(),
+        agent: "general".into(),
+        model: Some("nowhere/x".to_owned()),
+    };
+    let error = house
+        .engine
+        .begin(begin)
+        .await
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        error.contains("`nowhere/x` is not a known model") && error.contains("one of test"),
+        "{error}"
+    );
+    let begin = asyncagents_engine::Begin {
+        title: String::new(),
+        agent: "wizard".into(),
+        model: None,
+    };
+    let error = house
+        .engine
+        .begin(begin)
+        .await
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        error.ends_with("there is no agent wizard; there are explore, general, plan"),
+        "{error}"
+    );
+    house.close().await;
+}

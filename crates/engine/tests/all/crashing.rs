@@ -1,0 +1,225 @@
+//! The process dies at the worst moment, and another one goes on.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    agent::{ToolOutcome, ToolSpec},
+    id::SessionId,
+    port::{Delegation, Host},
+    task::{Outcome, State},
+    tool_set,
+};
+use asyncagents_scripted_model::{Fault, Reply, Script, When};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::{
+    delegating::launch,
+    house::{House, Plan},
+};
+
+#[tokio::test]
+async fn killed_while_the_model_answers() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "a.txt", "content": "a"})),
+        )
+        .rule(When::turn(1).times(1), Reply::fault(Fault::Hang))
+        .rule(When::turn(1), Reply::text("Done."));
+    let house = House::new(script).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Write").await;
+    house.model.wait_for(|requests| requests.len() == 2).await;
+    let house = house.killed().await;
+    assert_eq!(
+        house.engine.go_on(&session).await.expect("there"),
+        Some(prompt.clone())
+    );
+    assert_eq!(house.ended(&session, &prompt).await.said(), "Done.");
+    assert_eq!(
+        house.model.requests().len(),
+        3,
+        "only the answer that was lost is asked for again"
+    );
+    house.close().await;
+}
+
+/// A tool that changes something and takes its time.
+struct Slow {
+    begun: Arc<Notify>,
+    calls: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Delegation for Slow {
+    fn tools(&self) -> Vec<ToolSpec> {
+        tool_set::specs("asyncagents_")
+    }
+
+    async fn call(&self, _: &SessionId, _: &str, _: &str) -> ToolOutcome {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        self.begun.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn killed_while_a_tool_runs() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "before.txt", "content": "1"}))
+                .and_call("asyncagents_clear", json!({}))
+                .and_call("write", json!({"path": "after.txt", "content": "2"})),
+        )
+        .rule(
+            When::always().last("Interrupted: the process ended while this tool was running"),
+            Reply::text("I check first."),
+        );
+    let (begun, calls) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let plan = Plan {
+        delegation: Some(Arc::new(Slow {
+            begun: begun.clone(),
+            calls: calls.clone(),
+        })),
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Do three things").await;
+    begun.notified().await;
+    assert_eq!(
+        (
+            house.read("before.txt").as_str(),
+            house.read("after.txt").as_str()
+        ),
+        ("1", "")
+    );
+    // Whoever was first would have to be run again to see this change.
+    house.write("before.txt", "changed by someone else");
+    let house = house.killed().await;
+    house.engine.go_on(&session).await.expect("there");
+    assert_eq!(
+        house.ended(&session, &prompt).await.said(),
+        "I check first."
+    );
+    assert_eq!(calls.load(Ordering::SeqCst), 1, "it was not run again");
+    assert_eq!(
+        house.read("before.txt"),
+        "changed by someone else",
+        "nor was what had ended"
+    );
+    assert_eq!(house.read("after.txt"), "2", "what had not begun was done");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_task_of_a_dead_process_is_taken_over_and_ends_once() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Child:\n"),
+            Reply::call("write", json!({"path": "child.txt", "content": "c"})),
+        )
+        .rule(
+            When::turn(1).first("Child:\n").times(1),
+            Reply::fault(Fault::Hang),
+        )
+        .rule(When::turn(1).first("Child:\n"), Reply::text("child done"))
+        .rule(
+            When::turn(0),
+            Reply::call("asyncagents_task", launch("child", "Child:\nx", false)),
+        )
+        .rule(
+            When::always().contains("Agent \"child\" finished"),
+            Reply::text("heard"),
+        )
+        .rule(When::always(), Reply::text("waiting"));
+    let mut plan = Plan::default();
+    plan.runtime.lease = Duration::from_millis(600);
+    let house = House::with(script, plan).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Delegate").await;
+    let hangs = |requests: &[asyncagents_scripted_model::Recorded]| {
+        requests
+            .iter()
+            .any(|request| request.turn() == 1 && request.text().starts_with("Child:"))
+    };
+    house.model.wait_for(hangs).await;
+    let house = house.killed().await;
+    house.engine.go_on(&session).await.expect("there");
+    assert_eq!(house.ended(&session, &prompt).await.said(), "heard");
+    let task = house.tasks(&session).await.pop().expect("a task");
+    let State::Ended { outcome, .. } = &task.state else {
+        panic!("{task:?}");
+    };
+    assert_eq!(*outcome, Outcome::Completed);
+    let last = house
+        .model
+        .requests()
+        .into_iter()
+        .max_by_key(|request| request.body.len());
+    let told = last.expect("a request").text();
+    assert_eq!(
+        told.matches("Agent \"child\" finished").count(),
+        1,
+        "{told}"
+    );
+    house.close().await;
+}
+
+#[tokio::test]
+async fn two_processes_that_drive_one_session_do_not_both_write() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).times(1),
+            Reply::text("late").delay(Duration::from_millis(400)),
+        )
+        .rule(When::turn(0), Reply::text("first"));
+    let house = House::new(script).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Once").await;
+    house.model.wait_for(|requests| requests.len() == 1).await;
+    let other = house.beside().await;
+    other.engine.go_on(&session).await.expect("there");
+    assert_eq!(other.ended(&session, &prompt).await.said(), "first");
+    // The answer of the one that was overtaken comes, and is not written down.
+    house
+        .model
+        .wait_for(|requests| requests.iter().all(|request| request.status != 0))
+        .await;
+    house.engine.stop().await;
+    let messages = other.engine.messages(&session).await.expect("read");
+    assert_eq!(messages.messages().len(), 2);
+    other.close().await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_run_at_once_and_the_session_goes_on() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Hang").times(1),
+            Reply::fault(Fault::Hang),
+        )
+        .rule(When::always(), Reply::text("still here"));
+    let house = House::new(script).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Hang").await;
+    house.model.wait_for(|requests| requests.len() == 1).await;
+    house.engine.abort(&session).await.expect("stopped");
+    assert_eq!(
+        house.ended(&session, &prompt).await.error(),
+        "it was stopped"
+    );
+    let prompt = house.prompt(&session, "Again").await;
+    assert_eq!(house.ended(&session, &prompt).await.said(), "still here");
+    house.close().await;
+}

@@ -1,0 +1,299 @@
+//! A workspace, a database, a scripted model, and the agent between them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use asyncagents_core::{
+    agent::{Mode, Usage},
+    id::{HostKey, PostId, SessionId},
+    lifecycle::Standing,
+    port::{Delegation, Host, HostError, Prompt, Report, SessionEvent, Store},
+    progress::Totals,
+    task::{Outcome, Task},
+};
+use asyncagents_engine::{Approver, Begin, Engine, Parts, Settings};
+use asyncagents_models::{KeySource, Models, Provider, Wire};
+use asyncagents_runtime::{Hosts, Manager, SystemClock, ToolDoor, Worker};
+use asyncagents_scripted_model::{ModelServer, Script};
+use asyncagents_store::{Durability, Options, Sqlite};
+use asyncagents_tools::Toolbox;
+use tempfile::TempDir;
+use tokio::time;
+
+/// Long enough for a busy machine; nothing waits for it when all is well.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a house is furnished.
+pub(crate) struct Plan {
+    pub(crate) wire: Wire,
+    pub(crate) prices: Option<String>,
+    pub(crate) attempts: u32,
+    pub(crate) settings: Box<dyn Fn(&mut Settings) + Send + Sync>,
+    pub(crate) runtime: asyncagents_runtime::Settings,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) delegation: Option<Arc<dyn Delegation>>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            wire: Wire::Anthropic,
+            prices: None,
+            attempts: 4,
+            settings: Box::new(|_| {}),
+            runtime: asyncagents_runtime::Settings::default(),
+            approver: None,
+            delegation: None,
+        }
+    }
+}
+
+/// Everything, in one process.
+pub(crate) struct House {
+    pub(crate) folder: Arc<TempDir>,
+    pub(crate) model: Arc<ModelServer>,
+    pub(crate) manager: Manager,
+    pub(crate) engine: Engine,
+    worker: Option<Worker>,
+    plan: Arc<Plan>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: Option<String>,
+}
+
+impl Ended {
+    pub(crate) fn said(&self) -> &str {
+        assert_eq!(self.outcome, Outcome::Completed, "{self:?}");
+        self.answer.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn error(&self) -> &str {
+        match &self.outcome {
+            Outcome::Failed { why } => why,
+            other => panic!("{other:?} {:?}", self.answer),
+        }
+    }
+}
+
+impl House {
+    pub(crate) async fn new(script: Script) -> Self {
+        Self::with(script, Plan::default()).await
+    }
+
+    pub(crate) async fn with(script: Script, plan: Plan) -> Self {
+        let model = ModelServer::start(script).await.expect("a port");
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("work")).expect("a workspace");
+        Self::open(Arc::new(folder), Arc::new(model), Arc::new(plan)).await
+    }
+
+    async fn open(folder: Arc<TempDir>, model: Arc<ModelServer>, plan: Arc<Plan>) -> Self {
+        let options = Options {
+            durability: Durability::Process,
+            ..Options::default()
+        };
+        let db = folder.path().join("db");
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open_with(db, options).expect("opened"));
+        let hosts = Arc::new(OneHost::default());
+        let manager = Manager::new(
+            store.clone(),
+            hosts.clone(),
+            Arc::new(SystemClock),
+            plan.runtime.clone(),
+        );
+        let engine = engine(&folder, &model, &manager, store, &plan);
+        let _ = hosts.0.set(engine.clone());
+        let worker = Worker::start(&manager).await.expect("a worker");
+        Self {
+            folder,
+            model,
+            manager,
+            engine,
+            worker: Some(worker),
+            plan,
+        }
+    }
+
+    /// Ends as if the process had been killed, and begins again as another one.
+    pub(crate) async fn killed(mut self) -> Self {
+        self.engine.kill();
+        // Its lease goes on, as a dead process's would, until it runs out.
+        std::mem::forget(self.worker.take());
+        Self::open(self.folder.clone(), self.model.clone(), self.plan.clone()).await
+    }
+
+    /// Another process beside this one.
+    pub(crate) async fn beside(&self) -> Self {
+        Self::open(self.folder.clone(), self.model.clone(), self.plan.clone()).await
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("work").join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("written");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub(crate) async fn begin(&self, agent: &str) -> SessionId {
+        let begin = Begin {
+            title: "a story".to_owned(),
+            agent: agent.into(),
+            model: None,
+        };
+        self.engine.begin(begin).await.expect("begun")
+    }
+
+    /// Says what to do, without waiting for it.
+    pub(crate) async fn prompt(&self, session: &SessionId, text: &str) -> PostId {
+        let id = PostId::from(format!("prompt {text}"));
+        let prompt = Prompt {
+            id: id.clone(),
+            text: text.to_owned(),
+            agent: "general".into(),
+            model: None,
+        };
+        self.engine.prompt(session, prompt).await.expect("taken");
+        id
+    }
+
+    /// Waits until a run is over.
+    pub(crate) async fn ended(&self, session: &SessionId, prompt: &PostId) -> Ended {
+        let mut events = self.engine.subscribe();
+        let ended = async {
+            loop {
+                let inspected = self.engine.inspect(session, prompt).await;
+                if let Standing::Done { outcome, answer } = inspected.expect("seen").standing {
+                    return Ended { outcome, answer };
+                }
+                loop {
+                    match events.next().await {
+                        Some(Report::Session(which, SessionEvent::Idle)) if which == *session => {
+                            break;
+                        }
+                        Some(Report::Missed) | None => break,
+                        Some(_) => {}
+                    }
+                }
+            }
+        };
+        match time::timeout(PATIENCE, ended).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let requests = self.model.requests();
+                let last: Vec<String> = requests.iter().map(|request| request.last()).collect();
+                panic!("the run never ends; the model was asked {last:#?}");
+            }
+        }
+    }
+
+    /// A run of the agent `general`, from its prompt to its end.
+    pub(crate) async fn run(&self, text: &str) -> Ended {
+        let session = self.begin("general").await;
+        let prompt = self.prompt(&session, text).await;
+        self.ended(&session, &prompt).await
+    }
+
+    pub(crate) async fn used(&self, session: &SessionId) -> (Totals, Usage) {
+        self.engine.used(session).await.expect("counted")
+    }
+
+    pub(crate) async fn tasks(&self, session: &SessionId) -> Vec<Task> {
+        let shown = self
+            .manager
+            .list(Some(session), None)
+            .await
+            .expect("listed");
+        shown.into_iter().map(|shown| shown.task).collect()
+    }
+
+    /// The bodies of the requests, in order, of those whose text contains this.
+    pub(crate) fn bodies(&self, containing: &str) -> Vec<String> {
+        let requests = self.model.requests().into_iter();
+        let fits = requests.filter(|request| request.body.contains(containing));
+        fits.map(|request| request.body).collect()
+    }
+
+    pub(crate) async fn close(mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        self.engine.stop().await;
+        let unanswered = self.model.unanswered();
+        let unanswered: Vec<String> = unanswered.iter().map(|request| request.last()).collect();
+        assert!(
+            unanswered.is_empty(),
+            "the script has no reply: {unanswered:?}"
+        );
+    }
+}
+
+#[derive(Default)]
+struct OneHost(OnceLock<Engine>);
+
+impl Hosts for OneHost {
+    fn serves(&self, _: &HostKey) -> bool {
+        true
+    }
+
+    fn open(&self, _: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+        let engine = self.0.get().cloned();
+        let engine = engine.ok_or(HostError::Unreachable("not yet".to_owned()))?;
+        Ok(Arc::new(engine))
+    }
+}
+
+fn engine(
+    folder: &TempDir,
+    model: &ModelServer,
+    manager: &Manager,
+    store: Arc<dyn Store>,
+    plan: &Plan,
+) -> Engine {
+    let workspace = folder.path().join("work").canonicalize().expect("a folder");
+    let mut settings = Settings {
+        model: Some("test/model".to_owned()),
+        agent_folders: vec![workspace.join(".asyncagents/agents")],
+        ..Settings::new(workspace.clone())
+    };
+    settings.permissions.mode = Mode::Yolo;
+    (plan.settings)(&mut settings);
+    let models = Models::new(asyncagents_models::Settings {
+        providers: vec![Provider {
+            name: "test".to_owned(),
+            wire: plan.wire,
+            base_url: model.url(),
+            key: KeySource::None,
+            headers: Vec::new(),
+        }],
+        prices: plan.prices.clone(),
+        attempts: plan.attempts,
+        ..asyncagents_models::Settings::default()
+    });
+    let toolbox = asyncagents_tools::Settings::new(workspace, Path::new("no-helper"));
+    let delegation: Arc<dyn Delegation> = match &plan.delegation {
+        Some(delegation) => delegation.clone(),
+        None => Arc::new(ToolDoor::new(manager, "engine:test".into())),
+    };
+    Engine::new(Parts {
+        settings,
+        store,
+        clock: Arc::new(SystemClock),
+        models: models.expect("models"),
+        toolbox: Toolbox::new(toolbox).expect("a toolbox"),
+        delegation,
+        approver: plan.approver.clone(),
+    })
+}

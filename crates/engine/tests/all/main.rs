@@ -1,0 +1,14 @@
+//! The built-in agent against a scripted model, over real HTTP and a real database.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic; its helpers too"
+)]
+
+mod bad_models;
+mod crashing;
+mod delegating;
+mod house;
+mod permitting;
+mod prefix;
+mod windows;

@@ -1,0 +1,160 @@
+//! Who may do what, and who is asked.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use asyncagents_core::agent::Mode;
+use asyncagents_engine::{Approver, Question, Reply as Answer};
+use asyncagents_scripted_model::{Reply, Script, When};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::{
+    delegating::launch,
+    house::{House, Plan},
+};
+
+/// A person who always says the same and remembers what was asked.
+struct Person {
+    says: Answer,
+    asked: Arc<Mutex<Vec<Question>>>,
+}
+
+#[async_trait]
+impl Approver for Person {
+    async fn ask(&self, question: Question) -> Answer {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push(question);
+        self.says.clone()
+    }
+}
+
+fn asking(says: Option<Answer>) -> (Plan, Arc<Mutex<Vec<Question>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let person = says.map(|says| {
+        let asked = asked.clone();
+        Arc::new(Person { says, asked }) as Arc<dyn Approver>
+    });
+    let plan = Plan {
+        approver: person,
+        settings: Box::new(|settings| settings.permissions.mode = Mode::Ask),
+        ..Plan::default()
+    };
+    (plan, asked)
+}
+
+fn writes_twice() -> Script {
+    Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "a.txt", "content": "a"})),
+        )
+        .rule(
+            When::turn(1),
+            Reply::call("write", json!({"path": "b.txt", "content": "b"})),
+        )
+        .rule(When::turn(2), Reply::text("Done."))
+}
+
+#[rstest]
+#[case::yes(Some(Answer::Yes), 2, "ab", "")]
+#[case::always(Some(Answer::Always), 1, "ab", "")]
+#[case::no(Some(Answer::No("the user says no: not there".to_owned())), 2, "", "not permitted: the user says no: not there")]
+#[case::nobody(None, 0, "", "nobody can be asked here")]
+#[tokio::test]
+async fn a_change_is_asked_for(
+    #[case] says: Option<Answer>,
+    #[case] times: usize,
+    #[case] written: &str,
+    #[case] told: &str,
+) {
+    let (plan, asked) = asking(says);
+    let house = House::with(writes_twice(), plan).await;
+    assert_eq!(house.run("Write").await.said(), "Done.");
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(asked.len(), times, "{asked:?}");
+    if let Some(first) = asked.first() {
+        assert_eq!(
+            (first.tool.as_str(), first.target.as_str()),
+            ("write", "a.txt")
+        );
+        assert!(!first.background);
+    }
+    assert_eq!(house.read("a.txt") + &house.read("b.txt"), written);
+    let last = house.model.requests().pop().expect("a request").last();
+    assert!(last.contains(told), "{last}");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn the_question_of_a_background_task_reaches_the_one_who_is_there() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Child:\n"),
+            Reply::call("write", json!({"path": "c.txt", "content": "c"})),
+        )
+        .rule(When::turn(1).first("Child:\n"), Reply::text("done"))
+        .rule(
+            When::turn(0),
+            Reply::call("asyncagents_task", launch("child", "Child:\nx", false)),
+        )
+        .rule(When::always(), Reply::text("ok"));
+    let (plan, asked) = asking(Some(Answer::Yes));
+    let house = House::with(script, plan).await;
+    house.run("Delegate").await.said();
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(asked.len(), 1);
+    assert!(asked[0].background);
+    assert_eq!(asked[0].title, "child");
+    assert_eq!(house.read("c.txt"), "c");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_agent_has_the_prompt_the_tools_and_the_limit_of_its_file() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "a.txt", "content": "a"})),
+        )
+        .rule(When::turn(1), Reply::call("read", json!({"path": "x"})))
+        .rule(
+            When::turn(2).last("This is your last turn"),
+            Reply::text("In sum: nothing."),
+        );
+    let house = House::new(script).await;
+    std::fs::create_dir_all(house.path(".asyncagents/agents")).expect("made");
+    house.write(
+        ".asyncagents/agents/poet.md",
+        "---\ndescription: writes verse\ntools: Read\nmax_turns: 3\n---\nYou answer in verse.\n",
+    );
+    let session = house.begin("poet").await;
+    let prompt = house.prompt(&session, "Go").await;
+    assert_eq!(
+        house.ended(&session, &prompt).await.said(),
+        "In sum: nothing."
+    );
+    let requests = house.model.requests();
+    assert!(requests[0].system().starts_with("You answer in verse."));
+    assert_eq!(requests[0].tool_names(), ["read"]);
+    assert!(
+        requests[1]
+            .last()
+            .contains("there is no tool `write` here; there are read")
+    );
+    assert_eq!(house.read("a.txt"), "");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn explore_and_plan_cannot_change_anything() {
+    for agent in ["explore", "plan"] {
+        let house = House::new(Script::new().rule(When::always(), Reply::text("Seen."))).await;
+        let session = house.begin(agent).await;
+        let prompt = house.prompt(&session, "Look").await;
+        house.ended(&session, &prompt).await.said();
+        let names = house.model.requests()[0].tool_names();
+        assert_eq!(names, ["read", "glob", "grep", "todo"], "{agent}");
+        house.close().await;
+    }
+}

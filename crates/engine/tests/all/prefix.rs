@@ -1,0 +1,163 @@
+//! Every request begins with the one before it, byte for byte: that is what a provider's
+//! cache pays for.
+
+use asyncagents_models::Wire;
+use asyncagents_scripted_model::{Reply, Script, When};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::house::{House, Plan};
+
+/// How many bytes two requests have in common at their beginning.
+fn common(one: &str, other: &str) -> usize {
+    let pairs = one.bytes().zip(other.bytes());
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+/// Each has all of the one before it but the brackets that close it.
+fn assert_growing(bodies: &[String]) {
+    for pair in bodies.windows(2) {
+        let (before, after) = (&pair[0], &pair[1]);
+        let shared = common(before, after);
+        let closing = &before[shared..];
+        assert!(
+            closing.chars().all(|c| "]}".contains(c)),
+            "shared {shared} of {} bytes; then\n{}\nbecame\n{}",
+            before.len(),
+            closing,
+            &after[shared..(shared + 200).min(after.len())],
+        );
+    }
+}
+
+fn working() -> Script {
+    Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("read", json!({"path": "a.txt"}))
+                .and_call("glob", json!({"pattern": "*"}))
+                .and_text("Let me look.")
+                .reasoning("Two at once."),
+        )
+        .rule(
+            When::turn(1),
+            Reply::call("write", json!({"path": "b.txt", "content": "b\n"})),
+        )
+        .rule(
+            When::turn(2),
+            Reply::text("Done.").reasoning("That is all."),
+        )
+        .rule(When::turn(3), Reply::call("read", json!({"path": "b.txt"})))
+        .rule(When::turn(4), Reply::text("b, as I said."))
+}
+
+#[rstest]
+#[case(Wire::Anthropic)]
+#[case(Wire::Responses)]
+#[case(Wire::Chat)]
+#[tokio::test]
+async fn a_session_its_follow_up_and_another_process_share_the_prefix(#[case] wire: Wire) {
+    let plan = Plan {
+        wire,
+        ..Plan::default()
+    };
+    let house = House::with(working(), plan).await;
+    house.write("a.txt", "what is in a\n");
+    house.write("AGENTS.md", "Be brief.");
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Look at a").await;
+    assert_eq!(house.ended(&session, &prompt).await.said(), "Done.");
+    assert_eq!(house.read("b.txt"), "b\n");
+    // The project changes; the session's beginning does not.
+    house.write("AGENTS.md", "Be verbose.");
+    let house = house.killed().await;
+    let prompt = house.prompt(&session, "And b?").await;
+    assert_eq!(house.ended(&session, &prompt).await.said(), "b, as I said.");
+    let bodies = house.bodies("");
+    assert_eq!(bodies.len(), 5);
+    assert_growing(&bodies);
+    let (_, usage) = house.used(&session).await;
+    assert!(
+        usage.cache_read > usage.input + usage.cache_write,
+        "{usage:?}"
+    );
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_exact_fork_begins_with_the_parents_own_messages() {
+    let script = Script::new()
+        .rule(
+            When::always().last("From here on you are a background agent"),
+            Reply::text("I know: what is in a."),
+        )
+        .rule(When::turn(0), Reply::call("read", json!({"path": "a.txt"})))
+        .rule(
+            When::turn(1),
+            Reply::call(
+                "asyncagents_task",
+                json!({"description": "one", "prompt": "First child", "agent": "explore", "fork": true}),
+            )
+            .and_call(
+                "asyncagents_task",
+                json!({"description": "two", "prompt": "Second child", "agent": "general", "fork": true}),
+            ),
+        )
+        .rule(When::always(), Reply::text("All done."));
+    let mut plan = Plan::default();
+    plan.runtime.fork = asyncagents_core::fork::Preset::Exact.limits();
+    let house = House::with(script, plan).await;
+    house.write("a.txt", "what is in a\n");
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Look at a").await;
+    house.ended(&session, &prompt).await.said();
+    let parent = house.bodies("").swap_remove(1);
+    let children = house.bodies("From here on you are a background agent");
+    assert_eq!(children.len(), 2);
+    for child in &children {
+        let shared = common(&parent, child);
+        let closing = &parent[shared..];
+        assert!(closing.chars().all(|c| "]}".contains(c)), "{closing}");
+        let body: Value = serde_json::from_str(child).expect("JSON");
+        let parents: Value = serde_json::from_str(&parent).expect("JSON");
+        for same in ["system", "tools", "model"] {
+            assert_eq!(body[same], parents[same], "{same}");
+        }
+    }
+    assert!(children.iter().any(|child| child.contains("First child")));
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_exact_fork_that_does_not_fit_is_refused_with_its_size() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call(
+                "asyncagents_task",
+                json!({"description": "d", "prompt": "p", "agent": "general", "fork": true}),
+            )
+            .usage(900, 0, 50),
+        )
+        .rule(When::always(), Reply::text("So be it.").usage(900, 0, 50));
+    let prices = r#"{"test/model":{"window":2500,"max_output":2000}}"#;
+    let mut plan = Plan {
+        prices: Some(prices.to_owned()),
+        ..Plan::default()
+    };
+    plan.runtime.fork = asyncagents_core::fork::Preset::Exact.limits();
+    let house = House::with(script, plan).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Delegate").await;
+    house.ended(&session, &prompt).await.said();
+    let task = house.tasks(&session).await.pop().expect("a task");
+    let asyncagents_core::task::State::Ended { outcome, .. } = &task.state else {
+        panic!("{task:?}");
+    };
+    let said = format!("{outcome:?}");
+    assert!(
+        said.contains("tokens and an exact fork may have 500"),
+        "{said}"
+    );
+    house.close().await;
+}
