@@ -22,6 +22,8 @@ use crate::config;
     about,
     after_help = "\
 Examples:
+  asyncagents demo                         see it work, offline
+  asyncagents run \"Why is the login slow\"  the built-in agent, with background sub-agents
   asyncagents task \"Find the slow query\"  launch a task; prints its ID at once
   asyncagents list                         all tasks
   asyncagents output ID --follow           how far it has come, then its result
@@ -29,7 +31,7 @@ Examples:
   asyncagents help task                    all options and more examples
 
 Exit codes: 0 done; 1 the machine failed; 2 wrong arguments or input, or refused;
-`output` and `task --follow` also: 3 not finished yet, 4 the task failed or was cancelled."
+`run`, `output` and `task --follow` also: 3 not finished yet, 4 it failed or was stopped."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -65,6 +67,8 @@ impl Args {
             Command::Worker(args) => &args.common,
             Command::Config(args) => &args.common,
             Command::Fork(args) => &args.common,
+            Command::Run(args) => &args.common,
+            Command::Demo(args) => &args.common,
         };
         for common in [&self.common, common] {
             settings.extend(common.settings.iter().cloned());
@@ -80,13 +84,18 @@ impl Args {
                 add("session", &args.session);
             }
             Command::Clear(args) => add("session", &args.session),
+            Command::Run(args) => {
+                add("permissions.mode", &args.permission);
+                add("model", &args.model);
+            }
             Command::Fork(_)
             | Command::Resume(_)
             | Command::List(_)
             | Command::Output(_)
             | Command::Cancel(_)
             | Command::Worker(_)
-            | Command::Config(_) => {}
+            | Command::Config(_)
+            | Command::Demo(_) => {}
         }
         settings
     }
@@ -94,6 +103,8 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(RunArgs),
+    Demo(DemoArgs),
     Task(TaskArgs),
     Resume(ResumeArgs),
     List(ListArgs),
@@ -103,6 +114,70 @@ pub(crate) enum Command {
     Worker(WorkerArgs),
     Config(ConfigArgs),
     Fork(ForkArgs),
+}
+
+/// Run the built-in agent in this folder, with background sub-agents.
+///
+/// The answer goes to standard output; tools, background tasks and totals to standard error.
+/// The run waits for its background tasks. Ctrl-C asks everything to stop, a second one ends
+/// at once. Exit code 0 with an answer, 4 if the run failed or was stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents run \"Why is the login slow? Look at the three services in parallel.\"
+  asyncagents run --model ollama/qwen3 \"Explain this folder\"
+  asyncagents run --continue \"And the tests?\"
+  asyncagents run --continue                   go on with a run that was interrupted
+  asyncagents run - < prompt.txt")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// What to do, or `-` for standard input.
+    pub(crate) prompt: Option<String>,
+
+    /// Who does it: general, explore, plan, or one of your own [default: general].
+    #[arg(long)]
+    pub(crate) agent: Option<String>,
+
+    /// The model, as provider/model or an alias [default: the setting `model`].
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+
+    /// Go on with the newest session of this folder.
+    #[arg(long = "continue", short = 'C', conflicts_with = "session")]
+    pub(crate) go_on: bool,
+
+    /// Go on with this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+
+    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission: Option<String>,
+
+    /// End when the agent has answered; background tasks go on in a worker.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+
+    /// Print a line of JSON for everything that happens.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// See it work: an agent with background sub-agents, offline, in a temporary folder.
+///
+/// No key and no network: a scripted model answers on a loopback port, over the real
+/// protocol. Everything else is real: the tools, the sandbox, the store, the forks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Keep the folder, with the database and every request that the model got, here.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) keep: Option<PathBuf>,
 }
 
 /// Launch a background task and print its ID.
@@ -147,7 +222,8 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
-    /// Where it runs: `scripted`, or `scripted:FILE` [default: the setting `host`].
+    /// Where it runs: `engine`, `engine:FOLDER`, `scripted` or `scripted:FILE` [default: the
+    /// setting `host`].
     #[arg(long)]
     pub(crate) host: Option<String>,
 

@@ -6,6 +6,7 @@ mod config;
 mod exit;
 mod log;
 mod print;
+mod screen;
 mod view;
 mod wire;
 mod worker_process;
@@ -13,5 +14,10 @@ mod worker_process;
 use clap::Parser;
 
 fn main() -> std::process::ExitCode {
+    let mut typed = std::env::args_os().skip(1);
+    // Every command of an agent comes through here, so it takes the shortest way.
+    if typed.next().is_some_and(|verb| verb == "sandbox-exec") {
+        std::process::exit(asyncagents_tools::sandbox_exec(typed.collect()));
+    }
     exit::code(commands::run(args::Args::parse()))
 }

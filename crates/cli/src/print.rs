@@ -123,13 +123,17 @@ pub(crate) fn failure(failure: &Failure) {
 pub(crate) fn answer(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let text = text.trim_end_matches('\n');
-    let harmless = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     match out.is_terminal() {
         true => out.write_all(text.chars().filter(harmless).collect::<String>().as_bytes())?,
         false => out.write_all(text.as_bytes())?,
     }
     out.write_all(b"\n")?;
     out.flush()
+}
+
+/// Whether a terminal shows it and does not obey it.
+pub(crate) fn harmless(c: &char) -> bool {
+    !c.is_control() || matches!(c, '\n' | '\t')
 }
 
 /// An answer as one line of JSON.

@@ -397,7 +397,7 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
 #[case(&["task", "x", "--max-tokens", "0"], "a task without tokens could not run")]
-#[case(&["task", "x", "--host", "magic"], "--host magic: there are scripted and scripted:FILE")]
+#[case(&["task", "x", "--host", "magic"], "--host magic: there are engine, engine:FOLDER, scripted and scripted:FILE")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
 #[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
 #[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; there are db, host")]
@@ -558,7 +558,7 @@ fn a_read_only_database_is_a_clear_error_and_stays_as_it_was() {
     }
     let mut command = Command::new(program);
     command
-        .args(["task", "two", "--db"])
+        .args(["task", "two", "--host", "scripted", "--db"])
         .arg(&db)
         .env("HOME", &folder);
     // Permissions do not bind root.
@@ -641,7 +641,7 @@ fn a_newer_and_a_damaged_database_are_clear_errors() {
         (
             &newer,
             2,
-            "has format 99, and this version knows formats up to 1; it was left alone. Update asyncagents",
+            "has format 99, and this version knows formats up to 2; it was left alone. Update asyncagents",
         ),
         (&whole[..whole.len() / 2], 1, "is damaged"),
     ];
@@ -852,8 +852,7 @@ fn the_examples_in_the_repository_work() {
     let usual = Home::new();
     let mut command = usual.command();
     let launched = command
-        .env_remove("ASYNCAGENTS_HOST")
-        .args(["task", "anything"])
+        .args(["task", "anything", "--host", "scripted"])
         .output();
     let id = text(&launched.expect("runs").stdout);
     let answer = usual.ask(&["output", &id, "--block"]);

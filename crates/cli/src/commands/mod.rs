@@ -3,9 +3,11 @@
 mod cancel;
 mod clear;
 mod config;
+mod demo;
 mod fork;
 mod list;
 mod output;
+mod run;
 mod task;
 mod worker;
 
@@ -23,7 +25,9 @@ use crate::{
     args::{Args, Command},
     config::{Config, Loaded, load},
     exit::{Exit, Failure},
-    log, wire, worker_process,
+    log,
+    wire::{self, Furniture},
+    worker_process,
 };
 
 /// Does what was typed.
@@ -32,6 +36,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let loaded = load(&flags).map_err(Failure::Input)?;
     let shell = |quiet| Shell::new(loaded_config(&loaded, quiet)?, flags.clone());
     match &args.command {
+        Command::Run(args) => run::run(&shell(true)?, args),
+        Command::Demo(args) => demo::run(args),
         Command::Fork(args) => fork::run(&loaded.config, args),
         Command::Task(args) => in_runtime(task::launch(&shell(true)?, args)),
         Command::Resume(args) => in_runtime(task::resume(&shell(true)?, args)),
@@ -39,7 +45,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Output(args) => in_runtime(output::run(&shell(true)?, args)),
         Command::Cancel(args) => in_runtime(cancel::run(&shell(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&shell(true)?, args)),
-        Command::Worker(_) => worker::run(&shell(false)?.config),
+        Command::Worker(_) => worker::run(&shell(false)?),
         Command::Config(args) => config::run(&loaded, args),
     }
 }
@@ -66,7 +72,11 @@ impl Shell {
     }
 
     fn manager(&self) -> Result<Manager, Failure> {
-        wire::manager(&self.config)
+        let furniture = Furniture {
+            flags: self.flags.clone(),
+            ..Furniture::default()
+        };
+        Ok(wire::house(&self.config, furniture)?.manager)
     }
 
     /// The session that the shell speaks for.

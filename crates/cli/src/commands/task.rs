@@ -13,7 +13,7 @@ use super::{Shell, output};
 use crate::{
     args::{OutputArgs, ResumeArgs, TaskArgs},
     exit::{Exit, Failure},
-    print, view,
+    print, view, wire,
 };
 
 pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failure> {
@@ -35,6 +35,11 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             tool_calls: args.max_tool_calls,
         },
     };
+    if request.resume.is_none() && shell.config.host.starts_with("engine") {
+        // A missing key is better known now than in a task that fails.
+        let checked = wire::check_model(&shell.config.agent_config, request.model.as_deref());
+        checked.map_err(Failure::Input)?;
+    }
     let manager = shell.manager()?;
     let accepted = ask(shell, &manager, &shell.caller()?, request).await?;
     if args.follow {
@@ -107,7 +112,7 @@ fn answer(
 }
 
 /// The prompt as typed, or standard input for `-`.
-fn prompt(typed: &str) -> Result<String, Failure> {
+pub(super) fn prompt(typed: &str) -> Result<String, Failure> {
     if typed != "-" {
         return Ok(typed.to_owned());
     }

@@ -6,10 +6,11 @@ use anyhow::{Context, anyhow};
 use asyncagents_runtime::{Manager, Worker};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::Shell;
 use crate::{
     config::Config,
     exit::{Exit, Failure},
-    wire,
+    wire::{self, Furniture, House},
     worker_process::WorkerLock,
 };
 
@@ -19,18 +20,23 @@ enum Reason {
     Signal,
 }
 
-pub(super) fn run(config: &Config) -> Result<Exit, Failure> {
+pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(machine)?;
-    runtime.block_on(work(config))
+    runtime.block_on(work(shell))
 }
 
-async fn work(config: &Config) -> Result<Exit, Failure> {
-    let manager = wire::manager(config)?;
+async fn work(shell: &Shell) -> Result<Exit, Failure> {
+    let config = &shell.config;
+    let furniture = Furniture {
+        flags: shell.flags.clone(),
+        ..Furniture::default()
+    };
+    let House { manager, hosts } = wire::house(config, furniture)?;
     let mut lock = Some(take_lock(config)?);
     tracing::info!(db = %config.db.display(), "a worker begins");
     let worker = Worker::start(&manager).await?;
@@ -64,6 +70,7 @@ async fn work(config: &Config) -> Result<Exit, Failure> {
         }
     }
     worker.stop().await;
+    hosts.stop().await;
     tracing::info!("the worker ends");
     Ok(Exit::Done)
 }

@@ -9,7 +9,10 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use toml::{Table, Value};
 
-use super::settings::{Config, SETTINGS, config_file};
+use super::{
+    all_settings,
+    settings::{Config, config_folder},
+};
 
 /// The settings, and where each came from if it is not a default.
 pub(crate) struct Loaded {
@@ -17,15 +20,23 @@ pub(crate) struct Loaded {
     pub(crate) sources: BTreeMap<String, String>,
 }
 
-/// Reads all sources. `flags` are keys and values from the command line.
+/// Reads all sources for the folder we are in. `flags` are keys and values from the command
+/// line.
 pub(crate) fn load(flags: &[(String, String)]) -> anyhow::Result<Loaded> {
+    load_in(env::current_dir().ok().as_deref(), flags)
+}
+
+/// Reads all sources for a folder.
+pub(crate) fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<Loaded> {
     let mut loaded = Loaded {
         config: Config::defaults(),
         sources: BTreeMap::new(),
     };
-    let files = config_file().into_iter().chain(project_file());
-    for file in files {
-        loaded.read_file(&file)?;
+    if let Some(folder) = config_folder() {
+        loaded.read_file(&folder.join("asyncagents.toml"), Whose::User)?;
+    }
+    if let Some(file) = folder.and_then(project_file) {
+        loaded.read_file(&file, Whose::Project)?;
     }
     loaded.read_environment()?;
     for (key, value) in flags {
@@ -34,9 +45,15 @@ pub(crate) fn load(flags: &[(String, String)]) -> anyhow::Result<Loaded> {
     Ok(loaded)
 }
 
+/// Whose file it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    User,
+    Project,
+}
+
 /// `asyncagents.toml` in this folder or the nearest one above.
-fn project_file() -> Option<PathBuf> {
-    let here = env::current_dir().ok()?;
+fn project_file(here: &Path) -> Option<PathBuf> {
     let files = here
         .ancestors()
         .map(|folder| folder.join("asyncagents.toml"));
@@ -44,7 +61,7 @@ fn project_file() -> Option<PathBuf> {
 }
 
 impl Loaded {
-    fn read_file(&mut self, file: &Path) -> anyhow::Result<()> {
+    fn read_file(&mut self, file: &Path, whose: Whose) -> anyhow::Result<()> {
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -58,6 +75,12 @@ impl Loaded {
         values.sort_by_key(|(key, _)| key != "fork.preset");
         let folder = file.parent().unwrap_or(Path::new(""));
         for (key, value) in values {
+            if whose == Whose::Project && is_personal(&key) {
+                bail!(
+                    "{name}: `{key}` is not for a project to say; set it in your own \
+                     configuration file, in the environment or on the command line"
+                );
+            }
             let value = beside(&key, value, folder);
             self.set(&key, &value, &name)
                 .with_context(|| name.clone())?;
@@ -66,7 +89,7 @@ impl Loaded {
     }
 
     fn read_environment(&mut self) -> anyhow::Result<()> {
-        for setting in SETTINGS {
+        for setting in all_settings() {
             let name = setting.variable();
             match env::var(&name) {
                 Ok(value) => self.set(setting.key, &value, &name).context(name)?,
@@ -87,14 +110,21 @@ impl Loaded {
 
     fn set(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
         let refused = |allowed: String| anyhow!("{key}: `{value}` is refused; allowed: {allowed}");
-        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
+        if let Some(setting) = all_settings().find(|setting| setting.key == key) {
             (setting.set)(&mut self.config, value).map_err(refused)?;
         } else if let Some(limit) = key.strip_prefix("fork.") {
             self.config.fork.set(limit, value)?;
+        } else if let Some(provider) = key.strip_prefix("providers.") {
+            let set = self.config.agent_config.set_provider(provider, value);
+            set.map_err(refused)?;
+        } else if let Some(alias) = key.strip_prefix("aliases.") {
+            let aliases = &mut self.config.agent_config.aliases;
+            aliases.insert(alias.to_owned(), value.to_owned());
         } else {
-            let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+            let known: Vec<&str> = all_settings().map(|setting| setting.key).collect();
             bail!(
-                "`{key}` is not a setting; there are {} and fork.LIMIT",
+                "`{key}` is not a setting; there are {}, fork.LIMIT, providers.NAME.base_url (.wire, \
+                 .key_env, .key_command) and aliases.NAME",
                 known.join(", ")
             );
         }
@@ -104,6 +134,13 @@ impl Loaded {
         self.sources.insert(key.to_owned(), source.to_owned());
         Ok(())
     }
+}
+
+/// Whether a setting is not for a project's file to say. An address could lead a key
+/// elsewhere, a command could be anything.
+fn is_personal(key: &str) -> bool {
+    let declared = all_settings().find(|setting| setting.key == key);
+    declared.is_some_and(|setting| setting.personal) || key.starts_with("providers.")
 }
 
 /// What is wrong with a file of settings, in one line.
@@ -118,8 +155,12 @@ fn broken(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
 fn beside(key: &str, value: String, folder: &Path) -> String {
     let joined = |path: &str| folder.join(path).display().to_string();
     match (key, value.strip_prefix("scripted:")) {
-        ("db" | "log.file", _) if value != "none" => joined(&value),
+        ("db" | "log.file" | "models.prices", _) if value != "none" => joined(&value),
         ("host", Some(path)) => format!("scripted:{}", joined(path)),
+        ("host", None) => match value.strip_prefix("engine:") {
+            Some(path) => format!("engine:{}", joined(path)),
+            None => value,
+        },
         _ => value,
     }
 }

@@ -2,8 +2,16 @@
 //!
 //! Later sources win: defaults, the user's file, the project's file, the environment, flags.
 
+mod agent_settings;
 mod load;
 mod settings;
 
-pub(crate) use load::{Loaded, load};
-pub(crate) use settings::{Config, SETTINGS, dollars, duration};
+pub(crate) use agent_settings::AgentConfig;
+pub(crate) use load::{Loaded, load, load_in};
+pub(crate) use settings::{Config, Setting, config_folder, dollars, duration};
+
+/// Every setting that has one key.
+pub(crate) fn all_settings() -> impl Iterator<Item = &'static Setting> {
+    let agents = agent_settings::AGENT_SETTINGS.iter();
+    settings::SETTINGS.iter().chain(agents)
+}

@@ -2,6 +2,7 @@
 
 use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
+use super::agent_settings::AgentConfig;
 use asyncagents_core::{
     budget::Cost,
     fork::{Limits, Preset},
@@ -27,6 +28,7 @@ pub(crate) struct Config {
     pub(crate) autostart: bool,
     pub(crate) log: String,
     pub(crate) log_file: Option<PathBuf>,
+    pub(crate) agent_config: AgentConfig,
 }
 
 /// One setting.
@@ -35,6 +37,9 @@ pub(crate) struct Setting {
     pub(crate) key: &'static str,
     /// What it is for.
     pub(crate) about: &'static str,
+    /// Not for a project's file: a folder that somebody else has made must not loosen what
+    /// protects its user.
+    pub(crate) personal: bool,
     pub(crate) show: fn(&Config) -> String,
     /// Sets it, or says what would be allowed.
     pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
@@ -53,7 +58,7 @@ impl Config {
         let runtime = Settings::default();
         Self {
             db: data_folder().map_or_else(PathBuf::new, |folder| folder.join("asyncagents.db")),
-            host: "scripted".to_owned(),
+            host: "engine".to_owned(),
             session: "shell".to_owned(),
             agent: "general".to_owned(),
             limits: runtime.limits,
@@ -65,6 +70,7 @@ impl Config {
             autostart: true,
             log: "info".to_owned(),
             log_file: None,
+            agent_config: AgentConfig::defaults(),
         }
     }
 
@@ -82,47 +88,62 @@ impl Config {
     }
 }
 
-/// Every setting but the fork's limits, which are listed by the fork itself.
+/// Every setting but those of the agent, and the fork's limits, which are listed by the fork
+/// itself.
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "db",
         about: "the file that holds all tasks",
+        personal: false,
         show: |config| config.db.display().to_string(),
         set: |config, value| filled(&mut config.db, value, "a path"),
     },
     Setting {
         key: "host",
-        about: "where tasks run: scripted, or scripted:FILE for a script of your own",
+        about: "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, scripted, \
+                or scripted:FILE for a script of your own",
+        personal: false,
         show: |config| config.host.clone(),
-        set: |config, value| filled(&mut config.host, value, "scripted or scripted:FILE"),
+        set: |config, value| {
+            filled(
+                &mut config.host,
+                value,
+                "engine, engine:FOLDER, scripted or scripted:FILE",
+            )
+        },
     },
     Setting {
         key: "session",
         about: "the session that tasks from the shell belong to",
+        personal: false,
         show: |config| config.session.clone(),
         set: |config, value| filled(&mut config.session, value, "a name"),
     },
     Setting {
         key: "agent",
         about: "who works on a task from the shell",
+        personal: false,
         show: |config| config.agent.clone(),
         set: |config, value| filled(&mut config.agent, value, "the name of an agent"),
     },
     Setting {
         key: "limits.concurrency",
         about: "how many tasks of one depth run at once; the others wait in a queue",
+        personal: false,
         show: |config| config.limits.concurrency.to_string(),
         set: |config, value| number(&mut config.limits.concurrency, value),
     },
     Setting {
         key: "limits.per_parent",
         about: "how many tasks of one parent run at once",
+        personal: false,
         show: |config| maybe(config.limits.per_parent),
         set: |config, value| maybe_number(&mut config.limits.per_parent, value),
     },
     Setting {
         key: "limits.per_model",
         about: "how many tasks of a model run at once, as MODEL=N,MODEL=N",
+        personal: false,
         show: |config| {
             let limits = config.limits.per_model.iter();
             let shown = limits.map(|(model, limit)| format!("{model}={limit}"));
@@ -146,24 +167,28 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "limits.depth",
         about: "how deep tasks may launch tasks",
+        personal: false,
         show: |config| config.limits.depth.to_string(),
         set: |config, value| number(&mut config.limits.depth, value),
     },
     Setting {
         key: "limits.spawns",
         about: "how many tasks may ever be launched below one session",
+        personal: false,
         show: |config| config.limits.spawns.to_string(),
         set: |config, value| number(&mut config.limits.spawns, value),
     },
     Setting {
         key: "limits.stall",
         about: "a task without progress for this long is ended",
+        personal: false,
         show: |config| shown(config.limits.stall),
         set: |config, value| duration(&mut config.limits.stall, value),
     },
     Setting {
         key: "limits.same_calls",
         about: "the same tool call this often in a row ends a task",
+        personal: false,
         show: |config| config.limits.same_calls.to_string(),
         set: |config, value| {
             let mut calls = config.limits.same_calls;
@@ -180,12 +205,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "budget.tokens",
         about: "what a task may spend in one run: tokens",
+        personal: false,
         show: |config| maybe(config.limits.budget.tokens),
         set: |config, value| maybe_number(&mut config.limits.budget.tokens, value),
     },
     Setting {
         key: "budget.cost",
         about: "what a task may spend in one run: dollars",
+        personal: false,
         show: |config| {
             let cost = config.limits.budget.cost;
             cost.map_or("none".to_owned(), |cost| cost.to_string())
@@ -201,6 +228,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "budget.time",
         about: "what a task may spend in one run: time",
+        personal: false,
         show: |config| config.limits.budget.time.map_or("none".to_owned(), shown),
         set: |config, value| {
             let mut time = Duration::ZERO;
@@ -217,42 +245,49 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "budget.turns",
         about: "what a task may spend in one run: answers of the model",
+        personal: false,
         show: |config| maybe(config.limits.budget.turns),
         set: |config, value| maybe_number(&mut config.limits.budget.turns, value),
     },
     Setting {
         key: "budget.tool_calls",
         about: "what a task may spend in one run: tool calls",
+        personal: false,
         show: |config| maybe(config.limits.budget.tool_calls),
         set: |config, value| maybe_number(&mut config.limits.budget.tool_calls, value),
     },
     Setting {
         key: "tools.prefix",
         about: "what the names of the tools begin with",
+        personal: false,
         show: |config| config.prefix.clone(),
         set: |config, value| filled(&mut config.prefix, value, "the beginning of a name"),
     },
     Setting {
         key: "dev",
         about: "whether notices show that they have a hidden part",
+        personal: false,
         show: |config| config.dev.to_string(),
         set: |config, value| switch(&mut config.dev, value),
     },
     Setting {
         key: "worker.autostart",
         about: "whether commands start a worker when there is work and none is alive",
+        personal: false,
         show: |config| config.autostart.to_string(),
         set: |config, value| switch(&mut config.autostart, value),
     },
     Setting {
         key: "worker.idle",
         about: "a worker without work for this long ends",
+        personal: false,
         show: |config| shown(config.idle),
         set: |config, value| duration(&mut config.idle, value),
     },
     Setting {
         key: "worker.lease",
         about: "a worker that was not heard of for this long is dead, and others take over",
+        personal: false,
         show: |config| shown(config.lease),
         set: |config, value| {
             let mut lease = config.lease;
@@ -267,6 +302,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "log.level",
         about: "what is logged: error, warn, info, debug, trace, or a tracing filter",
+        personal: false,
         show: |config| config.log.clone(),
         set: |config, value| {
             let allowed = "error, warn, info, debug, trace, off, or a tracing filter";
@@ -281,6 +317,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "log.file",
         about: "where it is logged; without, on standard error (a background worker: beside db)",
+        personal: false,
         show: |config| {
             let file = config.log_file.as_ref();
             file.map_or("none".to_owned(), |file| file.display().to_string())
@@ -293,6 +330,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "fork.preset",
         about: "what a forked child inherits: graduated, flat or exact",
+        personal: false,
         show: |config| {
             let same = |(_, preset): &&(&str, Preset)| preset.limits() == config.fork;
             let known = Preset::ALL.iter().find(same);
@@ -309,7 +347,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
 const PER_MODEL: &str = "MODEL=N,MODEL=N";
 const LEAST_LEASE: Duration = Duration::from_millis(300);
 
-fn filled<T: From<String>>(slot: &mut T, value: &str, allowed: &str) -> Result<(), String> {
+pub(super) fn filled<T: From<String>>(
+    slot: &mut T,
+    value: &str,
+    allowed: &str,
+) -> Result<(), String> {
     if value.trim().is_empty() {
         return Err(allowed.to_owned());
     }
@@ -317,13 +359,13 @@ fn filled<T: From<String>>(slot: &mut T, value: &str, allowed: &str) -> Result<(
     Ok(())
 }
 
-fn number<T: FromStr>(slot: &mut T, value: &str) -> Result<(), String> {
+pub(super) fn number<T: FromStr>(slot: &mut T, value: &str) -> Result<(), String> {
     let number = value.replace('_', "").parse();
     *slot = number.map_err(|_| "a whole number from 0 on".to_owned())?;
     Ok(())
 }
 
-fn maybe_number(slot: &mut Option<u64>, value: &str) -> Result<(), String> {
+pub(super) fn maybe_number(slot: &mut Option<u64>, value: &str) -> Result<(), String> {
     if value == "none" {
         *slot = None;
         return Ok(());
@@ -334,7 +376,7 @@ fn maybe_number(slot: &mut Option<u64>, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn switch(slot: &mut bool, value: &str) -> Result<(), String> {
+pub(super) fn switch(slot: &mut bool, value: &str) -> Result<(), String> {
     *slot = match value {
         "true" | "1" | "yes" | "on" => true,
         "false" | "0" | "no" | "off" | "" => false,
@@ -359,12 +401,12 @@ pub(crate) fn dollars(value: &str) -> Result<Cost, String> {
     Ok(Cost((amount * 1e6).round() as u64))
 }
 
-fn shown(time: Duration) -> String {
+pub(super) fn shown(time: Duration) -> String {
     let time = jiff::SignedDuration::try_from(time).unwrap_or(jiff::SignedDuration::MAX);
     format!("{time:#}")
 }
 
-fn maybe(value: Option<u64>) -> String {
+pub(super) fn maybe(value: Option<u64>) -> String {
     value.map_or("none".to_owned(), |value| value.to_string())
 }
 
@@ -380,12 +422,12 @@ fn data_folder() -> Option<PathBuf> {
 }
 
 /// Where programs keep a user's configuration.
-pub(super) fn config_file() -> Option<PathBuf> {
+pub(crate) fn config_folder() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let base = absolute("XDG_CONFIG_HOME").or_else(home);
-    base.map(|base| base.join("asyncagents").join("asyncagents.toml"))
+    base.map(|base| base.join("asyncagents"))
 }

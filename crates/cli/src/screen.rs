@@ -1,0 +1,282 @@
+//! What a person sees of a run: the answer on standard output; tools, background tasks and
+//! questions on standard error, where the tasks are live lines if it is a terminal.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, IsTerminal, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    answer::{self, Shown},
+    id::TaskId,
+    moment::Moment,
+    task::Status,
+};
+use asyncagents_engine::{Approver, Question, Reply};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use tokio::task::spawn_blocking;
+
+use crate::print::{self, harmless};
+
+/// The terminal of a run. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Screen {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    lines: MultiProgress,
+    live: bool,
+    /// Whether the answer goes to the same terminal as the live lines.
+    shared: bool,
+    state: Mutex<State>,
+    /// One question at a time.
+    asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was said and is not on the screen yet.
+    held: String,
+    /// The line on the screen is not complete.
+    open: bool,
+    tasks: BTreeMap<TaskId, Line>,
+}
+
+/// A task on the screen.
+struct Line {
+    bar: Option<ProgressBar>,
+    status: Status,
+}
+
+impl Screen {
+    pub(crate) fn new() -> Self {
+        let live = io::stderr().is_terminal();
+        Self {
+            inner: Arc::new(Inner {
+                lines: MultiProgress::new(),
+                live,
+                shared: live && io::stdout().is_terminal(),
+                state: Mutex::default(),
+                asking: tokio::sync::Mutex::new(()),
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let state = self.inner.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The agent says something. Among live lines only whole lines can be printed.
+    pub(crate) fn say(&self, text: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.held.push_str(text);
+        let crowded = self.inner.shared && state.tasks.values().any(|line| line.bar.is_some());
+        let ready = match crowded {
+            true => state.held.rfind('\n').map_or(0, |end| end + 1),
+            false => state.held.len(),
+        };
+        let ready: String = state.held.drain(..ready).collect();
+        self.put(&mut state, &ready)
+    }
+
+    /// The agent has said it all.
+    pub(crate) fn said(&self) -> io::Result<()> {
+        let mut state = self.state();
+        let rest = std::mem::take(&mut state.held);
+        self.put(&mut state, &rest)?;
+        self.close(&mut state)
+    }
+
+    /// A line beside the answer.
+    pub(crate) fn remark(&self, text: &str) {
+        let mut state = self.state();
+        // A broken pipe will be met by the answer.
+        let _ = self.close(&mut state);
+        let text: String = text.chars().filter(harmless).collect();
+        self.alone(|| print::remark(&format!("{text}\n")));
+    }
+
+    /// Shows how far the tasks have come, and each end once.
+    pub(crate) fn tasks(&self, tasks: &[Shown], now: Moment) {
+        for shown in tasks {
+            let status = shown.task.status();
+            let known = {
+                let mut state = self.state();
+                let known = state.tasks.get(&shown.task.id).map(|line| line.status);
+                if known != Some(status) && known.is_none_or(is_over) && !is_over(status) {
+                    let bar = self.inner.live.then(|| self.bar());
+                    if bar.is_some() {
+                        let _ = self.close(&mut state);
+                    }
+                    state
+                        .tasks
+                        .insert(shown.task.id.clone(), Line { bar, status });
+                } else if known.is_none() {
+                    state
+                        .tasks
+                        .insert(shown.task.id.clone(), Line { bar: None, status });
+                }
+                known
+            };
+            self.update(shown, known, now);
+        }
+    }
+
+    fn update(&self, shown: &Shown, known: Option<Status>, now: Moment) {
+        let status = shown.task.status();
+        let line = task_line(shown, now);
+        let bar = {
+            let mut state = self.state();
+            let Some(task) = state.tasks.get_mut(&shown.task.id) else {
+                return;
+            };
+            task.status = status;
+            match is_over(status) {
+                true => task.bar.take().inspect(ProgressBar::finish_and_clear),
+                false => task.bar.clone(),
+            }
+        };
+        match (is_over(status), bar) {
+            (false, Some(bar)) => bar.set_message(line),
+            (false, None) if known != Some(status) => self.remark(&format!("▸ {line}")),
+            (true, _) if known.is_none_or(|known| !is_over(known)) => {
+                let sign = match status {
+                    Status::Completed => "✓",
+                    Status::Cancelled => "⊘",
+                    _ => "✗",
+                };
+                self.remark(&format!("{sign} {line}"));
+            }
+            (false, None) | (true, _) => {}
+        }
+    }
+
+    fn bar(&self) -> ProgressBar {
+        let bar = self.inner.lines.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    }
+
+    /// Takes the live lines off the screen.
+    pub(crate) fn end(&self) {
+        for line in self.state().tasks.values_mut() {
+            if let Some(bar) = line.bar.take() {
+                bar.finish_and_clear();
+            }
+        }
+    }
+
+    fn put(&self, state: &mut State, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        state.open = !text.ends_with('\n');
+        let mut put = Ok(());
+        self.alone(|| {
+            let mut out = io::stdout().lock();
+            let shown: String = match out.is_terminal() {
+                true => text.chars().filter(harmless).collect(),
+                false => text.to_owned(),
+            };
+            put = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
+        });
+        put
+    }
+
+    fn close(&self, state: &mut State) -> io::Result<()> {
+        match std::mem::take(&mut state.open) {
+            true => self.put(state, "\n"),
+            false => Ok(()),
+        }
+    }
+
+    /// Does something while no live line is on the screen.
+    fn alone(&self, what: impl FnOnce()) {
+        match self.inner.live {
+            true => self.inner.lines.suspend(what),
+            false => what(),
+        }
+    }
+}
+
+fn is_over(status: Status) -> bool {
+    match status {
+        Status::Completed | Status::Error | Status::Cancelled => true,
+        Status::Queued | Status::Running | Status::Resumed => false,
+    }
+}
+
+fn task_line(shown: &Shown, now: Moment) -> String {
+    let task = &shown.task;
+    let mut line = format!(
+        "{} \"{}\" {} {} s",
+        shown.id,
+        task.brief.description,
+        task.status(),
+        task.ran(now).as_secs(),
+    );
+    let progress = answer::progress(task, now);
+    let first = progress.lines().next().unwrap_or_default();
+    let first = first.strip_prefix("Progress: ").unwrap_or(first);
+    if !first.is_empty() {
+        line.push_str(&format!(" · {first}"));
+    }
+    line
+}
+
+/// Asks at the terminal, one question after the other.
+#[async_trait]
+impl Approver for Screen {
+    async fn ask(&self, question: Question) -> Reply {
+        let _turn = self.inner.asking.lock().await;
+        let screen = self.clone();
+        let asked = spawn_blocking(move || screen.ask_now(&question)).await;
+        asked.unwrap_or_else(|_| Reply::No("nobody answered".to_owned()))
+    }
+}
+
+impl Screen {
+    fn ask_now(&self, question: &Question) -> Reply {
+        let who = match question.background {
+            true => format!("the background task \"{}\"", question.title),
+            false => format!("the agent {}", question.agent),
+        };
+        let target: String = question.target.chars().filter(harmless).collect();
+        let text = format!("? {who} wants to use {}: {target}", question.tool);
+        self.remark(&text);
+        let mut reply = Reply::No("nobody answered".to_owned());
+        self.alone(|| {
+            print::remark("  [y]es, [a]lways, or [n]o (and why): ");
+            let mut line = String::new();
+            if io::stdin()
+                .lock()
+                .read_line(&mut line)
+                .is_ok_and(|read| read > 0)
+            {
+                reply = reply_from(&line);
+            }
+        });
+        reply
+    }
+}
+
+fn reply_from(line: &str) -> Reply {
+    let line = line.trim();
+    let (word, why) = line.split_once([' ', ',']).unwrap_or((line, ""));
+    match word.to_lowercase().as_str() {
+        "y" | "yes" => Reply::Yes,
+        "a" | "always" => Reply::Always,
+        "n" | "no" if !why.trim().is_empty() => {
+            Reply::No(format!("the user says no: {}", why.trim()))
+        }
+        _ => Reply::No("the user says no".to_owned()),
+    }
+}
