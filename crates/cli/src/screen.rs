@@ -10,10 +10,11 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{
-    answer::{self, Shown},
+    answer::Shown,
+    budget::Cost,
     id::TaskId,
     moment::Moment,
-    task::Status,
+    task::{Outcome, State, Status},
 };
 use asyncagents_engine::{Approver, Question, Reply};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -32,13 +33,13 @@ struct Inner {
     live: bool,
     /// Whether the answer goes to the same terminal as the live lines.
     shared: bool,
-    state: Mutex<State>,
+    state: Mutex<Shows>,
     /// One question at a time.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct Shows {
     /// What was said and is not on the screen yet.
     held: String,
     /// The line on the screen is not complete.
@@ -66,7 +67,7 @@ impl Screen {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Shows> {
         let state = self.inner.state.lock();
         state.unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,7 +175,7 @@ impl Screen {
         }
     }
 
-    fn put(&self, state: &mut State, text: &str) -> io::Result<()> {
+    fn put(&self, state: &mut Shows, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
@@ -191,7 +192,7 @@ impl Screen {
         put
     }
 
-    fn close(&self, state: &mut State) -> io::Result<()> {
+    fn close(&self, state: &mut Shows) -> io::Result<()> {
         match std::mem::take(&mut state.open) {
             true => self.put(state, "\n"),
             false => Ok(()),
@@ -214,22 +215,56 @@ fn is_over(status: Status) -> bool {
     }
 }
 
+/// `task_3f9c21ab "Find the slow query" running 12 s · grep · 3 tools · 1,204 tokens · $0.0036`
 fn task_line(shown: &Shown, now: Moment) -> String {
     let task = &shown.task;
-    let mut line = format!(
-        "{} \"{}\" {} {} s",
-        shown.id,
-        task.brief.description,
-        task.status(),
-        task.ran(now).as_secs(),
-    );
-    let progress = answer::progress(task, now);
-    let first = progress.lines().next().unwrap_or_default();
-    let first = first.strip_prefix("Progress: ").unwrap_or(first);
-    if !first.is_empty() {
-        line.push_str(&format!(" · {first}"));
+    let (status, spent) = (task.status(), &task.progress.spent);
+    let mut line = format!("{} \"{}\" {status}", shown.id, task.brief.description);
+    if status != Status::Queued {
+        line.push_str(&format!(" {} s", task.ran(now).as_secs()));
+    }
+    match (&task.state, task.progress.recent.back()) {
+        (State::Running { .. }, Some(tool)) => line.push_str(&format!(" · {tool}")),
+        (State::Ended { outcome, .. }, _) => {
+            if let Outcome::Failed { why } = outcome {
+                line.push_str(&format!(" · {why}"));
+            }
+        }
+        (State::Running { .. } | State::Queued { .. }, _) => {}
+    }
+    if spent.turns > 0 {
+        line.push_str(&format!(
+            " · {} · {} tokens · {}",
+            counted(spent.tool_calls, "tool"),
+            grouped(spent.tokens),
+            dollars(spent.cost),
+        ));
     }
     line
+}
+
+/// `1 tool`, `1,204 tools`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(number))
+}
+
+/// `1,204`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// As exact as anybody wants to read it.
+pub(crate) fn dollars(cost: Cost) -> String {
+    format!("${:.4}", cost.0 as f64 / 1e6)
 }
 
 /// Asks at the terminal, one question after the other.

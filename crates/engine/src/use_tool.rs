@@ -222,10 +222,18 @@ fn for_good(tool: &str, kind: Kind, target: &str) -> (String, Option<String>) {
 /// What a call about tasks is about, for people.
 fn about_task(input: &str) -> String {
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    let said = ["description", "task_id", "status"]
-        .iter()
-        .find_map(|name| input.get(name)?.as_str());
-    said.unwrap_or_default().to_owned()
+    let said = |name: &str| input.get(name)?.as_str().filter(|text| !text.is_empty());
+    match said("resume") {
+        Some(task) => format!("resume {task}"),
+        None => {
+            let names = ["description", "task_id", "status"];
+            names
+                .into_iter()
+                .find_map(said)
+                .unwrap_or_default()
+                .to_owned()
+        }
+    }
 }
 
 fn within(outcome: ToolOutcome) -> ToolOutcome {

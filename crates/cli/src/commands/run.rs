@@ -29,7 +29,7 @@ use crate::{
     args::RunArgs,
     exit::{Exit, Failure},
     print,
-    screen::Screen,
+    screen::{Screen, counted, dollars},
     view,
     wire::{self, Furniture, House},
 };
@@ -443,15 +443,16 @@ impl Run {
                 self.screen.remark(&format!("asyncagents: {why}"));
             }
             let mut line = format!(
-                "{} tokens, {} answers, {} tool calls, {}, {:.1} s",
-                grouped(spent.tokens),
-                spent.turns,
-                spent.tool_calls,
-                spent.cost,
+                "{}, {}, {}, {}, {:.1} s",
+                counted(spent.tokens, "token"),
+                counted(spent.turns, "answer"),
+                counted(spent.tool_calls, "tool call"),
+                dollars(spent.cost),
                 took.as_secs_f64(),
             );
             if !tasks.is_empty() {
-                line.push_str(&format!(", with {} background tasks", tasks.len()));
+                let tasks = counted(tasks.len() as u64, "background task");
+                line.push_str(&format!(", with {tasks}"));
             }
             if unfinished > 0 {
                 line.push_str(&format!(
@@ -465,16 +466,4 @@ impl Run {
             Some(_) => Exit::TaskFailed,
         })
     }
-}
-
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
