@@ -289,7 +289,10 @@ impl Screen {
         self.remark(&text);
         let mut reply = Reply::No("nobody answered".to_owned());
         self.alone(|| {
-            print::remark("  [y]es, [a]lways, or [n]o (and why): ");
+            let always = &question.always;
+            print::remark(&format!(
+                "  [y]es, [a]lways ({always}), or [n]o (and why): "
+            ));
             let mut line = String::new();
             if io::stdin()
                 .lock()

@@ -1,7 +1,7 @@
 //! The one place that knows every room: which store, which hosts, which clock.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     env, fs,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use asyncagents_store::Sqlite;
 use asyncagents_tools::Toolbox;
 
 use crate::{
-    config::{AgentConfig, Config, config_folder, load_in},
+    config::{AgentConfig, Config, config_folder, load_launched},
     exit::Failure,
 };
 
@@ -37,8 +37,6 @@ pub(crate) struct House {
 /// How a house is furnished.
 #[derive(Default)]
 pub(crate) struct Furniture {
-    /// Keys and values from the command line.
-    pub(crate) flags: Vec<(String, String)>,
     /// Who is asked for permission.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Whether a person's run waits for its background tasks.
@@ -79,13 +77,15 @@ pub(crate) fn beside(db: &Path, what: &str) -> PathBuf {
     db.with_file_name(name)
 }
 
-/// The configured host under the name that any process knows it by.
-pub(crate) fn host_key(host: &str) -> anyhow::Result<HostKey> {
+/// The configured host under the name that any process knows it by. `said` is what was said
+/// about the built-in agent; it is part of the name, so that a worker works on a task as its
+/// launcher wanted, and not as the one who started the worker.
+pub(crate) fn host_key(host: &str, said: &BTreeMap<String, String>) -> anyhow::Result<HostKey> {
     match host.split_once(':') {
         None if host == "scripted" => Ok(host.into()),
-        None if host == "engine" => engine_key(&env::current_dir()?),
+        None if host == "engine" => engine_key(&env::current_dir()?, said),
         Some(("engine", folder)) => {
-            engine_key(Path::new(folder)).with_context(|| format!("--host {host}"))
+            engine_key(Path::new(folder), said).with_context(|| format!("--host {host}"))
         }
         Some(("scripted", file)) => {
             let path = fs::canonicalize(file).with_context(|| format!("--host {host}"))?;
@@ -104,17 +104,33 @@ pub(crate) fn host_key(host: &str) -> anyhow::Result<HostKey> {
 }
 
 /// The built-in agent in a folder.
-fn engine_key(folder: &Path) -> anyhow::Result<HostKey> {
+fn engine_key(folder: &Path, said: &BTreeMap<String, String>) -> anyhow::Result<HostKey> {
     let folder = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
     if !folder.is_dir() {
         anyhow::bail!("{} is not a folder", folder.display());
     }
     let folder = folder.to_str();
     let folder = folder.ok_or_else(|| anyhow!("the folder's name is not text"))?;
-    Ok(format!("{ENGINE}{folder}").into())
+    if said.is_empty() {
+        return Ok(format!("{ENGINE}{folder}").into());
+    }
+    let said = serde_json::to_string(said)?;
+    Ok(format!("{ENGINE}{folder}{SAID}{said}").into())
+}
+
+/// The folder and what was said, from a key.
+fn engine_of(key: &HostKey) -> anyhow::Result<(PathBuf, BTreeMap<String, String>)> {
+    let name = key.as_str().strip_prefix(ENGINE).unwrap_or_default();
+    match name.split_once(SAID) {
+        None => Ok((PathBuf::from(name), BTreeMap::new())),
+        Some((folder, said)) => Ok((PathBuf::from(folder), serde_json::from_str(said)?)),
+    }
 }
 
 const ENGINE: &str = "engine:";
+
+/// Between the folder and what was said; no path has it.
+const SAID: &str = "//?";
 
 /// The models that are configured.
 pub(crate) fn models(config: &AgentConfig) -> anyhow::Result<Models> {
@@ -186,13 +202,12 @@ impl KnownHosts {
     }
 
     fn make_engine(&self, key: &HostKey) -> anyhow::Result<Engine> {
-        let workspace = key.as_str().strip_prefix(ENGINE).unwrap_or_default();
-        let workspace = PathBuf::from(workspace);
+        let (workspace, said) = engine_of(key)?;
         if !workspace.is_dir() {
             anyhow::bail!("the folder {} is not there any more", workspace.display());
         }
         // What is configured for that folder, which need not be the one we are in.
-        let loaded = load_in(Some(&workspace), &self.furniture.flags)?;
+        let loaded = load_launched(&workspace, &said)?;
         let config = &loaded.config;
         let agent = &config.agent_config;
         let models = models(agent)?;
@@ -204,9 +219,10 @@ impl KnownHosts {
             permissions: agent.permissions.clone(),
             compact_at: agent.compact_at,
             max_turns: agent.max_turns,
+            same_calls: config.limits.same_calls,
             wait_for_tasks: !self.furniture.no_wait,
             agent_folders: agent_folders(&workspace),
-            prefix: config.prefix.clone(),
+            prefix: manager.settings().wording.prefix.clone(),
             ..asyncagents_engine::Settings::new(workspace.clone())
         };
         Ok(Engine::new(Parts {
@@ -217,6 +233,10 @@ impl KnownHosts {
             models,
             delegation: Arc::new(ToolDoor::new(&manager, key.clone())),
             approver: self.furniture.approver.clone(),
+            owner: {
+                let manager = manager.downgrade();
+                Arc::new(move || manager.upgrade()?.owner())
+            },
         }))
     }
 
@@ -235,7 +255,7 @@ impl KnownHosts {
             secret_paths: self.secret_paths(),
             bash_timeout: agent.bash_timeout,
             output_limit: agent.output,
-            ..asyncagents_tools::Settings::new(workspace.to_owned(), env::current_exe()?)
+            ..asyncagents_tools::Settings::new(workspace.to_owned(), helper()?)
         };
         Toolbox::new(settings).with_context(|| workspace.display().to_string())
     }
@@ -260,6 +280,15 @@ impl KnownHosts {
             world,
             self.clock.clone(),
         )))
+    }
+}
+
+/// This program, as it was started: a file of its name may have become another since, by an
+/// update, or by a command in the workspace.
+fn helper() -> std::io::Result<PathBuf> {
+    match cfg!(target_os = "linux") {
+        true => Ok(PathBuf::from("/proc/self/exe")),
+        false => env::current_exe(),
     }
 }
 

@@ -622,3 +622,78 @@ fn the_environment_of_commands_has_no_keys_and_neither_has_the_database() {
         assert!(!found, "{:?}", file.path());
     }
 }
+
+#[test]
+fn what_one_command_allows_is_not_allowed_to_another() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Slow:\n"),
+            Reply::call(
+                "bash",
+                json!({"command": "while [ ! -e go ]; do sleep 0.02; done"}),
+            ),
+        )
+        .rule(When::turn(0).first("Append:\n"), append("log", ""))
+        .rule(
+            When::turn(1).last("nobody can be asked here"),
+            Reply::text("Then not."),
+        )
+        .rule(When::always(), Reply::text("Done."));
+    let home = Home::new(script);
+    // This one starts the worker, and allows everything.
+    let generous = home.ask(&["task", "Slow:\nx"]);
+    // The worker is alive and looks after this one too.
+    let careful = home
+        .command(&["task", "Append:\nx"])
+        .env("ASYNCAGENTS_PERMISSIONS_MODE", "ask")
+        .output()
+        .expect("runs");
+    let careful = text(&careful.stdout);
+    let answer = home.ask(&["output", &careful, "--block"]);
+    assert!(answer.contains("Then not."), "{answer}");
+    assert_eq!(home.read("log"), "");
+    fs::write(home.path("go"), "").expect("written");
+    let answer = home.ask(&["output", &generous, "--block"]);
+    assert!(answer.contains("Done."), "{answer}");
+}
+
+#[test]
+fn a_session_in_which_somebody_works_is_left_alone() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call(
+                "bash",
+                json!({"command": "while [ ! -e go ]; do sleep 0.02; done"}),
+            ),
+        )
+        .rule(When::turn(1), Reply::text("Done."));
+    let home = Home::new(script);
+    let mut first = home.start(&["run", "Wait"]);
+    home.wait_for(|requests| requests.len() == 1);
+    let second = home.run(&["run", "--continue", "Hurry"]);
+    assert_eq!(second.status.code(), Some(2), "{second:?}");
+    let said = text(&second.stderr);
+    assert!(
+        said.contains("another process is working in ses_"),
+        "{said}"
+    );
+    fs::write(home.path("go"), "").expect("written");
+    assert!(first.wait().expect("ends").success());
+    assert_eq!(home.model.requests().len(), 2, "nothing was asked twice");
+}
+
+#[test]
+fn the_session_of_a_task_belongs_to_the_task() {
+    let home = Home::new(Script::new().rule(When::always(), Reply::text("Done.")));
+    let id = home.ask(&["task", "Work"]);
+    home.ask(&["output", &id, "--block"]);
+    let task: Value = serde_json::from_str(&home.ask(&["output", &id, "--json"])).expect("JSON");
+    let session = task["session"].as_str().expect("a session").to_owned();
+    let output = home.run(&["run", "--session", &session, "hey"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("asyncagents resume"),
+        "{output:?}"
+    );
+}

@@ -53,7 +53,7 @@ const TOOLS: &[Tool] = &[
             once, unless `block` is true: then it waits until the task has ended or `timeout` \
             seconds (30 by default, 600 at most) are over. With `full_session`, the child's \
             conversation too.",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"block":{"type":"boolean"},"timeout":{"type":"integer","minimum":0,"maximum":600},"full_session":{"type":"boolean"},"include_tool_results":{"type":"boolean"},"include_thinking":{"type":"boolean"},"since_message_id":{"type":"string"},"message_limit":{"type":"integer","minimum":1}},"required":["task_id"]}"#,
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"block":{"type":"boolean"},"timeout":{"type":"integer","minimum":0,"maximum":600},"full_session":{"type":"boolean"},"include_tool_results":{"type":"boolean"},"since_message_id":{"type":"string"},"message_limit":{"type":"integer","minimum":1}},"required":["task_id"]}"#,
         looks: true,
         parse: |input| read::<OutputCall>(input)?.request(),
     },
@@ -131,11 +131,11 @@ fn read<'a, T: Deserialize<'a>>(input: &'a str) -> Result<T, String> {
 #[derive(Deserialize)]
 struct TaskCall {
     #[serde(default)]
-    description: String,
+    description: Option<String>,
     #[serde(default)]
-    prompt: String,
+    prompt: Option<String>,
     #[serde(default)]
-    agent: String,
+    agent: Option<String>,
     #[serde(default, deserialize_with = "switch")]
     fork: bool,
     #[serde(default)]
@@ -145,9 +145,9 @@ struct TaskCall {
 impl TaskCall {
     fn request(self) -> ToolRequest {
         ToolRequest::Task(TaskArgs {
-            description: self.description,
-            prompt: self.prompt,
-            agent: self.agent,
+            description: self.description.unwrap_or_default(),
+            prompt: self.prompt.unwrap_or_default(),
+            agent: self.agent.unwrap_or_default(),
             fork: self.fork,
             resume: self.resume.filter(|id| !id.trim().is_empty()),
             ..TaskArgs::default()

@@ -106,6 +106,7 @@ async fn place(script: Script) -> Place {
         toolbox: Toolbox::new(toolbox).expect("a toolbox"),
         delegation: Arc::new(ToolDoor::new(&manager, "engine:bench".into())),
         approver: None,
+        owner: Arc::new(|| None),
     });
     let _ = hosts.0.set(engine.clone());
     Place {

@@ -1,6 +1,7 @@
 //! Drives one session: does what comes next, saves what came of it, and looks again.
 
 use std::{
+    collections::{BTreeMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::Duration,
@@ -8,11 +9,12 @@ use std::{
 
 use asyncagents_core::{
     agent::{
-        Answer, Around, Call, Conversation, End, Entry, Filed, Next, Profile, SUMMARISE,
-        ToolOutcome, ToolSpec, Turn, next, transcript,
+        Answer, Around, Block, Call, Conversation, End, Entry, Filed, Next, Profile, SUMMARISE,
+        Stop, ToolOutcome, ToolSpec, Tools, Turn, Usage, next, transcript,
     },
+    budget::Cost,
     fork::{Limits, Parent, fork},
-    id::SessionId,
+    id::{AgentName, OwnerId, SessionId},
     port::{Journal, Session, SessionEvent},
     progress::Observation,
     tokens,
@@ -23,8 +25,8 @@ use uuid::Uuid;
 
 use crate::{
     Live,
-    engine::{Halt, Hand, Inner},
-    record::{Trouble, whole},
+    engine::{Halt, Hand, Inner, is_driven_elsewhere, lock},
+    record::Trouble,
 };
 
 /// How often a working session gives a sign of life.
@@ -33,39 +35,50 @@ const SIGN: Duration = Duration::from_secs(15);
 /// How often a session that waits for tasks looks whether another process has written.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long a driver waits after the store has failed, before anybody tries again.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// How often saving is tried, with longer and longer pauses: what a model has answered was
+/// paid for.
+const TRIES: u32 = 4;
+
 /// Drives a session until it has nothing to do, or is halted.
-pub(crate) async fn drive(engine: Arc<Inner>, id: SessionId, hand: Arc<Hand>) {
-    // Lets go also when it is aborted.
-    let _held = Held {
-        engine: engine.clone(),
-        id: id.clone(),
-        hand: hand.clone(),
-    };
+pub(crate) async fn drive(held: Held) {
+    let Held { engine, id, hand } = &held;
     let signs = async {
         loop {
             time::sleep(SIGN).await;
-            engine.report(&id, SessionEvent::Alive);
+            engine.report(id, SessionEvent::Alive);
         }
     };
     let driven = tokio::select! {
-        driven = steps(engine.clone(), &id, &hand) => driven,
+        driven = steps(engine.clone(), id, hand) => driven,
         () = signs => Ok(()),
     };
     match driven {
         Ok(()) | Err(Over::Halted) => {}
-        Err(Over::Broken(Trouble::NotOurs)) => {
-            tracing::warn!(session = %id, "another process has taken over");
+        Err(Over::Broken(Trouble::NotOurs | Trouble::Busy)) => {
+            tracing::warn!(session = %id, "another process works in the session");
+            time::sleep(BREATH).await;
         }
         Err(Over::Broken(Trouble::Store(error))) => {
             tracing::error!(session = %id, %error, "a session cannot go on");
+            time::sleep(BREATH).await;
         }
     }
 }
 
-struct Held {
+/// A driver's hold on its session. Letting go of it tells those who follow.
+pub(crate) struct Held {
     engine: Arc<Inner>,
     id: SessionId,
     hand: Arc<Hand>,
+}
+
+impl Held {
+    pub(crate) fn new(engine: Arc<Inner>, id: SessionId, hand: Arc<Hand>) -> Self {
+        Self { engine, id, hand }
+    }
 }
 
 impl Drop for Held {
@@ -100,8 +113,10 @@ pub(crate) struct Driver {
     pub(crate) engine: Arc<Inner>,
     pub(crate) hand: Arc<Hand>,
     pub(crate) session: Session,
-    pub(crate) profile: Profile,
     pub(crate) tools: Vec<ToolSpec>,
+    /// The names of the tools for background tasks.
+    pub(crate) delegation: Vec<String>,
+    profiles: BTreeMap<AgentName, Profile>,
     conversation: Conversation,
     /// The name under which it writes. Whoever drives after it has another.
     me: String,
@@ -109,6 +124,10 @@ pub(crate) struct Driver {
     cache_key: String,
     /// Background tasks are unfinished, as far as is known.
     tasks: bool,
+    /// The store's version when that was found out.
+    version: Option<i64>,
+    /// The run is over, and another process may go on with the session.
+    released: bool,
     /// The window was full, and the conversation has been compacted for it.
     squeezed: bool,
 }
@@ -116,38 +135,52 @@ pub(crate) struct Driver {
 impl Driver {
     /// Takes the session over from whoever drove it before.
     async fn enter(engine: Arc<Inner>, id: &SessionId, hand: Arc<Hand>) -> Result<Self, Over> {
-        let me = Uuid::new_v4().simple().to_string();
-        let (wanted, driver) = (id.clone(), me.clone());
-        let taken = engine.record.write(move |journal| {
-            journal.drive(&wanted, &driver)?;
-            whole(journal, &wanted)?.ok_or(Trouble::NotOurs)
-        });
-        let taken = taken.await?;
+        let me = claim(&engine, id).await?;
+        let taken = engine.record.whole(id).await?.ok_or(Trouble::NotOurs)?;
         let conversation = taken.conversation();
         let session = taken.session;
-        let mut profiles = engine.profiles();
-        let profile = profiles.remove(&session.agent);
-        // An agent whose file is gone keeps its prompt, which is the session's, and may
-        // only do what every agent may.
-        let profile = profile
-            .or_else(|| profiles.remove(&"explore".into()))
-            .unwrap_or_else(|| unreachable_profile(&session));
+        let profiles = engine.profiles();
+        let tools = engine.tools(&session, &known_or_harmless(&profiles, &session.agent));
+        let delegation = engine.delegation.tools();
+        let delegation = delegation.into_iter().map(|spec| spec.name).collect();
         let cache_key = session
             .base
             .as_ref()
             .map_or(&session.id, |base| &base.session);
-        Ok(Self {
-            tools: engine.tools(&session, &profile),
+        let driver = Self {
+            tools,
+            delegation,
             cache_key: cache_key.to_string(),
             engine,
             hand,
             session,
-            profile,
+            profiles,
             conversation,
             me,
             tasks: false,
+            version: None,
+            released: false,
             squeezed: false,
-        })
+        };
+        driver.publish();
+        Ok(driver)
+    }
+
+    /// Who does what the newest prompt says. What the model is offered is the session's, so
+    /// that requests begin alike; what it may do is this agent's.
+    pub(crate) fn acting(&self) -> Profile {
+        let agent = self.conversation.agent().unwrap_or(&self.session.agent);
+        known_or_harmless(&self.profiles, agent)
+    }
+
+    /// Whether the newest answer was cut at the model's greatest length.
+    pub(crate) fn was_cut(&self) -> bool {
+        let last = self.conversation.last();
+        last.is_some_and(|last| last.stop == Stop::Length)
+    }
+
+    fn publish(&self) {
+        *lock(&self.hand.totals) = Some(self.conversation.totals().clone());
     }
 
     /// Does what comes next. False when there is nothing.
@@ -162,9 +195,15 @@ impl Driver {
             compact_from: model
                 .as_ref()
                 .map_or(u64::MAX, |model| self.compact_from(model)),
-            most_answers: self.profile.max_turns.or(self.engine.settings.max_turns),
+            most_answers: self.acting().max_turns.or(self.engine.settings.max_turns),
+            most_same_calls: self.engine.settings.same_calls,
         };
-        match next(&self.conversation, &around) {
+        let next = next(&self.conversation, &around);
+        if self.released && next != Next::Rest {
+            self.me = claim(&self.engine, &self.session.id).await?;
+            self.released = false;
+        }
+        match next {
             Next::Ask => match model {
                 Ok(model) => self.ask(&model).await?,
                 Err(error) => self.fail(&error).await?,
@@ -212,9 +251,10 @@ impl Driver {
 
     async fn ask(&mut self, model: &Model) -> Result<(), Over> {
         let shown = self.conversation.shown();
-        let asked = self.request(model, &shown.turns).await?;
+        let asked = self.request(model, &shown.turns, Aloud::Yes).await?;
         match asked {
-            Ok(answer) => {
+            Ok(mut answer) => {
+                name_calls(&mut answer, shown.seen);
                 self.squeezed = false;
                 let seen = shown.seen;
                 let reports = reports(&answer);
@@ -241,16 +281,18 @@ impl Driver {
         &self,
         model: &Model,
         turns: &[Turn],
+        aloud: Aloud,
     ) -> Result<Result<Answer, ModelError>, Over> {
         let request = Request {
             system: &self.session.system,
             tools: &self.tools,
             turns,
-            no_tools: false,
+            no_tools: aloud == Aloud::NoTools,
             cache_key: &self.cache_key,
             effort: self.engine.settings.effort,
         };
         let mut hear = |heard: Heard| match heard {
+            Heard::Text(_) | Heard::Reasoning(_) if aloud != Aloud::Yes => {}
             Heard::Text(text) => self.show(Live::Text(text.to_owned())),
             Heard::Reasoning(text) => self.show(Live::Reasoning(text.to_owned())),
             Heard::Again { why, after } => {
@@ -265,29 +307,50 @@ impl Driver {
         }
     }
 
-    /// Summarises what the model has seen.
+    /// Summarises what the model has seen: as it is, for the provider has it in its cache; if
+    /// that comes to nothing, once more with what fits of it and without tools.
     async fn compact(&mut self, model: &Model, way: Way) -> Result<(), Over> {
         self.show(Live::Compacting);
         let seen = self.conversation.newest();
-        let mut turns = match way {
-            Way::Whole => self.conversation.settled(),
-            Way::Shortened => match self.shortened(model).await? {
-                Ok(context) => vec![Turn::Said(context)],
-                Err(why) => return self.fail(&why).await,
-            },
+        let mut spent = (Usage::default(), Cost::default());
+        if way == Way::Whole {
+            let turns = self.conversation.settled();
+            match self.summary(model, turns, Aloud::No).await? {
+                Ok(answer) if is_summary(&answer) => {
+                    return self.save(vec![Entry::Compacted { seen, answer }]).await;
+                }
+                // It was paid for all the same.
+                Ok(answer) => spent = (answer.usage, answer.cost),
+                Err(error) if error.is_too_long() => {}
+                Err(error) => return self.fail(&error).await,
+            }
+        }
+        let turns = match self.shortened(model).await? {
+            Ok(context) => vec![Turn::Said(context)],
+            Err(why) => return self.fail(&why).await,
         };
-        turns.push(Turn::Said(SUMMARISE.to_owned()));
-        match self.request(model, &turns).await? {
-            Ok(answer) if answer.text().trim().is_empty() => {
+        match self.summary(model, turns, Aloud::NoTools).await? {
+            Ok(mut answer) if is_summary(&answer) => {
+                answer.usage = answer.usage.plus(spent.0);
+                answer.cost = Cost(answer.cost.0.saturating_add(spent.1.0));
+                self.save(vec![Entry::Compacted { seen, answer }]).await
+            }
+            Ok(_) => {
                 self.fail(&"the conversation is too long, and the model gave no summary of it")
                     .await
             }
-            Ok(answer) => self.save(vec![Entry::Compacted { seen, answer }]).await,
-            Err(error) if error.is_too_long() && way == Way::Whole => {
-                Box::pin(self.compact(model, Way::Shortened)).await
-            }
             Err(error) => self.fail(&error).await,
         }
+    }
+
+    async fn summary(
+        &self,
+        model: &Model,
+        mut turns: Vec<Turn>,
+        aloud: Aloud,
+    ) -> Result<Result<Answer, ModelError>, Over> {
+        turns.push(Turn::Said(SUMMARISE.to_owned()));
+        self.request(model, &turns, aloud).await
     }
 
     /// The conversation as a fork would inherit it, within half of the window: for a model
@@ -318,7 +381,7 @@ impl Driver {
     async fn wait(&mut self) -> Result<(), Over> {
         self.show(Live::Waiting);
         let store = &self.engine.record.store;
-        let before = store.version().await.ok();
+        let before = self.version;
         loop {
             tokio::select! {
                 () = self.hand.wake.notified() => break,
@@ -344,13 +407,21 @@ impl Driver {
         let Some(run) = self.conversation.run() else {
             return Ok(());
         };
+        let cut = run.cuts > 0 && end == End::Answered;
+        let answer = run.answer.clone().map(|answer| match cut {
+            true => format!("{answer}\n\n[The answer was cut at the model's greatest length.]"),
+            false => answer,
+        });
         let entry = Entry::Ended {
             prompt: run.prompt.clone(),
             end: end.clone(),
+            answer,
         };
         let waits = end == End::Answered && self.waits();
         let (id, me) = (self.session.id.clone(), self.me.clone());
         let (newest, now) = (self.conversation.newest(), self.engine.record.clock.now());
+        // Whatever changes from here on is seen by whoever waits.
+        self.version = self.engine.record.store.version().await.ok();
         let finished = self.engine.record.write(move |journal| {
             check_driver(journal, &id, &me)?;
             let news = journal.entries(&id, newest, u64::MAX)?;
@@ -361,12 +432,15 @@ impl Driver {
                 return Ok(Finished::Unsettled);
             }
             journal.file(&id, &entry, now)?;
+            // Another process may go on with the session from here.
+            journal.drive(&id, "")?;
             Ok(Finished::Done(journal.entries(&id, newest, u64::MAX)?))
         });
         match finished.await? {
             Finished::Unsettled => self.tasks = true,
             Finished::NotYet(news) => self.fold(&news),
             Finished::Done(news) => {
+                self.released = true;
                 self.fold(&news);
                 self.show(Live::Ended(end));
             }
@@ -376,6 +450,21 @@ impl Driver {
 
     /// Saves what happened, and takes in what others have added meanwhile.
     pub(crate) async fn save(&mut self, entries: Vec<Entry>) -> Result<(), Over> {
+        let mut pause = Duration::from_millis(100);
+        for _ in 1..TRIES {
+            match self.try_save(entries.clone()).await {
+                Err(Over::Broken(Trouble::Store(error))) => {
+                    tracing::warn!(session = %self.session.id, %error, "not saved; tried again");
+                    time::sleep(pause).await;
+                    pause *= 4;
+                }
+                saved => return saved,
+            }
+        }
+        self.try_save(entries).await
+    }
+
+    async fn try_save(&mut self, entries: Vec<Entry>) -> Result<(), Over> {
         let (id, me) = (self.session.id.clone(), self.me.clone());
         let (newest, now) = (self.conversation.newest(), self.engine.record.clock.now());
         let saved = self.engine.record.write(move |journal| {
@@ -403,11 +492,77 @@ impl Driver {
 
     fn fold(&mut self, news: &[Filed]) {
         news.iter().for_each(|filed| self.conversation.take(filed));
+        self.publish();
     }
 
     pub(crate) fn show(&self, live: Live) {
         self.engine.show(&self.session.id, live);
     }
+}
+
+/// Whether people hear an answer, and whether the model may call tools in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aloud {
+    Yes,
+    No,
+    NoTools,
+}
+
+/// A summary that was refused or cut would be all that is left of the conversation.
+fn is_summary(answer: &Answer) -> bool {
+    let whole = matches!(answer.stop, Stop::Finished | Stop::Tools);
+    whole && !answer.text().trim().is_empty()
+}
+
+/// Takes a session over, unless another process that is alive drives it.
+async fn claim(engine: &Arc<Inner>, id: &SessionId) -> Result<String, Over> {
+    let mine = (engine.owner)();
+    let owner = mine.as_ref().map_or("", OwnerId::as_str);
+    let me = format!("{owner}/{}", Uuid::new_v4().simple());
+    let (id, driver) = (id.clone(), me.clone());
+    let claimed = engine.record.write(move |journal| {
+        if is_driven_elsewhere(journal, &id, mine.as_ref())? {
+            return Err(Trouble::Busy);
+        }
+        journal.drive(&id, &driver)?;
+        Ok(())
+    });
+    claimed.await?;
+    Ok(me)
+}
+
+/// Calls without a name, or with one that another call has, get one of their own: results
+/// are found by it.
+fn name_calls(answer: &mut Answer, seen: u64) {
+    let mut names = HashSet::new();
+    for (number, block) in answer.blocks.iter_mut().enumerate() {
+        if let Block::Call(call) = block
+            && (call.id.is_empty() || !names.insert(call.id.clone()))
+        {
+            call.id = format!("call_{seen}_{number}");
+            names.insert(call.id.clone());
+        }
+    }
+}
+
+/// An agent, or one that changes nothing if its file is gone.
+fn known_or_harmless(profiles: &BTreeMap<AgentName, Profile>, agent: &AgentName) -> Profile {
+    let harmless = || {
+        let mut built_in = Profile::built_in().into_iter();
+        built_in.find(|profile| profile.name.as_str() == "explore")
+    };
+    let known = profiles.get(agent).cloned().or_else(harmless);
+    known.unwrap_or_else(|| Profile {
+        name: agent.clone(),
+        description: String::new(),
+        prompt: String::new(),
+        model: None,
+        tools: Tools {
+            only: Some(Vec::new()),
+            not: Vec::new(),
+        },
+        max_turns: None,
+    })
 }
 
 /// What a summary is made of.
@@ -456,19 +611,4 @@ fn reports(answer: &Answer) -> Vec<Observation> {
     let mut reports = vec![turned];
     reports.extend(answer.calls().map(called));
     reports
-}
-
-/// An agent that may do nothing but talk.
-fn unreachable_profile(session: &Session) -> Profile {
-    Profile {
-        name: session.agent.clone(),
-        description: String::new(),
-        prompt: String::new(),
-        model: None,
-        tools: asyncagents_core::agent::Tools {
-            only: Some(Vec::new()),
-            not: Vec::new(),
-        },
-        max_turns: None,
-    }
 }

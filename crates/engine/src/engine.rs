@@ -3,17 +3,20 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{self, End, Entry, Profile, ToolSpec, Usage},
-    id::{AgentName, ModelName, PostId, SessionId},
+    id::{AgentName, ModelName, OwnerId, PostId, SessionId},
     lifecycle::Standing,
     port::{
         Base, Clock, Delegation, Delivery, Host, HostError, HostEvents, Inheritance, Inspection,
-        NewSession, Notice, Prompt, Report, Session, SessionEvent, Store,
+        Journal, NewSession, Notice, Prompt, Report, Session, SessionEvent, Store,
     },
     progress::Totals,
     task::Outcome,
@@ -23,15 +26,15 @@ use asyncagents_models::{Model, Models};
 use asyncagents_tools::{Sandbox, Toolbox};
 use tokio::{
     sync::{Notify, broadcast, watch},
-    task::JoinSet,
+    task::{JoinSet, spawn_blocking},
 };
 use uuid::Uuid;
 
 use crate::{
     Approver, Live, LiveEvents, Settings,
-    drive::drive,
+    drive::{Held, drive},
     profiles,
-    record::{Record, Trouble, Whole, whole},
+    record::{Record, Trouble, Whole},
     system_prompt::{self, Facts},
 };
 
@@ -69,7 +72,13 @@ pub struct Parts {
     pub delegation: Arc<dyn Delegation>,
     /// Who is asked for permission; without, whatever has to be asked for is refused.
     pub approver: Option<Arc<dyn Approver>>,
+    /// The worker of this process, while there is one. As long as its lease lasts, no other
+    /// process drives the sessions that this one drives.
+    pub owner: Owner,
 }
+
+/// Tells the worker of this process.
+pub type Owner = Arc<dyn Fn() -> Option<OwnerId> + Send + Sync>;
 
 /// A session of a person, to be begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +100,9 @@ pub(crate) struct Inner {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// What a person has allowed for good, as long as this process lives.
     pub(crate) always: Mutex<HashSet<(String, Option<String>)>>,
+    pub(crate) owner: Owner,
+    /// Nothing is begun any more.
+    closed: AtomicBool,
     reports: broadcast::Sender<Report>,
     live: broadcast::Sender<(SessionId, Live)>,
     driven: Mutex<HashMap<SessionId, Arc<Hand>>>,
@@ -106,6 +118,8 @@ pub(crate) struct Hand {
     again: Mutex<bool>,
     /// Goes when the driver has let go.
     gone: watch::Sender<bool>,
+    /// What the session has used, as far as the driver knows.
+    pub(crate) totals: Mutex<Option<Totals>>,
 }
 
 /// Whether a driver is to stop.
@@ -133,6 +147,8 @@ impl Engine {
                 toolbox: parts.toolbox,
                 delegation: parts.delegation,
                 approver: parts.approver,
+                owner: parts.owner,
+                closed: AtomicBool::new(false),
                 always: Mutex::default(),
                 reports: broadcast::channel(BEHIND).0,
                 live: broadcast::channel(BEHIND).0,
@@ -191,12 +207,60 @@ impl Engine {
     /// # Errors
     /// When there is no such session, or the store fails.
     pub async fn go_on(&self, session: &SessionId) -> Result<Option<PostId>, HostError> {
-        let conversation = self.inner.existing(session).await?.conversation();
-        let Some(run) = conversation.run() else {
-            return Ok(None);
-        };
-        self.inner.attend(session);
-        Ok(Some(run.prompt.clone()))
+        let id = session.clone();
+        let found = self.inner.record.read(move |journal| {
+            let there = journal.session(&id)?.is_some();
+            Ok((there, journal.open_prompt(&id)?))
+        });
+        let (there, prompt) = found.await?;
+        if !there {
+            return Err(HostError::NoSession(session.clone()));
+        }
+        if prompt.is_some() {
+            self.inner.attend(session);
+        }
+        Ok(prompt)
+    }
+
+    /// A session.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store fails.
+    pub async fn session(&self, session: &SessionId) -> Result<Session, HostError> {
+        let found = self.inner.record.session(session).await?;
+        found.ok_or_else(|| HostError::NoSession(session.clone()))
+    }
+
+    /// Whether another process that is alive, or was a moment ago, works in a session.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_busy(&self, session: &SessionId) -> Result<bool, HostError> {
+        let (id, mine) = (session.clone(), (self.inner.owner)());
+        let busy = self
+            .inner
+            .record
+            .read(move |journal| is_driven_elsewhere(journal, &id, mine.as_ref()));
+        Ok(busy.await?)
+    }
+
+    /// How the run of a prompt ended and what was said last, if it is over.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn end_of(
+        &self,
+        session: &SessionId,
+        prompt: &PostId,
+    ) -> Result<Option<(End, Option<String>)>, HostError> {
+        let (id, prompt) = (session.clone(), prompt.clone());
+        let ended = self.inner.record.read(move |journal| {
+            Ok(match journal.end_of(&id, &prompt)? {
+                Some(Entry::Ended { end, answer, .. }) => Some((end, answer)),
+                _ => None,
+            })
+        });
+        Ok(ended.await?)
     }
 
     /// What a session has used, and its tokens by kind.
@@ -204,8 +268,14 @@ impl Engine {
     /// # Errors
     /// When there is no such session, or the store fails.
     pub async fn used(&self, session: &SessionId) -> Result<(Totals, Usage), HostError> {
-        let conversation = self.inner.existing(session).await?.conversation();
-        Ok((conversation.totals().clone(), conversation.usage()))
+        let whole = self.inner.existing(session).await?;
+        // A long session takes a while to go through.
+        let counted = spawn_blocking(move || {
+            let conversation = whole.conversation();
+            (conversation.totals().clone(), conversation.usage())
+        });
+        let failed = |error: tokio::task::JoinError| HostError::Unreachable(error.to_string());
+        counted.await.map_err(failed)
     }
 
     /// How commands are run, for people.
@@ -225,6 +295,7 @@ impl Engine {
     /// Stops in good order: what is running may finish its step, and whoever drives the
     /// sessions next goes on from there.
     pub async fn stop(&self) {
+        self.inner.closed.store(true, Ordering::SeqCst);
         let hands: Vec<Arc<Hand>> = lock(&self.inner.driven).values().cloned().collect();
         for hand in &hands {
             hand.halt.send_replace(Halt::Soon);
@@ -263,6 +334,9 @@ impl Hand {
 impl Inner {
     /// Sees to it that a session is driven.
     pub(crate) fn attend(self: &Arc<Self>, session: &SessionId) {
+        if self.closed.load(Ordering::SeqCst) {
+            return;
+        }
         let mut driven = lock(&self.driven);
         if let Some(hand) = driven.get(session) {
             *lock(&hand.again) = true;
@@ -274,11 +348,21 @@ impl Inner {
             halt: watch::Sender::new(Halt::Go),
             again: Mutex::new(false),
             gone: watch::Sender::new(false),
+            totals: Mutex::default(),
         });
         driven.insert(session.clone(), hand.clone());
         let mut drivers = lock(&self.drivers);
         while drivers.try_join_next().is_some() {}
-        drivers.spawn(drive(self.clone(), session.clone(), hand));
+        // It lets go also if it is aborted before it has begun.
+        let held = Held::new(self.clone(), session.clone(), hand);
+        drivers.spawn(drive(held));
+    }
+
+    /// What a session that is driven here has used.
+    fn totals(&self, session: &SessionId) -> Option<Totals> {
+        let hand = lock(&self.driven).get(session).cloned()?;
+        let totals = lock(&hand.totals).clone();
+        totals
     }
 
     /// Wakes a driver that may be waiting for what has come.
@@ -327,7 +411,7 @@ impl Inner {
     }
 
     pub(crate) fn profiles(&self) -> BTreeMap<AgentName, Profile> {
-        profiles::find(&self.settings.agent_folders)
+        profiles::find(&self.settings.workspace, &self.settings.agent_folders)
     }
 
     fn workspace(&self) -> String {
@@ -433,6 +517,30 @@ fn is_ours(session: &SessionId) -> bool {
     session.as_str().starts_with(KIND)
 }
 
+fn no_conversation(session: &SessionId) -> HostError {
+    HostError::Refused(format!(
+        "`{session}` is not a session of the built-in agent and has no conversation; \
+         `asyncagents run` begins one"
+    ))
+}
+
+/// Whether another process drives a session and still has its lease.
+pub(crate) fn is_driven_elsewhere(
+    journal: &mut dyn Journal,
+    session: &SessionId,
+    mine: Option<&OwnerId>,
+) -> Result<bool, Trouble> {
+    let driver = journal.driver(session)?.unwrap_or_default();
+    let owner = driver.split_once('/').map_or("", |(owner, _)| owner);
+    if owner.is_empty() || mine.is_some_and(|mine| mine.as_str() == owner) {
+        return Ok(false);
+    }
+    Ok(journal
+        .owners()?
+        .iter()
+        .any(|alive| alive.as_str() == owner))
+}
+
 fn session_of(new: &NewSession) -> SessionId {
     let task = new.task.as_str();
     let digits = task.rsplit('_').next().unwrap_or(task);
@@ -467,6 +575,9 @@ impl Host for Engine {
     }
 
     async fn branch(&self, new: NewSession) -> Result<Option<SessionId>, HostError> {
+        if !is_ours(&new.parent) {
+            return Err(no_conversation(&new.parent));
+        }
         let parent = self.inner.existing(&new.parent).await?;
         let conversation = parent.conversation();
         let model = conversation
@@ -520,7 +631,9 @@ impl Host for Engine {
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
+        known(&self.inner.profiles(), &prompt.agent)?;
         let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let post = prompt.id.clone();
         let entry = Entry::Prompted {
             post: prompt.id,
             text: prompt.text,
@@ -530,6 +643,15 @@ impl Host for Engine {
         let filed = self.inner.record.write(move |journal| {
             let there = journal.session(&id)?.is_some();
             if there {
+                if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
+                    let why = "a newer prompt took its place".to_owned();
+                    let ended = Entry::Ended {
+                        prompt: before,
+                        end: End::Failed { why },
+                        answer: None,
+                    };
+                    journal.file(&id, &ended, now)?;
+                }
                 journal.file(&id, &entry, now)?;
             }
             Ok(there)
@@ -549,18 +671,17 @@ impl Host for Engine {
         }
         let (id, now) = (session.clone(), self.inner.record.clock.now());
         let aborted = self.inner.record.write(move |journal| {
-            let Some(whole) = whole(journal, &id)? else {
-                return Ok(None);
-            };
-            let conversation = whole.conversation();
-            let Some(run) = conversation.run() else {
+            let Some(prompt) = journal.open_prompt(&id)? else {
                 return Ok(None);
             };
             // Whoever else drives it may write no more.
-            journal.drive(&id, "nobody")?;
-            let prompt = run.prompt.clone();
-            let end = End::Aborted;
-            journal.file(&id, &Entry::Ended { prompt, end }, now)?;
+            journal.drive(&id, "")?;
+            let ended = Entry::Ended {
+                prompt,
+                end: End::Aborted,
+                answer: None,
+            };
+            journal.file(&id, &ended, now)?;
             Ok(Some(End::Aborted))
         });
         if let Some(end) = aborted.await? {
@@ -572,10 +693,7 @@ impl Host for Engine {
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
         if !is_ours(session) {
-            return Err(HostError::Refused(format!(
-                "`{session}` is not a session of the built-in agent and has no conversation; \
-                 `asyncagents run` begins one"
-            )));
+            return Err(no_conversation(session));
         }
         let entries = self.inner.existing(session).await?.entries();
         Ok(agent::transcript(&entries))
@@ -587,39 +705,36 @@ impl Host for Engine {
     }
 
     async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
-        let Some(whole) = self.inner.record.whole(session).await? else {
-            return Ok(Inspection {
-                standing: Standing::Gone,
-                totals: None,
-            });
-        };
-        let prompted = |entry: &Entry| match entry {
-            Entry::Prompted { post, .. } => post == prompt,
-            _ => false,
-        };
-        let conversation = whole.conversation();
-        let standing = match conversation.end_of(prompt) {
-            Some((end, answer)) => Standing::Done {
-                outcome: match end {
+        let (id, post) = (session.clone(), prompt.clone());
+        let seen = self.inner.record.read(move |journal| {
+            let there = journal.session(&id)?.is_some();
+            Ok((
+                there,
+                journal.end_of(&id, &post)?,
+                journal.posted(&id, &post)?,
+            ))
+        });
+        let (standing, totals) = match seen.await? {
+            (false, ..) => (Standing::Gone, None),
+            (true, Some(Entry::Ended { end, answer, .. }), _) => {
+                let outcome = match end {
                     End::Answered => Outcome::Completed,
-                    End::Failed { why } => Outcome::Failed { why: why.clone() },
+                    End::Failed { why } => Outcome::Failed { why },
                     End::Aborted => Outcome::Failed {
                         why: "it was stopped".to_owned(),
                     },
-                },
-                answer: answer.clone(),
-            },
-            None if whole.own.iter().any(|filed| prompted(&filed.entry)) => {
+                };
+                let (totals, _) = self.used(session).await?;
+                (Standing::Done { outcome, answer }, Some(totals))
+            }
+            (true, _, false) => (Standing::Unprompted, None),
+            (true, _, true) => {
                 // Only whoever looks after the task asks, so it is driven here from now on.
                 self.inner.attend(session);
-                Standing::Working
+                (Standing::Working, self.inner.totals(session))
             }
-            None => Standing::Unprompted,
         };
-        Ok(Inspection {
-            standing,
-            totals: Some(conversation.totals().clone()),
-        })
+        Ok(Inspection { standing, totals })
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {

@@ -16,6 +16,6 @@ mod system_prompt;
 mod use_tool;
 
 pub use approve::{Approver, Question, Reply};
-pub use engine::{Begin, Engine, Parts};
+pub use engine::{Begin, Engine, Owner, Parts};
 pub use live::{Live, LiveEvents};
 pub use settings::Settings;

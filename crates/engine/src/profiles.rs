@@ -1,15 +1,18 @@
 //! Finds the agents there are.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use asyncagents_core::{agent::Profile, id::AgentName};
 
-/// A profile is a page of text; whatever is larger than this is something else.
-const LARGEST: u64 = 1_000_000;
+use crate::system_prompt::read_inside;
 
 /// The built-in agents and those in the folders, the later over the earlier. A file that
 /// cannot be read is left out, and a log says why.
-pub(crate) fn find(folders: &[PathBuf]) -> BTreeMap<AgentName, Profile> {
+pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> BTreeMap<AgentName, Profile> {
     let built_in = Profile::built_in().into_iter();
     let mut found: BTreeMap<AgentName, Profile> = built_in
         .map(|profile| (profile.name.clone(), profile))
@@ -27,23 +30,31 @@ pub(crate) fn find(folders: &[PathBuf]) -> BTreeMap<AgentName, Profile> {
             let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()) else {
                 continue;
             };
-            if fs::metadata(file).is_ok_and(|about| about.len() > LARGEST) {
-                tracing::warn!(file = %file.display(), "too large for an agent's profile");
+            let Some(text) = read(workspace, file) else {
+                tracing::warn!(file = %file.display(), "not a file that can be an agent's profile");
                 continue;
-            }
-            match fs::read_to_string(file).map(|text| Profile::parse(stem, &text)) {
-                Ok(Ok(Some(profile))) => {
+            };
+            match Profile::parse(stem, &String::from_utf8_lossy(&text)) {
+                Ok(Some(profile)) => {
                     found.insert(profile.name.clone(), profile);
                 }
-                Ok(Ok(None)) => {
+                Ok(None) => {
                     found.remove(&AgentName::from(stem));
                 }
-                Ok(Err(why)) => {
+                Err(why) => {
                     tracing::warn!(file = %file.display(), %why, "not an agent's profile");
                 }
-                Err(why) => tracing::warn!(file = %file.display(), %why, "cannot be read"),
             }
         }
     }
     found
+}
+
+/// A profile's text. What is in the workspace must not lead out of it; a user's own folders
+/// may hold links to anywhere.
+fn read(workspace: &Path, file: &Path) -> Option<Vec<u8>> {
+    match file.starts_with(workspace) {
+        true => read_inside(workspace, file),
+        false => read_inside(Path::new("/"), file),
+    }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Record {
 pub(crate) enum Trouble {
     /// Another driver has taken over, or the session is gone.
     NotOurs,
+    /// Another process, which is alive, drives the session.
+    Busy,
     /// The store failed.
     Store(StoreError),
 }
@@ -33,7 +35,9 @@ impl From<StoreError> for Trouble {
 impl From<Trouble> for HostError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::NotOurs => HostError::Unreachable("another process has it".to_owned()),
+            Trouble::NotOurs | Trouble::Busy => {
+                HostError::Unreachable("another process works in the session".to_owned())
+            }
             Trouble::Store(error) => HostError::Unreachable(error.to_string()),
         }
     }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub compact_at: u64,
     /// How often a model may answer in one run, where its agent does not say.
     pub max_turns: Option<u64>,
+    /// The same call this often in a row ends a run.
+    pub same_calls: u64,
     /// A run waits for its background tasks before it ends.
     pub wait_for_tasks: bool,
     /// Folders with agents, the later over the earlier.
@@ -41,6 +43,7 @@ impl Settings {
             permissions: Permissions::default(),
             compact_at: 80,
             max_turns: None,
+            same_calls: 20,
             wait_for_tasks: true,
             agent_folders: Vec::new(),
             prefix: "asyncagents_".to_owned(),

@@ -58,9 +58,21 @@ pub(crate) fn write(facts: &Facts) -> String {
 
 fn instructions(workspace: &Path) -> Option<(&'static str, String)> {
     INSTRUCTIONS.iter().find_map(|name| {
-        let text = fs::read(workspace.join(name)).ok()?;
+        let text = read_inside(workspace, &workspace.join(name))?;
         let text = String::from_utf8_lossy(&text);
         let kept: String = text.trim().chars().take(MOST_INSTRUCTIONS).collect();
         (!kept.is_empty()).then_some((*name, kept))
     })
+}
+
+/// How large a file of instructions may be.
+const LARGEST: u64 = 1_000_000;
+
+/// A regular file of reasonable size that is really inside a folder: a project could have a
+/// link to anything under this name, a private key, or a device without an end.
+pub(crate) fn read_inside(folder: &Path, file: &Path) -> Option<Vec<u8>> {
+    let (real, folder) = (file.canonicalize().ok()?, folder.canonicalize().ok()?);
+    let about = fs::metadata(&real).ok()?;
+    let fits = real.starts_with(&folder) && about.is_file() && about.len() <= LARGEST;
+    fits.then(|| fs::read(&real).ok())?
 }

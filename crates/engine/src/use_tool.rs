@@ -17,6 +17,10 @@ use crate::{
 /// What is kept of an answer about background tasks.
 const MOST_CHARS: usize = 60_000;
 
+/// What the model is told of a call that it could not finish.
+const CUT: &str = "Your answer was cut at its greatest length, before the parameters of this call \
+    were complete. Nothing was done. Do it in smaller pieces.";
+
 /// A call that makes sense.
 struct Prepared {
     kind: Kind,
@@ -27,21 +31,17 @@ struct Prepared {
 }
 
 impl Driver {
-    /// Runs calls in the order of the model. Those that only look and stand together run
-    /// together; whatever changes something runs alone.
+    /// Runs the first of these calls; what is left is looked at again afterwards, for by then
+    /// the run may have been ended. Calls that only look and stand together run together;
+    /// whatever changes something runs alone.
     pub(crate) async fn run_tools(&mut self, calls: Vec<Call>) -> Result<(), Over> {
         let mut looking: Vec<(Call, Prepared)> = Vec::new();
         for call in calls {
             match self.prepare(&call) {
                 Ok(prepared) if prepared.looks => looking.push((call, prepared)),
-                Ok(prepared) => {
-                    self.look(std::mem::take(&mut looking)).await?;
-                    self.change(call, prepared).await?;
-                }
-                Err(why) => {
-                    self.look(std::mem::take(&mut looking)).await?;
-                    self.end(call, ToolOutcome::Failed(why)).await?;
-                }
+                Ok(_) | Err(_) if !looking.is_empty() => break,
+                Ok(prepared) => return self.change(call, prepared).await,
+                Err(why) => return self.end(call, ToolOutcome::Failed(why)).await,
             }
         }
         self.look(looking).await
@@ -64,6 +64,9 @@ impl Driver {
                 looks: tool_set::only_looks(&self.engine.settings.prefix, &call.name),
             });
         }
+        if self.was_cut() && serde_json::from_str::<serde_json::Value>(&call.input).is_err() {
+            return Err(CUT.to_owned());
+        }
         let need = self.engine.toolbox.needs(&call.name, &call.input)?;
         let kind = match need.kind {
             asyncagents_tools::Kind::Read => Kind::Read,
@@ -79,7 +82,7 @@ impl Driver {
     }
 
     fn is_delegation(&self, tool: &str) -> bool {
-        tool.starts_with(&self.engine.settings.prefix)
+        self.delegation.iter().any(|name| name == tool)
     }
 
     async fn look(&mut self, calls: Vec<(Call, Prepared)>) -> Result<(), Over> {
@@ -127,22 +130,28 @@ impl Driver {
     async fn permitted(&self, call: &Call, prepared: &Prepared) -> Result<(), String> {
         let Prepared { kind, target, .. } = prepared;
         let tool = call.name.as_str();
-        if !self.profile.tools.allows(tool, *kind, target) {
+        let acting = self.acting();
+        if !acting.tools.allows(tool, *kind, target) {
             return Err(format!(
                 "the agent {} may not use {tool} for this: its profile does not allow it",
-                self.session.agent
+                acting.name
             ));
         }
-        let always = lock(&self.engine.always).contains(&for_good(tool, *kind, target));
         match self.engine.settings.permissions.judge(tool, *kind, target) {
             Verdict::Allow => Ok(()),
             Verdict::Deny(why) => Err(format!("not permitted: {why}")),
-            Verdict::Ask if always => Ok(()),
-            Verdict::Ask => self.ask_person(tool, *kind, target).await,
+            Verdict::Ask { by_rule } => {
+                let scope = Scope::new(*kind, by_rule);
+                let granted = scope.grant(tool, target);
+                if lock(&self.engine.always).contains(&granted) {
+                    return Ok(());
+                }
+                self.ask_person(tool, target, scope).await
+            }
         }
     }
 
-    async fn ask_person(&self, tool: &str, kind: Kind, target: &str) -> Result<(), String> {
+    async fn ask_person(&self, tool: &str, target: &str, scope: Scope) -> Result<(), String> {
         let Some(approver) = &self.engine.approver else {
             return Err(format!(
                 "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
@@ -154,14 +163,18 @@ impl Driver {
             session: self.session.id.clone(),
             title: self.session.title.clone(),
             background: self.session.task.is_some(),
-            agent: self.session.agent.clone(),
+            agent: self.acting().name,
             tool: tool.to_owned(),
             target: target.to_owned(),
+            always: match scope {
+                Scope::Tool => format!("every {tool} in this run"),
+                Scope::Target => "exactly this".to_owned(),
+            },
         };
         match approver.ask(question).await {
             Reply::Yes => Ok(()),
             Reply::Always => {
-                lock(&self.engine.always).insert(for_good(tool, kind, target));
+                lock(&self.engine.always).insert(scope.grant(tool, target));
                 Ok(())
             }
             Reply::No(why) => Err(format!("not permitted: {why}")),
@@ -213,10 +226,30 @@ impl Driver {
     }
 }
 
-/// What `always` means: this tool, but of programs only this command, word for word.
-fn for_good(tool: &str, kind: Kind, target: &str) -> (String, Option<String>) {
-    let command = (kind == Kind::Run).then(|| target.to_owned());
-    (tool.to_owned(), command)
+/// What `always` covers: a whole tool, or this use of it alone. Programs are allowed one by
+/// one, and so is what a rule wants to be asked for every time.
+#[derive(Clone, Copy)]
+enum Scope {
+    Tool,
+    Target,
+}
+
+impl Scope {
+    fn new(kind: Kind, by_rule: bool) -> Self {
+        match kind {
+            Kind::Run => Scope::Target,
+            _ if by_rule => Scope::Target,
+            Kind::Read | Kind::Edit | Kind::Note => Scope::Tool,
+        }
+    }
+
+    fn grant(self, tool: &str, target: &str) -> (String, Option<String>) {
+        let target = match self {
+            Scope::Tool => None,
+            Scope::Target => Some(target.to_owned()),
+        };
+        (tool.to_owned(), target)
+    }
 }
 
 /// What a call about tasks is about, for people.

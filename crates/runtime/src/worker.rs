@@ -71,6 +71,13 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Ends at once, as if the process had died: nothing is given back.
+    pub fn kill(mut self) {
+        self.floor.abort_all();
+    }
+}
+
 fn set_owner(desk: &Desk, owner: Option<OwnerId>) {
     *desk.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
 }

@@ -52,6 +52,8 @@ pub(crate) enum EntryRecord {
         end: EndRecord,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
     },
 }
 
@@ -190,7 +192,11 @@ impl From<&Entry> for EntryRecord {
                 seen: *seen,
                 answer: answer.into(),
             },
-            Entry::Ended { prompt, end } => {
+            Entry::Ended {
+                prompt,
+                end,
+                answer,
+            } => {
                 let (end, error) = match end {
                     End::Answered => (EndRecord::Answered, None),
                     End::Failed { why } => (EndRecord::Failed, Some(why.clone())),
@@ -200,6 +206,7 @@ impl From<&Entry> for EntryRecord {
                     prompt: prompt.to_string(),
                     end,
                     error,
+                    answer: answer.clone(),
                 }
             }
         }
@@ -260,7 +267,13 @@ impl From<EntryRecord> for Entry {
                 seen,
                 answer: answer.into(),
             },
-            EntryRecord::Ended { prompt, end, error } => Entry::Ended {
+            EntryRecord::Ended {
+                prompt,
+                end,
+                error,
+                answer,
+            } => Entry::Ended {
+                answer,
                 prompt: prompt.into(),
                 end: match end {
                     EndRecord::Answered => End::Answered,

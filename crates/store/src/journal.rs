@@ -305,6 +305,24 @@ impl Journal for Transaction<'_> {
         Ok(sum.unwrap_or_default())
     }
 
+    fn spent_below_root(&mut self, root: &SessionId) -> Stored<Spent> {
+        let sum = self.one(
+            "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0), coalesce(sum(turns), 0), \
+             coalesce(sum(calls), 0) FROM tasks WHERE root = ?1",
+            [root.as_str()],
+            |row| {
+                let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+                Ok(Spent {
+                    tokens: number(0)?,
+                    cost: Cost(number(1)?),
+                    turns: number(2)?,
+                    tool_calls: number(3)?,
+                })
+            },
+        )?;
+        Ok(sum.unwrap_or_default())
+    }
+
     fn launched_below(&mut self, root: &SessionId) -> Stored<u64> {
         self.count(
             "SELECT count(*) FROM tasks WHERE root = ?1",

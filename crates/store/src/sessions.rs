@@ -129,6 +129,35 @@ impl Sessions for Transaction<'_> {
         found.into_iter().map(filed).collect()
     }
 
+    fn end_of(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<Entry>> {
+        let ends = self.all(
+            "SELECT body FROM entries WHERE session = ?1 AND kind = 'ended' ORDER BY seq DESC",
+            [session.as_str()],
+            |row| row.get::<_, String>(0),
+        )?;
+        for body in ends {
+            let entry = Entry::from(self.as_record::<EntryRecord>(&body)?);
+            if matches!(&entry, Entry::Ended { prompt: ended, .. } if ended == prompt) {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    fn open_prompt(&mut self, session: &SessionId) -> Stored<Option<PostId>> {
+        let newest = self.one(
+            "SELECT post FROM entries WHERE session = ?1 AND kind = 'prompted' \
+             ORDER BY seq DESC LIMIT 1",
+            [session.as_str()],
+            |row| Ok(PostId::from(row.get::<_, String>(0)?)),
+        )?;
+        let Some(newest) = newest else {
+            return Ok(None);
+        };
+        let ended = self.end_of(session, &newest)?;
+        Ok(Some(newest).filter(|_| ended.is_none()))
+    }
+
     fn posted(&mut self, session: &SessionId, post: &PostId) -> Stored<bool> {
         self.number_of(session, post).map(|there| there.is_some())
     }

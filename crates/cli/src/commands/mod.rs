@@ -12,6 +12,7 @@ mod task;
 mod worker;
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     io,
     path::{Path, PathBuf},
@@ -34,7 +35,10 @@ use crate::{
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let flags = args.settings();
     let loaded = load(&flags).map_err(Failure::Input)?;
-    let shell = |quiet| Shell::new(loaded_config(&loaded, quiet)?, flags.clone());
+    let shell = |quiet| {
+        log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
+        Shell::new(&loaded, flags.clone())
+    };
     match &args.command {
         Command::Run(args) => run::run(&shell(true)?, args),
         Command::Demo(args) => demo::run(args),
@@ -50,33 +54,31 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     }
 }
 
-fn loaded_config(loaded: &Loaded, quiet: bool) -> Result<Config, Failure> {
-    log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
-    Ok(loaded.config.clone())
-}
-
 /// What the verbs about tasks have in common.
 struct Shell {
     config: Config,
     flags: Vec<(String, String)>,
+    /// What the environment and the flags say about the built-in agent.
+    said: BTreeMap<String, String>,
 }
 
 impl Shell {
-    fn new(mut config: Config, flags: Vec<(String, String)>) -> Result<Self, Failure> {
+    fn new(loaded: &Loaded, flags: Vec<(String, String)>) -> Result<Self, Failure> {
+        let mut config = loaded.config.clone();
         if config.db.as_os_str().is_empty() {
             let hint = "HOME is not set, so there is no data folder; choose a file with --db";
             return Err(Failure::Input(anyhow!(hint)));
         }
         config.db = real_path(&config.db).map_err(|error| Failure::Input(error.into()))?;
-        Ok(Self { config, flags })
+        Ok(Self {
+            config,
+            flags,
+            said: loaded.said.clone(),
+        })
     }
 
     fn manager(&self) -> Result<Manager, Failure> {
-        let furniture = Furniture {
-            flags: self.flags.clone(),
-            ..Furniture::default()
-        };
-        Ok(wire::house(&self.config, furniture)?.manager)
+        Ok(wire::house(&self.config, Furniture::default())?.manager)
     }
 
     /// The session that the shell speaks for.
@@ -88,7 +90,7 @@ impl Shell {
     fn caller(&self) -> Result<Caller, Failure> {
         Ok(Caller::Shell {
             session: self.session(),
-            host: wire::host_key(&self.config.host).map_err(Failure::Input)?,
+            host: wire::host_key(&self.config.host, &self.said).map_err(Failure::Input)?,
         })
     }
 

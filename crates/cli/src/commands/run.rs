@@ -10,10 +10,10 @@ use std::{
 
 use anyhow::anyhow;
 use asyncagents_core::{
+    agent::End,
     answer::Shown,
     budget::Spent,
     id::{AgentName, ModelName, PostId, SessionId},
-    lifecycle::Standing,
     port::{Host, HostError, Prompt},
     request::Caller,
     task::Outcome,
@@ -97,8 +97,12 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
     let screen = Screen::new();
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
+    if wanted.session.is_none() && !wanted.go_on || wanted.model.is_some() {
+        let asked = wanted.model.as_deref();
+        let checked = wire::check_model(&shell.config.agent_config, asked);
+        checked.map_err(Failure::Input)?;
+    }
     let furniture = Furniture {
-        flags: shell.flags.clone(),
         approver: can_ask.then_some(approver),
         no_wait: wanted.no_wait,
     };
@@ -107,33 +111,47 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
         Some(folder) => format!("engine:{}", folder.display()),
         None => "engine".to_owned(),
     };
-    let key = wire::host_key(&host).map_err(Failure::Input)?;
+    let key = wire::host_key(&host, &shell.said).map_err(Failure::Input)?;
     let engine = house.hosts.engine(&key).map_err(Problem::from)?;
+    // While its lease lasts, nobody else works in the session.
+    let worker = Worker::start(&house.manager).await?;
+    let ran = follow(shell, &screen, &house.manager, engine, &wanted).await;
+    screen.end();
+    close(shell, house, worker).await;
+    ran
+}
+
+async fn follow(
+    shell: &Shell,
+    screen: &Screen,
+    manager: &Manager,
+    engine: Engine,
+    wanted: &Wanted,
+) -> Result<Exit, Failure> {
     let live = engine.live();
-    let (session, prompt) = begin(shell, &engine, &wanted).await?;
+    let (session, prompt) = begin(shell, screen, &engine, wanted).await?;
     let mut run = Run {
-        screen,
+        screen: screen.clone(),
         json: wanted.json,
         engine,
-        manager: house.manager.clone(),
+        manager: manager.clone(),
         session,
         prompt,
         said: String::new(),
+        heard: false,
         begun: Instant::now(),
         stopping: false,
     };
     run.open();
-    let worker = Worker::start(&house.manager).await?;
-    let ended = run.follow(live, wanted.no_wait).await;
+    let ended = run.follow(live, wanted.no_wait).await?;
     run.screen.end();
-    close(shell, house, worker).await;
-    let outcome = ended?;
-    run.totals(&outcome).await
+    run.totals(&ended).await
 }
 
 /// The session and the prompt to follow: a new one, or one that goes on.
 async fn begin(
     shell: &Shell,
+    screen: &Screen,
     engine: &Engine,
     wanted: &Wanted,
 ) -> Result<(SessionId, PostId), Failure> {
@@ -147,12 +165,18 @@ async fn begin(
         }
         (None, false) => None,
     };
-    if known.is_none() || wanted.model.is_some() {
-        let asked = wanted.model.as_deref();
-        let checked = wire::check_model(&shell.config.agent_config, asked);
-        checked.map_err(Failure::Input)?;
+    let mut agent = wanted.agent.clone();
+    if let Some(session) = &known {
+        let known = engine.session(session).await.map_err(no_session)?;
+        if known.task.is_some() {
+            return Err(Failure::Input(anyhow!(
+                "{session} is the session of a background task; `asyncagents resume` goes on with it"
+            )));
+        }
+        agent = agent.or(Some(known.agent.to_string()));
+        until_free(shell, screen, engine, session).await?;
     }
-    let agent = wanted.agent.clone().unwrap_or(shell.config.agent.clone());
+    let agent = agent.unwrap_or(shell.config.agent.clone());
     let Some(text) = &wanted.prompt else {
         let Some(session) = known else {
             return Err(Failure::Input(anyhow!("say what to do")));
@@ -195,6 +219,30 @@ async fn begin(
     Ok((session, prompt))
 }
 
+/// Waits until nobody works in a session any more. Whoever was killed there is known to be
+/// gone when its lease has run out.
+async fn until_free(
+    shell: &Shell,
+    screen: &Screen,
+    engine: &Engine,
+    session: &SessionId,
+) -> Result<(), Failure> {
+    let patience = shell.config.lease + Duration::from_secs(1);
+    let begun = Instant::now();
+    while engine.is_busy(session).await.map_err(Problem::from)? {
+        if begun.elapsed() > patience {
+            return Err(Failure::Input(anyhow!(
+                "another process is working in {session}; wait for it, or begin a new session"
+            )));
+        }
+        if begun.elapsed() < GLANCE {
+            screen.remark("waiting for the process that worked in this session");
+        }
+        time::sleep(GLANCE).await;
+    }
+    Ok(())
+}
+
 fn no_session(error: HostError) -> Failure {
     match error {
         HostError::NoSession(session) => Failure::Input(anyhow!(
@@ -206,8 +254,9 @@ fn no_session(error: HostError) -> Failure {
 
 /// Ends in good order. What is left of background tasks goes on in a worker.
 async fn close(shell: &Shell, house: House, worker: Worker) {
-    worker.stop().await;
+    // First the agents: what one of them is about to finish is not given to another worker.
     house.hosts.stop().await;
+    worker.stop().await;
     shell.ensure_worker(&house.manager).await;
 }
 
@@ -221,6 +270,8 @@ struct Run {
     prompt: PostId,
     /// What the agent has said of its newest answer.
     said: String,
+    /// Whether anything of the run was heard here.
+    heard: bool,
     begun: Instant,
     stopping: bool,
 }
@@ -274,18 +325,16 @@ impl Run {
 
     /// How it ended, if it has.
     async fn ended(&self) -> Result<Option<Ended>, Failure> {
-        let inspected = self.engine.inspect(&self.session, &self.prompt).await;
-        let standing = inspected.map_err(Problem::from)?.standing;
-        Ok(match standing {
-            Standing::Done { outcome, answer } => Some(Ended { outcome, answer }),
-            Standing::Working | Standing::Unprompted => None,
-            Standing::Gone | Standing::Interrupted => Some(Ended {
-                outcome: Outcome::Failed {
-                    why: "its session was deleted".to_owned(),
-                },
-                answer: None,
-            }),
-        })
+        let ended = self.engine.end_of(&self.session, &self.prompt).await;
+        let ended = ended.map_err(Problem::from)?;
+        Ok(ended.map(|(end, answer)| Ended {
+            outcome: match end {
+                End::Answered => Outcome::Completed,
+                End::Failed { why } => Outcome::Failed { why },
+                End::Aborted => Outcome::Cancelled,
+            },
+            answer,
+        }))
     }
 
     /// Shows one thing. True if it may be the end.
@@ -294,7 +343,10 @@ impl Run {
             return Ok(self.show_json(live));
         }
         match live {
-            Live::Text(text) => self.screen.say(&text)?,
+            Live::Text(text) => {
+                self.heard = true;
+                self.screen.say(&text)?;
+            }
             Live::Answered => self.screen.said()?,
             Live::Again(why) => {
                 self.screen.said()?;
@@ -406,15 +458,14 @@ impl Run {
         let used = self.engine.used(&self.session).await;
         let (own, usage) = used.map_err(Problem::from)?;
         let tasks = self.all_tasks().await;
-        let mut spent = Spent {
+        // What was cleared has been spent all the same.
+        let below = self.manager.spent_below(&self.session).await?;
+        let spent = below.plus(Spent {
             tokens: own.tokens,
             cost: own.cost,
             turns: own.turns,
             tool_calls: own.by_tool.values().sum(),
-        };
-        for shown in &tasks {
-            spent = spent.plus(shown.task.progress.spent);
-        }
+        });
         let unfinished = tasks.iter().filter(|shown| shown.task.is_live()).count();
         let took = self.begun.elapsed();
         let failed = match &ended.outcome {
@@ -439,6 +490,10 @@ impl Run {
                 "tasks": tasks,
             }));
         } else {
+            if let Some(answer) = ended.answer.as_ref().filter(|_| !self.heard) {
+                self.screen.say(answer)?;
+                self.screen.said()?;
+            }
             if let Some(why) = failed {
                 self.screen.remark(&format!("asyncagents: {why}"));
             }

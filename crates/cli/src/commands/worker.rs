@@ -32,11 +32,7 @@ pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
 
 async fn work(shell: &Shell) -> Result<Exit, Failure> {
     let config = &shell.config;
-    let furniture = Furniture {
-        flags: shell.flags.clone(),
-        ..Furniture::default()
-    };
-    let House { manager, hosts } = wire::house(config, furniture)?;
+    let House { manager, hosts } = wire::house(config, Furniture::default())?;
     let mut lock = Some(take_lock(config)?);
     tracing::info!(db = %config.db.display(), "a worker begins");
     let worker = Worker::start(&manager).await?;
@@ -69,8 +65,9 @@ async fn work(shell: &Shell) -> Result<Exit, Failure> {
             }
         }
     }
-    worker.stop().await;
+    // First the agents: what one of them is about to finish is not given to another worker.
     hosts.stop().await;
+    worker.stop().await;
     tracing::info!("the worker ends");
     Ok(Exit::Done)
 }

@@ -347,7 +347,8 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
             file.map_or("none".to_owned(), |file| file.display().to_string())
         },
         set: |config, value| {
-            config.agent_config.prices = (value != "none").then(|| PathBuf::from(value));
+            let absolute = || std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
+            config.agent_config.prices = (value != "none").then(absolute);
             Ok(())
         },
     },

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use toml::{Table, Value};
 
 use super::{
+    agent_settings::AGENT_SETTINGS,
     all_settings,
     settings::{Config, config_folder},
 };
@@ -18,6 +19,9 @@ use super::{
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) sources: BTreeMap<String, String>,
+    /// What the environment and the command line say about the built-in agent. It goes with
+    /// what is launched, whoever works on it.
+    pub(crate) said: BTreeMap<String, String>,
 }
 
 /// Reads all sources for the folder we are in. `flags` are keys and values from the command
@@ -28,19 +32,47 @@ pub(crate) fn load(flags: &[(String, String)]) -> anyhow::Result<Loaded> {
 
 /// Reads all sources for a folder.
 pub(crate) fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<Loaded> {
+    let mut loaded = load_files(folder)?;
+    loaded.read_environment()?;
+    for (key, value) in flags {
+        loaded.set(key, value, "flag")?;
+    }
+    let said = |(key, source): (&String, &String)| {
+        let from_file = Path::new(source).is_absolute();
+        (is_of_agent(key) && !from_file).then(|| key.clone())
+    };
+    let said: Vec<String> = loaded.sources.iter().filter_map(said).collect();
+    for key in said {
+        if let Some(value) = loaded.config.value_of(&key) {
+            loaded.said.insert(key, value);
+        }
+    }
+    Ok(loaded)
+}
+
+/// Reads what the files say for a folder, and what was said when something was launched.
+pub(crate) fn load_launched(
+    folder: &Path,
+    said: &BTreeMap<String, String>,
+) -> anyhow::Result<Loaded> {
+    let mut loaded = load_files(Some(folder))?;
+    for (key, value) in said {
+        loaded.set(key, value, "launch")?;
+    }
+    Ok(loaded)
+}
+
+fn load_files(folder: Option<&Path>) -> anyhow::Result<Loaded> {
     let mut loaded = Loaded {
         config: Config::defaults(),
         sources: BTreeMap::new(),
+        said: BTreeMap::new(),
     };
     if let Some(folder) = config_folder() {
         loaded.read_file(&folder.join("asyncagents.toml"), Whose::User)?;
     }
     if let Some(file) = folder.and_then(project_file) {
         loaded.read_file(&file, Whose::Project)?;
-    }
-    loaded.read_environment()?;
-    for (key, value) in flags {
-        loaded.set(key, value, "flag")?;
     }
     Ok(loaded)
 }
@@ -81,7 +113,12 @@ impl Loaded {
                      configuration file, in the environment or on the command line"
                 );
             }
-            let value = beside(&key, value, folder);
+            let mut value = beside(&key, value, folder);
+            if whose == Whose::Project && ADDED.contains(&key.as_str()) {
+                // A project adds to what its user forbids; it takes nothing away.
+                let before = self.config.value_of(&key).unwrap_or_default();
+                value = format!("{before},{value}");
+            }
             self.set(&key, &value, &name)
                 .with_context(|| name.clone())?;
         }
@@ -134,6 +171,15 @@ impl Loaded {
         self.sources.insert(key.to_owned(), source.to_owned());
         Ok(())
     }
+}
+
+/// What a project's file adds to, and does not replace.
+const ADDED: &[&str] = &["permissions.ask", "permissions.deny"];
+
+/// Whether a setting is one of the built-in agent's.
+fn is_of_agent(key: &str) -> bool {
+    let dynamic = key.starts_with("providers.") || key.starts_with("aliases.");
+    dynamic || AGENT_SETTINGS.iter().any(|setting| setting.key == key)
 }
 
 /// Whether a setting is not for a project's file to say. An address could lead a key

@@ -74,6 +74,22 @@ impl Config {
         }
     }
 
+    /// The value of a setting that has one key, or of a provider or an alias.
+    pub(crate) fn value_of(&self, key: &str) -> Option<String> {
+        if let Some(setting) = super::all_settings().find(|setting| setting.key == key) {
+            return Some((setting.show)(self));
+        }
+        let agent = &self.agent_config;
+        if let Some(alias) = key.strip_prefix("aliases.") {
+            return agent.aliases.get(alias).cloned();
+        }
+        let (name, what) = key.strip_prefix("providers.")?.rsplit_once('.')?;
+        let mut described = agent.providers.get(name)?.describe().into_iter();
+        described
+            .find(|(known, _)| *known == what)
+            .map(|(_, value)| value)
+    }
+
     /// What the runtime has to know.
     pub(crate) fn runtime(&self) -> Settings {
         let mut settings = Settings {
@@ -317,7 +333,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "log.file",
         about: "where it is logged; without, on standard error (a background worker: beside db)",
-        personal: false,
+        personal: true,
         show: |config| {
             let file = config.log_file.as_ref();
             file.map_or("none".to_owned(), |file| file.display().to_string())

@@ -29,8 +29,10 @@ pub struct Conversation {
     usage: Usage,
     /// What the window held after the newest answer.
     context: u64,
-    /// The newest answer, if it is the newest thing that happened.
+    /// How the newest answer ended.
     last: Option<Last>,
+    /// How many answers there were since the last compaction, if there was one.
+    since_compaction: Option<u64>,
     model: Option<ModelName>,
     agent: Option<AgentName>,
 }
@@ -42,6 +44,8 @@ pub struct Last {
     pub stop: Stop,
     /// It says something, or wants something done.
     pub useful: bool,
+    /// It wants something done.
+    pub calls: bool,
 }
 
 /// A call of the newest answer.
@@ -63,8 +67,13 @@ pub struct Run {
     pub nudges: u32,
     /// The last turn was announced.
     pub last_turn: bool,
-    /// What the model said last.
+    /// What the model said last, all pieces of it.
     pub answer: Option<String>,
+    /// How many answers in a row were cut at the model's greatest length.
+    pub cuts: u32,
+    /// The newest call, and how often it came in a row.
+    pub same_calls: u64,
+    newest_call: Option<(String, String)>,
 }
 
 /// What a request shows.
@@ -108,6 +117,9 @@ impl Conversation {
                     nudges: 0,
                     last_turn: false,
                     answer: None,
+                    cuts: 0,
+                    same_calls: 0,
+                    newest_call: None,
                 });
             }
             Entry::Told {
@@ -126,13 +138,13 @@ impl Conversation {
                     open.began = true;
                 }
             }
-            Entry::ToolEnded { call, outcome } => {
-                if let Some(open) = self.open(call) {
-                    open.outcome = Some(outcome.clone());
-                }
-            }
+            Entry::ToolEnded { call, outcome } => self.tool_ended(call, outcome),
             Entry::Compacted { answer, .. } => self.compacted(answer),
-            Entry::Ended { prompt, end } => self.ended(prompt, end),
+            Entry::Ended {
+                prompt,
+                end,
+                answer,
+            } => self.ended(prompt, end, answer.clone()),
         }
     }
 
@@ -207,14 +219,15 @@ impl Conversation {
         self.context.saturating_add(bytes as u64 / 4)
     }
 
-    /// How the newest answer ended, if nothing has happened since.
+    /// How the newest answer ended.
     pub fn last(&self) -> Option<Last> {
         self.last
     }
 
-    /// Whether a summary would make it shorter.
+    /// Whether a summary would make it shorter. If it was summarised a moment ago, what fills
+    /// the window is something else: the system prompt, or the tools.
     pub fn can_compact(&self) -> bool {
-        self.turns.len() > 1
+        self.turns.len() > 1 && self.since_compaction.is_none_or(|answers| answers > 2)
     }
 
     /// What the session has used in all.
@@ -239,11 +252,28 @@ impl Conversation {
 
     fn say(&mut self, seq: u64, text: String) {
         self.said.push((seq, text));
-        self.last = None;
     }
 
+    /// The call of this name that has no result. A model may use a name twice.
     fn open(&mut self, call: &str) -> Option<&mut OpenCall> {
-        self.calls.iter_mut().find(|open| open.call.id == call)
+        let mut calls = self.calls.iter_mut();
+        calls.find(|open| open.call.id == call && open.outcome.is_none())
+    }
+
+    fn tool_ended(&mut self, call: &str, outcome: &ToolOutcome) {
+        let stopped = |open: &&mut OpenCall| {
+            open.call.id == call
+                && open
+                    .outcome
+                    .as_ref()
+                    .is_some_and(|said| said.text() == STOPPED)
+        };
+        if let Some(open) = self.open(call) {
+            open.outcome = Some(outcome.clone());
+        } else if let Some(open) = self.calls.iter_mut().find(stopped) {
+            // It was running when its run was ended, and has come to an end all the same.
+            open.outcome = Some(outcome.clone());
+        }
     }
 
     /// What a run that broke off had not begun is not done for the next one.
@@ -273,24 +303,18 @@ impl Conversation {
         self.calls = answer.calls().map(open).collect();
         self.count(answer);
         self.context = answer.usage.context();
-        let useful = is_useful(answer);
-        let last = Last {
+        let before = self.last.replace(Last {
             stop: answer.stop,
-            useful,
-        };
-        self.last = Some(last).filter(|_| self.said.is_empty());
+            useful: is_useful(answer),
+            calls: answer.calls().next().is_some(),
+        });
+        let goes_on = before.is_some_and(|before| before.stop == Stop::Length && !before.calls);
+        self.since_compaction = self.since_compaction.map(|answers| answers + 1);
         for call in answer.calls() {
             *self.totals.by_tool.entry(call.name.clone()).or_default() += 1;
         }
         if let Some(run) = &mut self.run {
-            run.answers += 1;
-            let text = answer.text();
-            if !text.trim().is_empty() {
-                run.answer = Some(text);
-            }
-            if useful && answer.stop != Stop::Length {
-                run.nudges = 0;
-            }
+            run.note(answer, goes_on);
         }
     }
 
@@ -301,6 +325,7 @@ impl Conversation {
         self.turns = vec![Turn::Said(summary)];
         self.calls.clear();
         self.last = None;
+        self.since_compaction = Some(0);
     }
 
     fn count(&mut self, answer: &Answer) {
@@ -310,15 +335,40 @@ impl Conversation {
         self.totals.turns += 1;
     }
 
-    fn ended(&mut self, prompt: &PostId, end: &End) {
-        let run = self.run.take_if(|run| run.prompt == *prompt);
-        let answer = run.and_then(|run| run.answer);
+    fn ended(&mut self, prompt: &PostId, end: &End, answer: Option<String>) {
+        self.run.take_if(|run| run.prompt == *prompt);
         self.ended.insert(prompt.clone(), (end.clone(), answer));
         for open in &mut self.calls {
             let stopped = || ToolOutcome::Failed(STOPPED.to_owned());
             open.outcome.get_or_insert_with(stopped);
         }
         self.last = None;
+    }
+}
+
+impl Run {
+    fn note(&mut self, answer: &Answer, goes_on: bool) {
+        self.answers += 1;
+        let text = answer.text();
+        if !text.trim().is_empty() {
+            match &mut self.answer {
+                Some(before) if goes_on => before.push_str(&text),
+                _ => self.answer = Some(text),
+            }
+        }
+        let cut = answer.stop == Stop::Length;
+        self.cuts = if cut { self.cuts + 1 } else { 0 };
+        if is_useful(answer) && !cut {
+            self.nudges = 0;
+        }
+        for call in answer.calls() {
+            let call = Some((call.name.clone(), call.input.clone()));
+            match self.newest_call == call {
+                true => self.same_calls += 1,
+                false => self.same_calls = 1,
+            }
+            self.newest_call = call;
+        }
     }
 }
 

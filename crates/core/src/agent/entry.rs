@@ -76,6 +76,8 @@ pub enum Entry {
         prompt: PostId,
         /// How.
         end: End,
+        /// What the model said last.
+        answer: Option<String>,
     },
 }
 

@@ -14,6 +14,8 @@ pub struct Around {
     pub compact_from: u64,
     /// How often the model may answer in one run.
     pub most_answers: Option<u64>,
+    /// The same call this often in a row ends a run.
+    pub most_same_calls: u64,
 }
 
 /// What to do next.
@@ -37,6 +39,9 @@ pub enum Next {
     Rest,
 }
 
+/// How many answers in a row may be cut.
+const MOST_CUTS: u32 = 4;
+
 /// How often a model that gives no useful answer is asked again.
 const MOST_NUDGES: u32 = 2;
 
@@ -56,6 +61,12 @@ pub fn next(conversation: &Conversation, around: &Around) -> Next {
     let Some(run) = conversation.run() else {
         return Next::Rest;
     };
+    if conversation
+        .last()
+        .is_some_and(|last| last.stop == Stop::Refused)
+    {
+        return failed("the model refused to answer");
+    }
     let (lost, waiting): (Vec<_>, Vec<_>) =
         conversation.open_calls().partition(|(_, began)| *began);
     let calls = |open: Vec<(&Call, bool)>| open.into_iter().map(|(call, _)| call.clone()).collect();
@@ -72,18 +83,19 @@ pub fn next(conversation: &Conversation, around: &Around) -> Next {
         return ask(conversation, around);
     };
     match last.stop {
-        Stop::Refused => failed("the model refused to answer"),
-        Stop::Finished | Stop::Tools | Stop::Length if !last.useful => {
+        Stop::Finished | Stop::Tools | Stop::Length | Stop::Refused if !last.useful => {
             match run.nudges < MOST_NUDGES {
                 true => Next::Nudge(EMPTY.to_owned()),
                 false => failed("the model answered nothing, three times in a row"),
             }
         }
         Stop::Length if run.nudges < MOST_NUDGES => Next::Nudge(CUT.to_owned()),
-        Stop::Finished | Stop::Tools | Stop::Length => match around.tasks && around.wait {
-            true => Next::Wait,
-            false => Next::Finish(End::Answered),
-        },
+        Stop::Finished | Stop::Tools | Stop::Length | Stop::Refused => {
+            match around.tasks && around.wait {
+                true => Next::Wait,
+                false => Next::Finish(End::Answered),
+            }
+        }
     }
 }
 
@@ -92,6 +104,9 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
         return Next::Rest;
     };
     if let Some(most) = around.most_answers {
+        if run.answers >= most && has_answered(conversation) {
+            return Next::Finish(End::Answered);
+        }
         if run.answers >= most {
             return failed(&format!("the limit of {most} answers is reached"));
         }
@@ -99,10 +114,23 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
             return Next::Nudge(LAST_TURN.to_owned());
         }
     }
+    if run.same_calls >= around.most_same_calls {
+        let times = run.same_calls;
+        return failed(&format!("the same tool call came {times} times in a row"));
+    }
+    if run.cuts >= MOST_CUTS {
+        return failed("the model's answers are cut at its greatest length, again and again");
+    }
     match conversation.weight() >= around.compact_from && conversation.can_compact() {
         true => Next::Compact,
         false => Next::Ask,
     }
+}
+
+/// The newest answer was one to end with; what came since are notices.
+fn has_answered(conversation: &Conversation) -> bool {
+    let last = conversation.last();
+    last.is_some_and(|last| last.stop == Stop::Finished && last.useful && !last.calls)
 }
 
 fn failed(why: &str) -> Next {

@@ -111,7 +111,9 @@ impl Rule {
 
     /// Whether it is about this tool, in whatever use.
     pub fn names(&self, tool: &str) -> bool {
-        fits(&self.tool, &tool.to_lowercase())
+        let tool = tool.to_lowercase();
+        // Whoever speaks of edits means files that change, however.
+        fits(&self.tool, &tool) || (self.tool == "edit" && tool == "write")
     }
 
     /// Whether it is about every use of this tool.
@@ -138,8 +140,25 @@ impl Rule {
             Kind::Run => target.split(COMBINING).chain([target]).collect(),
             Kind::Read | Kind::Edit | Kind::Note => vec![target],
         };
-        self.names(tool) && parts.iter().any(|part| fits(pattern, part.trim()))
+        let said = parts.iter().map(|part| plainly(part));
+        self.names(tool) && said.into_iter().any(|part| fits(pattern, &part))
     }
+}
+
+/// A command without what may stand before it, and with single blanks: `X=1 sudo  git push` is
+/// `git push`. A rule that forbids is a reminder, not a wall: a shell has more ways to say the
+/// same than anybody can list.
+fn plainly(command: &str) -> String {
+    const BEFORE: &[&str] = &[
+        "if", "then", "else", "elif", "while", "until", "do", "!", "sudo", "env", "command",
+        "exec", "nohup", "time", "nice", "builtin", "eval",
+    ];
+    let stands_before = |word: &&str| {
+        let assigns = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        BEFORE.contains(word) || word.split_once('=').is_some_and(|(name, _)| assigns(name))
+    };
+    let words = command.split_whitespace().skip_while(stands_before);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// What makes more than one command out of a line, or something else than it shows.
@@ -165,8 +184,11 @@ pub struct Permissions {
 pub enum Verdict {
     /// It is free.
     Allow,
-    /// Someone has to be asked.
-    Ask,
+    /// Someone has to be asked: because of the mode, or of a rule that wants it every time.
+    Ask {
+        /// A rule wants it.
+        by_rule: bool,
+    },
     /// It is forbidden, for a reason.
     Deny(String),
 }
@@ -180,7 +202,7 @@ impl Permissions {
             return Verdict::Deny(format!("the rule `{rule}` forbids it"));
         }
         if self.ask.iter().any(|rule| rule.stops(tool, kind, target)) {
-            return Verdict::Ask;
+            return Verdict::Ask { by_rule: true };
         }
         if self
             .allow
@@ -193,7 +215,9 @@ impl Permissions {
             (_, Kind::Read | Kind::Note) | (Mode::Yolo, _) | (Mode::AutoEdit, Kind::Edit) => {
                 Verdict::Allow
             }
-            (Mode::Ask, Kind::Edit | Kind::Run) | (Mode::AutoEdit, Kind::Run) => Verdict::Ask,
+            (Mode::Ask, Kind::Edit | Kind::Run) | (Mode::AutoEdit, Kind::Run) => {
+                Verdict::Ask { by_rule: false }
+            }
         }
     }
 }

@@ -79,6 +79,15 @@ struct Front {
     #[serde(alias = "max_turns", alias = "steps", alias = "maxSteps")]
     max_turns: Option<u64>,
     disable: bool,
+    permission: Option<Asked>,
+}
+
+/// What OpenCode's `permission` says: for all tools, or tool by tool, or pattern by pattern.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Asked {
+    All(String),
+    Tools(std::collections::BTreeMap<String, Asked>),
 }
 
 /// Tools as a list, as one line, or as switches.
@@ -146,6 +155,10 @@ impl Profile {
         let mut tools = Tools::default();
         match front.tools {
             None => {}
+            Some(Listed::Switches(switches)) if switches.get("*") == Some(&false) => {
+                let on = switches.iter().filter(|(_, on)| **on);
+                tools.only = Some(rules(on.map(|(name, _)| name.as_str()))?);
+            }
             Some(Listed::Switches(switches)) => {
                 let off = switches.iter().filter(|(_, on)| !**on);
                 tools.not = rules(off.map(|(name, _)| name.as_str()))?;
@@ -154,6 +167,11 @@ impl Profile {
         }
         if let Some(listed) = front.disallowed_tools {
             tools.not.extend(listed.rules()?);
+        }
+        match front.permission {
+            Some(Asked::All(word)) if word == "deny" => tools.only = Some(Vec::new()),
+            Some(Asked::Tools(asked)) => tools.not.extend(denied(&asked)?),
+            Some(Asked::All(_)) | None => {}
         }
         let filled = |text: &String| !text.trim().is_empty();
         let model = front.model.filter(filled);
@@ -190,25 +208,44 @@ impl Listed {
 }
 
 fn rules<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Rule>, ProfileError> {
-    let rule = |name: &str| {
+    let mut rules = Vec::new();
+    for name in names {
         let rule = Rule::from_str(name).map_err(|error| ProfileError::Tools(error.to_string()))?;
-        Ok(rule.called_here())
-    };
-    names.map(rule).collect()
+        rules.extend(rule.called_here());
+    }
+    Ok(rules)
+}
+
+/// What `permission` forbids: `edit: deny`, or `bash: {"git push*": deny}`.
+fn denied(asked: &std::collections::BTreeMap<String, Asked>) -> Result<Vec<Rule>, ProfileError> {
+    let is_deny = |asked: &Asked| matches!(asked, Asked::All(word) if word == "deny");
+    let mut names = Vec::new();
+    for (tool, asked) in asked {
+        match asked {
+            Asked::Tools(patterns) => {
+                let patterns = patterns.iter().filter(|(_, asked)| is_deny(asked));
+                names.extend(patterns.map(|(pattern, _)| format!("{tool}({pattern})")));
+            }
+            Asked::All(_) if is_deny(asked) => names.push(tool.clone()),
+            Asked::All(_) => {}
+        }
+    }
+    rules(names.iter().map(String::as_str))
 }
 
 impl Rule {
-    /// Other agents' names for the same tools.
-    fn called_here(self) -> Rule {
-        let here = match self.tool_name() {
-            "multiedit" => "edit",
-            "todowrite" | "todoread" | "todolist" => "todo",
-            "task" | "agent" => "asyncagents_*",
-            "ls" | "list" => "glob",
-            "shell" => "bash",
-            _ => return self,
+    /// Other agents' names for the same tools. Those for background tasks have a prefix of
+    /// the user's choice.
+    fn called_here(self) -> Vec<Rule> {
+        let here: &[&str] = match self.tool_name() {
+            "multiedit" => &["edit"],
+            "todowrite" | "todoread" | "todolist" => &["todo"],
+            "task" | "agent" => &["*task", "*output", "*list", "*cancel", "*clear"],
+            "ls" | "list" => &["glob"],
+            "shell" => &["bash"],
+            _ => return vec![self],
         };
-        self.renamed(here)
+        here.iter().map(|name| self.clone().renamed(name)).collect()
     }
 }
 

@@ -65,6 +65,10 @@ pub trait Sessions {
     fn file(&mut self, session: &SessionId, entry: &Entry, at: Moment) -> Stored<u64>;
     /// The entries after one number, up to another.
     fn entries(&mut self, session: &SessionId, after: u64, until: u64) -> Stored<Vec<Filed>>;
+    /// The end of a run, if it is over.
+    fn end_of(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<Entry>>;
+    /// The prompt of a run that is not over.
+    fn open_prompt(&mut self, session: &SessionId) -> Stored<Option<PostId>>;
     /// Whether an entry of this name is there.
     fn posted(&mut self, session: &SessionId, post: &PostId) -> Stored<bool>;
 }

@@ -71,6 +71,8 @@ pub trait Journal: Sessions {
     fn neighbours(&mut self, id: &TaskId) -> Stored<Vec<TaskId>>;
     /// How many tasks were ever launched below a root session.
     fn launched_below(&mut self, root: &SessionId) -> Stored<u64>;
+    /// What all tasks below a root session have spent, cleared ones too.
+    fn spent_below_root(&mut self, root: &SessionId) -> Stored<Spent>;
     /// The batch a parent's unfinished tasks belong to, or a new one.
     fn open_batch(&mut self, parent: &SessionId) -> Stored<u64>;
     /// How far a batch has come.

@@ -87,6 +87,7 @@ fn around() -> Around {
         wait: true,
         compact_from: 1_000,
         most_answers: None,
+        most_same_calls: 5,
     }
 }
 
@@ -142,6 +143,7 @@ fn a_run_goes_from_its_prompt_over_tools_to_an_answer() {
     let story = story.then(Entry::Ended {
         prompt,
         end: End::Answered,
+        answer: Some("Done".to_owned()),
     });
     assert_eq!(story.next(), Next::Rest);
     let ended = story.conversation.end_of(&"prompt Look".into());
@@ -352,9 +354,121 @@ fn the_last_turn_is_announced_and_is_the_last() {
         text: LAST_TURN.to_owned(),
     });
     assert_eq!(limited(&story), Next::Ask);
-    let story = story.answered(calls(&["b"])).ended("b", "B");
+    let more = Story {
+        conversation: story.conversation.clone(),
+        entries: story.entries.clone(),
+    };
+    let more = more.answered(calls(&["b"])).ended("b", "B");
     let why = "the limit of 2 answers is reached".to_owned();
-    assert_eq!(limited(&story), Next::Finish(End::Failed { why }));
+    assert_eq!(limited(&more), Next::Finish(End::Failed { why }));
+    // A notice after the answer does not undo it.
+    let answered = story.answered(says("In sum.")).told("task finished");
+    assert_eq!(limited(&answered), Next::Finish(End::Answered));
+}
+
+#[test]
+fn what_a_refused_answer_wanted_done_is_not_done() {
+    let refused = Answer {
+        stop: Stop::Refused,
+        ..calls(&["rm"])
+    };
+    let story = Story::default()
+        .prompted("Look")
+        .told("news")
+        .answered(refused);
+    let why = "the model refused to answer".to_owned();
+    assert_eq!(story.next(), Next::Finish(End::Failed { why }));
+}
+
+#[test]
+fn two_calls_of_one_name_both_get_a_result() {
+    let story = Story::default()
+        .prompted("Look")
+        .answered(calls(&["same", "same"]))
+        .began("same")
+        .ended("same", "first")
+        .began("same")
+        .ended("same", "second");
+    assert_eq!(story.next(), Next::Ask);
+    assert_eq!(story.shown()[2..], ["same: first", "same: second"]);
+}
+
+#[test]
+fn the_same_call_again_and_again_ends_a_run() {
+    let mut story = Story::default().prompted("Look");
+    for round in 0..5 {
+        assert_eq!(story.next(), Next::Ask, "round {round}");
+        story = story.answered(calls(&["x"])).ended("x", "no");
+    }
+    let why = "the same tool call came 5 times in a row".to_owned();
+    assert_eq!(story.next(), Next::Finish(End::Failed { why }));
+}
+
+#[test]
+fn calls_that_are_cut_again_and_again_end_a_run() {
+    let mut story = Story::default().prompted("Look");
+    for round in 0..4 {
+        assert_eq!(story.next(), Next::Ask, "round {round}");
+        let id = format!("{round}");
+        let mut cut = calls(&[&id]);
+        cut.stop = Stop::Length;
+        if let Some(Block::Call(call)) = cut.blocks.first_mut() {
+            call.input = format!("{{\"content\": \"{round}");
+        }
+        story = story.answered(cut).ended(&id, "cut");
+    }
+    let why = "the model's answers are cut at its greatest length, again and again".to_owned();
+    assert_eq!(story.next(), Next::Finish(End::Failed { why }));
+}
+
+#[test]
+fn an_answer_in_pieces_is_one_answer() {
+    let cut = Answer {
+        stop: Stop::Length,
+        ..says("first half, ")
+    };
+    let story = Story::default().prompted("Look").answered(cut);
+    let Next::Nudge(text) = story.next() else {
+        panic!("{:?}", story.next());
+    };
+    let story = story
+        .then(Entry::Nudged { text })
+        .answered(says("second half"));
+    let run = story.conversation.run().expect("a run");
+    assert_eq!(run.answer.as_deref(), Some("first half, second half"));
+    assert_eq!(story.next(), Next::Finish(End::Answered));
+}
+
+#[test]
+fn what_fills_the_window_without_a_conversation_is_not_summarised_for_ever() {
+    let full = |answer: Answer| Answer {
+        usage: Usage {
+            input: 2_000,
+            ..Usage::default()
+        },
+        ..answer
+    };
+    let mut story = Story::default()
+        .prompted("Look")
+        .answered(full(calls(&["a"])))
+        .ended("a", "A");
+    let mut compactions = 0;
+    for round in 0..6 {
+        if story.next() == Next::Compact {
+            compactions += 1;
+            story = story.then(Entry::Compacted {
+                seen: 0,
+                answer: says("sum"),
+            });
+        }
+        let id = format!("{round}");
+        let mut call = calls(&[&id]);
+        if let Some(Block::Call(call)) = call.blocks.first_mut() {
+            call.input = id.clone();
+        }
+        story = story.answered(full(call)).ended(&id, "x");
+    }
+    assert!(compactions <= 3, "{compactions} compactions for 6 answers");
 }
 
 #[test]
@@ -433,6 +547,7 @@ fn what_a_stopped_run_had_not_begun_is_not_done_for_the_next() {
         .then(Entry::Ended {
             prompt: "prompt Delete everything".into(),
             end: End::Aborted,
+            answer: None,
         })
         .prompted("Stop that");
     assert_eq!(stopped.next(), Next::Ask);
@@ -463,25 +578,30 @@ fn a_branch_shows_the_parents_messages_and_settles_its_calls() {
     assert!(outcome.text().starts_with("Not part of this conversation"));
 }
 
+/// What a mode asks for.
+const ASK: Verdict = Verdict::Ask { by_rule: false };
+
 #[rstest]
 #[case(Mode::Ask, "read", Kind::Read, "a.rs", Verdict::Allow)]
 #[case(Mode::Ask, "todo", Kind::Note, "", Verdict::Allow)]
-#[case(Mode::Ask, "edit", Kind::Edit, "a.rs", Verdict::Ask)]
-#[case(Mode::Ask, "bash", Kind::Run, "ls", Verdict::Ask)]
+#[case(Mode::Ask, "edit", Kind::Edit, "a.rs", ASK)]
+#[case(Mode::Ask, "bash", Kind::Run, "ls", ASK)]
 #[case(Mode::AutoEdit, "edit", Kind::Edit, "a.rs", Verdict::Allow)]
-#[case(Mode::AutoEdit, "bash", Kind::Run, "ls", Verdict::Ask)]
+#[case(Mode::AutoEdit, "bash", Kind::Run, "ls", ASK)]
 #[case(Mode::Yolo, "bash", Kind::Run, "ls", Verdict::Allow)]
 // Rules.
 #[case(Mode::Ask, "bash", Kind::Run, "cargo test -p x", Verdict::Allow)]
-#[case(Mode::Ask, "bash", Kind::Run, "cargo test; rm -rf x", Verdict::Ask)]
-#[case(Mode::Ask, "bash", Kind::Run, "cargo test $(rm x)", Verdict::Ask)]
-#[case(Mode::Ask, "bash", Kind::Run, "cargo test > /etc/x", Verdict::Ask)]
-#[case(Mode::Ask, "bash", Kind::Run, "cargo test\nrm x", Verdict::Ask)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test; rm -rf x", ASK)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test $(rm x)", ASK)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test > /etc/x", ASK)]
+#[case(Mode::Ask, "bash", Kind::Run, "cargo test\nrm x", ASK)]
 #[case(Mode::Yolo, "bash", Kind::Run, "git push --force", Verdict::Deny("the rule `bash(git push*)` forbids it".to_owned()))]
 #[case(Mode::Yolo, "bash", Kind::Run, "true && git push", Verdict::Deny("the rule `bash(git push*)` forbids it".to_owned()))]
-#[case(Mode::Yolo, "bash", Kind::Run, "npm publish", Verdict::Ask)]
+#[case(Mode::Yolo, "bash", Kind::Run, "npm publish", Verdict::Ask { by_rule: true })]
 #[case(Mode::Ask, "edit", Kind::Edit, "docs/a.md", Verdict::Allow)]
-#[case(Mode::Ask, "write", Kind::Edit, "docs/a.md", Verdict::Ask)]
+#[case(Mode::Ask, "write", Kind::Edit, "docs/a.md", Verdict::Allow)]
+#[case(Mode::Yolo, "bash", Kind::Run, "if true; then git push; fi", Verdict::Deny("the rule `bash(git push*)` forbids it".to_owned()))]
+#[case(Mode::Yolo, "bash", Kind::Run, "X=1 sudo git  push", Verdict::Deny("the rule `bash(git push*)` forbids it".to_owned()))]
 fn modes_and_rules(
     #[case] mode: Mode,
     #[case] tool: &str,
@@ -574,4 +694,44 @@ fn who_only_reads_cannot_delegate_to_someone_who_writes() {
         );
         assert!(profile.tools.offers("read"), "{}", profile.name);
     }
+}
+
+#[rstest]
+#[case::for_each_tool("permission:\n  edit: deny\n  bash: deny", false, false)]
+#[case::by_pattern(
+    "permission:\n  bash:\n    \"git push*\": deny\n    \"*\": allow\n  edit: ask",
+    true,
+    true
+)]
+#[case::for_all("permission: deny", false, false)]
+#[case::switches_from_nothing(
+    "permission:\n  bash:\n    \"git push*\": deny\ntools:\n  \"*\": false\n  read: true\n  bash: true",
+    false,
+    true
+)]
+fn what_opencode_forbids_is_forbidden(
+    #[case] front: &str,
+    #[case] edits: bool,
+    #[case] runs: bool,
+) {
+    let text = format!("---\n{front}\n---\nReview it.\n");
+    let tools = Profile::parse("x", &text)
+        .expect("read")
+        .expect("an agent")
+        .tools;
+    assert_eq!(tools.allows("edit", Kind::Edit, "a"), edits);
+    assert_eq!(tools.allows("write", Kind::Edit, "a"), edits);
+    assert_eq!(tools.allows("bash", Kind::Run, "ls"), runs);
+    assert!(!tools.allows("bash", Kind::Run, "git push"), "{front}");
+}
+
+#[test]
+fn a_profile_without_delegation_has_none_under_any_prefix() {
+    let text = "---\ndisallowedTools: Task\n---\nReview it.\n";
+    let tools = Profile::parse("x", text)
+        .expect("read")
+        .expect("an agent")
+        .tools;
+    assert!(!tools.offers("asyncagents_task") && !tools.offers("bg_task"));
+    assert!(tools.offers("bash"));
 }

@@ -116,10 +116,72 @@ async fn an_empty_answer_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn two_calls_of_one_name_run_once_each() {
+    let script = Script::parse(
+        r#"
+[[rule]]
+turn = 0
+calls = [
+  { name = "write", args = { path = "a.txt", content = "a" }, id = "same" },
+  { name = "write", args = { path = "b.txt", content = "b" }, id = "same" },
+]
+[[rule]]
+turn = 1
+text = "Both."
+"#,
+    );
+    let script = script.expect("a script");
+    for wire in [Wire::Anthropic, Wire::Responses, Wire::Chat] {
+        let plan = Plan {
+            wire,
+            ..Plan::default()
+        };
+        let house = House::with(script.clone(), plan).await;
+        assert_eq!(house.run("Write both").await.said(), "Both.");
+        let written = (house.read("a.txt"), house.read("b.txt"));
+        assert_eq!(written, ("a".to_owned(), "b".to_owned()), "{wire}");
+        assert_eq!(house.model.requests().len(), 2);
+        house.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_is_told_so() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::text("")
+                .raw_call("write", "{\"path\": \"a.txt\", \"content\": \"aaa")
+                .stop("max_tokens"),
+        )
+        .rule(
+            When::always().last("Do it in smaller pieces"),
+            Reply::text("In pieces, then."),
+        );
+    let house = House::new(script).await;
+    assert_eq!(house.run("Write much").await.said(), "In pieces, then.");
+    assert_eq!(house.read("a.txt"), "");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_cut_answer_is_handed_on_whole() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::text("first half, ").stop("max_tokens"),
+        )
+        .rule(When::turn(1), Reply::text("second half"));
+    let house = House::new(script).await;
+    assert_eq!(house.run("Tell").await.said(), "first half, second half");
+    house.close().await;
+}
+
+#[tokio::test]
 async fn twenty_children_come_through_a_storm_of_429s() {
     let mut script = Script::new()
         .rule(
-            When::always().first("Child:\n").times(40),
+            When::always().first("Child:\n").times(30),
             Reply::status(429).retry_after("0").message("slow down"),
         )
         .rule(
@@ -169,7 +231,7 @@ async fn twenty_children_come_through_a_storm_of_429s() {
         .iter()
         .filter(|request| request.status == 429)
         .count();
-    assert_eq!(refused, 40);
+    assert_eq!(refused, 30);
     house.close().await;
 }
 

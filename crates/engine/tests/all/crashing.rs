@@ -25,6 +25,13 @@ use crate::{
     house::{House, Plan},
 };
 
+/// Dead processes are found out soon.
+fn short_lease() -> Plan {
+    let mut plan = Plan::default();
+    plan.runtime.lease = Duration::from_millis(300);
+    plan
+}
+
 #[tokio::test]
 async fn killed_while_the_model_answers() {
     let script = Script::new()
@@ -34,11 +41,12 @@ async fn killed_while_the_model_answers() {
         )
         .rule(When::turn(1).times(1), Reply::fault(Fault::Hang))
         .rule(When::turn(1), Reply::text("Done."));
-    let house = House::new(script).await;
+    let house = House::with(script, short_lease()).await;
     let session = house.begin("general").await;
     let prompt = house.prompt(&session, "Write").await;
     house.model.wait_for(|requests| requests.len() == 2).await;
     let house = house.killed().await;
+    house.until_free(&session).await;
     assert_eq!(
         house.engine.go_on(&session).await.expect("there"),
         Some(prompt.clone())
@@ -90,7 +98,7 @@ async fn killed_while_a_tool_runs() {
             begun: begun.clone(),
             calls: calls.clone(),
         })),
-        ..Plan::default()
+        ..short_lease()
     };
     let house = House::with(script, plan).await;
     let session = house.begin("general").await;
@@ -106,6 +114,7 @@ async fn killed_while_a_tool_runs() {
     // Whoever was first would have to be run again to see this change.
     house.write("before.txt", "changed by someone else");
     let house = house.killed().await;
+    house.until_free(&session).await;
     house.engine.go_on(&session).await.expect("there");
     assert_eq!(
         house.ended(&session, &prompt).await.said(),
@@ -142,8 +151,7 @@ async fn a_task_of_a_dead_process_is_taken_over_and_ends_once() {
             Reply::text("heard"),
         )
         .rule(When::always(), Reply::text("waiting"));
-    let mut plan = Plan::default();
-    plan.runtime.lease = Duration::from_millis(600);
+    let plan = short_lease();
     let house = House::with(script, plan).await;
     let session = house.begin("general").await;
     let prompt = house.prompt(&session, "Delegate").await;
@@ -154,6 +162,7 @@ async fn a_task_of_a_dead_process_is_taken_over_and_ends_once() {
     };
     house.model.wait_for(hangs).await;
     let house = house.killed().await;
+    house.until_free(&session).await;
     house.engine.go_on(&session).await.expect("there");
     assert_eq!(house.ended(&session, &prompt).await.said(), "heard");
     let task = house.tasks(&session).await.pop().expect("a task");
@@ -176,29 +185,85 @@ async fn a_task_of_a_dead_process_is_taken_over_and_ends_once() {
 }
 
 #[tokio::test]
-async fn two_processes_that_drive_one_session_do_not_both_write() {
+async fn a_session_that_a_living_process_drives_is_left_to_it() {
     let script = Script::new()
         .rule(
-            When::turn(0).times(1),
-            Reply::text("late").delay(Duration::from_millis(400)),
+            When::turn(0),
+            Reply::text("first").delay(Duration::from_millis(600)),
         )
-        .rule(When::turn(0), Reply::text("first"));
+        .rule(When::always(), Reply::text("second"));
     let house = House::new(script).await;
     let session = house.begin("general").await;
     let prompt = house.prompt(&session, "Once").await;
     house.model.wait_for(|requests| requests.len() == 1).await;
     let other = house.beside().await;
+    assert!(other.engine.is_busy(&session).await.expect("seen"));
+    assert!(!house.engine.is_busy(&session).await.expect("seen"));
+    // Whoever looks, however often, takes nothing away.
+    for _ in 0..5 {
+        other.engine.go_on(&session).await.expect("there");
+        other.engine.inspect(&session, &prompt).await.expect("seen");
+    }
+    assert_eq!(house.ended(&session, &prompt).await.said(), "first");
+    assert_eq!(
+        house.model.requests().len(),
+        1,
+        "it was asked and paid for once"
+    );
+    // When it is done, the other may go on.
+    assert!(!other.engine.is_busy(&session).await.expect("seen"));
+    let prompt = other.prompt(&session, "Again").await;
+    assert_eq!(other.ended(&session, &prompt).await.said(), "second");
+    other.close().await;
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_driver_that_was_overtaken_writes_no_more() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).times(1),
+            Reply::text("late").delay(Duration::from_millis(900)),
+        )
+        .rule(When::turn(0), Reply::text("first"));
+    let plan = short_lease();
+    let house = House::with(script, plan).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Once").await;
+    house.model.wait_for(|requests| requests.len() == 1).await;
+    // Its worker is gone, its driver is not: a process that was asleep.
+    let sleeper = house.engine.clone();
+    let other = house.asleep().await;
+    other.until_free(&session).await;
     other.engine.go_on(&session).await.expect("there");
     assert_eq!(other.ended(&session, &prompt).await.said(), "first");
     // The answer of the one that was overtaken comes, and is not written down.
-    house
-        .model
-        .wait_for(|requests| requests.iter().all(|request| request.status != 0))
-        .await;
-    house.engine.stop().await;
+    let all = |requests: &[asyncagents_scripted_model::Recorded]| {
+        requests.iter().all(|request| request.status != 0)
+    };
+    other.model.wait_for(all).await;
+    sleeper.stop().await;
     let messages = other.engine.messages(&session).await.expect("read");
     assert_eq!(messages.messages().len(), 2);
     other.close().await;
+}
+
+#[tokio::test]
+async fn a_newer_prompt_ends_the_run_before_it() {
+    let script = Script::new()
+        .rule(When::always().last("Second"), Reply::text("second"))
+        .rule(When::always().times(1), Reply::fault(Fault::Hang));
+    let plan = short_lease();
+    let house = House::with(script, plan).await;
+    let session = house.begin("general").await;
+    let first = house.prompt(&session, "First").await;
+    house.model.wait_for(|requests| requests.len() == 1).await;
+    let house = house.killed().await;
+    house.until_free(&session).await;
+    let second = house.prompt(&session, "Second").await;
+    assert_eq!(house.ended(&session, &second).await.said(), "second");
+    let ended = house.ended(&session, &first).await;
+    assert_eq!(ended.error(), "a newer prompt took its place");
     house.close().await;
 }
 

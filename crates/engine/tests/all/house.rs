@@ -125,9 +125,26 @@ impl House {
     /// Ends as if the process had been killed, and begins again as another one.
     pub(crate) async fn killed(mut self) -> Self {
         self.engine.kill();
-        // Its lease goes on, as a dead process's would, until it runs out.
-        std::mem::forget(self.worker.take());
+        // Its lease is renewed no more, and runs out after a while.
+        if let Some(worker) = self.worker.take() {
+            worker.kill();
+        }
         Self::open(self.folder.clone(), self.model.clone(), self.plan.clone()).await
+    }
+
+    /// Another process begins, and this one does nothing but what its drivers do.
+    pub(crate) async fn asleep(mut self) -> Self {
+        if let Some(worker) = self.worker.take() {
+            worker.stop().await;
+        }
+        Self::open(self.folder.clone(), self.model.clone(), self.plan.clone()).await
+    }
+
+    /// Waits until the process that worked in a session is known to be dead.
+    pub(crate) async fn until_free(&self, session: &SessionId) {
+        while self.engine.is_busy(session).await.expect("seen") {
+            time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Another process beside this one.
@@ -158,15 +175,27 @@ impl House {
 
     /// Says what to do, without waiting for it.
     pub(crate) async fn prompt(&self, session: &SessionId, text: &str) -> PostId {
+        let agent = self.engine.session(session).await.expect("there").agent;
+        self.prompt_as(session, text, agent.as_str())
+            .await
+            .expect("taken")
+    }
+
+    pub(crate) async fn prompt_as(
+        &self,
+        session: &SessionId,
+        text: &str,
+        agent: &str,
+    ) -> Result<PostId, HostError> {
         let id = PostId::from(format!("prompt {text}"));
         let prompt = Prompt {
             id: id.clone(),
             text: text.to_owned(),
-            agent: "general".into(),
+            agent: agent.into(),
             model: None,
         };
-        self.engine.prompt(session, prompt).await.expect("taken");
-        id
+        self.engine.prompt(session, prompt).await?;
+        Ok(id)
     }
 
     /// Waits until a run is over.
@@ -295,5 +324,9 @@ fn engine(
         toolbox: Toolbox::new(toolbox).expect("a toolbox"),
         delegation,
         approver: plan.approver.clone(),
+        owner: {
+            let manager = manager.downgrade();
+            Arc::new(move || manager.upgrade()?.owner())
+        },
     })
 }

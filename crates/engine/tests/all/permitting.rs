@@ -158,3 +158,84 @@ async fn explore_and_plan_cannot_change_anything() {
         house.close().await;
     }
 }
+
+#[tokio::test]
+async fn a_rule_that_asks_every_time_is_not_answered_for_good() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "a.txt", "content": "a"})),
+        )
+        .rule(
+            When::turn(1),
+            Reply::call("write", json!({"path": "ci/x", "content": "x"})),
+        )
+        .rule(
+            When::turn(2),
+            Reply::call("write", json!({"path": "ci/y", "content": "y"})),
+        )
+        .rule(When::turn(3), Reply::text("Done."));
+    let (mut plan, asked) = asking(Some(Answer::Always));
+    plan.settings = Box::new(|settings| {
+        settings.permissions.mode = Mode::Ask;
+        settings.permissions.ask = vec!["edit(ci/*)".parse().expect("a rule")];
+    });
+    let house = House::with(script, plan).await;
+    house.run("Write").await.said();
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let targets: Vec<&str> = asked
+        .iter()
+        .map(|question| question.target.as_str())
+        .collect();
+    assert_eq!(targets, ["a.txt", "ci/x", "ci/y"]);
+    assert_eq!(asked[0].always, "every write in this run");
+    assert_eq!(asked[1].always, "exactly this");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn the_agent_of_a_prompt_decides_what_may_be_done() {
+    let script = Script::new()
+        .rule(When::turn(0), Reply::text("Hello."))
+        .rule(
+            When::turn(1),
+            Reply::call("write", json!({"path": "a.txt", "content": "a"})),
+        )
+        .rule(
+            When::turn(2).last("may not use write"),
+            Reply::text("Only looked."),
+        );
+    let house = House::new(script).await;
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Hello").await;
+    house.ended(&session, &prompt).await.said();
+    let prompt = house
+        .prompt_as(&session, "Look only", "explore")
+        .await
+        .expect("taken");
+    assert_eq!(house.ended(&session, &prompt).await.said(), "Only looked.");
+    assert_eq!(house.read("a.txt"), "");
+    let error = house
+        .prompt_as(&session, "x", "wizard")
+        .await
+        .expect_err("refused");
+    assert!(
+        error.to_string().contains("there is no agent wizard"),
+        "{error}"
+    );
+    house.close().await;
+}
+
+#[tokio::test]
+async fn instructions_that_lead_out_of_the_project_are_not_read() {
+    let house = House::new(Script::new().rule(When::always(), Reply::text("Seen."))).await;
+    std::fs::write(house.folder.path().join("id_rsa"), "PRIVATE KEY").expect("written");
+    std::os::unix::fs::symlink(house.folder.path().join("id_rsa"), house.path("AGENTS.md"))
+        .expect("linked");
+    house.write("CLAUDE.md", "Be brief.");
+    house.run("Look").await.said();
+    let system = house.model.requests()[0].system();
+    assert!(!system.contains("PRIVATE KEY"), "{system}");
+    assert!(system.contains("Be brief."), "{system}");
+    house.close().await;
+}

@@ -1,6 +1,8 @@
 //! Every request begins with the one before it, byte for byte: that is what a provider's
 //! cache pays for.
 
+use std::time::Duration;
+
 use asyncagents_models::Wire;
 use asyncagents_scripted_model::{Reply, Script, When};
 use rstest::rstest;
@@ -57,10 +59,11 @@ fn working() -> Script {
 #[case(Wire::Chat)]
 #[tokio::test]
 async fn a_session_its_follow_up_and_another_process_share_the_prefix(#[case] wire: Wire) {
-    let plan = Plan {
+    let mut plan = Plan {
         wire,
         ..Plan::default()
     };
+    plan.runtime.lease = Duration::from_millis(300);
     let house = House::with(working(), plan).await;
     house.write("a.txt", "what is in a\n");
     house.write("AGENTS.md", "Be brief.");
@@ -88,8 +91,16 @@ async fn a_session_its_follow_up_and_another_process_share_the_prefix(#[case] wi
 async fn an_exact_fork_begins_with_the_parents_own_messages() {
     let script = Script::new()
         .rule(
+            When::always().last("First child").lacks("may not use write"),
+            Reply::call("write", json!({"path": "by_explore.txt", "content": "no"})),
+        )
+        .rule(
             When::always().last("From here on you are a background agent"),
             Reply::text("I know: what is in a."),
+        )
+        .rule(
+            When::always().last("the agent explore may not use write"),
+            Reply::text("Then I only look."),
         )
         .rule(When::turn(0), Reply::call("read", json!({"path": "a.txt"})))
         .rule(
@@ -113,7 +124,12 @@ async fn an_exact_fork_begins_with_the_parents_own_messages() {
     house.ended(&session, &prompt).await.said();
     let parent = house.bodies("").swap_remove(1);
     let children = house.bodies("From here on you are a background agent");
-    assert_eq!(children.len(), 2);
+    assert_eq!(children.len(), 3, "explore was refused once");
+    assert_eq!(
+        house.read("by_explore.txt"),
+        "",
+        "it has the tools, but may not use them"
+    );
     for child in &children {
         let shared = common(&parent, child);
         let closing = &parent[shared..];

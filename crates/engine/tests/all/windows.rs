@@ -105,3 +105,38 @@ async fn a_prompt_that_is_too_long_for_any_window_is_a_clear_error() {
     assert!(house.model.requests().len() <= 3);
     house.close().await;
 }
+
+#[tokio::test]
+async fn a_summary_that_is_none_is_asked_for_once_more() {
+    let script = Script::new()
+        .rule(
+            When::always()
+                .last("Summarise it")
+                .lacks("<inherited_context>"),
+            Reply::call("read", json!({"path": "a.txt"})).usage(3_500, 0, 100),
+        )
+        .rule(
+            When::always().last("Summarise it"),
+            Reply::text("The file says blue.").usage(1_000, 0, 50),
+        )
+        .rule(
+            When::turn(0).lacks("<summary>"),
+            Reply::call("read", json!({"path": "a.txt"})).usage(3_500, 0, 100),
+        )
+        .rule(
+            When::always().contains("The file says blue"),
+            Reply::text("Blue.").usage(500, 0, 5),
+        );
+    let house = House::with(script, small()).await;
+    house.write("a.txt", "blue\n");
+    let session = house.begin("general").await;
+    let prompt = house.prompt(&session, "Which colour?").await;
+    assert_eq!(house.ended(&session, &prompt).await.said(), "Blue.");
+    assert_eq!(house.model.requests().len(), 4);
+    // What was asked for in vain was paid for too.
+    assert_eq!(
+        house.used(&session).await.0.tokens,
+        3_600 + 3_600 + 1_050 + 505
+    );
+    house.close().await;
+}

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use asyncagents_core::{
     answer::Shown,
+    budget::Spent,
     id::{OwnerId, SessionId, TaskId},
     moment::Moment,
     port::{Clock, Journal, Store},
@@ -148,6 +149,18 @@ impl Manager {
         found.await
     }
 
+    /// What all tasks below a session of a person have spent, cleared ones too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn spent_below(&self, root: &SessionId) -> Result<Spent, Problem> {
+        let root = root.clone();
+        let spent = transact::read(&*self.desk.store, move |journal| {
+            journal.spent_below_root(&root).map_err(Problem::from)
+        });
+        spent.await
+    }
+
     /// How many tasks and notices are not settled.
     ///
     /// # Errors
@@ -168,6 +181,11 @@ impl Manager {
             journal.owners().map_err(Problem::from)
         });
         owners.await
+    }
+
+    /// The worker of this process, while there is one.
+    pub fn owner(&self) -> Option<OwnerId> {
+        self.desk.owner()
     }
 
     /// What time it is for the tasks.

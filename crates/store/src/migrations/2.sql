@@ -26,4 +26,5 @@ CREATE TABLE entries (
     body    TEXT    NOT NULL,
     PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
+CREATE INDEX entries_by_kind ON entries (session, kind, seq);
 CREATE UNIQUE INDEX entries_by_name ON entries (session, post) WHERE post IS NOT NULL;
