@@ -120,7 +120,8 @@ pub(crate) enum Command {
 ///
 /// The answer goes to standard output; tools, background tasks and totals to standard error.
 /// The run waits for its background tasks. Ctrl-C asks everything to stop, a second one ends
-/// at once. Exit code 0 with an answer, 4 if the run failed or was stopped.
+/// at once. Exit code 0 with an answer, 4 if the run failed or was stopped, 130 if it was ended by
+/// a second Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -134,9 +135,11 @@ pub(crate) struct RunArgs {
     pub(crate) common: Common,
 
     /// What to do, or `-` for standard input.
-    pub(crate) prompt: Option<String>,
+    #[arg(value_name = "PROMPT")]
+    pub(crate) words: Vec<String>,
 
-    /// Who does it: general, explore, plan, or one of your own [default: general].
+    /// Who does it: general, explore, plan, or one of your own [default: the session's, or the
+    /// setting `agent`].
     #[arg(long)]
     pub(crate) agent: Option<String>,
 
@@ -169,8 +172,10 @@ pub(crate) struct RunArgs {
 /// See it work: an agent with background sub-agents, offline, in a temporary folder.
 ///
 /// No key and no network: a scripted model answers on a loopback port, over the real
-/// protocol. Everything else is real: the tools, the sandbox, the store, the forks.
+/// protocol. Everything else is real: the tools, the sandbox, the store, the forks. Your
+/// settings do not matter.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents demo --keep /tmp/demo")]
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) common: Common,

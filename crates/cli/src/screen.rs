@@ -4,7 +4,10 @@
 use std::{
     collections::BTreeMap,
     io::{self, BufRead, IsTerminal, Write},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,8 +20,8 @@ use asyncagents_core::{
     task::{Outcome, State, Status},
 };
 use asyncagents_engine::{Approver, Question, Reply};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use tokio::task::spawn_blocking;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::sync::mpsc;
 
 use crate::print::{self, harmless};
 
@@ -34,8 +37,10 @@ struct Inner {
     /// Whether the answer goes to the same terminal as the live lines.
     shared: bool,
     state: Mutex<Shows>,
-    /// One question at a time.
-    asking: tokio::sync::Mutex<()>,
+    /// One question at a time; what is typed comes line by line, from a thread of its own.
+    asking: tokio::sync::Mutex<Option<mpsc::UnboundedReceiver<String>>>,
+    /// Live lines are off the screen while a question is on it.
+    asking_now: AtomicBool,
 }
 
 #[derive(Default)]
@@ -62,7 +67,8 @@ impl Screen {
                 live,
                 shared: live && io::stdout().is_terminal(),
                 state: Mutex::default(),
-                asking: tokio::sync::Mutex::new(()),
+                asking: tokio::sync::Mutex::new(None),
+                asking_now: AtomicBool::new(false),
             }),
         }
     }
@@ -88,9 +94,25 @@ impl Screen {
     /// The agent has said it all.
     pub(crate) fn said(&self) -> io::Result<()> {
         let mut state = self.state();
-        let rest = std::mem::take(&mut state.held);
-        self.put(&mut state, &rest)?;
-        self.close(&mut state)
+        let mut rest = std::mem::take(&mut state.held);
+        let ends = match rest.chars().next_back() {
+            Some(last) => last == '\n',
+            None => !state.open,
+        };
+        if !ends {
+            rest.push('\n');
+        }
+        self.put(&mut state, &rest)
+    }
+
+    /// Tasks that were over before: nothing has to be said about them.
+    pub(crate) fn knows(&self, tasks: &[Shown]) {
+        let mut state = self.state();
+        for shown in tasks.iter().filter(|shown| !shown.task.is_live()) {
+            let status = shown.task.status();
+            let line = Line { bar: None, status };
+            state.tasks.insert(shown.task.id.clone(), line);
+        }
     }
 
     /// A line beside the answer.
@@ -192,8 +214,10 @@ impl Screen {
         put
     }
 
+    /// Ends the line that the agent is writing, if other lines go to the same terminal. The
+    /// answer in a file or a pipe stays as it was said.
     fn close(&self, state: &mut Shows) -> io::Result<()> {
-        match std::mem::take(&mut state.open) {
+        match self.inner.shared && state.open {
             true => self.put(state, "\n"),
             false => Ok(()),
         }
@@ -201,7 +225,7 @@ impl Screen {
 
     /// Does something while no live line is on the screen.
     fn alone(&self, what: impl FnOnce()) {
-        match self.inner.live {
+        match self.inner.live && !self.inner.asking_now.load(Ordering::SeqCst) {
             true => self.inner.lines.suspend(what),
             false => what(),
         }
@@ -262,59 +286,100 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// As exact as anybody wants to read it.
+/// As exact as anybody wants to read it. A model without a price is not free.
 pub(crate) fn dollars(cost: Cost) -> String {
-    format!("${:.4}", cost.0 as f64 / 1e6)
+    match cost {
+        Cost(0) => "no price known".to_owned(),
+        Cost(millionths) => format!("${:.4}", millionths as f64 / 1e6),
+    }
 }
 
 /// Asks at the terminal, one question after the other.
 #[async_trait]
 impl Approver for Screen {
     async fn ask(&self, question: Question) -> Reply {
-        let _turn = self.inner.asking.lock().await;
-        let screen = self.clone();
-        let asked = spawn_blocking(move || screen.ask_now(&question)).await;
-        asked.unwrap_or_else(|_| Reply::No("nobody answered".to_owned()))
-    }
-}
-
-impl Screen {
-    fn ask_now(&self, question: &Question) -> Reply {
+        let mut typed = self.inner.asking.lock().await;
+        let typed = typed.get_or_insert_with(lines_typed);
+        // What was typed before it was asked is no answer to it.
+        while typed.try_recv().is_ok() {}
+        let _quiet = Quiet::new(self);
+        let harmless = |text: &str| text.chars().filter(harmless).collect::<String>();
         let who = match question.background {
             true => format!("the background task \"{}\"", question.title),
             false => format!("the agent {}", question.agent),
         };
-        let target: String = question.target.chars().filter(harmless).collect();
-        let text = format!("? {who} wants to use {}: {target}", question.tool);
-        self.remark(&text);
-        let mut reply = Reply::No("nobody answered".to_owned());
-        self.alone(|| {
-            let always = &question.always;
+        let target = question.target.lines().next().unwrap_or_default();
+        let mut text = format!("? {who} wants to use {}: {target}\n", question.tool);
+        for line in &question.preview {
+            text.push_str(&format!("  {line}\n"));
+        }
+        self.remark(harmless(&text).trim_end());
+        loop {
+            let always = harmless(&question.always);
             print::remark(&format!(
                 "  [y]es, [a]lways ({always}), or [n]o (and why): "
             ));
-            let mut line = String::new();
-            if io::stdin()
-                .lock()
-                .read_line(&mut line)
-                .is_ok_and(|read| read > 0)
-            {
-                reply = reply_from(&line);
+            let Some(line) = typed.recv().await else {
+                return Reply::No("nobody answered".to_owned());
+            };
+            if let Some(reply) = reply_from(&line) {
+                return reply;
             }
-        });
-        reply
+        }
     }
 }
 
-fn reply_from(line: &str) -> Reply {
+/// Takes the live lines off the screen for as long as it lives.
+struct Quiet<'a>(&'a Screen);
+
+impl<'a> Quiet<'a> {
+    fn new(screen: &'a Screen) -> Self {
+        let lines = &screen.inner.lines;
+        if screen.inner.live {
+            let _ = lines.clear();
+            lines.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        screen.inner.asking_now.store(true, Ordering::SeqCst);
+        Self(screen)
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        self.0.inner.asking_now.store(false, Ordering::SeqCst);
+        if self.0.inner.live {
+            self.0
+                .inner
+                .lines
+                .set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+}
+
+/// What is typed, line by line. A thread waits for it, so that nothing else has to.
+fn lines_typed() -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// What a line means; nothing if it means nothing.
+fn reply_from(line: &str) -> Option<Reply> {
     let line = line.trim();
     let (word, why) = line.split_once([' ', ',']).unwrap_or((line, ""));
-    match word.to_lowercase().as_str() {
+    Some(match word.to_lowercase().as_str() {
         "y" | "yes" => Reply::Yes,
         "a" | "always" => Reply::Always,
         "n" | "no" if !why.trim().is_empty() => {
             Reply::No(format!("the user says no: {}", why.trim()))
         }
-        _ => Reply::No("the user says no".to_owned()),
-    }
+        "n" | "no" => Reply::No("the user says no".to_owned()),
+        _ => return None,
+    })
 }

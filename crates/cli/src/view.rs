@@ -10,6 +10,8 @@ use asyncagents_core::{
 };
 use serde::Serialize;
 
+use crate::wire;
+
 #[derive(Serialize)]
 pub(crate) struct TaskView<'a> {
     id: &'a str,
@@ -97,7 +99,7 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
         description: &task.brief.description,
         agent: task.brief.agent.as_str(),
         model: task.brief.model.as_ref().map(|model| model.as_str()),
-        host: task.brief.host.as_str(),
+        host: wire::shown_host(&task.brief.host),
         parent_session: task.place.parent.as_str(),
         session: task.session.as_ref().map(|session| session.as_str()),
         depth: task.place.depth,

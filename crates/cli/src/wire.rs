@@ -41,6 +41,10 @@ pub(crate) struct Furniture {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Whether a person's run waits for its background tasks.
     pub(crate) no_wait: bool,
+    /// The one host whose tasks this process looks after, if not all: a run works for itself.
+    pub(crate) only: Option<HostKey>,
+    /// Nothing is read from files of settings.
+    pub(crate) bare: bool,
 }
 
 /// Opens the configured file. Must be called inside a tokio runtime.
@@ -127,6 +131,12 @@ fn engine_of(key: &HostKey) -> anyhow::Result<(PathBuf, BTreeMap<String, String>
     }
 }
 
+/// A host as people know it, without what was said at a launch.
+pub(crate) fn shown_host(key: &HostKey) -> &str {
+    let key = key.as_str();
+    key.split_once(SAID).map_or(key, |(host, _)| host)
+}
+
 const ENGINE: &str = "engine:";
 
 /// Between the folder and what was said; no path has it.
@@ -136,16 +146,6 @@ const SAID: &str = "//?";
 pub(crate) fn models(config: &AgentConfig) -> anyhow::Result<Models> {
     let settings = config.models().map_err(|why| anyhow!(why))?;
     Ok(Models::new(settings)?)
-}
-
-/// Says what is wrong with the model that a run would use, before anything is begun.
-pub(crate) fn check_model(config: &AgentConfig, asked: Option<&str>) -> anyhow::Result<()> {
-    let models = models(config)?;
-    match asked.or(Some(config.model.as_str()).filter(|model| *model != "auto")) {
-        Some(model) => models.check(model)?,
-        None => models.default_model().map(drop)?,
-    }
-    Ok(())
 }
 
 /// The hosts that tasks can run in.
@@ -160,6 +160,9 @@ pub(crate) struct KnownHosts {
 
 impl Hosts for KnownHosts {
     fn serves(&self, key: &HostKey) -> bool {
+        if let Some(only) = &self.furniture.only {
+            return only == key;
+        }
         let key = key.as_str();
         key == "scripted" || key.starts_with("scripted:") || key.starts_with(ENGINE)
     }
@@ -207,7 +210,8 @@ impl KnownHosts {
             anyhow::bail!("the folder {} is not there any more", workspace.display());
         }
         // What is configured for that folder, which need not be the one we are in.
-        let loaded = load_launched(&workspace, &said)?;
+        let folder = (!self.furniture.bare).then_some(workspace.as_path());
+        let loaded = load_launched(folder, &said)?;
         let config = &loaded.config;
         let agent = &config.agent_config;
         let models = models(agent)?;

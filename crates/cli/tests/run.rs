@@ -697,3 +697,228 @@ fn the_session_of_a_task_belongs_to_the_task() {
         "{output:?}"
     );
 }
+
+#[test]
+fn the_answer_in_a_file_is_what_was_said_whatever_else_happens() {
+    let launch = json!({"description": "loud", "prompt": "Child:\nx", "agent": "general"});
+    let words: Vec<String> = (0..1_500).map(|n| format!("word{n}")).collect();
+    let words = words.join(" ");
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Child:\n"),
+            Reply::call("bash", json!({"command": "seq 300000"})),
+        )
+        .rule(When::turn(1).first("Child:\n"), Reply::text("Loud enough."))
+        .rule(When::turn(0), Reply::call("asyncagents_task", launch))
+        .rule(
+            When::turn(1),
+            Reply::text(&words)
+                .chunk(7)
+                .pace(Duration::from_micros(600)),
+        )
+        .rule(When::always(), Reply::text("End."));
+    let home = Home::new(script);
+    assert_eq!(
+        home.ask(&["run", "Tell a long story"]),
+        format!("{words}\nEnd.")
+    );
+}
+
+#[test]
+fn what_is_refused_is_shown() {
+    let script = Script::new()
+        .rule(When::turn(0), append("log", ""))
+        .rule(When::turn(1), Reply::call("teleport", json!({})))
+        .rule(When::turn(2), Reply::text("Then not."));
+    let home = Home::new(script);
+    let output = home.run(&["run", "--permission", "ask", "Append"]);
+    let shown = text(&output.stderr);
+    assert!(shown.contains("· bash failed: not permitted"), "{shown}");
+    assert!(
+        shown.contains("· teleport failed: there is no tool `teleport` here"),
+        "{shown}"
+    );
+    let lines = home.ask(&["run", "--json", "--permission", "ask", "Append"]);
+    let refused = lines
+        .lines()
+        .filter(|line| line.contains("tool_ended") && line.contains("not permitted"));
+    assert_eq!(refused.count(), 1, "{lines}");
+}
+
+#[test]
+fn nobody_reading_is_no_reason_to_stop() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            append("log", "").and_text("one\ntwo\nthree\n"),
+        )
+        .rule(When::turn(1), append("log", "").and_text("four\n"))
+        .rule(When::turn(2), Reply::text("five"));
+    let home = Home::new(script);
+    let mut command = home.command(&["run", "Append twice"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("starts");
+    drop(child.stdout.take());
+    child.wait().expect("ends");
+    assert_eq!(home.read("log"), "done\ndone\n");
+}
+
+/// A command at a terminal of its own.
+struct Terminal {
+    child: Child,
+    shown: std::sync::Arc<std::sync::Mutex<String>>,
+}
+
+impl Terminal {
+    fn new(home: &Home, args: &[&str]) -> Self {
+        let command = home.command(args);
+        let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_string_lossy());
+        let words: Vec<String> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(quoted)
+            .collect();
+        let mut script = Command::new("script");
+        script.args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"]);
+        script
+            .current_dir(home.folder.path().join("work"))
+            .env_clear();
+        for (name, value) in command.get_envs() {
+            script.env(name, value.unwrap_or_default());
+        }
+        script.env("TERM", "xterm").env("SHELL", "/bin/sh");
+        script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = script.spawn().expect("`script` of util-linux");
+        let shown = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+        let (mut output, seen) = (child.stdout.take().expect("a pipe"), shown.clone());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = std::io::Read::read(&mut output, &mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..read]);
+                seen.lock().expect("shown").push_str(&text);
+            }
+        });
+        Self { child, shown }
+    }
+
+    fn shows(&self, what: &str) -> bool {
+        self.shown.lock().expect("shown").contains(what)
+    }
+
+    fn types(&mut self, keys: &str) {
+        let input = self.child.stdin.as_mut().expect("a terminal");
+        input.write_all(keys.as_bytes()).expect("typed");
+        input.flush().expect("typed");
+    }
+}
+
+#[test]
+fn a_question_is_asked_at_the_terminal_and_shows_what_it_is_about() {
+    let launch = json!({"description": "child", "prompt": "Child:\nx", "agent": "general"});
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Child:\n"),
+            Reply::call(
+                "write",
+                json!({"path": "a.txt", "content": "written by a child"}),
+            ),
+        )
+        .rule(When::turn(1).first("Child:\n"), Reply::text("done"))
+        .rule(When::turn(0), Reply::call("asyncagents_task", launch))
+        .rule(When::always(), Reply::text("ok"));
+    let home = Home::new(script);
+    let mut terminal = Terminal::new(&home, &["run", "--permission", "ask", "Delegate"]);
+    home.until("the question", || terminal.shows("[y]es, [a]lways"));
+    assert!(terminal.shows("the background task \"child\" wants to use write: a.txt"));
+    assert!(terminal.shows("+ written by a child"));
+    terminal.types("perhaps\n");
+    home.until("it is asked again", || {
+        let shown = terminal.shown.lock().expect("shown");
+        shown.matches("[y]es, [a]lways").count() == 2
+    });
+    terminal.types("y\n");
+    let ended = terminal.child.wait().expect("ends");
+    assert!(ended.success(), "{}", terminal.shown.lock().expect("shown"));
+    assert_eq!(home.read("a.txt"), "written by a child");
+}
+
+#[test]
+fn ctrl_c_at_a_question_stops_the_run() {
+    let script = Script::new()
+        .rule(When::turn(0), append("log", ""))
+        .rule(When::always(), Reply::text("never"));
+    let home = Home::new(script);
+    let mut terminal = Terminal::new(&home, &["run", "--permission", "ask", "Append"]);
+    home.until("the question", || terminal.shows("[y]es, [a]lways"));
+    terminal.types("\u{3}");
+    let ended = terminal.child.wait().expect("ends");
+    assert_eq!(
+        ended.code(),
+        Some(4),
+        "{}",
+        terminal.shown.lock().expect("shown")
+    );
+    assert_eq!(home.read("log"), "");
+}
+
+#[test]
+fn a_fork_from_the_shell_inherits_the_newest_run() {
+    let script = Script::new()
+        .rule(
+            When::always().first("Fork:\nx").contains("blue"),
+            Reply::text("Blue, I know."),
+        )
+        .rule(When::turn(0), Reply::call("read", json!({"path": "a.txt"})))
+        .rule(When::turn(1), Reply::text("It says blue."));
+    let home = Home::new(script);
+    fs::write(home.path("a.txt"), "blue\n").expect("written");
+    let early = home.run(&["task", "--fork", "Fork:\nx"]);
+    assert_eq!(early.status.code(), Some(2), "{early:?}");
+    assert!(text(&early.stderr).contains("there is no session in this folder to inherit"));
+    home.ask(&["run", "Which colour?"]);
+    let answer = home.ask(&["task", "--fork", "--follow", "Fork:\nx"]);
+    assert!(answer.contains("Blue, I know."), "{answer}");
+}
+
+#[test]
+fn an_agent_whose_file_is_broken_says_where_and_why() {
+    let home = Home::new(Script::new());
+    fs::create_dir_all(home.path(".asyncagents/agents")).expect("made");
+    fs::write(
+        home.path(".asyncagents/agents/poet.md"),
+        "---\nname: poet\n---\n",
+    )
+    .expect("written");
+    let output = home.run(&["run", "--agent", "poet", "x"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("agents/poet.md cannot be used: it has no prompt below its settings"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_demo_does_not_depend_on_what_its_user_has_set() {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::create_dir_all(home.path().join(".config/asyncagents")).expect("made");
+    fs::write(
+        home.path().join(".config/asyncagents/asyncagents.toml"),
+        "[permissions]\ndeny = [\"bash\"]\n",
+    )
+    .expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_asyncagents"))
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home.path())
+        .env("ASYNCAGENTS_LIMITS_DEPTH", "0")
+        .env("ASYNCAGENTS_TOOLS_PREFIX", "background_")
+        .arg("demo")
+        .stdin(Stdio::null())
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        text(&output.stdout).contains("The shop is ready."),
+        "{output:?}"
+    );
+}

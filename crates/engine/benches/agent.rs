@@ -300,13 +300,13 @@ async fn prompt(engine: &Engine, session: &SessionId) -> PostId {
 }
 
 async fn ended(engine: &Engine, session: &SessionId, prompt: &PostId) {
-    let mut live = engine.live();
+    let mut live = engine.watch(session);
     loop {
         let inspected = engine.inspect(session, prompt).await.expect("seen");
         if matches!(inspected.standing, Standing::Done { .. }) {
             return;
         }
-        while let Some((_, seen)) = live.next().await {
+        while let Some(seen) = live.next().await {
             if matches!(seen, asyncagents_engine::Live::Ended(_)) {
                 break;
             }

@@ -18,6 +18,8 @@ pub struct Question {
     pub tool: String,
     /// What it would touch or run.
     pub target: String,
+    /// What it would change, line by line, if that can be said.
+    pub preview: Vec<String>,
     /// What [`Reply::Always`] would cover, for people.
     pub always: String,
 }

@@ -1,7 +1,6 @@
 //! Drives one session: does what comes next, saves what came of it, and looks again.
 
 use std::{
-    collections::{BTreeMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::Duration,
@@ -9,8 +8,8 @@ use std::{
 
 use asyncagents_core::{
     agent::{
-        Answer, Around, Block, Call, Conversation, End, Entry, Filed, Next, Profile, SUMMARISE,
-        Stop, ToolOutcome, ToolSpec, Tools, Turn, Usage, next, transcript,
+        Answer, Around, Call, Conversation, End, Entry, Filed, Next, Profile, SUMMARISE, Stop,
+        ToolOutcome, ToolSpec, Tools, Turn, Usage, next, transcript,
     },
     budget::Cost,
     fork::{Limits, Parent, fork},
@@ -26,6 +25,7 @@ use uuid::Uuid;
 use crate::{
     Live,
     engine::{Halt, Hand, Inner, is_driven_elsewhere, lock},
+    profiles::Profiles,
     record::Trouble,
 };
 
@@ -116,7 +116,7 @@ pub(crate) struct Driver {
     pub(crate) tools: Vec<ToolSpec>,
     /// The names of the tools for background tasks.
     pub(crate) delegation: Vec<String>,
-    profiles: BTreeMap<AgentName, Profile>,
+    profiles: Profiles,
     conversation: Conversation,
     /// The name under which it writes. Whoever drives after it has another.
     me: String,
@@ -253,8 +253,7 @@ impl Driver {
         let shown = self.conversation.shown();
         let asked = self.request(model, &shown.turns, Aloud::Yes).await?;
         match asked {
-            Ok(mut answer) => {
-                name_calls(&mut answer, shown.seen);
+            Ok(answer) => {
                 self.squeezed = false;
                 let seen = shown.seen;
                 let reports = reports(&answer);
@@ -531,22 +530,8 @@ async fn claim(engine: &Arc<Inner>, id: &SessionId) -> Result<String, Over> {
     Ok(me)
 }
 
-/// Calls without a name, or with one that another call has, get one of their own: results
-/// are found by it.
-fn name_calls(answer: &mut Answer, seen: u64) {
-    let mut names = HashSet::new();
-    for (number, block) in answer.blocks.iter_mut().enumerate() {
-        if let Block::Call(call) = block
-            && (call.id.is_empty() || !names.insert(call.id.clone()))
-        {
-            call.id = format!("call_{seen}_{number}");
-            names.insert(call.id.clone());
-        }
-    }
-}
-
 /// An agent, or one that changes nothing if its file is gone.
-fn known_or_harmless(profiles: &BTreeMap<AgentName, Profile>, agent: &AgentName) -> Profile {
+fn known_or_harmless(profiles: &Profiles, agent: &AgentName) -> Profile {
     let harmless = || {
         let mut built_in = Profile::built_in().into_iter();
         built_in.find(|profile| profile.name.as_str() == "explore")

@@ -1,7 +1,7 @@
 //! The host: sessions in the store, and a driver for each that has something to do.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -25,7 +25,7 @@ use asyncagents_core::{
 use asyncagents_models::{Model, Models};
 use asyncagents_tools::{Sandbox, Toolbox};
 use tokio::{
-    sync::{Notify, broadcast, watch},
+    sync::{Notify, broadcast, mpsc, watch},
     task::{JoinSet, spawn_blocking},
 };
 use uuid::Uuid;
@@ -33,7 +33,7 @@ use uuid::Uuid;
 use crate::{
     Approver, Live, LiveEvents, Settings,
     drive::{Held, drive},
-    profiles,
+    profiles::{self, Profiles},
     record::{Record, Trouble, Whole},
     system_prompt::{self, Facts},
 };
@@ -104,7 +104,7 @@ pub(crate) struct Inner {
     /// Nothing is begun any more.
     closed: AtomicBool,
     reports: broadcast::Sender<Report>,
-    live: broadcast::Sender<(SessionId, Live)>,
+    watched: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Live>>>,
     driven: Mutex<HashMap<SessionId, Arc<Hand>>>,
     drivers: Mutex<JoinSet<()>>,
 }
@@ -151,7 +151,7 @@ impl Engine {
                 closed: AtomicBool::new(false),
                 always: Mutex::default(),
                 reports: broadcast::channel(BEHIND).0,
-                live: broadcast::channel(BEHIND).0,
+                watched: Mutex::default(),
                 driven: Mutex::default(),
                 drivers: Mutex::default(),
             }),
@@ -164,7 +164,7 @@ impl Engine {
     /// When there is no such agent or model, or the store fails.
     pub async fn begin(&self, begin: Begin) -> Result<SessionId, HostError> {
         let profiles = self.inner.profiles();
-        let profile = known(&profiles, &begin.agent)?;
+        let profile = profiles.known(&begin.agent)?;
         let model = self
             .inner
             .model_for(begin.model.as_deref(), profile, None)?;
@@ -281,15 +281,28 @@ impl Engine {
     /// How commands are run, for people.
     pub fn sandbox(&self) -> String {
         match self.inner.toolbox.sandbox() {
-            Sandbox::Enforced { what } => format!("commands run in a sandbox: {what}"),
+            Sandbox::Enforced { .. } => "commands run in a sandbox".to_owned(),
             Sandbox::Missing { why } => format!("commands run WITHOUT a sandbox: {why}"),
             Sandbox::Off => "commands run without a sandbox: it is switched off".to_owned(),
         }
     }
 
-    /// What happens in the sessions from now on, for those who watch.
-    pub fn live(&self) -> LiveEvents {
-        LiveEvents(self.inner.live.subscribe())
+    /// What happens in a session from now on, for the one who watches it.
+    pub fn watch(&self, session: &SessionId) -> LiveEvents {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        lock(&self.inner.watched).insert(session.clone(), sender);
+        LiveEvents(receiver)
+    }
+
+    /// Says what is wrong with the model that an agent would use, before anything is begun.
+    ///
+    /// # Errors
+    /// When there is no such agent or model, or no key for it.
+    pub fn check(&self, agent: &AgentName, model: Option<&str>) -> Result<(), HostError> {
+        let profiles = self.inner.profiles();
+        let model = self.inner.model_for(model, profiles.known(agent)?, None)?;
+        let checked = self.inner.models.check(model.name().as_str());
+        checked.map_err(|error| HostError::Refused(error.to_string()))
     }
 
     /// Stops in good order: what is running may finish its step, and whoever drives the
@@ -406,11 +419,16 @@ impl Inner {
     }
 
     pub(crate) fn show(&self, session: &SessionId, live: Live) {
-        // Nobody has to watch.
-        let _ = self.live.send((session.clone(), live));
+        let mut watched = lock(&self.watched);
+        let gone = watched
+            .get(session)
+            .is_some_and(|watcher| watcher.send(live).is_err());
+        if gone {
+            watched.remove(session);
+        }
     }
 
-    pub(crate) fn profiles(&self) -> BTreeMap<AgentName, Profile> {
+    pub(crate) fn profiles(&self) -> Profiles {
         profiles::find(&self.settings.workspace, &self.settings.agent_folders)
     }
 
@@ -428,29 +446,31 @@ impl Inner {
     ) -> Result<Model, HostError> {
         let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
         let parents = parent.map(|parent| parent.model.as_str());
-        let named = asked
-            .or(profile.model.as_deref())
-            .or(parents)
-            .or(self.settings.model.as_deref());
-        match named {
-            Some(name) => self.models.resolve(name).map_err(refused),
-            None => {
-                let name = self.models.default_model().map_err(refused)?;
-                self.models.resolve(&name).map_err(refused)
-            }
+        if let Some(asked) = asked {
+            return self.models.resolve(asked).map_err(refused);
+        }
+        let usual = || {
+            let named = parents.or(self.settings.model.as_deref());
+            let named = named.map_or_else(|| self.models.default_model(), |name| Ok(name.into()));
+            named.and_then(|name: String| self.models.resolve(&name))
+        };
+        let Some(own) = profile.model.as_deref() else {
+            return usual().map_err(refused);
+        };
+        // An agent's file may come from somebody with other keys.
+        match self.models.check(own) {
+            Ok(()) => self.models.resolve(own).map_err(refused),
+            Err(error) => usual().map_err(|_| refused(error.clone())).inspect(|model| {
+                tracing::warn!(agent = %profile.name, %error, model = %model.name(), "used instead");
+            }),
         }
     }
 
-    fn system(
-        &self,
-        profiles: &BTreeMap<AgentName, Profile>,
-        profile: &Profile,
-        delegates: bool,
-    ) -> String {
+    fn system(&self, profiles: &Profiles, profile: &Profile, delegates: bool) -> String {
         let task = format!("{}task", self.settings.prefix);
         let delegates = delegates && profile.tools.offers(&task);
         let agents = profiles
-            .values()
+            .all()
             .filter(|_| delegates)
             .map(|profile| (&profile.name, profile.description.as_str()));
         let sandbox = match self.toolbox.sandbox() {
@@ -500,17 +520,6 @@ impl Inner {
     }
 }
 
-fn known<'a>(
-    profiles: &'a BTreeMap<AgentName, Profile>,
-    agent: &AgentName,
-) -> Result<&'a Profile, HostError> {
-    profiles.get(agent).ok_or_else(|| {
-        let names: Vec<&str> = profiles.keys().map(AgentName::as_str).collect();
-        let names = names.join(", ");
-        HostError::Refused(format!("there is no agent {agent}; there are {names}"))
-    })
-}
-
 /// Whether a session is one of this host's, by its name. Any other is somebody's: the
 /// shell's, for instance. It has no conversation, but it can be told things.
 fn is_ours(session: &SessionId) -> bool {
@@ -550,12 +559,12 @@ fn session_of(new: &NewSession) -> SessionId {
 #[async_trait]
 impl Host for Engine {
     async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
-        Ok(self.inner.profiles().into_keys().collect())
+        Ok(self.inner.profiles().names().cloned().collect())
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
         let profiles = self.inner.profiles();
-        let profile = known(&profiles, &new.agent)?;
+        let profile = profiles.known(&new.agent)?;
         let parent = self.inner.record.session(&new.parent).await?;
         let asked = new.model.as_ref().map(ModelName::as_str);
         let model = self.inner.model_for(asked, profile, parent.as_ref())?;
@@ -631,7 +640,7 @@ impl Host for Engine {
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
-        known(&self.inner.profiles(), &prompt.agent)?;
+        self.inner.profiles().known(&prompt.agent)?;
         let (id, now) = (session.clone(), self.inner.record.clock.now());
         let post = prompt.id.clone();
         let entry = Entry::Prompted {

@@ -1,7 +1,7 @@
 //! What a person who watches sees of a session while it works. Nothing depends on it.
 
-use asyncagents_core::{agent::End, id::SessionId};
-use tokio::sync::broadcast;
+use asyncagents_core::agent::End;
+use tokio::sync::mpsc;
 
 /// Something worth showing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,16 +17,20 @@ pub enum Live {
     Again(String),
     /// A tool begins.
     Tool {
-        /// Its name.
+        /// The model's name for the call.
+        call: String,
+        /// The tool.
         name: String,
         /// What it touches or runs.
         target: String,
     },
     /// A line that a tool printed.
     Line(String),
-    /// A tool has ended.
+    /// A tool has ended, or was not run at all.
     ToolEnded {
-        /// Its name.
+        /// The model's name for the call.
+        call: String,
+        /// The tool.
         name: String,
         /// What went wrong, in a line.
         error: Option<String>,
@@ -41,18 +45,12 @@ pub enum Live {
     Ended(End),
 }
 
-/// What happens in all sessions of an engine, from now on.
-pub struct LiveEvents(pub(crate) broadcast::Receiver<(SessionId, Live)>);
+/// What happens in a session, from now on.
+pub struct LiveEvents(pub(crate) mpsc::UnboundedReceiver<Live>);
 
 impl LiveEvents {
-    /// The next one; `None` when the engine is gone. A slow watcher misses some.
-    pub async fn next(&mut self) -> Option<(SessionId, Live)> {
-        loop {
-            match self.0.recv().await {
-                Ok(seen) => return Some(seen),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
-        }
+    /// The next one; `None` when nobody can tell any more.
+    pub async fn next(&mut self) -> Option<Live> {
+        self.0.recv().await
     }
 }

@@ -6,17 +6,49 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use asyncagents_core::{agent::Profile, id::AgentName};
+use asyncagents_core::{agent::Profile, id::AgentName, port::HostError};
 
 use crate::system_prompt::read_inside;
 
-/// The built-in agents and those in the folders, the later over the earlier. A file that
-/// cannot be read is left out, and a log says why.
-pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> BTreeMap<AgentName, Profile> {
-    let built_in = Profile::built_in().into_iter();
-    let mut found: BTreeMap<AgentName, Profile> = built_in
-        .map(|profile| (profile.name.clone(), profile))
-        .collect();
+/// The agents there are, and the files that cannot be used.
+#[derive(Default)]
+pub(crate) struct Profiles {
+    found: BTreeMap<AgentName, Profile>,
+    broken: BTreeMap<AgentName, String>,
+}
+
+impl Profiles {
+    pub(crate) fn get(&self, agent: &AgentName) -> Option<&Profile> {
+        self.found.get(agent)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &AgentName> {
+        self.found.keys()
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Profile> {
+        self.found.values()
+    }
+
+    /// An agent, or why there is none of this name.
+    pub(crate) fn known(&self, agent: &AgentName) -> Result<&Profile, HostError> {
+        self.found.get(agent).ok_or_else(|| {
+            if let Some(why) = self.broken.get(agent) {
+                return HostError::Refused(why.clone());
+            }
+            let names: Vec<&str> = self.names().map(AgentName::as_str).collect();
+            let names = names.join(", ");
+            HostError::Refused(format!("there is no agent {agent}; there are {names}"))
+        })
+    }
+}
+
+/// The built-in agents and those in the folders, the later over the earlier.
+pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> Profiles {
+    let mut profiles = Profiles::default();
+    for profile in Profile::built_in() {
+        profiles.found.insert(profile.name.clone(), profile);
+    }
     for folder in folders {
         let Ok(files) = fs::read_dir(folder) else {
             continue;
@@ -30,31 +62,35 @@ pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> BTreeMap<AgentName,
             let Some(stem) = file.file_stem().and_then(|stem| stem.to_str()) else {
                 continue;
             };
-            let Some(text) = read(workspace, file) else {
-                tracing::warn!(file = %file.display(), "not a file that can be an agent's profile");
-                continue;
-            };
-            match Profile::parse(stem, &String::from_utf8_lossy(&text)) {
-                Ok(Some(profile)) => {
-                    found.insert(profile.name.clone(), profile);
+            match read(workspace, file).map(|text| Profile::parse(stem, &text)) {
+                Some(Ok(Some(profile))) => {
+                    profiles.found.insert(profile.name.clone(), profile);
                 }
-                Ok(None) => {
-                    found.remove(&AgentName::from(stem));
+                Some(Ok(None)) => {
+                    profiles.found.remove(&AgentName::from(stem));
                 }
-                Err(why) => {
-                    tracing::warn!(file = %file.display(), %why, "not an agent's profile");
-                }
+                Some(Err(why)) => profiles.reject(file, stem, &why.to_string()),
+                None => profiles.reject(file, stem, "it is not a file of reasonable size"),
             }
         }
     }
-    found
+    profiles
+}
+
+impl Profiles {
+    fn reject(&mut self, file: &Path, stem: &str, why: &str) {
+        tracing::warn!(file = %file.display(), why, "not an agent's profile");
+        let why = format!("{} cannot be used: {why}", file.display());
+        self.broken.insert(stem.into(), why);
+    }
 }
 
 /// A profile's text. What is in the workspace must not lead out of it; a user's own folders
 /// may hold links to anywhere.
-fn read(workspace: &Path, file: &Path) -> Option<Vec<u8>> {
-    match file.starts_with(workspace) {
+fn read(workspace: &Path, file: &Path) -> Option<String> {
+    let text = match file.starts_with(workspace) {
         true => read_inside(workspace, file),
         false => read_inside(Path::new("/"), file),
-    }
+    };
+    text.map(|text| String::from_utf8_lossy(&text).into_owned())
 }

@@ -41,7 +41,7 @@ impl Driver {
                 Ok(prepared) if prepared.looks => looking.push((call, prepared)),
                 Ok(_) | Err(_) if !looking.is_empty() => break,
                 Ok(prepared) => return self.change(call, prepared).await,
-                Err(why) => return self.end(call, ToolOutcome::Failed(why)).await,
+                Err(why) => return self.refuse(call, why).await,
             }
         }
         self.look(looking).await
@@ -92,7 +92,10 @@ impl Driver {
         let results = join_all(calls.iter().map(|(call, prepared)| async {
             match self.permitted(call, prepared).await {
                 Ok(()) => self.call(call, prepared).await,
-                Err(why) => ToolOutcome::Failed(why),
+                Err(why) => {
+                    self.show_refusal(call, &why);
+                    ToolOutcome::Failed(why)
+                }
             }
         }));
         let outcomes = self.unless_halted(results).await?;
@@ -107,7 +110,7 @@ impl Driver {
     async fn change(&mut self, call: Call, prepared: Prepared) -> Result<(), Over> {
         let permitted = self.unless_halted(self.permitted(&call, &prepared)).await?;
         if let Err(why) = permitted {
-            return self.end(call, ToolOutcome::Failed(why)).await;
+            return self.refuse(call, why).await;
         }
         // From here on it may have happened.
         self.save(vec![Entry::ToolBegan {
@@ -116,6 +119,20 @@ impl Driver {
         .await?;
         let outcome = self.unless_halted(self.call(&call, &prepared)).await?;
         self.end(call, outcome).await
+    }
+
+    /// What is not done is told to the model, and to the one who watches.
+    async fn refuse(&mut self, call: Call, why: String) -> Result<(), Over> {
+        self.show_refusal(&call, &why);
+        self.end(call, ToolOutcome::Failed(why)).await
+    }
+
+    fn show_refusal(&self, call: &Call, why: &str) {
+        self.show(Live::ToolEnded {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            error: Some(why.lines().next().unwrap_or_default().to_owned()),
+        });
     }
 
     async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), Over> {
@@ -146,12 +163,13 @@ impl Driver {
                 if lock(&self.engine.always).contains(&granted) {
                     return Ok(());
                 }
-                self.ask_person(tool, target, scope).await
+                self.ask_person(call, target, scope).await
             }
         }
     }
 
-    async fn ask_person(&self, tool: &str, target: &str, scope: Scope) -> Result<(), String> {
+    async fn ask_person(&self, call: &Call, target: &str, scope: Scope) -> Result<(), String> {
+        let tool = call.name.as_str();
         let Some(approver) = &self.engine.approver else {
             return Err(format!(
                 "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
@@ -166,6 +184,7 @@ impl Driver {
             agent: self.acting().name,
             tool: tool.to_owned(),
             target: target.to_owned(),
+            preview: preview(call),
             always: match scope {
                 Scope::Tool => format!("every {tool} in this run"),
                 Scope::Target => "exactly this".to_owned(),
@@ -184,8 +203,9 @@ impl Driver {
     async fn call(&self, call: &Call, prepared: &Prepared) -> ToolOutcome {
         let name = call.name.clone();
         self.show(Live::Tool {
+            call: call.id.clone(),
             name: name.clone(),
-            target: prepared.target.clone(),
+            target: pattern(call).unwrap_or_else(|| prepared.target.clone()),
         });
         let session = &self.session.id;
         let outcome = match self.is_delegation(&name) {
@@ -206,7 +226,8 @@ impl Driver {
             }
         };
         let error = outcome.is_error().then(|| last_line(outcome.text()));
-        self.show(Live::ToolEnded { name, error });
+        let call = call.id.clone();
+        self.show(Live::ToolEnded { call, name, error });
         outcome
     }
 
@@ -284,9 +305,49 @@ fn within(outcome: ToolOutcome) -> ToolOutcome {
     }
 }
 
+/// What a search looks for says more than where it looks.
+fn pattern(call: &Call) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(&call.input).ok()?;
+    let searches = matches!(call.name.as_str(), "glob" | "grep");
+    let pattern = input.get("pattern")?.as_str()?;
+    searches.then(|| pattern.to_owned())
+}
+
 /// Where a program says how it ended.
 fn last_line(text: &str) -> String {
-    let mut lines = text.lines().rev();
-    let last = lines.find(|line| !line.trim().is_empty());
+    let filled = |line: &&str| !line.trim().is_empty();
+    let code = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("[exit code"));
+    let last = code.or(text.lines().rev().find(filled));
     last.unwrap_or_default().to_owned()
+}
+
+/// How many lines of a change are shown to the one who is asked.
+const PREVIEW: usize = 12;
+
+/// What a call would change, for the one who is asked.
+fn preview(call: &Call) -> Vec<String> {
+    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
+    let lines = |name: &str, sign: &str| -> Vec<String> {
+        let text = input
+            .get(name)
+            .and_then(|text| text.as_str())
+            .unwrap_or_default();
+        let mut lines: Vec<String> = text
+            .lines()
+            .take(PREVIEW)
+            .map(|line| format!("{sign} {line}"))
+            .collect();
+        let more = text.lines().count().saturating_sub(PREVIEW);
+        lines.extend((more > 0).then(|| format!("{sign} … {more} more lines")));
+        lines
+    };
+    match call.name.as_str() {
+        "write" => lines("content", "+"),
+        "edit" => [lines("old", "-"), lines("new", "+")].concat(),
+        "bash" => lines("command", "$"),
+        _ => Vec::new(),
+    }
 }

@@ -10,8 +10,8 @@ use crate::{
     judge::Complaint,
     request::{Effort, Hear, Heard},
     wire::{
-        Fold, Folded, Parameters, Question, Schema, Side, Step, Trouble, plain, schema, sides,
-        verbatim,
+        Fold, Folded, Parameters, Question, Schema, Side, Step, Trouble, lenient, plain, schema,
+        sides, verbatim,
     },
 };
 
@@ -31,7 +31,8 @@ struct Body<'a> {
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
-    cache_control: CacheControl,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
     messages: Vec<Message<'a>>,
     // Only now and then: everything before it stays as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,7 +129,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         output_config,
         tools: tools.collect(),
         system: system.into_iter().collect(),
-        cache_control: EPHEMERAL,
+        cache_control: (!question.unwanted.cache_control).then_some(EPHEMERAL),
         messages: sides(request.turns, question.origin)
             .into_iter()
             .map(message)
@@ -166,7 +167,7 @@ fn thinking(question: &Question<'_>, most: u64) -> (Option<Thinking>, Option<Out
 
 fn message(side: Side<'_>) -> Message<'_> {
     match side {
-        Side::User { results, said } => {
+        Side::User { results, said, .. } => {
             let results = results.into_iter().map(|(call, outcome)| Part::Result {
                 kind: "tool_result",
                 tool_use_id: plain(&call.id),
@@ -179,7 +180,7 @@ fn message(side: Side<'_>) -> Message<'_> {
                 content: results.chain(said).collect(),
             }
         }
-        Side::Model(blocks) => Message {
+        Side::Model { blocks, .. } => Message {
             role: "assistant",
             content: blocks.into_iter().filter_map(part).collect(),
         },
@@ -272,11 +273,11 @@ struct Closing {
 struct Start {
     #[serde(rename = "type", default)]
     kind: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     text: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     name: Option<String>,
     #[serde(default)]
     input: Option<Box<RawValue>>,

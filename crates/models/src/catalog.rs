@@ -71,7 +71,8 @@ pub(crate) fn aliases() -> BTreeMap<String, String> {
     ALIASES.map(owned).into()
 }
 
-/// Where requests go. People write the base with or without a version and a trailing slash.
+/// Where requests go. People write the base with or without a version and a trailing slash, or
+/// the whole address, which is taken as it is.
 pub(crate) fn endpoint(provider: &Provider) -> Result<Url, ModelError> {
     let wrong = |why: String| ModelError::Settings {
         what: format!("base_url of provider {}", provider.name),
@@ -87,13 +88,11 @@ pub(crate) fn endpoint(provider: &Provider) -> Result<Url, ModelError> {
         Wire::Chat => "/chat/completions",
     };
     let path = url.path().trim_end_matches('/');
-    let base = path.strip_suffix(verb).unwrap_or(path);
-    let version = if base.split('/').any(is_version) {
-        ""
-    } else {
-        "/v1"
+    let path = match path {
+        whole if whole.ends_with(verb) => whole.to_owned(),
+        base if base.split('/').any(is_version) => format!("{base}{verb}"),
+        base => format!("{base}/v1{verb}"),
     };
-    let path = format!("{base}{version}{verb}");
     url.set_path(&path);
     Ok(url)
 }
@@ -115,5 +114,39 @@ pub(crate) fn shown(url: &str) -> String {
             url.as_str().trim_end_matches('/').to_owned()
         }
         Err(_) => "[not an address]".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(Wire::Chat, "http://h", "http://h/v1/chat/completions")]
+    #[case(Wire::Chat, "http://h/v4/", "http://h/v4/chat/completions")]
+    #[case(Wire::Chat, "http://h/chat/completions", "http://h/chat/completions")]
+    #[case(
+        Wire::Chat,
+        "http://h/x/chat/completions/?v=7",
+        "http://h/x/chat/completions?v=7"
+    )]
+    #[case(
+        Wire::Responses,
+        "http://h/openai/responses",
+        "http://h/openai/responses"
+    )]
+    #[case(Wire::Anthropic, "http://h/messages", "http://h/messages")]
+    fn where_requests_go(#[case] wire: Wire, #[case] base_url: &str, #[case] url: &str) {
+        let provider = Provider {
+            name: "house".to_owned(),
+            wire,
+            base_url: base_url.to_owned(),
+            key: KeySource::None,
+            headers: Vec::new(),
+        };
+        let endpoint = endpoint(&provider).map(|url| url.to_string());
+        assert_eq!(endpoint.as_deref(), Ok(url));
     }
 }

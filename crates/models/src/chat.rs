@@ -1,20 +1,20 @@
 //! OpenAI Chat Completions, as OpenAI and its many imitators speak it.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
 use asyncagents_core::{
-    agent::{Block, Call, Raw, Stop, Usage},
+    agent::{Block, Call, Raw, Stop, ToolSpec, Usage},
     budget::Cost,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     judge::Complaint,
     request::{Hear, Heard},
     wire::{
-        Fold, Folded, Parameters, Question, Schema, Side, Step, Trouble, cache_key, plain, schema,
-        sides, verbatim,
+        Fold, Folded, Parameters, Question, Schema, Side, Spelling, Step, Trouble, arguments_in,
+        cache_key, lenient, plain, schema, sides, verbatim,
     },
 };
 
@@ -23,7 +23,8 @@ use crate::{
 struct Body<'a> {
     model: &'a str,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,6 +107,16 @@ struct ToolCall<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: Function<'a>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+/// The fields of a call that are not known here, such as the signature of a thought. They are
+/// kept as a block of its own before the call, which cannot carry them, and go back in it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mark {
+    tool_call: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -120,6 +131,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
     let is_openai = question.provider == "openai";
     // The router hands it on to the only maker whose cache must be asked for.
     let asks_for_cache = question.provider == "openrouter" && question.model.contains("claude");
+    let unwanted = question.unwanted;
     let most = question.figures.known_max_output();
     let tools = request.tools.iter().map(|tool| Tool {
         kind: "function",
@@ -135,31 +147,68 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         content: Cow::Borrowed(text),
     });
     let conversation = sides(request.turns, question.origin);
-    let conversation = conversation.into_iter().flat_map(messages);
+    let talks = Talks::to(question.model);
+    let conversation = conversation
+        .into_iter()
+        .flat_map(|side| messages(side, request.tools, talks));
     let choice = request.no_tools && !request.tools.is_empty();
     serde_json::to_string(&Body {
         model: question.model,
         stream: true,
-        stream_options: StreamOptions {
+        stream_options: (!unwanted.stream_options).then_some(StreamOptions {
             include_usage: true,
-        },
+        }),
         prompt_cache_key: cache_key(request.cache_key).filter(|_| is_openai),
-        cache_control: asks_for_cache.then_some(CacheControl { kind: "ephemeral" }),
+        cache_control: (asks_for_cache && !unwanted.cache_control)
+            .then_some(CacheControl { kind: "ephemeral" }),
         max_tokens: most.filter(|_| !is_openai),
         max_completion_tokens: most.filter(|_| is_openai),
-        reasoning_effort: request.effort.map(|effort| effort.word()),
+        reasoning_effort: request
+            .effort
+            .filter(|_| !unwanted.reasoning_effort)
+            .map(|effort| effort.word()),
         tools: tools.collect(),
         messages: system.into_iter().chain(conversation).collect(),
         tool_choice: choice.then_some("none"),
     })
 }
 
-fn messages(side: Side<'_>) -> Vec<Message<'_>> {
+/// Who may speak after a tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Talks {
+    /// Anybody.
+    Freely,
+    /// Only the model.
+    InTurn,
+}
+
+impl Talks {
+    /// Mistral's models refuse a user who speaks right after a tool.
+    fn to(model: &str) -> Self {
+        const MISTRAL: [&str; 5] = ["mistral", "devstral", "magistral", "codestral", "ministral"];
+        let model = model.to_lowercase();
+        match MISTRAL.iter().any(|name| model.contains(name)) {
+            true => Talks::InTurn,
+            false => Talks::Freely,
+        }
+    }
+}
+
+fn messages<'a>(side: Side<'a>, tools: &[ToolSpec], talks: Talks) -> Vec<Message<'a>> {
     match side {
-        Side::User { results, said } => {
+        Side::User {
+            results,
+            said,
+            spelling,
+        } => {
+            let interrupts = talks == Talks::InTurn && !results.is_empty() && !said.is_empty();
+            let between = interrupts.then_some(Message::Said {
+                role: "assistant",
+                content: Cow::Borrowed("Understood."),
+            });
             let results = results.into_iter().map(|(call, outcome)| Message::Result {
                 role: "tool",
-                tool_call_id: plain(&call.id),
+                tool_call_id: spelling.write(&call.id),
                 content: outcome.text(),
             });
             // Many templates insist that the sides take turns, so this is one message.
@@ -167,16 +216,17 @@ fn messages(side: Side<'_>) -> Vec<Message<'_>> {
                 role: "user",
                 content: Cow::Owned(said.join("\n\n")),
             });
-            results.chain(said).collect()
+            results.chain(between).chain(said).collect()
         }
-        Side::Model(blocks) => vec![answered(&blocks)],
+        Side::Model { blocks, spelling } => vec![answered(&blocks, tools, spelling)],
     }
 }
 
-fn answered<'a>(blocks: &[&'a Block]) -> Message<'a> {
+fn answered<'a>(blocks: &[&'a Block], tools: &[ToolSpec], spelling: Spelling) -> Message<'a> {
     let mut said: Vec<&str> = Vec::new();
     let mut thoughts = Thoughts::default();
     let mut tool_calls = Vec::new();
+    let mut more = Map::new();
     for block in blocks {
         match block {
             Block::Text(text) => said.push(text),
@@ -187,15 +237,20 @@ fn answered<'a>(blocks: &[&'a Block]) -> Message<'a> {
                 }
             }
             Block::Call(call) => tool_calls.push(ToolCall {
-                id: plain(&call.id),
+                id: spelling.write(&call.id),
                 kind: "function",
                 function: Function {
-                    name: plain(&call.name),
+                    name: name(call, tools),
                     arguments: arguments(call),
                 },
+                more: std::mem::take(&mut more),
             }),
             // This protocol has no blocks, so there are none that we do not know.
-            Block::Other(_) => {}
+            Block::Other(raw) => {
+                if let Ok(mark) = serde_json::from_str::<Mark>(&raw.json) {
+                    more = mark.tool_call;
+                }
+            }
         }
     }
     Message::Answered {
@@ -203,6 +258,14 @@ fn answered<'a>(blocks: &[&'a Block]) -> Message<'a> {
         content: (!said.is_empty()).then(|| said.join("\n\n")),
         thoughts,
         tool_calls,
+    }
+}
+
+/// A name that was declared is good as it is. One that the model has invented might be refused.
+fn name<'a>(call: &'a Call, tools: &[ToolSpec]) -> Cow<'a, str> {
+    match tools.iter().any(|tool| tool.name == call.name) {
+        true => Cow::Borrowed(&call.name),
+        false => plain(&call.name),
     }
 }
 
@@ -217,8 +280,6 @@ fn arguments(call: &Call) -> Cow<'_, str> {
 /// An answer in the making.
 pub(crate) struct Answering {
     origin: String,
-    /// How many turns the conversation has: no two of its answers share the IDs made here.
-    turns: usize,
     /// How long the request was, for servers that do not count tokens.
     asked: usize,
     text: String,
@@ -238,13 +299,15 @@ struct OpenCall {
     id: String,
     name: String,
     arguments: String,
+    /// What is not known here.
+    more: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 struct Chunk {
     #[serde(default)]
     choices: Option<Vec<Choice>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<Tokens>,
     #[serde(default)]
     error: Option<Value>,
@@ -252,10 +315,12 @@ struct Chunk {
 
 #[derive(Deserialize)]
 struct Choice {
-    // Some servers send a whole message in one chunk.
-    #[serde(default, alias = "message")]
-    delta: Option<Delta>,
     #[serde(default)]
+    delta: Option<Delta>,
+    // Some servers send a whole message in one chunk.
+    #[serde(default)]
+    message: Option<Delta>,
+    #[serde(default, deserialize_with = "lenient")]
     finish_reason: Option<String>,
 }
 
@@ -263,31 +328,35 @@ struct Choice {
 struct Delta {
     #[serde(default)]
     content: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     refusal: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     reasoning_content: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     reasoning: Option<String>,
-    #[serde(default)]
-    reasoning_details: Option<Vec<Map<String, Value>>>,
+    #[serde(default, deserialize_with = "lenient")]
+    reasoning_details: Option<Vec<Value>>,
     #[serde(default)]
     tool_calls: Option<Vec<CallDelta>>,
 }
 
 #[derive(Deserialize)]
 struct CallDelta {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     index: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
+    #[serde(rename = "type", default)]
+    _kind: IgnoredAny,
     #[serde(default)]
     function: Option<FunctionDelta>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 #[derive(Deserialize, Default)]
 struct FunctionDelta {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     name: Option<String>,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
@@ -295,18 +364,18 @@ struct FunctionDelta {
 
 #[derive(Deserialize, Default, Clone)]
 struct Tokens {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     completion_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_tokens_details: Option<Details>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_cache_hit_tokens: Option<u64>,
     /// Dollars.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     cost: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     is_byok: Option<bool>,
 }
 
@@ -317,10 +386,9 @@ struct Details {
 }
 
 impl Answering {
-    pub(crate) fn new(origin: String, turns: usize, asked: usize) -> Self {
+    pub(crate) fn new(origin: String, asked: usize) -> Self {
         Self {
             origin,
-            turns,
             asked,
             text: String::new(),
             reasoning: String::new(),
@@ -355,7 +423,9 @@ impl Answering {
             (None, None) => {}
         }
         for detail in delta.reasoning_details.unwrap_or_default() {
-            join_detail(&mut self.details, detail);
+            if let Value::Object(detail) = detail {
+                join_detail(&mut self.details, detail);
+            }
         }
         match delta.content {
             Some(Value::String(text)) => self.say(&text, hear),
@@ -404,8 +474,10 @@ impl Answering {
             call.id = id;
         }
         if let Some(arguments) = function.arguments {
-            push_arguments(&mut call.arguments, arguments.get());
+            call.arguments.push_str(&arguments_in(arguments.get()));
         }
+        let more = delta.more.into_iter().filter(|(_, value)| !value.is_null());
+        call.more.extend(more);
     }
 
     /// Which call a piece belongs to; none means a new one. Servers differ: some give each
@@ -420,25 +492,6 @@ impl Answering {
             None => calls.next(),
         }
         .map(|(at, _)| at)
-    }
-
-    /// Calls with the IDs that are missing, and without the ones that are there twice.
-    fn closed_calls(calls: Vec<OpenCall>, turns: usize) -> Vec<Block> {
-        let mut seen = HashSet::new();
-        let close = |(number, call): (usize, OpenCall)| {
-            let made = format!("call_{turns}_{}", number + 1);
-            let id = match call.id {
-                id if id.is_empty() || seen.contains(&id) => made,
-                id => id,
-            };
-            seen.insert(id.clone());
-            Block::Call(Call {
-                id,
-                name: call.name,
-                input: call.arguments,
-            })
-        };
-        calls.into_iter().enumerate().map(close).collect()
     }
 
     /// The fields that carry the thoughts, as the provider wants them back.
@@ -519,7 +572,7 @@ impl Fold for Answering {
             hear(what);
         };
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
-            if let Some(delta) = choice.delta {
+            if let Some(delta) = choice.delta.or(choice.message) {
                 self.grow(delta, &mut noted);
             }
             match choice.finish_reason.as_deref() {
@@ -557,7 +610,14 @@ impl Fold for Answering {
         if !self.text.is_empty() {
             blocks.push(Block::Text(self.text));
         }
-        blocks.extend(Self::closed_calls(self.calls, self.turns));
+        for call in self.calls {
+            blocks.extend(mark(call.more, &self.origin));
+            blocks.push(Block::Call(Call {
+                id: call.id,
+                name: call.name,
+                input: call.arguments,
+            }));
+        }
         let folded = Folded::new(blocks, self.stop.unwrap_or(Stop::Finished), usage);
         Folded { cost, ..folded }
     }
@@ -577,12 +637,14 @@ fn guessed(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
 
-/// Arguments are pieces of a string; some servers send an object instead.
-fn push_arguments(arguments: &mut String, json: &str) {
-    match serde_json::from_str::<Option<String>>(json) {
-        Ok(piece) => arguments.push_str(&piece.unwrap_or_default()),
-        Err(_) => arguments.push_str(json),
+/// What is not known of a call, as a block.
+fn mark(tool_call: Map<String, Value>, origin: &str) -> Option<Block> {
+    if tool_call.is_empty() {
+        return None;
     }
+    let json = serde_json::to_string(&Mark { tool_call }).ok()?;
+    let wire = origin.to_owned();
+    Some(Block::Other(Raw { wire, json }))
 }
 
 /// Puts a piece of a thought to the piece before it, if they belong together.
@@ -622,7 +684,7 @@ mod tests {
     use super::*;
     use crate::wire::{
         Wire::Chat,
-        testing::{answered, call, folded, play, raw, sent},
+        testing::{answered, call, folded, play, question, raw, request, sent},
     };
 
     fn delta(delta: Value) -> Value {
@@ -738,13 +800,124 @@ mod tests {
         let error = json!({"error": {"code": 502, "message": "upstream"}, "choices": []});
         let complaint = Complaint {
             status: Some(502),
-            code: String::new(),
             message: "upstream".to_owned(),
+            ..Complaint::default()
         };
         assert_eq!(
             play(Chat, &[error]).err(),
             Some(Trouble::Complaint(complaint))
         );
+    }
+
+    #[rstest]
+    #[case::both(json!({"choices": [{"delta": {"content": "hi"}, "message": {"content": "hi"}}]}))]
+    #[case::message(json!({"choices": [{"message": {"content": "hi"}}]}))]
+    #[case::cost(json!({"choices": [{"delta": {"content": "hi"}}], "usage": {"prompt_tokens": 100, "cost": {"total": 1}}}))]
+    #[case::usage(json!({"choices": [{"delta": {"content": "hi"}}], "usage": "much"}))]
+    #[case::details(delta(json!({"content": "hi", "reasoning_details": ["hm"]})))]
+    #[case::no_details(delta(json!({"content": "hi", "reasoning_details": {"a": 1}})))]
+    #[case::refusal(delta(json!({"content": "hi", "refusal": false})))]
+    #[case::thoughts(delta(json!({"content": "hi", "reasoning": {"a": 1}})))]
+    fn an_odd_field_is_as_good_as_none(#[case] chunk: Value) {
+        let answer = folded(Chat, &[chunk, done()]);
+        assert_eq!(answer.blocks, [Block::Text("hi".to_owned())]);
+        let counted = (answer.stop, answer.usage.input, answer.cost);
+        assert_eq!(counted, (Stop::Finished, 100, None));
+    }
+
+    /// An answer with this call, and its result.
+    fn called(model: &str, blocks: Vec<Block>) -> Vec<Turn> {
+        let mut turn = answered(blocks);
+        if let Turn::Answered(answer) = &mut turn {
+            answer.model = model.into();
+        }
+        let Turn::Answered(answer) = &turn else {
+            return Vec::new();
+        };
+        let call = answer.calls().next().cloned().expect("a call");
+        let outcome = ToolOutcome::Done("ok".to_owned());
+        vec![turn, Turn::Result { call, outcome }]
+    }
+
+    #[rstest]
+    #[case::its_own("house/m", "functions.run:0")]
+    #[case::of_another_model("house/n", "functions_run_0")]
+    fn an_id_goes_back_to_where_it_was_made(#[case] model: &str, #[case] id: &str) {
+        let run = call("functions.run:0", "run it", "{}");
+        let sent = sent(Chat, &called(model, vec![Block::Call(run)]));
+        assert_eq!(sent[0]["tool_calls"][0]["id"], json!(id));
+        assert_eq!(sent[1]["tool_call_id"], json!(id));
+        // Nobody has declared it, so nobody knows whether it would be accepted.
+        assert_eq!(
+            sent[0]["tool_calls"][0]["function"]["name"],
+            json!("run_it")
+        );
+    }
+
+    #[test]
+    fn a_name_that_was_declared_is_good() {
+        let tools = [ToolSpec {
+            name: "files.read".to_owned(),
+            description: String::new(),
+            schema: "{}".to_owned(),
+        }];
+        assert_eq!(name(&call("a", "files.read", "{}"), &tools), "files.read");
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_call_goes_back_with_it() {
+        let signed = json!([
+            {"index": 0, "id": "a", "type": "function", "function": {"name": "run", "arguments": "{}"},
+             "extra_content": {"google": {"thought_signature": "s1"}}, "odd": null},
+            {"index": 1, "id": "b", "type": "function", "function": {"name": "run", "arguments": "{}"}},
+        ]);
+        let answer = folded(Chat, &[delta(json!({"tool_calls": signed})), done()]);
+        assert_eq!(answer.blocks.len(), 3, "{answer:?}");
+        let function = json!({"name": "run", "arguments": "{}"});
+        let plain = |id: &str| json!({"id": id, "type": "function", "function": function});
+        let mut first = plain("a");
+        first["extra_content"] = json!({"google": {"thought_signature": "s1"}});
+        let back = sent(Chat, &[answered(answer.blocks.clone())]);
+        assert_eq!(back[0]["tool_calls"], json!([first, plain("b")]));
+        let elsewhere = answer.blocks.into_iter().map(|block| match block {
+            Block::Other(mark) => Block::Other(raw("elsewhere@house/m", &mark.json)),
+            other => other,
+        });
+        let there = sent(Chat, &[answered(elsewhere.collect())]);
+        assert_eq!(there[0]["tool_calls"], json!([plain("a"), plain("b")]));
+    }
+
+    #[rstest]
+    #[case("Devstral-small", &["assistant", "tool", "assistant", "user"])]
+    #[case("mistralai/mixtral", &["assistant", "tool", "assistant", "user"])]
+    #[case("m", &["assistant", "tool", "user"])]
+    fn some_want_a_word_of_the_model_between_a_tool_and_the_user(
+        #[case] model: &str,
+        #[case] roles: &[&str],
+    ) {
+        let mut turns = called("house/m", vec![Block::Call(call("a", "run", "{}"))]);
+        let body = |turns: &[Turn]| {
+            let request = request(turns);
+            let question = Question {
+                model,
+                ..question(&request)
+            };
+            body(&question).expect("a body")
+        };
+        let before = body(&turns);
+        turns.push(Turn::Said("hurry".to_owned()));
+        let after = body(&turns);
+        assert!(
+            after.starts_with(before.trim_end_matches(['}', ']'])),
+            "{after}"
+        );
+        let json: Value = serde_json::from_str(&after).expect("JSON");
+        let messages = json["messages"].as_array().expect("messages");
+        let sent: Vec<_> = messages.iter().map(|message| &message["role"]).collect();
+        assert_eq!(sent, roles);
+        if roles.len() == 4 {
+            assert_eq!(messages[2]["content"], json!("Understood."));
+        }
     }
 
     #[test]

@@ -113,12 +113,14 @@ impl Pass {
     /// The provider has answered: one more may be in flight.
     pub(crate) fn succeeded(self) {
         let mut state = self.gate.state();
+        // Without a limit all who wait go at once, so there must be room for all.
+        let crowd = state.in_flight + state.waiting.len();
         // Who was let in before the last trouble proves nothing.
         if self.round == state.round
             && let Some(limit) = &mut state.limit
         {
             limit.now += 1;
-            if limit.now >= limit.free_at {
+            if limit.now >= limit.free_at.max(crowd) {
                 state.limit = None;
             }
         }
@@ -319,6 +321,22 @@ mod tests {
         }
         assert_eq!(came, (0..20).collect::<Vec<_>>());
         assert_eq!(peak.load(SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_answer_does_not_let_everybody_go() {
+        let gate = Arc::new(Gate::default());
+        through(&gate).await.limited(Duration::from_secs(1), "429");
+        let first = through(&gate).await;
+        let mut crowd = tokio::task::JoinSet::new();
+        for _ in 0..999 {
+            let gate = Arc::clone(&gate);
+            crowd.spawn(async move { through(&gate).await });
+        }
+        sleep(Duration::from_secs(1)).await;
+        first.succeeded();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(gate.state().in_flight, 2);
     }
 
     #[tokio::test(start_paused = true)]

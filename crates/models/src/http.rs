@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::{
     error::{Failure, ModelError, Passing},
-    judge::{Complaint, Verdict},
+    judge::{Complaint, Verdict, error_in},
     request::Hear,
     retry,
     wire::{Fold, Folded, Step, Trouble},
@@ -30,6 +30,8 @@ use crate::{
 const CONNECT: Duration = Duration::from_secs(30);
 /// How long to wait for the token count of an answer that is complete.
 const AFTERWARDS: Duration = Duration::from_secs(5);
+/// A line of a stream that has no end by then will have none.
+const LONGEST_LINE: usize = 32 * 1024 * 1024;
 /// An error text is not longer than this.
 const LONGEST_ERROR: usize = 64 * 1024;
 
@@ -144,7 +146,7 @@ async fn accepted(response: Response, sending: &Sending<'_>) -> Result<Response,
     }
     // Some servers put errors into a page that says that all is well.
     let json = serde_json::from_str::<serde_json::Value>(&text).ok();
-    match json.filter(|json| json.get("error").is_some_and(|error| !error.is_null())) {
+    match json.filter(|json| error_in(json).is_some()) {
         Some(json) => Err(judged(&Complaint::in_stream(&json), wait, sending)),
         None => Err(Failure::Final(ModelError::Refused {
             provider: sending.provider.to_owned(),
@@ -168,6 +170,7 @@ async fn error_text(mut response: Response, silence: Duration) -> String {
 /// What a complaint means for this attempt.
 fn judged(complaint: &Complaint, after: Option<Duration>, sending: &Sending<'_>) -> Failure {
     let why = complaint.text();
+    let after = after.or_else(|| complaint.asks_for());
     match complaint.verdict() {
         Verdict::TooLong => Failure::Final(ModelError::TooLong {
             message: complaint.message.clone(),
@@ -238,24 +241,39 @@ async fn listen(
     }
 }
 
-/// The bytes of a response; a long silence is an error. Comments count as bytes, though they
-/// are no events.
+/// The bytes of a response; a long silence is an error, and a line without end is one too.
+/// Comments count as bytes, though they are no events.
 fn unless_silent(
     response: Response,
     silence: Duration,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(
-        Some(response.bytes_stream().boxed()),
-        move |bytes| async move {
-            let mut bytes = bytes?;
+        Some((response.bytes_stream().boxed(), 0)),
+        move |state| async move {
+            let (mut bytes, line) = state?;
             match timeout(silence, bytes.next()).await {
-                Ok(Some(Ok(chunk))) => Some((Ok(chunk), Some(bytes))),
+                Ok(Some(Ok(chunk))) => match last_line(line, &chunk) {
+                    line if line > LONGEST_LINE => {
+                        let why = "a line of the stream does not end";
+                        Some((Err(io::Error::other(why)), None))
+                    }
+                    line => Some((Ok(chunk), Some((bytes, line)))),
+                },
                 Ok(Some(Err(error))) => Some((Err(io::Error::other(cause(error))), None)),
                 Ok(None) => None,
                 Err(_) => Some((Err(io::Error::other(no_byte(silence))), None)),
             }
         },
     )
+}
+
+/// How long the last line is, now that more has come.
+fn last_line(before: usize, chunk: &[u8]) -> usize {
+    let end = chunk.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'));
+    match end {
+        Some(end) => chunk.len() - end - 1,
+        None => before + chunk.len(),
+    }
 }
 
 fn no_byte(silence: Duration) -> String {

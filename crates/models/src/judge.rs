@@ -1,6 +1,10 @@
 //! What a provider's refusal means: too long, too many, try again, or no.
 
+use std::time::Duration;
+
 use serde_json::Value;
+
+use crate::retry;
 
 /// What a provider says when it does not answer, in any of their dialects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -9,8 +13,10 @@ pub(crate) struct Complaint {
     pub(crate) status: Option<u16>,
     /// The provider's word for the kind of error.
     pub(crate) code: String,
-    /// For people.
+    /// For people, whole and with every secret in it: it is cleaned before it is `shortened`.
     pub(crate) message: String,
+    /// How long it wants us to wait, if it says so in a field.
+    pub(crate) retry_delay: Option<Duration>,
 }
 
 /// What to do about it.
@@ -57,10 +63,7 @@ impl Complaint {
     }
 
     fn in_json(json: &Value) -> Self {
-        let error = match json.get("error") {
-            Some(Value::Null) | None => json,
-            Some(error) => error,
-        };
+        let error = error_in(json).unwrap_or(json);
         if let Some(text) = error.as_str() {
             return Self::in_text(text);
         }
@@ -78,10 +81,18 @@ impl Complaint {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             });
+        // A router says only that somebody has failed; what that one said is in here.
+        let cause = match error.pointer("/metadata/raw") {
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(Value::Null) | None => None,
+            Some(other) => Some(other.to_string()),
+        };
+        let texts: Vec<String> = message.into_iter().chain(cause).collect();
         Self {
             status: number.and_then(|number| u16::try_from(number).ok()),
             code: code.join(" "),
-            message: shortened(&message.unwrap_or_default()),
+            message: on_one_line(&texts.join(": ")),
+            retry_delay: retry_delay(error),
         }
     }
 
@@ -91,7 +102,7 @@ impl Complaint {
             message: if page {
                 "a web page".to_owned()
             } else {
-                shortened(text)
+                on_one_line(text)
             },
             ..Self::default()
         }
@@ -101,8 +112,8 @@ impl Complaint {
     pub(crate) fn verdict(&self) -> Verdict {
         let status = self.status.unwrap_or(500);
         let code = self.code.as_str();
-        if status == 413 || (!matches!(status, 401 | 403 | 404 | 429 | 529) && self.says_too_long())
-        {
+        let may_be_long = !matches!(status, 401 | 403 | 404 | 429 | 529);
+        if status == 413 || (may_be_long && self.says_any(TOO_LONG)) || self.says_any(TOO_LARGE) {
             return Verdict::TooLong;
         }
         match status {
@@ -113,10 +124,15 @@ impl Complaint {
         }
     }
 
-    fn says_too_long(&self) -> bool {
+    fn says_any(&self, rows: &[&[&str]]) -> bool {
         let text = format!("{} {}", self.code, self.message).to_lowercase();
         let said = |words: &[&str]| words.iter().all(|word| text.contains(word));
-        TOO_LONG.iter().any(|words| said(words))
+        rows.iter().any(|words| said(words))
+    }
+
+    /// How long it wants us to wait, in a field or in words.
+    pub(crate) fn asks_for(&self) -> Option<Duration> {
+        self.retry_delay.or_else(|| retry::in_words(&self.message))
     }
 
     /// For people, with what they would search for.
@@ -153,6 +169,22 @@ const TOO_LONG: &[&[&str]] = &[
     &["reduce the length of the messages"],
 ];
 
+/// How OpenAI says that no wait would help: one request is more than a minute may have.
+const TOO_LARGE: &[&[&str]] = &[&["request too large", "must be reduced"]];
+
+/// The error on a page. Gemini puts it into a list.
+pub(crate) fn error_in(page: &Value) -> Option<&Value> {
+    let page = page.get(0).unwrap_or(page);
+    page.get("error").filter(|error| !error.is_null())
+}
+
+/// Gemini's way to ask for a wait: `{"retryDelay": "37s"}` among the details.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?;
+    retry::in_units(delay.as_str()?)
+}
+
 /// Which status an error inside a stream stands for.
 fn status_of(code: &str) -> Option<u16> {
     let word = |word: &str| code.split(' ').any(|part| part == word);
@@ -179,12 +211,16 @@ fn status_of(code: &str) -> Option<u16> {
         .map(|(_, status)| *status)
 }
 
-fn shortened(text: &str) -> String {
+fn on_one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(LONGEST_MESSAGE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    words.join(" ")
+}
+
+/// A text as it may be shown, once nothing secret is in it.
+pub(crate) fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -205,6 +241,9 @@ mod tests {
     #[case::llama_cpp(400, r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#)]
     #[case::ollama(500, r#"{"error":"input length exceeds the context length"}"#)]
     #[case::lm_studio(400, r#"{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not greater"}"#)]
+    #[case::more_than_a_minute_may_have(429, r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}"#)]
+    #[case::openrouter(400, r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"prompt is too long\"}}","provider_name":"Anthropic"}}}"#)]
+    #[case::gemini(400, r#"[{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed","status":"INVALID_ARGUMENT"}}]"#)]
     #[case::proxy(413, "<html>413</html>")]
     fn too_long(#[case] status: u16, #[case] body: &str) {
         let complaint = Complaint::with_status(status, body);
@@ -262,7 +301,31 @@ mod tests {
     #[case(r#"{"detail":"Not Found"}"#, "Not Found")]
     #[case(r#"{"error":"model 'x' not found"}"#, "model 'x' not found")]
     #[case(r#"{"message":"a\n  b"}"#, "a b")]
+    #[case(
+        r#"[{"error":{"code":400,"message":"API key not valid."}}]"#,
+        "API key not valid."
+    )]
+    #[case(
+        r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"no such tool"}}}"#,
+        "Provider returned error: no such tool"
+    )]
+    #[case(
+        r#"{"error":{"message":"Provider returned error","metadata":{"raw":{"why": 1}}}}"#,
+        "Provider returned error: {\"why\":1}"
+    )]
     fn messages(#[case] body: &str, #[case] text: &str) {
         assert_eq!(Complaint::with_status(400, body).message, text);
+    }
+
+    #[rstest]
+    #[case(r#"[{"error":{"message":"Quota.","details":[{"@type":"Help"},{"@type":"RetryInfo","retryDelay":"37s"}]}}]"#, Some(37_000))]
+    #[case(
+        r#"{"error":{"message":"Rate limit reached. Please try again in 1.2s. Visit us."}}"#,
+        Some(1_200)
+    )]
+    #[case(r#"{"error":{"message":"Rate limit reached"}}"#, None)]
+    fn a_wait_may_be_asked_for_in_the_text(#[case] body: &str, #[case] ms: Option<u64>) {
+        let wait = Complaint::with_status(429, body).asks_for();
+        assert_eq!(wait, ms.map(Duration::from_millis));
     }
 }

@@ -37,7 +37,8 @@ pub enum KeySource {
     Env(String),
     /// An environment variable that need not be set.
     MaybeEnv(String),
-    /// What a shell command prints. It is run once, when the key is needed first.
+    /// What a shell command prints. It is run once, when the key is needed first, and again when
+    /// the provider no longer accepts what it has printed.
     Command(String),
     /// Here it is.
     Given(Secret),

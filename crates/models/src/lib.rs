@@ -14,6 +14,7 @@ mod request;
 mod responses;
 mod retry;
 mod settings;
+mod unwanted;
 mod wire;
 
 pub use error::ModelError;

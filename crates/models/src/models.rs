@@ -8,18 +8,20 @@ use reqwest::{
     Url,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use crate::{
     catalog,
     error::{Failure, ModelError, Passing},
     gate::{Gate, Pass},
     http::{Http, Sending},
+    judge::shortened,
     key::{KeySource, Redactor, Secret, printed_by},
     price::{Figures, Prices},
     request::{Hear, Heard, Request},
     retry,
     settings::{Provider, Settings},
+    unwanted::Refusals,
     wire::{Folded, Question, Wire},
 };
 
@@ -43,7 +45,9 @@ struct Service {
     url: Url,
     shown: String,
     gate: Arc<Gate>,
-    printed: OnceCell<Secret>,
+    /// What the key command has printed.
+    printed: Mutex<Option<Secret>>,
+    refusals: Refusals,
 }
 
 /// A model that can be asked. A clone is the same.
@@ -201,7 +205,8 @@ impl Service {
             url,
             shown: catalog::shown(&provider.base_url),
             gate: Arc::new(Gate::default()),
-            printed: OnceCell::new(),
+            printed: Mutex::new(None),
+            refusals: Refusals::default(),
             provider,
         })
     }
@@ -230,15 +235,22 @@ impl Inner {
         }
     }
 
-    async fn key(&self, service: &Service) -> Result<Option<Secret>, ModelError> {
+    /// The key. A command is run only if it has not yet printed another one than `refused`.
+    async fn key(
+        &self,
+        service: &Service,
+        refused: Option<&Secret>,
+    ) -> Result<Option<Secret>, ModelError> {
         let provider = &service.provider;
         let KeySource::Command(command) = &provider.key else {
             return self.plain_key(provider);
         };
-        let printed = service
-            .printed
-            .get_or_try_init(|| printed_by(&provider.name, command));
-        printed.await.cloned().map(Some)
+        let mut printed = service.printed.lock().await;
+        if printed.is_none() || printed.as_ref() == refused {
+            *printed = None;
+            *printed = Some(printed_by(&provider.name, command).await?);
+        }
+        Ok(printed.clone())
     }
 }
 
@@ -272,25 +284,30 @@ impl Model {
             model: &self.model,
             origin: &origin,
             figures: self.figures,
+            unwanted: self.service.refusals.of(&self.model),
             request,
         };
-        let body = provider
-            .wire
-            .body(&question)
-            .map_err(|error| ModelError::Settings {
-                what: "the request".to_owned(),
-                why: error.to_string(),
-            })?;
-        let key = self.models.key(&self.service).await?;
+        let key = self.models.key(&self.service, None).await?;
         let mut asking = Asking {
             model: self,
             headers: headers(provider, key.as_ref())?,
-            redactor: redactor(provider, &self.service.url, key),
-            body: Bytes::from(body),
+            redactor: redactor(provider, &self.service.url, key.as_ref()),
+            body: self.body(&question)?,
+            question,
+            key,
+            key_renewed: false,
             attempts: 0,
         };
-        let folded = asking.until_answered(&question, hear).await?;
+        let folded = asking.until_answered(hear).await?;
         Ok(self.answer(folded))
+    }
+
+    fn body(&self, question: &Question<'_>) -> Result<Bytes, ModelError> {
+        let body = self.service.provider.wire.body(question);
+        body.map(Bytes::from).map_err(|error| ModelError::Settings {
+            what: "the request".to_owned(),
+            why: error.to_string(),
+        })
     }
 
     fn answer(&self, folded: Folded) -> Answer {
@@ -310,30 +327,33 @@ impl Model {
 /// One question with all its attempts.
 struct Asking<'a> {
     model: &'a Model,
+    question: Question<'a>,
+    body: Bytes,
+    key: Option<Secret>,
+    /// A key command was run again for this question.
+    key_renewed: bool,
     headers: HeaderMap,
     redactor: Redactor,
-    body: Bytes,
     attempts: u32,
 }
 
 impl Asking<'_> {
-    async fn until_answered(
-        &mut self,
-        question: &Question<'_>,
-        hear: Hear<'_>,
-    ) -> Result<Folded, ModelError> {
+    async fn until_answered(&mut self, hear: Hear<'_>) -> Result<Folded, ModelError> {
         let gate = &self.model.service.gate;
         let mut ticket = gate.ticket();
         let mut told = false;
         loop {
             let pass = gate.enter(ticket, told, hear).await;
             self.attempts += 1;
-            match self.attempt(question, hear).await {
+            match self.attempt(hear).await {
                 Ok(folded) => {
                     pass.succeeded();
                     return Ok(folded);
                 }
                 Err(failure) => {
+                    if self.adapted(&failure).await? {
+                        continue;
+                    }
                     told = self.wait(failure, pass, hear).await?;
                     if told {
                         // In a long storm all take turns, so that nobody alone uses up all
@@ -345,7 +365,7 @@ impl Asking<'_> {
         }
     }
 
-    async fn attempt(&self, question: &Question<'_>, hear: Hear<'_>) -> Result<Folded, Failure> {
+    async fn attempt(&self, hear: Hear<'_>) -> Result<Folded, Failure> {
         let service = &self.model.service;
         let sending = Sending {
             provider: &service.provider.name,
@@ -356,8 +376,50 @@ impl Asking<'_> {
             silence: self.model.models.settings.silence,
             key_hint: service.provider.key.hint(),
         };
-        let fold = service.provider.wire.fold(question, self.body.len());
-        self.model.models.http.ask(sending, fold, hear).await
+        let fold = service.provider.wire.fold(&self.question, self.body.len());
+        let folded = self.model.models.http.ask(sending, fold, hear).await?;
+        Ok(folded.told_apart(self.question.request.turns.len()))
+    }
+
+    /// Changes what the provider refuses, if that can be changed. Then it is asked once more.
+    async fn adapted(&mut self, failure: &Failure) -> Result<bool, ModelError> {
+        let Failure::Final(ModelError::Refused {
+            status, message, ..
+        }) = failure
+        else {
+            return Ok(false);
+        };
+        match status {
+            400 | 422 => self.without_what_is_named(message),
+            401 | 403 => self.with_another_key().await,
+            _ => Ok(false),
+        }
+    }
+
+    fn without_what_is_named(&mut self, refusal: &str) -> Result<bool, ModelError> {
+        let model = self.model;
+        self.question.unwanted = model.service.refusals.after(&model.model, refusal);
+        let body = model.body(&self.question)?;
+        let is_new = body != self.body;
+        self.body = body;
+        Ok(is_new)
+    }
+
+    /// Keys from a command expire.
+    async fn with_another_key(&mut self) -> Result<bool, ModelError> {
+        let (models, service) = (&self.model.models, &self.model.service);
+        if self.key_renewed || !matches!(service.provider.key, KeySource::Command(_)) {
+            return Ok(false);
+        }
+        self.key_renewed = true;
+        let key = models.key(service, self.key.as_ref()).await?;
+        let is_new = key != self.key;
+        self.headers = headers(&service.provider, key.as_ref())?;
+        if let Some(key) = &key {
+            self.redactor.hide(key.clone());
+        }
+        self.key = key;
+        Ok(is_new)
     }
 
     /// Waits before the next attempt, or gives up. Tells whether the wait is at the gate.
@@ -365,21 +427,24 @@ impl Asking<'_> {
         let (why, asked_for) = match &failure {
             Failure::Final(error) => return Err(self.cleaned(error.clone())),
             Failure::Limited { why, after } | Failure::Passing { why, after, .. } => {
-                (self.redactor.clean(why), *after)
+                (self.shown(why), *after)
             }
         };
         let settings = &self.model.models.settings;
-        let backoff = retry::backoff(self.attempts, fastrand::f64());
-        let after = asked_for.unwrap_or(backoff);
-        let too_long = asked_for.is_some_and(|wait| wait > settings.longest_wait);
+        let too_long = asked_for.filter(|wait| *wait > settings.longest_wait);
         let limited = matches!(failure, Failure::Limited { .. });
-        if limited && !too_long {
+        let luck = fastrand::f64();
+        let luck = if limited { retry::patient(luck) } else { luck };
+        // Some servers ask for no wait at all, again and again.
+        let backoff = retry::backoff(self.attempts, luck);
+        let after = asked_for.unwrap_or_default().max(backoff);
+        if limited && too_long.is_none() {
             pass.limited(after, &why);
         } else {
             drop(pass);
         }
-        if too_long {
-            let why = format!("{why}; it asks for a wait of {} s", after.as_secs());
+        if let Some(wait) = too_long {
+            let why = format!("{why}; it asks for a wait of {} s", wait.as_secs());
             return Err(self.given_up(Passing::Overloaded, why));
         }
         if self.attempts >= self.most_attempts(&failure) {
@@ -437,7 +502,11 @@ impl Asking<'_> {
         }
     }
 
-    /// The provider's words may quote the key.
+    /// The provider's words may quote the key, and half a key is too much.
+    fn shown(&self, text: &str) -> String {
+        shortened(self.redactor.clean(text))
+    }
+
     fn cleaned(&self, error: ModelError) -> ModelError {
         match error {
             ModelError::Refused {
@@ -448,11 +517,11 @@ impl Asking<'_> {
             } => ModelError::Refused {
                 provider,
                 status,
-                message: self.redactor.clean(&message),
+                message: self.shown(&message),
                 hint,
             },
             ModelError::TooLong { message } => ModelError::TooLong {
-                message: self.redactor.clean(&message),
+                message: self.shown(&message),
             },
             other => other,
         }
@@ -506,10 +575,10 @@ fn headers(provider: &Provider, key: Option<&Secret>) -> Result<HeaderMap, Model
 }
 
 /// All that must not be shown of what goes to a provider.
-fn redactor(provider: &Provider, url: &Url, key: Option<Secret>) -> Redactor {
+fn redactor(provider: &Provider, url: &Url, key: Option<&Secret>) -> Redactor {
     let mut redactor = Redactor::default();
     if let Some(key) = key {
-        redactor.hide(key);
+        redactor.hide(key.clone());
     }
     for (_, value) in &provider.headers {
         let bare = value.strip_prefix("Bearer ").unwrap_or(value);

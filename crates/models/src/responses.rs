@@ -10,8 +10,8 @@ use crate::{
     judge::Complaint,
     request::{Hear, Heard},
     wire::{
-        Fold, Folded, Question, Schema, Side, Step, Trouble, cache_key, plain, schema, sides,
-        verbatim,
+        Fold, Folded, Question, Schema, Side, Step, Trouble, arguments_in, cache_key, lenient,
+        plain, schema, sides, verbatim,
     },
 };
 
@@ -131,7 +131,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
 
 fn items(side: Side<'_>) -> Vec<Item<'_>> {
     match side {
-        Side::User { results, said } => {
+        Side::User { results, said, .. } => {
             let results = results.into_iter().map(|(call, outcome)| Item::Result {
                 kind: "function_call_output",
                 call_id: plain(&call.id),
@@ -142,7 +142,7 @@ fn items(side: Side<'_>) -> Vec<Item<'_>> {
                 .map(|text| message("user", "input_text", text));
             results.chain(said).collect()
         }
-        Side::Model(blocks) => {
+        Side::Model { blocks, .. } => {
             let mut phase = None;
             let mut items = Vec::new();
             for block in blocks {
@@ -264,21 +264,21 @@ struct Details {
 struct Output {
     #[serde(rename = "type", default)]
     kind: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     content: Option<Vec<Content>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     summary: Option<Vec<Content>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     encrypted_content: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     call_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     name: Option<String>,
     #[serde(default)]
-    arguments: Option<String>,
-    #[serde(default)]
+    arguments: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "lenient")]
     phase: Option<String>,
 }
 
@@ -445,7 +445,10 @@ fn push_blocks(blocks: &mut Vec<Block>, json: String, origin: &str) -> Said {
         "function_call" => blocks.push(Block::Call(Call {
             id: output.call_id.or(output.id).unwrap_or_default(),
             name: output.name.unwrap_or_default(),
-            input: output.arguments.unwrap_or_default(),
+            input: output
+                .arguments
+                .map(|arguments| arguments_in(arguments.get()))
+                .unwrap_or_default(),
         })),
         _ => blocks.push(Block::Other(raw(json))),
     }
@@ -548,6 +551,18 @@ mod tests {
     }
 
     #[rstest]
+    #[case::an_object(json!({"arguments": {"x": 1}}), "{\"x\":1}")]
+    #[case::nothing(json!({"arguments": null}), "")]
+    #[case::an_odd_neighbour(json!({"arguments": "{}", "id": 7, "summary": "hm"}), "{}")]
+    fn a_call_is_not_lost(#[case] mut item: Value, #[case] input: &str) {
+        item["type"] = json!("function_call");
+        item["call_id"] = json!("c");
+        item["name"] = json!("run");
+        let answer = folded(Responses, &[done(0, item), completed()]);
+        assert_eq!(answer.blocks, [Block::Call(call("c", "run", input))]);
+    }
+
+    #[rstest]
     #[case("response.incomplete", json!({"incomplete_details": {"reason": "max_output_tokens"}}), Stop::Length)]
     #[case("response.incomplete", json!({"incomplete_details": {"reason": "content_filter"}}), Stop::Refused)]
     #[case("response.completed", json!({"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]}), Stop::Refused)]
@@ -566,6 +581,7 @@ mod tests {
             status: Some(429),
             code: "rate_limit_exceeded".to_owned(),
             message: "slow down".to_owned(),
+            retry_delay: None,
         };
         assert_eq!(trouble, Some(Trouble::Complaint(complaint)));
     }

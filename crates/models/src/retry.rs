@@ -14,6 +14,11 @@ pub(crate) fn backoff(failures: u32, luck: f64) -> Duration {
     doubled.min(LONGEST).mul_f64(luck.clamp(0.0, 1.0))
 }
 
+/// The luck of somebody who was one too many: to come back at once would be to be one again.
+pub(crate) fn patient(luck: f64) -> f64 {
+    0.5 + luck / 2.0
+}
+
 /// How long the server wants us to wait.
 pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
@@ -31,6 +36,40 @@ pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration
         then.duration_since(server.unwrap_or(now))
             .unwrap_or_default(),
     )
+}
+
+/// The same in the words of an error: "try again in 1.2s".
+pub(crate) fn in_words(text: &str) -> Option<Duration> {
+    const WORDS: [&str; 3] = ["try again in ", "retry in ", "retry after "];
+    let text = text.to_lowercase();
+    let after = |words: &&str| Some(text.split_once(*words)?.1);
+    WORDS.iter().find_map(after).and_then(in_units)
+}
+
+/// A time at the beginning of a text: `37s`, `1m12.5s`, `800ms`, `26 seconds`.
+pub(crate) fn in_units(text: &str) -> Option<Duration> {
+    let mut rest = text.trim_start();
+    let mut total = None;
+    loop {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+        let (number, after) = rest.split_at(digits.unwrap_or(rest.len()));
+        let after = after.trim_start();
+        let letters = after.find(|letter: char| !letter.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(letters.unwrap_or(after.len()));
+        let seconds = match unit {
+            "ms" | "millisecond" | "milliseconds" => 0.001,
+            "s" | "sec" | "second" | "seconds" => 1.0,
+            "m" | "min" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3_600.0,
+            _ => return total,
+        };
+        let Some(part) = number.parse::<f64>().ok() else {
+            return total;
+        };
+        let part = Duration::try_from_secs_f64(part * seconds).ok()?;
+        total = Some(total.unwrap_or(Duration::ZERO).saturating_add(part));
+        rest = after;
+    }
 }
 
 fn whole(text: &str, per_second: f64) -> Option<Duration> {
@@ -54,6 +93,21 @@ mod tests {
     #[case(3, 0.0, 0)]
     fn waits_double_up_to_half_a_minute(#[case] failures: u32, #[case] luck: f64, #[case] ms: u64) {
         assert_eq!(backoff(failures, luck), Duration::from_millis(ms));
+    }
+
+    #[rstest]
+    #[case("Please try again in 1.2s.", Some(1_200))]
+    #[case("Please try again in 7m12.48s. Need more?", Some(432_480))]
+    #[case("Please try again in 20ms. Visit", Some(20))]
+    #[case("Please retry after 26 seconds.", Some(26_000))]
+    #[case("Please retry in 37.5s", Some(37_500))]
+    #[case("Try again in 6h0m0s", Some(21_600_000))]
+    #[case("Try again in a while", None)]
+    #[case("Try again in 5 s… or 10 s", Some(5_000))]
+    #[case("Try again in 99999999999999999999999999 h", None)]
+    #[case("Slow down.", None)]
+    fn a_wait_in_words(#[case] text: &str, #[case] ms: Option<u64>) {
+        assert_eq!(in_words(text), ms.map(Duration::from_millis));
     }
 
     #[rstest]

@@ -1,13 +1,13 @@
 //! The three protocols, and what they have in common: how a conversation is laid out, and
 //! what is made of a stream of events.
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::{borrow::Cow, collections::HashSet, fmt, str::FromStr};
 
 use asyncagents_core::{
     agent::{Answer, Block, Call, Raw, Stop, ToolOutcome, Turn, Usage},
     budget::Cost,
 };
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     price::Figures,
     request::{Hear, Request},
     responses,
+    unwanted::Unwanted,
 };
 
 /// What a provider speaks.
@@ -57,6 +58,7 @@ impl FromStr for Wire {
 }
 
 /// All that a request is written from. The same gives the same bytes, in any process.
+#[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) provider: &'a str,
     /// The provider's name for it.
@@ -64,6 +66,7 @@ pub(crate) struct Question<'a> {
     /// Who understands blocks that are sent back as they came.
     pub(crate) origin: &'a str,
     pub(crate) figures: Figures,
+    pub(crate) unwanted: Unwanted,
     pub(crate) request: &'a Request<'a>,
 }
 
@@ -83,10 +86,7 @@ impl Wire {
         match self {
             Wire::Anthropic => Box::new(anthropic::Answering::new(origin)),
             Wire::Responses => Box::new(responses::Answering::new(origin)),
-            Wire::Chat => {
-                let turns = question.request.turns.len();
-                Box::new(chat::Answering::new(origin, turns, asked))
-            }
+            Wire::Chat => Box::new(chat::Answering::new(origin, asked)),
         }
     }
 }
@@ -152,6 +152,24 @@ impl Folded {
             cost: None,
         }
     }
+
+    /// Gives an ID to each call that has none, or the same as another one. `turns` is how many
+    /// the conversation has: no two of its answers share the IDs made here.
+    pub(crate) fn told_apart(mut self, turns: usize) -> Self {
+        let calls = self.blocks.iter_mut().filter_map(|block| match block {
+            Block::Call(call) => Some(call),
+            Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => None,
+        });
+        let mut seen = HashSet::new();
+        for (number, call) in (1..).zip(calls) {
+            if call.id.is_empty() || seen.contains(&call.id) {
+                let mut made = (number..).map(|number: usize| format!("call_{turns}_{number}"));
+                call.id = made.find(|id| !seen.contains(id)).unwrap_or_default();
+            }
+            seen.insert(call.id.clone());
+        }
+        self
+    }
 }
 
 /// A conversation as the protocols see it: the two sides in turn.
@@ -160,9 +178,40 @@ pub(crate) enum Side<'a> {
     User {
         results: Vec<(&'a Call, &'a ToolOutcome)>,
         said: Vec<&'a str>,
+        /// How the IDs of the results are written.
+        spelling: Spelling,
     },
-    /// The model's side: at least one block, all of which can be sent.
-    Model(Vec<&'a Block>),
+    /// The model's side.
+    Model {
+        /// At least one, all of which can be sent.
+        blocks: Vec<&'a Block>,
+        spelling: Spelling,
+    },
+}
+
+/// How the IDs of calls are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// As they came: the model that is asked has made them itself.
+    Own,
+    /// In letters that everybody accepts.
+    Plain,
+}
+
+impl Spelling {
+    fn of(answer: &Answer, origin: &str) -> Self {
+        match origin.split_once('@') {
+            Some((_, model)) if model == answer.model.as_str() => Spelling::Own,
+            _ => Spelling::Plain,
+        }
+    }
+
+    pub(crate) fn write(self, id: &str) -> Cow<'_, str> {
+        match self {
+            Spelling::Own if !id.is_empty() => Cow::Borrowed(id),
+            Spelling::Own | Spelling::Plain => plain(id),
+        }
+    }
 }
 
 /// What stands for a user who said nothing: no protocol takes an empty message.
@@ -171,11 +220,13 @@ const SILENCE: &str = "(no text)";
 /// Joins what belongs to one side, and leaves out what cannot be sent to `origin`.
 pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
     let mut sides: Vec<Side<'a>> = Vec::new();
+    let mut spelling = Spelling::Plain;
     for turn in turns {
         if let Turn::Answered(answer) = turn {
             let blocks = sendable(answer, origin);
             if !blocks.is_empty() {
-                sides.push(Side::Model(blocks));
+                spelling = Spelling::of(answer, origin);
+                sides.push(Side::Model { blocks, spelling });
             }
             continue;
         }
@@ -183,9 +234,10 @@ pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
             sides.push(Side::User {
                 results: Vec::new(),
                 said: Vec::new(),
+                spelling,
             });
         }
-        if let Some(Side::User { results, said }) = sides.last_mut() {
+        if let Some(Side::User { results, said, .. }) = sides.last_mut() {
             match turn {
                 Turn::Said(text) if !is_blank(text) => said.push(text),
                 Turn::Result { call, outcome } => results.push((call, outcome)),
@@ -194,7 +246,7 @@ pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
         }
     }
     for side in &mut sides {
-        if let Side::User { results, said } = side
+        if let Side::User { results, said, .. } = side
             && results.is_empty()
             && said.is_empty()
         {
@@ -238,6 +290,25 @@ pub(crate) fn plain(name: &str) -> Cow<'_, str> {
         Cow::Borrowed(name)
     } else {
         Cow::Owned(name.replace(|letter| !is_plain(letter), "_"))
+    }
+}
+
+/// A field that is nice to have: one of an unexpected kind is as good as none.
+pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    Ok(raw.and_then(|raw| serde_json::from_str(raw.get()).ok()))
+}
+
+/// The parameters of a call, or a piece of them: a string with JSON in it. Some servers send
+/// the JSON itself.
+pub(crate) fn arguments_in(json: &str) -> String {
+    match serde_json::from_str::<Option<String>>(json) {
+        Ok(text) => text.unwrap_or_default(),
+        Err(_) => json.to_owned(),
     }
 }
 
@@ -316,7 +387,7 @@ pub(crate) mod testing {
     pub(crate) fn folded(wire: Wire, events: &[Value]) -> Folded {
         let fold = play(wire, events).expect("no trouble");
         assert!(fold.is_whole(), "the stream has ended");
-        fold.folded()
+        fold.folded().told_apart(0)
     }
 
     /// The messages (or the input) of a request with these turns.
@@ -350,6 +421,7 @@ pub(crate) mod testing {
             model: "m",
             origin: "here@house/m",
             figures: prices.figures("house", "m", false),
+            unwanted: Unwanted::default(),
             request,
         }
     }

@@ -256,8 +256,6 @@ impl Run {
                 }
             };
             let Some(first) = first else { return Ok(()) };
-            last = self.desk.now();
-            silence = self.desk.settings.silence;
             let mut news = News::default();
             news.take(first, &mut seen);
             while news.observed.len() < TOGETHER
@@ -265,14 +263,24 @@ impl Run {
             {
                 news.take(next, &mut seen);
             }
+            if news.alive || !news.observed.is_empty() {
+                last = self.desk.now();
+                silence = self.desk.settings.silence;
+            }
             if !news.observed.is_empty() {
                 self.record(Command::Observe(news.observed)).await?;
             }
             if news.deleted {
                 return Err(self.give_up("its session was deleted".to_owned()).await);
             }
-            if news.ask {
-                self.catch_up(session, &mut heard, &mut seen).await?;
+            // That it is idle is no progress: a host could say so for ever.
+            if news.ask && self.catch_up(session, &mut heard, &mut seen).await? {
+                last = self.desk.now();
+                silence = self.desk.settings.silence;
+            }
+            let now = self.desk.now();
+            if let Some(why) = overdue(&self.task, last, now, &self.desk.settings.limits) {
+                return Err(self.give_up(why).await);
             }
         }
     }
@@ -484,6 +492,7 @@ impl Seen {
 #[derive(Default)]
 struct News {
     observed: Vec<Observation>,
+    alive: bool,
     ask: bool,
     deleted: bool,
 }
@@ -496,7 +505,7 @@ impl News {
                     self.observed.push(what);
                 }
             }
-            Heard::Event(SessionEvent::Alive) => {}
+            Heard::Event(SessionEvent::Alive) => self.alive = true,
             Heard::Event(SessionEvent::Idle) | Heard::Missed => self.ask = true,
             Heard::Event(SessionEvent::Deleted) => self.deleted = true,
         }

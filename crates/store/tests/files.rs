@@ -9,11 +9,12 @@ use std::{
 };
 
 use asyncagents_core::{
-    budget::Budget,
+    agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Usage},
+    budget::{Budget, Cost},
     event::{Event, Launched},
     id::TaskId,
     moment::Moment,
-    port::{Journal, Store, StoreError, Stored},
+    port::{Journal, Session, Store, StoreError, Stored},
     task::{Brief, Context, Place, Task},
 };
 use asyncagents_store::{Options, Sqlite};
@@ -298,4 +299,153 @@ async fn everybody_notices_when_anybody_writes() {
     assert_eq!(one.version().await.expect("a number"), before);
     launch(&other, 1).await.expect("launched");
     assert_ne!(one.version().await.expect("a number"), before);
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_keeps_its_tasks_and_takes_sessions() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let older = Connection::open(&path).expect("open");
+    older
+        .execute_batch("DROP TABLE entries; DROP TABLE sessions; PRAGMA user_version = 1;")
+        .expect("as the first version left it");
+    drop(older);
+    let store = Sqlite::open(&path).expect("opened");
+    let session = session("ses_1");
+    let (kept, begun) = write(&store, move |journal| {
+        journal.begin_session(&session)?;
+        Ok((
+            !journal.tasks_of(None)?.is_empty(),
+            journal.session(&session.id)?,
+        ))
+    })
+    .await
+    .expect("written");
+    assert!(kept);
+    assert_eq!(
+        begun.map(|session| session.title).as_deref(),
+        Some("a story")
+    );
+}
+
+fn session(id: &str) -> Session {
+    Session {
+        id: id.into(),
+        task: None,
+        title: "a story".to_owned(),
+        agent: "general".into(),
+        model: "test/model".into(),
+        system: "You are.".to_owned(),
+        delegates: true,
+        workspace: "/work".to_owned(),
+        base: None,
+        begun: Moment::from_millis(7),
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_entry_is_read_as_it_was_written() {
+    let answer = Answer {
+        model: "test/model".into(),
+        blocks: vec![
+            Block::Reasoning {
+                text: "hm".to_owned(),
+                raw: Some(Raw {
+                    wire: "anthropic@test".to_owned(),
+                    json: r#"{"type":"thinking","signature":"x\u0000"}"#.to_owned(),
+                }),
+            },
+            Block::Text("Grüße \u{1F600}".to_owned()),
+            Block::Call(Call {
+                id: "1".to_owned(),
+                name: "bash".to_owned(),
+                input: "{\"command\": \"ls".to_owned(),
+            }),
+            Block::Other(Raw {
+                wire: "w".to_owned(),
+                json: "{}".to_owned(),
+            }),
+        ],
+        stop: Stop::Length,
+        usage: Usage {
+            input: 1,
+            cache_read: 2,
+            cache_write: 3,
+            output: 4,
+        },
+        cost: Cost(5),
+    };
+    let entries = vec![
+        Entry::Inherited {
+            post: "i".into(),
+            preamble: "p".to_owned(),
+            context: "c".to_owned(),
+        },
+        Entry::Prompted {
+            post: "p".into(),
+            text: "t".to_owned(),
+            agent: "general".into(),
+            model: Some("test/other".into()),
+        },
+        Entry::Told {
+            post: "t".into(),
+            visible: "v".to_owned(),
+            hidden: "h".to_owned(),
+        },
+        Entry::Nudged {
+            text: "n".to_owned(),
+        },
+        Entry::Answered {
+            seen: 4,
+            answer: answer.clone(),
+        },
+        Entry::ToolBegan {
+            call: "1".to_owned(),
+        },
+        ended("1", ToolOutcome::Done("d".to_owned())),
+        ended("2", ToolOutcome::Failed("f".to_owned())),
+        ended("3", ToolOutcome::Unknown),
+        Entry::Compacted { seen: 9, answer },
+        run_ended(End::Answered, Some("a")),
+        run_ended(
+            End::Failed {
+                why: "w".to_owned(),
+            },
+            None,
+        ),
+        run_ended(End::Aborted, None),
+    ];
+    let (_folder, path) = folder();
+    let store = Sqlite::open(&path).expect("opened");
+    let written = entries.clone();
+    let read = write(&store, move |journal| {
+        for entry in &written {
+            journal.file(&"ses_1".into(), entry, Moment::from_millis(1))?;
+        }
+        // A name that is there already is not added again.
+        let again = journal.file(&"ses_1".into(), &written[1], Moment::from_millis(2))?;
+        assert_eq!(again, 2);
+        journal.entries(&"ses_1".into(), 0, u64::MAX)
+    })
+    .await
+    .expect("written");
+    let numbers: Vec<u64> = read.iter().map(|filed| filed.seq).collect();
+    assert_eq!(numbers, (1..=entries.len() as u64).collect::<Vec<_>>());
+    let read: Vec<Entry> = read.into_iter().map(|filed| filed.entry).collect();
+    assert_eq!(read, entries);
+}
+
+fn ended(call: &str, outcome: ToolOutcome) -> Entry {
+    Entry::ToolEnded {
+        call: call.to_owned(),
+        outcome,
+    }
+}
+
+fn run_ended(end: End, answer: Option<&str>) -> Entry {
+    Entry::Ended {
+        prompt: "p".into(),
+        end,
+        answer: answer.map(str::to_owned),
+    }
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     args::DemoArgs,
-    config::load_in,
+    config::Loaded,
     exit::{Exit, Failure},
     print,
 };
@@ -90,7 +90,8 @@ async fn play(folder: &Path, keep: bool) -> Result<Exit, Failure> {
         ("worker.autostart", "false".to_owned()),
     ];
     let flags = flags.map(|(key, value)| (key.to_owned(), value)).to_vec();
-    let loaded = load_in(Some(&shop), &flags).map_err(Failure::Input)?;
+    // The story is the same for everybody, whatever they have set.
+    let loaded = Loaded::only(&flags).map_err(Failure::Input)?;
     let shell = Shell::new(&loaded, flags)?;
     print::remark(&format!(
         "A demo: no key, no network. A scripted model answers at {}; the rest is real.\n\
@@ -104,11 +105,18 @@ async fn play(folder: &Path, keep: bool) -> Result<Exit, Failure> {
         ..Wanted::default()
     };
     let exit = go(&shell, wanted).await?;
+    if exit == Exit::Done && !shop.join("CHANGES.md").exists() {
+        return Err(Failure::Machine(anyhow!(
+            "the demo did not come to its end; `asyncagents demo --keep FOLDER` keeps what happened"
+        )));
+    }
     if keep {
         keep_requests(folder, &model).map_err(machine)?;
         print::remark(&format!(
-            "\nKept in {}: the project, the database, and in requests.jsonl what the model got.\n",
-            folder.display()
+            "\nKept in {}: the project, the database, and in requests.jsonl what the model got.\n\
+             asyncagents list --db {}\n",
+            folder.display(),
+            folder.join("asyncagents.db").display(),
         ));
     }
     print::remark(

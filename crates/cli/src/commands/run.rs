@@ -1,6 +1,7 @@
 //! `asyncagents run`: the built-in agent, with background sub-agents.
 
 use std::{
+    collections::HashMap,
     io::{self, IsTerminal},
     path::PathBuf,
     process,
@@ -13,15 +14,19 @@ use asyncagents_core::{
     agent::End,
     answer::Shown,
     budget::Spent,
-    id::{AgentName, ModelName, PostId, SessionId},
+    id::{AgentName, ModelName, PostId, SessionId, TaskId},
     port::{Host, HostError, Prompt},
     request::Caller,
-    task::Outcome,
+    task::{Outcome, Status},
 };
 use asyncagents_engine::{Approver, Begin, Engine, Live, LiveEvents};
 use asyncagents_runtime::{Manager, Problem, Worker};
+use futures_util::FutureExt;
 use serde_json::json;
-use tokio::time;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time,
+};
 use uuid::Uuid;
 
 use super::{Shell, task};
@@ -34,6 +39,9 @@ use crate::{
     wire::{self, Furniture, House},
 };
 
+/// How many lines of a tool's output are shown.
+const MOST_LINES: usize = 20;
+
 /// How often the tasks are looked at.
 const GLANCE: Duration = Duration::from_millis(200);
 
@@ -41,7 +49,8 @@ const GLANCE: Duration = Duration::from_millis(200);
 const INTERRUPTED: i32 = 130;
 
 pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
-    let prompt = match &args.prompt {
+    let typed = (!args.words.is_empty()).then(|| args.words.join(" "));
+    let prompt = match &typed {
         Some(typed) => Some(task::prompt(typed)?),
         None if args.go_on || args.session.is_some() => None,
         None => {
@@ -97,28 +106,64 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
     let screen = Screen::new();
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
-    if wanted.session.is_none() && !wanted.go_on || wanted.model.is_some() {
-        let asked = wanted.model.as_deref();
-        let checked = wire::check_model(&shell.config.agent_config, asked);
-        checked.map_err(Failure::Input)?;
-    }
-    let furniture = Furniture {
-        approver: can_ask.then_some(approver),
-        no_wait: wanted.no_wait,
-    };
-    let house = wire::house(&shell.config, furniture)?;
+    let mut stop = Signals::new()?;
     let host = match &wanted.folder {
         Some(folder) => format!("engine:{}", folder.display()),
         None => "engine".to_owned(),
     };
     let key = wire::host_key(&host, &shell.said).map_err(Failure::Input)?;
+    let furniture = Furniture {
+        approver: can_ask.then_some(approver),
+        no_wait: wanted.no_wait,
+        only: Some(key.clone()),
+        bare: wanted.folder.is_some(),
+    };
+    let house = wire::house(&shell.config, furniture)?;
     let engine = house.hosts.engine(&key).map_err(Problem::from)?;
+    if wanted.session.is_none() && !wanted.go_on {
+        let agent = wanted.agent.as_deref().unwrap_or(&shell.config.agent);
+        let checked = engine.check(&agent.into(), wanted.model.as_deref());
+        checked.map_err(refused)?;
+    }
     // While its lease lasts, nobody else works in the session.
     let worker = Worker::start(&house.manager).await?;
-    let ran = follow(shell, &screen, &house.manager, engine, &wanted).await;
+    let ran = follow(shell, &screen, &house.manager, engine, &wanted, &mut stop).await;
     screen.end();
-    close(shell, house, worker).await;
-    ran
+    tokio::select! {
+        () = close(shell, house, worker) => ran,
+        () = stop.next() => process::exit(INTERRUPTED),
+    }
+}
+
+/// Ctrl-C, and being told to end. Whatever comes is kept until someone looks.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::Machine(error.into()));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// What a user has asked for and cannot have, in the host's words alone.
+pub(super) fn refused(error: HostError) -> Failure {
+    match error {
+        HostError::Refused(why) => Failure::Input(anyhow!(why)),
+        error => Problem::from(error).into(),
+    }
 }
 
 async fn follow(
@@ -127,9 +172,18 @@ async fn follow(
     manager: &Manager,
     engine: Engine,
     wanted: &Wanted,
+    stop: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let live = engine.live();
-    let (session, prompt) = begin(shell, screen, &engine, wanted).await?;
+    let begun = tokio::select! {
+        begun = begin(shell, screen, manager, &engine, wanted) => begun?,
+        () = stop.next() => process::exit(INTERRUPTED),
+    };
+    let Begun {
+        session,
+        prompt,
+        live,
+        before,
+    } = begun;
     let mut run = Run {
         screen: screen.clone(),
         json: wanted.json,
@@ -139,22 +193,36 @@ async fn follow(
         prompt,
         said: String::new(),
         heard: false,
+        deaf: None,
+        lines: 0,
+        statuses: HashMap::new(),
+        before,
         begun: Instant::now(),
         stopping: false,
     };
-    run.open();
-    let ended = run.follow(live, wanted.no_wait).await?;
+    run.open().await;
+    let ended = run.follow(live, wanted.no_wait, stop).await?;
     run.screen.end();
     run.totals(&ended).await
+}
+
+/// A run that has begun.
+struct Begun {
+    session: SessionId,
+    prompt: PostId,
+    live: LiveEvents,
+    /// What the session and its tasks had used before.
+    before: Spent,
 }
 
 /// The session and the prompt to follow: a new one, or one that goes on.
 async fn begin(
     shell: &Shell,
     screen: &Screen,
+    manager: &Manager,
     engine: &Engine,
     wanted: &Wanted,
-) -> Result<(SessionId, PostId), Failure> {
+) -> Result<Begun, Failure> {
     let known = match (&wanted.session, wanted.go_on) {
         (Some(session), _) => Some(SessionId::from(session.as_str())),
         (None, true) => {
@@ -181,13 +249,21 @@ async fn begin(
         let Some(session) = known else {
             return Err(Failure::Input(anyhow!("say what to do")));
         };
+        let before = spent(manager, engine, &session).await?;
+        let live = engine.watch(&session);
         let prompt = engine.go_on(&session).await.map_err(no_session)?;
         let prompt = prompt.ok_or_else(|| {
             Failure::Input(anyhow!(
-                "{session} has nothing left to do; say what to do next"
+                "{session} has nothing left to do; say what to do next, as in \
+                 asyncagents run --continue \"go on\""
             ))
         })?;
-        return Ok((session, prompt));
+        return Ok(Begun {
+            session,
+            prompt,
+            live,
+            before,
+        });
     };
     let session = match known {
         Some(session) => session,
@@ -203,9 +279,11 @@ async fn begin(
                 agent: agent.as_str().into(),
                 model: wanted.model.clone(),
             };
-            engine.begin(begin).await.map_err(Problem::from)?
+            engine.begin(begin).await.map_err(refused)?
         }
     };
+    let before = spent(manager, engine, &session).await?;
+    let live = engine.watch(&session);
     let prompt = PostId::from(format!("prompt_{}", Uuid::new_v4().simple()));
     let model = wanted.model.as_deref().map(ModelName::from);
     let asked = Prompt {
@@ -216,7 +294,24 @@ async fn begin(
     };
     let sent = engine.prompt(&session, asked).await;
     sent.map_err(no_session)?;
-    Ok((session, prompt))
+    Ok(Begun {
+        session,
+        prompt,
+        live,
+        before,
+    })
+}
+
+/// What a session and the tasks below it have used, cleared ones too.
+async fn spent(manager: &Manager, engine: &Engine, session: &SessionId) -> Result<Spent, Failure> {
+    let (own, _) = engine.used(session).await.map_err(Problem::from)?;
+    let below = manager.spent_below(session).await?;
+    Ok(below.plus(Spent {
+        tokens: own.tokens,
+        cost: own.cost,
+        turns: own.turns,
+        tool_calls: own.by_tool.values().sum(),
+    }))
 }
 
 /// Waits until nobody works in a session any more. Whoever was killed there is known to be
@@ -243,12 +338,12 @@ async fn until_free(
     Ok(())
 }
 
-fn no_session(error: HostError) -> Failure {
+pub(super) fn no_session(error: HostError) -> Failure {
     match error {
         HostError::NoSession(session) => Failure::Input(anyhow!(
             "there is no session {session}; `asyncagents run --continue` goes on with the newest"
         )),
-        error => Problem::from(error).into(),
+        error => refused(error),
     }
 }
 
@@ -272,6 +367,13 @@ struct Run {
     said: String,
     /// Whether anything of the run was heard here.
     heard: bool,
+    /// Why the answer cannot be written any more, if it cannot. The run goes on.
+    deaf: Option<io::Error>,
+    /// How many lines the tool that is running has printed.
+    lines: usize,
+    /// What was last told about each task.
+    statuses: HashMap<TaskId, Status>,
+    before: Spent,
     begun: Instant,
     stopping: bool,
 }
@@ -283,38 +385,51 @@ struct Ended {
 }
 
 impl Run {
-    fn open(&self) {
+    async fn open(&mut self) {
+        let known = self.all_tasks().await;
+        for shown in known.iter().filter(|shown| !shown.task.is_live()) {
+            let status = shown.task.status();
+            self.statuses.insert(shown.task.id.clone(), status);
+        }
         match self.json {
             true => self.emit(&json!({"type": "session", "id": self.session.as_str()})),
             false => {
                 let sandbox = self.engine.sandbox();
                 self.screen.remark(&format!("{} · {sandbox}", self.session));
+                self.screen.knows(&known);
             }
         }
     }
 
     /// Shows what happens until the run is over.
-    async fn follow(&mut self, mut live: LiveEvents, no_wait: bool) -> Result<Ended, Failure> {
+    async fn follow(
+        &mut self,
+        mut live: LiveEvents,
+        no_wait: bool,
+        stop: &mut Signals,
+    ) -> Result<Ended, Failure> {
         let mut glances = time::interval(GLANCE);
         glances.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
             let over = tokio::select! {
                 seen = live.next() => match seen {
-                    Some((session, live)) if session == self.session => self.show(live)?,
-                    Some(_) => false,
+                    Some(live) => self.show(live),
                     None => true,
                 },
                 _ = glances.tick() => {
                     self.show_tasks().await;
                     true
                 }
-                interrupted = tokio::signal::ctrl_c() => {
-                    interrupted.map_err(|error| Failure::Machine(error.into()))?;
-                    self.interrupt().await?;
+                () = stop.next() => {
+                    self.interrupt(stop).await?;
                     true
                 }
             };
             if over && let Some(ended) = self.ended().await? {
+                // Everything that was said is heard before the end.
+                while let Some(seen) = live.next().now_or_never().flatten() {
+                    self.show(seen);
+                }
                 if !no_wait {
                     self.show_tasks().await;
                 }
@@ -338,35 +453,61 @@ impl Run {
     }
 
     /// Shows one thing. True if it may be the end.
-    fn show(&mut self, live: Live) -> Result<bool, Failure> {
+    fn show(&mut self, live: Live) -> bool {
         if self.json {
-            return Ok(self.show_json(live));
+            return self.show_json(live);
         }
         match live {
             Live::Text(text) => {
                 self.heard = true;
-                self.screen.say(&text)?;
+                let said = self.screen.say(&text);
+                self.note(said);
             }
-            Live::Answered => self.screen.said()?,
+            Live::Answered => {
+                let said = self.screen.said();
+                self.note(said);
+            }
             Live::Again(why) => {
-                self.screen.said()?;
+                let said = self.screen.said();
+                self.note(said);
                 self.screen.remark(&format!("· {why}"));
             }
-            Live::Tool { name, target } => {
-                let target: String = target.lines().next().unwrap_or_default().to_owned();
-                self.screen.remark(&format!("· {name} {target}"));
+            Live::Tool { name, target, .. } => {
+                self.lines = 0;
+                let mut lines = target.lines();
+                let first = lines.next().unwrap_or_default();
+                let more = if lines.next().is_some() { " …" } else { "" };
+                self.screen.remark(&format!("· {name} {first}{more}"));
             }
-            Live::ToolEnded { name, error } => {
+            Live::Line(line) => {
+                self.lines += 1;
+                if self.lines <= MOST_LINES {
+                    self.screen.remark(&format!("  │ {line}"));
+                }
+            }
+            Live::ToolEnded { name, error, .. } => {
+                let hidden = self.lines.saturating_sub(MOST_LINES);
+                if hidden > 0 {
+                    let hidden = counted(hidden as u64, "more line");
+                    self.screen.remark(&format!("  │ … {hidden}"));
+                }
+                self.lines = 0;
                 if let Some(error) = error {
                     self.screen.remark(&format!("· {name} failed: {error}"));
                 }
             }
-            Live::Line(line) => self.screen.remark(&format!("  │ {line}")),
             Live::Compacting => self.screen.remark("· the conversation is summarised"),
             Live::Told(_) | Live::Reasoning(_) | Live::Waiting => {}
-            Live::Ended(_) => return Ok(true),
+            Live::Ended(_) => return true,
         }
-        Ok(false)
+        false
+    }
+
+    /// An answer that nobody reads is no reason to stop working.
+    fn note(&mut self, said: io::Result<()>) {
+        if let Err(error) = said {
+            self.deaf.get_or_insert(error);
+        }
     }
 
     fn show_json(&mut self, live: Live) -> bool {
@@ -382,11 +523,13 @@ impl Run {
                     self.emit(&json!({"type": "text", "text": text}));
                 }
             }
-            Live::Tool { name, target } => {
-                self.emit(&json!({"type": "tool", "name": name, "target": target}));
+            Live::Tool { call, name, target } => {
+                self.emit(&json!({"type": "tool", "call": call, "name": name, "target": target}));
             }
-            Live::ToolEnded { name, error } => {
-                self.emit(&json!({"type": "tool_ended", "name": name, "error": error}));
+            Live::ToolEnded { call, name, error } => {
+                self.emit(
+                    &json!({"type": "tool_ended", "call": call, "name": name, "error": error}),
+                );
             }
             Live::Told(text) => self.emit(&json!({"type": "told", "text": text})),
             Live::Compacting => self.emit(&json!({"type": "compacting"})),
@@ -396,15 +539,23 @@ impl Run {
         false
     }
 
-    fn emit(&self, line: &serde_json::Value) {
-        // Whoever reads may have read enough; the run goes on.
-        let _ = print::json_line(line);
+    fn emit(&mut self, line: &serde_json::Value) {
+        let said = print::json_line(line);
+        self.note(said);
     }
 
-    async fn show_tasks(&self) {
+    async fn show_tasks(&mut self) {
         let tasks = self.all_tasks().await;
+        let now = self.manager.now();
         if !self.json {
-            self.screen.tasks(&tasks, self.manager.now());
+            self.screen.tasks(&tasks, now);
+            return;
+        }
+        for shown in &tasks {
+            let status = shown.task.status();
+            if self.statuses.insert(shown.task.id.clone(), status) != Some(status) {
+                self.emit(&json!({"type": "task", "task": view::task(shown, now)}));
+            }
         }
     }
 
@@ -424,7 +575,7 @@ impl Run {
     }
 
     /// The first Ctrl-C asks everything to stop, the second ends at once.
-    async fn interrupt(&mut self) -> Result<(), Failure> {
+    async fn interrupt(&mut self, signals: &mut Signals) -> Result<(), Failure> {
         if self.stopping {
             self.screen.end();
             process::exit(INTERRUPTED);
@@ -433,20 +584,21 @@ impl Run {
         self.screen.remark("stopping; Ctrl-C again ends at once");
         let (engine, session) = (self.engine.clone(), self.session.clone());
         let manager = self.manager.clone();
-        let live = self.all_tasks().await;
-        let live = live.into_iter().filter(|shown| shown.task.is_live());
-        let live: Vec<String> = live.map(|shown| shown.task.id.to_string()).collect();
-        let stop = async move {
-            for task in live {
+        let stop = async {
+            // First the one who launches.
+            engine.abort(&session).await?;
+            let live = self.all_tasks().await;
+            for shown in live.into_iter().filter(|shown| shown.task.is_live()) {
+                let task = shown.task.id.to_string();
                 if let Err(problem) = manager.cancel(&Caller::Person, &task).await {
                     tracing::warn!(task, %problem, "not cancelled");
                 }
             }
-            engine.abort(&session).await
+            Ok(())
         };
         tokio::select! {
-            stopped = stop => stopped.map_err(|error| Problem::from(error).into()),
-            _ = tokio::signal::ctrl_c() => {
+            stopped = stop => stopped.map_err(|error: HostError| Problem::from(error).into()),
+            () = signals.next() => {
                 self.screen.end();
                 process::exit(INTERRUPTED)
             }
@@ -454,18 +606,12 @@ impl Run {
     }
 
     /// What it came to.
-    async fn totals(&self, ended: &Ended) -> Result<Exit, Failure> {
+    async fn totals(mut self, ended: &Ended) -> Result<Exit, Failure> {
         let used = self.engine.used(&self.session).await;
-        let (own, usage) = used.map_err(Problem::from)?;
+        let (_, usage) = used.map_err(Problem::from)?;
         let tasks = self.all_tasks().await;
-        // What was cleared has been spent all the same.
-        let below = self.manager.spent_below(&self.session).await?;
-        let spent = below.plus(Spent {
-            tokens: own.tokens,
-            cost: own.cost,
-            turns: own.turns,
-            tool_calls: own.by_tool.values().sum(),
-        });
+        let all = spent(&self.manager, &self.engine, &self.session).await?;
+        let spent = all.beyond(self.before);
         let unfinished = tasks.iter().filter(|shown| shown.task.is_live()).count();
         let took = self.begun.elapsed();
         let failed = match &ended.outcome {
@@ -483,7 +629,7 @@ impl Run {
                 "error": failed,
                 "tokens": spent.tokens,
                 "cached_tokens": usage.cache_read,
-                "cost": spent.cost.0 as f64 / 1e6,
+                "cost_usd": spent.cost.0 as f64 / 1e6,
                 "turns": spent.turns,
                 "tool_calls": spent.tool_calls,
                 "seconds": took.as_secs_f64(),
@@ -491,8 +637,8 @@ impl Run {
             }));
         } else {
             if let Some(answer) = ended.answer.as_ref().filter(|_| !self.heard) {
-                self.screen.say(answer)?;
-                self.screen.said()?;
+                let said = self.screen.say(answer).and_then(|()| self.screen.said());
+                self.note(said);
             }
             if let Some(why) = failed {
                 self.screen.remark(&format!("asyncagents: {why}"));
@@ -515,6 +661,11 @@ impl Run {
                 ));
             }
             self.screen.remark(&line);
+        }
+        if let Some(error) = self.deaf {
+            self.screen
+                .remark("asyncagents: the answer could not be written to its end");
+            return Err(Failure::Output(error));
         }
         Ok(match failed {
             None => Exit::Done,

@@ -2,18 +2,22 @@
 
 use std::io::{self, Read};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use asyncagents_core::{
     budget::Budget,
     request::{Caller, TaskArgs as Args},
 };
-use asyncagents_runtime::{Accepted, Manager};
+use asyncagents_runtime::{Accepted, Manager, Problem};
 
-use super::{Shell, output};
+use super::{
+    Shell, output,
+    run::{no_session, refused},
+};
 use crate::{
     args::{OutputArgs, ResumeArgs, TaskArgs},
     exit::{Exit, Failure},
-    print, view, wire,
+    print, view,
+    wire::{self, Furniture, House, KnownHosts},
 };
 
 pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failure> {
@@ -35,13 +39,12 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             tool_calls: args.max_tool_calls,
         },
     };
+    let House { manager, hosts } = wire::house(&shell.config, Furniture::default())?;
+    let mut caller = shell.caller()?;
     if request.resume.is_none() && shell.config.host.starts_with("engine") {
-        // A missing key is better known now than in a task that fails.
-        let checked = wire::check_model(&shell.config.agent_config, request.model.as_deref());
-        checked.map_err(Failure::Input)?;
+        check(&mut caller, &hosts, &request, args.session.is_some()).await?;
     }
-    let manager = shell.manager()?;
-    let accepted = ask(shell, &manager, &shell.caller()?, request).await?;
+    let accepted = ask(shell, &manager, &caller, request).await?;
     if args.follow {
         print::remark(&format!("{}\n", accepted.shown.id));
         let follow = OutputArgs {
@@ -64,6 +67,35 @@ pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Fai
     let manager = shell.manager()?;
     let accepted = ask(shell, &manager, &Caller::Person, request).await?;
     answer(shell, &manager, &accepted, args.json)
+}
+
+/// What the built-in agent could not do is better known now than in a task that fails. A fork
+/// inherits the newest run of the folder, unless a session is named.
+async fn check(
+    caller: &mut Caller,
+    hosts: &KnownHosts,
+    request: &Args,
+    named: bool,
+) -> Result<(), Failure> {
+    let Caller::Shell { session, host } = caller else {
+        return Ok(());
+    };
+    let engine = hosts.engine(host).map_err(Problem::from)?;
+    let checked = engine.check(&request.agent.as_str().into(), request.model.as_deref());
+    checked.map_err(refused)?;
+    if request.fork && !named {
+        let newest = engine.newest().await.map_err(Problem::from)?;
+        *session = newest.ok_or_else(|| {
+            Failure::Input(anyhow!(
+                "there is no session in this folder to inherit; `asyncagents run` begins one, and \
+                 --session names another"
+            ))
+        })?;
+    }
+    if request.fork {
+        engine.session(session).await.map_err(no_session)?;
+    }
+    Ok(())
 }
 
 async fn ask(

@@ -51,11 +51,15 @@ pub(crate) fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyh
 }
 
 /// Reads what the files say for a folder, and what was said when something was launched.
+/// Without a folder nothing is read from files.
 pub(crate) fn load_launched(
-    folder: &Path,
+    folder: Option<&Path>,
     said: &BTreeMap<String, String>,
 ) -> anyhow::Result<Loaded> {
-    let mut loaded = load_files(Some(folder))?;
+    let mut loaded = match folder {
+        Some(folder) => load_files(Some(folder))?,
+        None => Loaded::defaults(),
+    };
     for (key, value) in said {
         loaded.set(key, value, "launch")?;
     }
@@ -63,11 +67,7 @@ pub(crate) fn load_launched(
 }
 
 fn load_files(folder: Option<&Path>) -> anyhow::Result<Loaded> {
-    let mut loaded = Loaded {
-        config: Config::defaults(),
-        sources: BTreeMap::new(),
-        said: BTreeMap::new(),
-    };
+    let mut loaded = Loaded::defaults();
     if let Some(folder) = config_folder() {
         loaded.read_file(&folder.join("asyncagents.toml"), Whose::User)?;
     }
@@ -93,6 +93,26 @@ fn project_file(here: &Path) -> Option<PathBuf> {
 }
 
 impl Loaded {
+    fn defaults() -> Self {
+        Self {
+            config: Config::defaults(),
+            sources: BTreeMap::new(),
+            said: BTreeMap::new(),
+        }
+    }
+
+    /// The defaults, with these settings and nothing else.
+    pub(crate) fn only(settings: &[(String, String)]) -> anyhow::Result<Self> {
+        let mut loaded = Self::defaults();
+        for (key, value) in settings {
+            loaded.set(key, value, "flag")?;
+            if is_of_agent(key) {
+                loaded.said.insert(key.clone(), value.clone());
+            }
+        }
+        Ok(loaded)
+    }
+
     fn read_file(&mut self, file: &Path, whose: Whose) -> anyhow::Result<()> {
         let text = match fs::read_to_string(file) {
             Ok(text) => text,

@@ -7,7 +7,7 @@ mod load;
 mod settings;
 
 pub(crate) use agent_settings::AgentConfig;
-pub(crate) use load::{Loaded, load, load_in, load_launched};
+pub(crate) use load::{Loaded, load, load_launched};
 pub(crate) use settings::{Config, Setting, config_folder, dollars, duration};
 
 /// Every setting that has one key.

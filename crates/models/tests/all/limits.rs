@@ -40,6 +40,26 @@ async fn a_wait_that_is_asked_for_is_kept(
     );
 }
 
+#[rstest]
+#[case::no_wait_at_all(Reply::status(429).retry_after("0"), 750)]
+#[case::nothing_said(Reply::status(429), 750)]
+#[case::in_words(Reply::status(429).message("Please try again in 1.2s."), 2_400)]
+#[tokio::test]
+async fn attempts_are_not_burnt(#[case] reply: Reply, #[case] ms: u64) {
+    let script = Script::new()
+        .rule(When::always().times(2), reply)
+        .rule(When::always(), Reply::text("ok"));
+    let (server, model) = scripted(Wire::Chat, script).await;
+    let start = Instant::now();
+    soon(ask(&model, &[said("hi")])).await.expect("an answer");
+    assert!(
+        start.elapsed() >= Duration::from_millis(ms),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(server.counts().requests, 3);
+}
+
 #[tokio::test]
 async fn a_wait_that_is_too_long_is_an_error() {
     let reply = Reply::status(429)

@@ -17,9 +17,11 @@ use super::{ask, said, soon};
 enum Does {
     Write(&'static str),
     Pause(Duration),
+    /// So many bytes without a line break.
+    Flood(usize),
 }
 
-use Does::{Pause, Write};
+use Does::{Flood, Pause, Write};
 
 /// Does these things, one list per request, and gives back how many requests came.
 async fn serving(lists: Vec<Vec<Does>>) -> (String, JoinHandle<usize>) {
@@ -35,6 +37,10 @@ async fn serving(lists: Vec<Vec<Does>>) -> (String, JoinHandle<usize>) {
                 match thing {
                     Write(text) => connection.write_all(text.as_bytes()).await.unwrap_or(()),
                     Pause(pause) => tokio::time::sleep(pause).await,
+                    Flood(bytes) => {
+                        let flood = vec![b' '; bytes];
+                        connection.write_all(&flood).await.unwrap_or(());
+                    }
                 }
             }
         }
@@ -52,13 +58,17 @@ async fn read_request(connection: &mut TcpStream) {
 }
 
 fn model(url: &str) -> Model {
+    speaking(Wire::Chat, url)
+}
+
+fn speaking(wire: Wire, url: &str) -> Model {
     let mut settings = Settings {
         silence: Duration::from_millis(400),
         ..Settings::default()
     };
     settings.providers.push(Provider {
         name: "house".to_owned(),
-        wire: Wire::Chat,
+        wire,
         base_url: url.to_owned(),
         key: KeySource::None,
         headers: Vec::new(),
@@ -89,6 +99,50 @@ async fn an_answer_is_an_answer(#[case] lists: Vec<Vec<Does>>) {
     let answer = soon(ask(&model(&url), &[said("hi")])).await;
     assert_eq!(answer.expect("an answer").text(), "hello");
     served.abort();
+}
+
+#[rstest]
+#[case(Wire::Anthropic, concat!(
+    "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"name\":\"run\",\"input\":{}}}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"run\",\"input\":{}}}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"run\",\"input\":{}}}\n\n",
+    "data: {\"type\":\"message_stop\"}\n\n",
+))]
+#[case(Wire::Responses, concat!(
+    "data: {\"type\":\"response.completed\",\"response\":{\"output\":[",
+    "{\"type\":\"function_call\",\"name\":\"run\",\"arguments\":\"{}\"},",
+    "{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"run\",\"arguments\":\"{}\"},",
+    "{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"run\",\"arguments\":\"{}\"}]}}\n\n",
+))]
+#[case(Wire::Chat, concat!(
+    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[",
+    "{\"index\":0,\"function\":{\"name\":\"run\",\"arguments\":\"{}\"}},",
+    "{\"index\":1,\"id\":\"a\",\"function\":{\"name\":\"run\",\"arguments\":\"{}\"}},",
+    "{\"index\":2,\"id\":\"a\",\"function\":{\"name\":\"run\",\"arguments\":\"{}\"}}]}}]}\n\n",
+    "data: [DONE]\n\n",
+))]
+#[tokio::test]
+async fn calls_can_always_be_told_apart(#[case] wire: Wire, #[case] stream: &'static str) {
+    let (url, _served) = serving(vec![vec![STREAM, Write(stream)]]).await;
+    let answer = soon(ask(&speaking(wire, &url), &[said("hi")])).await;
+    let answer = answer.expect("an answer");
+    let ids: Vec<&str> = answer.calls().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["call_1_1", "a", "call_1_3"]);
+}
+
+#[tokio::test]
+async fn a_line_without_end_is_not_kept() {
+    let endless = vec![
+        STREAM,
+        Write(":"),
+        Flood(40 * 1024 * 1024),
+        Write("\n\n"),
+        HELLO,
+    ];
+    let (url, served) = serving(vec![endless, vec![STREAM, HELLO]]).await;
+    let answer = soon(ask(&model(&url), &[said("hi")])).await;
+    assert_eq!(answer.expect("an answer").text(), "hello");
+    assert_eq!(soon(served).await.ok(), Some(2), "it is asked again");
 }
 
 #[tokio::test]

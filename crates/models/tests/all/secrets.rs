@@ -38,6 +38,21 @@ async fn an_error_inside_a_stream_may_quote_it_too() {
     );
 }
 
+#[rstest]
+#[tokio::test]
+async fn half_a_key_is_not_shown_either(
+    #[values(400, 413, 429)] status: u16,
+    #[values(481, 488, 492)] before: usize,
+) {
+    let reply = Reply::status(status).message(format!("{}{KEY} is bad", "x".repeat(before)));
+    let script = Script::new().rule(When::always(), reply);
+    let (_server, model) =
+        scripted_with(Wire::Chat, script, |settings| settings.attempts = 1).await;
+    let (answer, _) = soon(listen(&model, &[said("hi")])).await;
+    let error = answer.expect_err("an error").to_string();
+    assert!(error.contains("xx[k") && !error.contains("sk-"), "{error}");
+}
+
 #[test]
 fn settings_can_be_shown() {
     let (mut settings, _) = house(
@@ -125,6 +140,35 @@ async fn a_command_prints_the_key_once() {
     assert_eq!(fs::read_to_string(runs).expect("a file"), "run\n");
     let headers = server.requests().pop().expect("a request").headers;
     assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {KEY}"))));
+}
+
+#[rstest]
+#[case::a_new_key("$(wc -l < FILE)", &["Bearer key 1", "Bearer key 2", "Bearer key 2"])]
+// To ask again with the same key would be in vain.
+#[case::the_same_key("0", &["Bearer key 0"])]
+#[tokio::test]
+async fn a_key_that_expires_is_printed_again(#[case] printed: &str, #[case] sent: &[&str]) {
+    let script = Script::new()
+        .rule(When::always().times(1), Reply::status(401))
+        .rule(When::always(), Reply::text("ok"));
+    let server = ModelServer::start(script).await.expect("a server");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("runs");
+    let command = format!("echo run >> FILE; echo key {printed}");
+    let command = command.replace("FILE", &format!("'{}'", file.display()));
+    let asked = commanded(&server, KeySource::Command(command)).await;
+    assert_eq!(asked.is_ok(), sent.len() > 1, "{asked:?}");
+    let ran = fs::read_to_string(&file).expect("a file").lines().count();
+    assert_eq!(ran, 2, "the command is run once more");
+    let keys = server
+        .requests()
+        .into_iter()
+        .flat_map(|request| request.headers);
+    let keys: Vec<String> = keys
+        .filter(|(name, _)| name == "authorization")
+        .map(|(_, value)| value)
+        .collect();
+    assert_eq!(keys, sent);
 }
 
 #[rstest]

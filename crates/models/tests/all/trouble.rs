@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use asyncagents_models::{KeySource, ModelError, Models, Provider, Settings, Wire};
+use asyncagents_models::{
+    Effort, KeySource, ModelError, Models, Provider, Request, Settings, Wire,
+};
 use asyncagents_scripted_model::{Fault, ModelServer, Reply, Script, When};
 use rstest::rstest;
 use tokio::net::TcpListener;
@@ -126,6 +128,70 @@ async fn a_conversation_that_is_too_long_is_called_so(#[case] wire: Wire, #[case
     let error = ask(&model, &[said("hi")]).await.expect_err("an error");
     assert!(error.is_too_long(), "{error}");
     assert_eq!(server.counts().requests, 1);
+}
+
+#[rstest]
+#[case(
+    Wire::Chat,
+    422,
+    "stream_options",
+    "stream_options: Extra inputs are not permitted"
+)]
+#[case(
+    Wire::Chat,
+    400,
+    "reasoning_effort",
+    "Unrecognized request argument: reasoning_effort"
+)]
+#[case(
+    Wire::Anthropic,
+    400,
+    "cache_control",
+    "cache_control: Extra inputs are not permitted"
+)]
+#[tokio::test]
+async fn a_field_that_is_refused_is_left_out_from_then_on(
+    #[case] wire: Wire,
+    #[case] status: u16,
+    #[case] field: &str,
+    #[case] message: &str,
+) {
+    let script = Script::new()
+        .rule(
+            When::always().times(1),
+            Reply::status(status).message(message),
+        )
+        .rule(When::always(), Reply::text("ok"));
+    let (server, model) = scripted(wire, script).await;
+    let turns = [said("hi")];
+    let request = Request {
+        system: "",
+        tools: &[],
+        turns: &turns,
+        no_tools: false,
+        cache_key: "",
+        effort: Some(Effort::Low),
+    };
+    for _ in 0..2 {
+        let answer = soon(model.ask(&request, &mut |_| {})).await;
+        assert_eq!(answer.expect("an answer").text(), "ok");
+    }
+    let sent = server.requests().into_iter();
+    let sent: Vec<bool> = sent.map(|request| request.body.contains(field)).collect();
+    assert_eq!(sent, [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_refusal_that_nothing_helps_is_final() {
+    let reply =
+        Reply::status(400).message("stream_options and cache_control are fine, you are not");
+    let (server, model) = scripted(Wire::Chat, Script::new().rule(When::always(), reply)).await;
+    let error = ask(&model, &[said("hi")]).await.expect_err("an error");
+    assert!(
+        matches!(error, ModelError::Refused { status: 400, .. }),
+        "{error}"
+    );
+    assert_eq!(server.counts().requests, 2, "once more without it");
 }
 
 /// A port where nobody listens.
