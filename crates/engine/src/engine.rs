@@ -374,8 +374,7 @@ impl Inner {
     /// What a session that is driven here has used.
     fn totals(&self, session: &SessionId) -> Option<Totals> {
         let hand = lock(&self.driven).get(session).cloned()?;
-        let totals = lock(&hand.totals).clone();
-        totals
+        lock(&hand.totals).clone()
     }
 
     /// Wakes a driver that may be waiting for what has come.

@@ -22,6 +22,12 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Names a file or folder for the kernel, whatever it is, without opening it.
+#[cfg(target_os = "linux")]
+pub(crate) fn name(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+    open_exactly(path, OFlags::PATH | OFlags::CLOEXEC)
+}
+
 /// Puts a file in place in one step: readers see the old content or the new one. Permissions
 /// and owner stay.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<Stamp> {
@@ -132,6 +138,8 @@ mod tests {
         symlink("outside/file", root.join("file")).expect("a link");
         for path in ["folder/file", "file"] {
             assert!(open(&root.join(path)).is_err(), "{path}");
+            #[cfg(target_os = "linux")]
+            assert!(super::name(&root.join(path)).is_err(), "{path}");
             assert!(replace(&root.join(path), b"changed").is_err(), "{path}");
         }
         assert!(replace(&root.join("folder/new"), b"new").is_err());

@@ -7,7 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::{need::Kind, secrets, settings::Settings};
+use crate::{fit_answer::cut_line, need::Kind, secrets, settings::Settings};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -29,7 +29,7 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     /// Without links.
     pub(crate) path: PathBuf,
-    /// As people read it: relative to the workspace if inside.
+    /// As people read it: relative to the workspace if inside, and cut if it is long.
     pub(crate) shown: String,
     /// In none of the folders that may be touched so.
     pub(crate) outside: bool,
@@ -72,21 +72,23 @@ impl Places {
     /// The place that a call names. The error is for the model.
     pub(crate) fn find(&self, kind: Kind, given: &str) -> Result<Place, String> {
         if given.contains('\0') {
-            return Err(format!("{given:?} is not a path"));
+            return Err(format!("{:?} is not a path", echo(given)));
         }
         let path = match (given.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.workspace.join(given),
         };
-        let path = real(&path).map_err(|error| format!("cannot resolve {given}: {error}"))?;
+        let path =
+            real(&path).map_err(|error| format!("cannot resolve {}: {error}", echo(given)))?;
         if self.is_secret(&path) {
             return Err(format!(
-                "{given} may hold credentials and is kept from tools"
+                "{} may hold credentials and is kept from tools",
+                echo(given)
             ));
         }
         Ok(Place {
             outside: !self.may_touch(kind, &path),
-            shown: self.shown(&path),
+            shown: echo(&self.shown(&path)),
             path,
         })
     }
@@ -98,6 +100,12 @@ impl Places {
             return Err(self.refusal(kind, given, &place.path));
         }
         Ok(place)
+    }
+
+    /// Whether commands may change the settings of programs in the home folder.
+    pub(crate) fn home_is_writable(&self) -> bool {
+        let home = self.home.as_deref().map(real).and_then(Result::ok);
+        home.is_some_and(|home| deepest(&self.writable, &home).is_some())
     }
 
     /// The path as people read it.
@@ -135,7 +143,7 @@ impl Places {
         let shown = path.display().to_string();
         let leads = match given == shown {
             true => String::new(),
-            false => format!(" (it leads to {shown})"),
+            false => format!(" (it leads to {})", echo(&shown)),
         };
         let (what, folders) = match kind {
             Kind::Edit => ("written", self.writable.clone()),
@@ -146,11 +154,17 @@ impl Places {
         };
         let folders: Vec<_> = folders.iter().map(|f| f.display().to_string()).collect();
         format!(
-            "{given} is outside of the workspace{leads}. Files can be {what} in: {}. The user can \
-             allow more folders with `tools.allowed` in the configuration.",
+            "{} is outside of the workspace{leads}. Files can be {what} in: {}. The user can allow \
+             more folders with `tools.allowed` in the configuration.",
+            echo(given),
             folders.join(", ")
         )
     }
+}
+
+/// What a call gave, for an answer: long enough to know it again.
+pub(crate) fn echo(given: &str) -> String {
+    cut_line(given, 200)
 }
 
 /// How deep the deepest of these folders is that contains the path.

@@ -12,12 +12,9 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use rustix::{
-    fd::OwnedFd,
-    fs::{Mode, OFlags},
-};
 
 use super::{order::Limits, unrestricted::Unrestricted};
+use crate::exact_file;
 
 /// The newest rules that were tried. Older kernels enforce what they know of them.
 const RULES: ABI = ABI::V6;
@@ -117,17 +114,13 @@ impl Rules {
     }
 
     fn allow(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
-        // What vanished meanwhile, or cannot be reached, needs no rule.
-        if let Ok(file) = open_for_rule(path) {
+        // What vanished meanwhile, or cannot be reached, needs no rule. What has become a link
+        // gets none: it would allow what it leads to.
+        if let Ok(file) = exact_file::name(path) {
             (&mut self.ruleset).add_rule(PathBeneath::new(file, rights))?;
         }
         Ok(())
     }
-}
-
-fn open_for_rule(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 /// The secrets that are there, as real paths, and the devices.
@@ -153,11 +146,12 @@ fn describe(enforced: ABI, limits: &Limits) -> String {
         .map(|path| path.display().to_string())
         .collect();
     let network = match limits.network {
-        true => "network allowed",
-        false => "no network",
+        true => "network allowed, local sockets not",
+        false => "no network, no local sockets",
     };
     let mut what = format!(
-        "Landlock (version {}) and seccomp: writes only in {}; {} secret paths unreadable; {network}",
+        "Landlock (version {}) and seccomp: writes only in {}; {} secret paths unreadable; {network}; \
+         not stopped: listing names, and changing modes, owners and times of files elsewhere",
         enforced as i32,
         folders.join(", "),
         limits.secret.len(),

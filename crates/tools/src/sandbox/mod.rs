@@ -24,6 +24,9 @@ pub(crate) use order::{Limits, Order, Stage};
 pub(crate) use probe::probe;
 pub(crate) use report::Report;
 
+/// The first file descriptor after input, output and errors.
+const FIRST_AFTER_ERRORS: i32 = 3;
+
 /// Whether commands run in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sandbox {
@@ -44,6 +47,8 @@ pub enum Sandbox {
 /// The verb `sandbox-exec`: takes what follows it on the command line, and returns the exit
 /// code. For the toolbox only; its arguments may change at any time.
 pub fn sandbox_exec(arguments: Vec<OsString>) -> i32 {
+    // What asyncagents was started with may be open files outside; no command gets them.
+    close_fds::set_fds_cloexec(FIRST_AFTER_ERRORS, &[]);
     match Order::read(arguments) {
         Ok((Stage::Supervise, order)) => supervise::supervise(&order),
         Ok((Stage::Restrict, order)) => restrict::become_command(&order),

@@ -11,6 +11,8 @@ pub(crate) enum Report {
     Killed(i32),
     /// It could not be started as ordered.
     Failed(String),
+    /// It ended, but not all that came of it, and why.
+    Left(String),
 }
 
 impl Report {
@@ -20,6 +22,7 @@ impl Report {
             Report::Exited(code) => format!("exited {code}\n"),
             Report::Killed(signal) => format!("killed {signal}\n"),
             Report::Failed(why) => format!("failed {}\n", why.trim().replace('\n', " ")),
+            Report::Left(why) => format!("left {}\n", why.trim().replace('\n', " ")),
         }
     }
 
@@ -30,6 +33,7 @@ impl Report {
             "exited" => rest.parse().ok().map(Report::Exited),
             "killed" => rest.parse().ok().map(Report::Killed),
             "failed" => Some(Report::Failed(rest.to_owned())),
+            "left" => Some(Report::Left(rest.to_owned())),
             _ => None,
         }
     }

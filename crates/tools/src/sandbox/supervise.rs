@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -24,6 +24,10 @@ use super::{
 /// Between two looks at processes that were sent the signal and are not gone.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// How long to try if the processes cannot be listed: the machine may be short of files. Less
+/// than asyncagents waits for the report.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Runs the command and everything that comes of it to the end.
 pub(super) fn supervise(order: &Order) -> i32 {
     // No terminal: a command can neither ask the user nor get the keys meant for asyncagents.
@@ -36,7 +40,7 @@ pub(super) fn supervise(order: &Order) -> i32 {
     match report {
         Report::Exited(code) => code,
         Report::Killed(signal) => 128 + signal,
-        Report::Failed(_) => 125,
+        Report::Failed(_) | Report::Left(_) => 125,
     }
 }
 
@@ -66,7 +70,9 @@ fn run(order: &Order) -> io::Result<Report> {
     failure.read_to_string(&mut why)?;
 
     let status = family.wait_for(started)?;
-    family.end_all();
+    if let Err(error) = family.end_all() {
+        return Ok(Report::Left(error.to_string()));
+    }
     if !why.is_empty() {
         return Ok(Report::Failed(why));
     }
@@ -123,7 +129,8 @@ fn end_all_at_end_of_input(family: Arc<Family>) {
         while matches!(input.read(&mut ignored), Ok(1..)) {}
         // The main thread ends the process once the command has ended.
         loop {
-            family.kill();
+            // What cannot be listed now may be listed the next time.
+            family.kill().ok();
             thread::sleep(PAUSE);
         }
     });
@@ -148,20 +155,26 @@ impl Family {
 
     /// Kills until no process is left. Orphans become children of this process, so when there
     /// are no children, there are no descendants.
-    fn end_all(&self) {
+    fn end_all(&self) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
         loop {
             match self.bury() {
                 Ok(Some(_)) => {}
                 Ok(None) => {
-                    self.kill();
+                    match self.kill() {
+                        Err(error) if Instant::now() > until => return Err(error),
+                        Ok(()) | Err(_) => {}
+                    }
                     thread::sleep(PAUSE);
                 }
-                Err(_) => break,
+                Err(Errno::CHILD) => break,
+                Err(error) => return Err(error.into()),
             }
         }
         // Elsewhere orphans are not ours, but they are still in the group.
         #[cfg(not(target_os = "linux"))]
-        self.kill();
+        self.kill()?;
+        Ok(())
     }
 
     fn bury(&self) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
@@ -171,19 +184,21 @@ impl Family {
 
     /// Kills the children; their children become ours and are next.
     #[cfg(target_os = "linux")]
-    fn kill(&self) {
+    fn kill(&self) -> io::Result<()> {
         let _held = self.hold();
-        for child in listed_children().unwrap_or_else(searched_children) {
+        for child in listed_children().or_else(|_| searched_children())? {
             rustix::process::kill_process(child, Signal::KILL).ok();
         }
+        Ok(())
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn kill(&self) {
+    fn kill(&self) -> io::Result<()> {
         let _held = self.hold();
         if let Some(command) = self.command.get() {
             rustix::process::kill_process_group(*command, Signal::KILL).ok();
         }
+        Ok(())
     }
 
     fn hold(&self) -> MutexGuard<'_, ()> {
@@ -193,35 +208,46 @@ impl Family {
 
 /// As the kernel lists them: quick, so that a process which forks without end is still caught.
 #[cfg(target_os = "linux")]
-fn listed_children() -> Option<Vec<Pid>> {
+fn listed_children() -> io::Result<Vec<Pid>> {
     let mut children = Vec::new();
-    for thread in std::fs::read_dir("/proc/self/task").ok()? {
-        let list = std::fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let list = std::fs::read_to_string(thread?.path().join("children"))?;
         children.extend(list.split_ascii_whitespace().filter_map(process));
     }
-    Some(children)
+    Ok(children)
 }
 
 /// For kernels without the list: all processes whose parent is this one.
 #[cfg(target_os = "linux")]
-fn searched_children() -> Vec<Pid> {
+fn searched_children() -> io::Result<Vec<Pid>> {
     let own = std::process::id().to_string();
     let is_child = |stat: &str| {
         // The name is in parentheses and may contain anything; state and parent follow.
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         rest.split_ascii_whitespace().nth(1) == Some(&own)
     };
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    processes
-        .flatten()
-        .filter_map(|entry| process(entry.file_name().to_str()?))
-        .filter(|pid| {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-            stat.is_ok_and(|stat| is_child(&stat))
-        })
-        .collect()
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(process) else {
+            continue;
+        };
+        match std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
+            Ok(stat) if is_child(&String::from_utf8_lossy(&stat)) => children.push(pid),
+            Ok(_) => {}
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(children)
+}
+
+/// Whether a process ended while it was looked at.
+#[cfg(target_os = "linux")]
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NOENT | Errno::SRCH)
+    )
 }
 
 #[cfg(target_os = "linux")]

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use libc::{
-    AF_INET, AF_INET6, AF_UNIX, EPERM, SOCK_DGRAM, SOCK_RAW, SYS_acct, SYS_add_key, SYS_bpf,
-    SYS_clock_settime, SYS_clone, SYS_clone3, SYS_delete_module, SYS_finit_module, SYS_fsconfig,
-    SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module, SYS_io_uring_enter,
-    SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_kexec_load, SYS_keyctl, SYS_mount,
-    SYS_mount_setattr, SYS_move_mount, SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open,
-    SYS_pidfd_getfd, SYS_pivot_root, SYS_quotactl, SYS_reboot, SYS_request_key, SYS_setdomainname,
-    SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_socket, SYS_socketpair, SYS_swapoff,
-    SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EPERM, NETLINK_ROUTE, SOCK_DGRAM, SOCK_RAW, SYS_acct,
+    SYS_add_key, SYS_bpf, SYS_clock_settime, SYS_clone, SYS_clone3, SYS_delete_module,
+    SYS_finit_module, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module,
+    SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_kexec_load,
+    SYS_keyctl, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_open_by_handle_at, SYS_open_tree,
+    SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root, SYS_prlimit64, SYS_quotactl, SYS_reboot,
+    SYS_request_key, SYS_setdomainname, SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_socket,
+    SYS_socketpair, SYS_swapoff, SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -104,7 +104,7 @@ fn refused(network: bool) -> Result<Rules, Unrestricted> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let namespaces = || {
         let asks = |flag: &libc::c_int| {
-            let flag = flag.unsigned_abs().into();
+            let flag = word(*flag);
             rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
         };
         NAMESPACES.iter().map(asks).collect::<Result<Vec<_>, _>>()
@@ -114,27 +114,38 @@ fn refused(network: bool) -> Result<Rules, Unrestricted> {
     let typed = |request: &u64| rule(&[(1, SeccompCmpOp::Eq, *request)]);
     let typed = TERMINAL_INPUT.iter().map(typed).collect::<Result<_, _>>()?;
     rules.push((SYS_ioctl, typed));
-
-    let family = |family: libc::c_int| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()));
-    let kind = |kind: libc::c_int| {
-        let kind = kind.unsigned_abs().into();
-        rule(&[(1, SeccompCmpOp::MaskedEq(0xf), kind)])
-    };
-    if network {
-        let others = rule(&[family(AF_UNIX), family(AF_INET), family(AF_INET6)])?;
-        rules.push((SYS_socket, vec![others]));
-        rules.push((SYS_socketpair, vec![rule(&[family(AF_UNIX)])?]));
-    } else {
-        rules.push((SYS_socket, Vec::new()));
-        // A pair of datagram sockets can also send to any other socket.
-        let pairs = vec![
-            rule(&[family(AF_UNIX)])?,
-            kind(SOCK_DGRAM)?,
-            kind(SOCK_RAW)?,
-        ];
-        rules.push((SYS_socketpair, pairs));
-    }
+    // Own limits only: without file descriptors the supervisor would not see what it has to end.
+    let others = rule(&[(0, SeccompCmpOp::Ne, 0)])?;
+    rules.push((SYS_prlimit64, vec![others]));
+    rules.push((SYS_socket, refused_sockets(network)?));
+    rules.push((SYS_socketpair, refused_pairs()?));
     Ok(rules)
+}
+
+/// Sockets of this machine are refused with the network too: behind one there may be an agent
+/// with keys, or a program that starts others outside. No rule: all are.
+fn refused_sockets(network: bool) -> Result<Vec<SeccompRule>, Unrestricted> {
+    if !network {
+        return Ok(Vec::new());
+    }
+    let others = [AF_INET, AF_INET6, AF_NETLINK].map(|family| (0, SeccompCmpOp::Ne, word(family)));
+    // Name lookups ask which addresses this machine has.
+    let other_than_routes = [
+        (0, SeccompCmpOp::Eq, word(AF_NETLINK)),
+        (2, SeccompCmpOp::Ne, word(NETLINK_ROUTE)),
+    ];
+    Ok(vec![rule(&others)?, rule(&other_than_routes)?])
+}
+
+/// Pairs of streams are pipes; a pair of datagram sockets can also send to any other socket.
+fn refused_pairs() -> Result<Vec<SeccompRule>, Unrestricted> {
+    let kind = |kind| rule(&[(1, SeccompCmpOp::MaskedEq(0xf), word(kind))]);
+    let other_family = rule(&[(0, SeccompCmpOp::Ne, word(AF_UNIX))])?;
+    Ok(vec![other_family, kind(SOCK_DGRAM)?, kind(SOCK_RAW)?])
+}
+
+fn word(number: libc::c_int) -> u64 {
+    number.unsigned_abs().into()
 }
 
 /// All of these hold: the number of the argument, how it compares, with what.

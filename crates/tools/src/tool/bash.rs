@@ -6,8 +6,8 @@ use asyncagents_core::agent::{ToolOutcome, ToolSpec};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     net::unix::pipe,
-    process::{Child, ChildStdin, Command},
-    time::timeout,
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ const DESCRIPTION: &str = "Runs a command with bash in the workspace and gives w
 const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"seconds"},"description":{"type":"string","description":"what it does, in a few words"}},"required":["command"]}"#;
 
 const LONGEST: Duration = Duration::from_secs(600);
-/// How long the processes of a command may take to end once they are killed.
+/// How long all may take to end once the leash is dropped.
 const GRACE: Duration = Duration::from_secs(5);
 /// The kernel takes no longer argument.
 const LONGEST_COMMAND: usize = 128 * 1024 - 1;
@@ -143,9 +143,14 @@ struct Ended {
 enum How {
     Reported(Report),
     /// It took longer than this.
-    TimedOut(Duration),
+    TimedOut {
+        after: Duration,
+        all_ended: bool,
+    },
     /// The supervisor is gone without a word.
     Lost,
+    /// The supervisor did not go and was killed.
+    Stuck,
 }
 
 impl Running {
@@ -175,37 +180,51 @@ impl Running {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> io::Result<Ended> {
         let mut kept = Kept::new(limit, progress);
-        let in_time = timeout(time, kept.take_all(&mut self.output)).await;
-        drop(self.leash.take());
-        let how = match in_time {
-            Ok(read) => {
-                read?;
-                match self.report().await {
-                    Some(report) => How::Reported(report),
-                    None => How::Lost,
-                }
-            }
-            Err(_) => {
-                // What was printed before the end, and that all has ended.
-                timeout(GRACE, kept.take_all(&mut self.output)).await.ok();
-                How::TimedOut(time)
+        let ended = async {
+            tokio::select! {
+                read = kept.take_all(&mut self.output) => read,
+                // Something that it could not end may hold the output.
+                _ = self.supervisor.wait() => Ok(()),
             }
         };
-        timeout(GRACE, self.supervisor.wait()).await.ok();
+        let ended = timeout(time, ended).await;
+        let in_time = ended.is_ok();
+        ended.unwrap_or(Ok(()))?;
+        drop(self.leash.take());
+
+        let until = Instant::now() + GRACE;
+        let (rest, report) = tokio::join!(
+            // What was printed before the end.
+            timeout_at(until, kept.take_all(&mut self.output)),
+            timeout_at(until, report(self.supervisor.stdout.take())),
+        );
+        rest.unwrap_or(Ok(()))?;
+        let report = report.ok().flatten();
+        let gone = timeout_at(until, self.supervisor.wait()).await.is_ok();
+        if !gone {
+            self.supervisor.kill().await.ok();
+        }
+        let how = match report {
+            report if !in_time => How::TimedOut {
+                after: time,
+                all_ended: gone && !matches!(report, None | Some(Report::Left(_))),
+            },
+            _ if !gone => How::Stuck,
+            Some(report) => How::Reported(report),
+            None => How::Lost,
+        };
         Ok(Ended {
             output: kept.finish(),
             how,
         })
     }
+}
 
-    async fn report(&mut self) -> Option<Report> {
-        let mut line = String::new();
-        let output = self.supervisor.stdout.take()?;
-        let mut output = output.take(MOST_REPORT);
-        let read = timeout(GRACE, output.read_to_string(&mut line)).await;
-        read.ok()?.ok()?;
-        Report::read(&line)
-    }
+async fn report(output: Option<ChildStdout>) -> Option<Report> {
+    let mut line = String::new();
+    let mut output = output?.take(MOST_REPORT);
+    output.read_to_string(&mut line).await.ok()?;
+    Report::read(&line)
 }
 
 /// Output as it comes, cleaned and within bounds.
@@ -266,12 +285,26 @@ impl Ended {
             How::Reported(Report::Exited(code)) => format!("[exit code {code}]\n"),
             How::Reported(Report::Killed(signal)) => format!("[ended by {}]\n", name(signal)),
             How::Reported(Report::Failed(why)) => format!("[not run: {why}]\n"),
-            How::TimedOut(time) => format!(
-                "[timed out after {} s; all its processes were ended. `timeout` can be up to {} s]\n",
-                time.as_secs_f64(),
-                LONGEST.max(inner.settings.bash_timeout).as_secs()
-            ),
+            How::Reported(Report::Left(why)) => {
+                format!("[it ended, but not all its processes: {why}]\n")
+            }
+            How::TimedOut { after, all_ended } => {
+                let ended = match all_ended {
+                    true => "all its processes were ended",
+                    false => "some of its processes may still run",
+                };
+                let longest = LONGEST.max(inner.settings.bash_timeout).as_secs();
+                let after = after.as_secs_f64();
+                format!(
+                    "[timed out after {after} s; {ended}. `timeout` can be up to {longest} s]\n"
+                )
+            }
             How::Lost => "[its supervisor has vanished; nobody knows how it ended]\n".to_owned(),
+            How::Stuck => {
+                "[its supervisor did not end and was killed; some of its processes may still \
+                 run]\n"
+                    .to_owned()
+            }
         };
         let refused = [
             "Permission denied",
@@ -297,7 +330,7 @@ fn hint(inner: &Inner) -> String {
         .map(|path| path.display().to_string())
         .collect();
     let network = match inner.settings.network {
-        true => "",
+        true => " and use no local sockets",
         false => " and have no network",
     };
     format!(
@@ -326,13 +359,14 @@ fn name(signal: i32) -> String {
 /// What the command finds in its environment: nothing that looks like a secret, nothing that
 /// would ask somebody.
 fn environment(inner: &Inner) -> Vec<(OsString, OsString)> {
-    let is_kept = |name: &str| {
+    let is_passed_on = |(name, value): &(OsString, OsString)| {
+        let Some(name) = name.to_str() else {
+            return false;
+        };
         let named = inner.settings.secret_variables.iter().any(|n| n == name);
-        !named && !secrets::is_secret_variable(name)
+        !named && !secrets::is_secret_variable(name, &value.to_string_lossy())
     };
-    let mut variables: Vec<_> = std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(is_kept))
-        .collect();
+    let mut variables: Vec<_> = std::env::vars_os().filter(is_passed_on).collect();
     let temporary = inner.temporary.path().as_os_str();
     variables.push(("TMPDIR".into(), temporary.to_owned()));
     let fixed = [

@@ -78,6 +78,14 @@ impl Edit {
             ([first], _) | ([first, ..], true) => *first,
             ([_, ..], false) => return Err(ambiguous(&before, &found, shown)),
         };
+        let grown = (before.len() - found.len() * old.len())
+            .saturating_add(found.len().saturating_mul(new.len()));
+        if grown as u64 > LARGEST {
+            return Err(format!(
+                "{} with all of these changes: nothing was changed",
+                too_large(&format!("{shown} would be"))
+            ));
+        }
         let after = before.replace(&old, &new);
         let stamp = exact_file::replace(&place.path, after.as_bytes())
             .map_err(|error| format!("cannot write {shown}: {error}"))?;
@@ -111,12 +119,6 @@ fn load(path: &Path, shown: &str) -> Result<(String, Stamp), String> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
         Ok(found) if !found.is_file() => return Err(super::read::special(shown)),
-        Ok(found) if found.len() > LARGEST => {
-            return Err(format!(
-                "{shown} is larger than {} MB: change it with bash",
-                LARGEST / 1024 / 1024
-            ));
-        }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let missing = super::similar_name::missing(path, shown);
@@ -124,13 +126,23 @@ fn load(path: &Path, shown: &str) -> Result<(String, Stamp), String> {
         }
         Err(error) => return Err(broken(error)),
     }
-    let mut file = exact_file::open(path).map_err(broken)?;
+    let file = exact_file::open(path).map_err(broken)?;
     let stamp = Stamp::of(&file.metadata().map_err(broken)?);
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(broken)?;
+    // It may grow while it is read.
+    let mut within_bounds = file.take(LARGEST + 1);
+    within_bounds.read_to_end(&mut bytes).map_err(broken)?;
+    if bytes.len() as u64 > LARGEST {
+        let too_large = too_large(&format!("{shown} is"));
+        return Err(format!("{too_large}: change it with bash"));
+    }
     let text = String::from_utf8(bytes)
         .map_err(|_| format!("{shown} is not UTF-8 text: change it with bash"))?;
     Ok((text, stamp))
+}
+
+fn too_large(what: &str) -> String {
+    format!("{what} larger than {} MB", LARGEST / 1024 / 1024)
 }
 
 fn ambiguous(text: &str, found: &[usize], shown: &str) -> String {

@@ -8,7 +8,7 @@ use super::{
     Abandoned,
     walk::{out_of_time, pattern, walk},
 };
-use crate::{arguments::Arguments, need::Kind, toolbox::Inner};
+use crate::{arguments::Arguments, need::Kind, places::echo, toolbox::Inner};
 
 pub(super) const NAME: &str = "glob";
 const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs"}"#;
@@ -76,7 +76,8 @@ impl Glob {
             shown += 1;
         }
         if found.is_empty() {
-            text = format!("No file fits `{}` in {}.\n", self.pattern, place.named());
+            let pattern = echo(&self.pattern);
+            text = format!("No file fits `{pattern}` in {}.\n", place.named());
         }
         if shown < found.len() {
             let total = found.len();

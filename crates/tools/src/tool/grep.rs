@@ -1,6 +1,10 @@
 //! `grep`: text in files.
 
-use std::{io, path::Path, time::Instant};
+use std::{
+    io::{self, Read},
+    path::Path,
+    time::Instant,
+};
 
 use asyncagents_core::agent::ToolSpec;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -11,7 +15,10 @@ use super::{
     glob::folder,
     walk::{out_of_time, pattern, walk},
 };
-use crate::{arguments::Arguments, exact_file, fit_answer::cut_line, need::Kind, toolbox::Inner};
+use crate::{
+    arguments::Arguments, exact_file, fit_answer::cut_line, need::Kind, places::echo,
+    toolbox::Inner,
+};
 
 pub(super) const NAME: &str = "grep";
 const EXAMPLE: &str = r#"{"pattern": "fn main", "glob": "*.rs", "mode": "content"}"#;
@@ -101,7 +108,8 @@ impl Grep {
         });
         let mut text = search.found.finish();
         if text.is_empty() {
-            text = format!("No line fits `{}` in {}.\n", self.pattern, place.named());
+            let pattern = echo(&self.pattern);
+            text = format!("No line fits `{pattern}` in {}.\n", place.named());
         }
         if !in_time {
             text.push_str(&out_of_time());
@@ -134,11 +142,12 @@ fn not_an_expression(pattern: &str, error: &str) -> String {
         [] => ("it cannot be read", &[][..]),
     };
     let mut text = format!(
-        "`{}` is not a regular expression: {reason}; put \\ before signs that stand for themselves",
-        cut_line(pattern, 200)
+        "`{}` is not a regular expression: {}; put \\ before signs that stand for themselves",
+        echo(pattern),
+        echo(reason)
     );
     // The pattern and the sign that points at the place; more would be a pattern of many lines.
-    if caret.len() == 2 {
+    if caret.len() == 2 && caret.iter().all(|line| line.len() <= 200) {
         text.push_str(&format!("\n{}", caret.join("\n")));
     }
     text
@@ -165,7 +174,12 @@ impl Search {
             until,
             abandoned,
         };
-        let searched = self.searcher.search_file(&self.matcher, &file, &mut hits);
+        let file = InTime {
+            file,
+            until,
+            abandoned,
+        };
+        let searched = self.searcher.search_reader(&self.matcher, file, &mut hits);
         let lines = hits.lines;
         match self.mode {
             _ if lines == 0 => {}
@@ -173,9 +187,27 @@ impl Search {
             Mode::Files => self.found.add_file(shown),
             Mode::Count => self.found.add_file(&format!("{shown}: {lines}")),
         }
-        if searched.is_err() {
+        let given_up = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+        if searched.is_err_and(|error| !given_up(&error)) {
             self.found.skipped += 1;
         }
+    }
+}
+
+/// A file that cannot be read on once there is no time, or nobody waits: it may have gigabytes
+/// without a hit.
+struct InTime<'a, F> {
+    file: F,
+    until: Instant,
+    abandoned: &'a Abandoned,
+}
+
+impl<F: Read> Read for InTime<'_, F> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() > self.until || self.abandoned.is_set() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.file.read(into)
     }
 }
 
@@ -286,5 +318,58 @@ impl Sink for Hits<'_> {
             self.found.add("--");
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{self, Read},
+        time::{Duration, Instant},
+    };
+
+    use grep_regex::RegexMatcher;
+    use grep_searcher::sinks::Bytes;
+
+    use super::{Abandoned, InTime, searcher};
+
+    /// Lines without end; nobody waits for the answer after some of them.
+    struct Endless<'a> {
+        reads: usize,
+        abandoned: &'a Abandoned,
+    }
+
+    impl Read for Endless<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.reads += 1;
+            if self.reads == 100 {
+                self.abandoned.set();
+            }
+            assert!(self.reads <= 100, "it reads on");
+            into.fill(b'\n');
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn a_file_without_hits_is_given_up() {
+        let matcher = RegexMatcher::new("needle").expect("an expression");
+        let now = Instant::now();
+        for until in [now + Duration::from_secs(600), now] {
+            let abandoned = Abandoned::default();
+            let file = Endless {
+                reads: 0,
+                abandoned: &abandoned,
+            };
+            let file = InTime {
+                file,
+                until,
+                abandoned: &abandoned,
+            };
+            let ignored = Bytes(|_, _| Ok(true));
+            let searched = searcher(0).search_reader(&matcher, file, ignored);
+            let error = searched.expect_err("it never ends");
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        }
     }
 }

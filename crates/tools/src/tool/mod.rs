@@ -4,6 +4,7 @@ mod bash;
 mod edit;
 mod glob;
 mod grep;
+mod ignore_files;
 mod nearest;
 mod read;
 mod similar_name;
@@ -17,7 +18,7 @@ use asyncagents_core::agent::{ToolOutcome, ToolSpec};
 
 use crate::{
     need::{Kind, Need},
-    places::Places,
+    places::{Places, echo},
     toolbox::Inner,
 };
 
@@ -74,7 +75,8 @@ impl Call {
             _ => {
                 let known: Vec<_> = specs().into_iter().map(|spec| spec.name).collect();
                 Err(format!(
-                    "there is no tool `{tool}`. The tools are: {}.",
+                    "there is no tool `{}`. The tools are: {}.",
+                    echo(tool),
                     known.join(", ")
                 ))
             }
@@ -87,7 +89,7 @@ impl Call {
             let place = places.find(kind, path)?;
             Ok(Need {
                 kind,
-                target: place.shown,
+                target: places.shown(&place.path),
                 outside: place.outside,
             })
         };

@@ -9,8 +9,8 @@ use std::{
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, WalkBuilder};
 
-use super::Abandoned;
-use crate::toolbox::Inner;
+use super::{Abandoned, ignore_files};
+use crate::{places::echo, toolbox::Inner};
 
 /// A walk that takes longer answers with what it has.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,13 +25,20 @@ pub(super) fn walk(
 ) -> bool {
     let until = Instant::now() + PATIENCE;
     let secret: Arc<[_]> = inner.places.secret.clone().into();
+    // The walker reads those above too, whatever it is told about parents.
+    let ignore = root.ancestors().all(ignore_files::are_readable);
     let walker = WalkBuilder::new(root)
+        .standard_filters(ignore)
         .hidden(false)
+        .git_global(ignore && !inner.places.home_is_writable())
         .require_git(false)
         .sort_by_file_path(Path::cmp)
         .filter_entry(move |entry| {
             let path = entry.path();
-            entry.file_name() != ".git" && !(entry.depth() > 0 && secret.iter().any(|s| s == path))
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.file_name() != ".git"
+                && !(entry.depth() > 0 && secret.iter().any(|s| s == path))
+                && !(ignore && is_folder && !ignore_files::are_readable(path))
         })
         .build();
     for entry in walker.flatten() {
@@ -63,5 +70,8 @@ pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher, String> {
         .literal_separator(true)
         .build()
         .map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("`{pattern}` is not a file pattern: {}", error.kind()))
+        .map_err(|error| {
+            let (pattern, why) = (echo(pattern), error.kind().to_string());
+            format!("`{pattern}` is not a file pattern: {}", echo(&why))
+        })
 }

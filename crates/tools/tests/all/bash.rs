@@ -227,6 +227,7 @@ fn secrets_in_the_environment_are_not_passed_on() {
         .env("GITHUB_TOKEN", "hush")
         .env("SSH_AUTH_SOCK", "hush")
         .env("BASH_ENV", "hush")
+        .env("SERVICE", "postgres://me:hush@host/base")
         .env("HARMLESS", "told")
         .output()
         .expect("the helper");
@@ -284,6 +285,34 @@ async fn the_first_answer_of_a_session_says_that_there_is_no_sandbox() {
     let input = call.to_string();
     let other = bench.toolbox.call("another", "bash", &input, &|_| {}).await;
     assert_eq!(other, ToolOutcome::Done(warned.to_owned()));
+}
+
+/// A supervisor that does not do its work.
+#[rstest]
+#[case::holds_the_output(
+    "exec sleep 1000",
+    "[timed out after 0.5 s; some of its processes may still run. `timeout` can be up to 600 s]\n"
+)]
+#[case::does_not_go(
+    "exec sleep 1000 2>/dev/null",
+    "[its supervisor did not end and was killed; some of its processes may still run]\n"
+)]
+#[case::says_nothing("exit 0", "[its supervisor has vanished; nobody knows how it ended]\n")]
+#[tokio::test]
+async fn a_supervisor_that_stays_is_killed(#[case] script: &str, #[case] expected: &str) {
+    let bench = Workbench::with(|settings| {
+        settings.sandbox = SandboxMode::Off;
+        settings.helper = settings.workspace.join("helper");
+        settings.bash_timeout = Duration::from_millis(500);
+    });
+    let helper = bench.file("helper", format!("#!/bin/sh\necho $$ > pids\n{script}\n"));
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(helper, executable).expect("chmod");
+    let text = bench.failed("bash", json!({"command": "true"})).await;
+    assert_eq!(text, expected);
+    let left = processes(&bench.workspace.join("pids"));
+    assert_eq!(left.len(), 1);
+    assert!(!left.into_iter().any(is_alive));
 }
 
 #[rstest]

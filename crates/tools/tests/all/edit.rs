@@ -149,6 +149,27 @@ async fn says_what_cannot_be_edited() {
 }
 
 #[tokio::test]
+async fn a_file_does_not_grow_without_bound() {
+    let file = "a".repeat(3_000_000);
+    let bench = bench(&[("a", &file)]).await;
+    let mut all = edit("a", &"b".repeat(20_000));
+    all["replace_all"] = true.into();
+    let error = bench.failed("edit", all).await;
+    let expected = "a would be larger than 64 MB with all of these changes: nothing was changed";
+    assert_eq!(error, expected);
+    assert!(bench.content("a") == file);
+}
+
+#[tokio::test]
+async fn a_large_file_is_not_loaded() {
+    let bench = bench(&[]).await;
+    let file = std::fs::File::create(bench.workspace.join("a")).expect("a file");
+    file.set_len(65 * 1024 * 1024).expect("room");
+    let error = bench.failed("edit", edit("a", "b")).await;
+    assert_eq!(error, "a is larger than 64 MB: change it with bash");
+}
+
+#[tokio::test]
 async fn edits_at_the_same_time_do_not_lose_each_other() {
     let words: Vec<_> = (0..20).map(|n| format!("<word {n}>\n")).collect();
     let bench = bench(&[("a", &words.concat())]).await;

@@ -11,6 +11,7 @@ use std::{
 
 use asyncagents_tools::{Sandbox, SandboxMode, Settings};
 use rstest::rstest;
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::workbench::{Workbench, can_sandbox, is_alive};
@@ -183,6 +184,73 @@ async fn the_network_can_be_allowed() {
     assert!(!bench.outside.join("new").exists());
 }
 
+/// Behind such a socket there may be one who starts programs outside.
+#[rstest]
+#[case::stream("stream")]
+#[case::datagram("datagram")]
+#[case::one_of_a_pair("pair")]
+#[tokio::test]
+async fn the_network_does_not_open_local_sockets(#[case] verb: &str) {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| {
+        settings.sandbox = SandboxMode::Required;
+        settings.network = true;
+    });
+    let [stream, datagram] = ["stream", "datagram"].map(|name| bench.workspace.join(name));
+    let listener = UnixListener::bind(&stream).expect("a socket");
+    listener.set_nonblocking(true).expect("nonblocking");
+    let receiver = UnixDatagram::bind(&datagram).expect("a socket");
+    receiver.set_nonblocking(true).expect("nonblocking");
+    let to = match verb {
+        "stream" => "stream",
+        _ => "datagram",
+    };
+    let command = bench.filled(&format!("{{helper}} {verb} {to}"));
+    let text = bench.failed("bash", json!({"command": command})).await;
+    assert!(text.contains("Operation not permitted"), "{text}");
+    assert!(text.ends_with(" and use no local sockets]\n"), "{text}");
+    assert!(listener.accept().is_err());
+    assert!(receiver.recv(&mut [0; 9]).is_err());
+}
+
+#[tokio::test]
+async fn names_are_looked_up_with_the_network() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| {
+        settings.sandbox = SandboxMode::Required;
+        settings.network = true;
+    });
+    // Address families 16, routes and then something else.
+    let command =
+        "perl -MSocket -e 'for (0, 15) { print socket(my $s, 16, SOCK_RAW, $_) ? 1 : 0 }'";
+    let text = bench.done("bash", json!({"command": command})).await;
+    assert_eq!(text, "10\n");
+}
+
+#[test]
+fn what_is_not_stopped_is_told() {
+    if !can_sandbox() {
+        return;
+    }
+    for (network, told) in [
+        (true, "; network allowed, local sockets not; "),
+        (false, "; no network, no local sockets; "),
+    ] {
+        let bench = Workbench::with(|settings| settings.network = network);
+        let Sandbox::Enforced { what } = bench.toolbox.sandbox() else {
+            panic!("it was enforced before");
+        };
+        assert!(what.contains(told), "{what}");
+        let gaps =
+            "not stopped: listing names, and changing modes, owners and times of files elsewhere";
+        assert!(what.contains(gaps), "{what}");
+    }
+}
+
 #[tokio::test]
 async fn a_process_outside_is_not_killed() {
     if !can_sandbox() {
@@ -220,6 +288,47 @@ async fn the_supervisor_is_not_killed(#[case] command: &str) {
     assert!(!text.text().contains("vanished"), "{text:?}");
     let left = crate::workbench::processes(&bench.workspace.join("pids"));
     assert!(!left.into_iter().any(is_alive));
+}
+
+#[tokio::test]
+async fn the_supervisor_is_not_blinded() {
+    // Without files it could not list what it has to end.
+    let command = "prlimit --pid $PPID --nofile=0:0; setsid sleep 1000 & echo $! > pids";
+    is_stopped(command, |bench, text| {
+        let left = crate::workbench::processes(&bench.workspace.join("pids"));
+        let [left] = left[..] else {
+            panic!("there was no process: {text}");
+        };
+        let out = is_alive(left);
+        assert_eq!(
+            out,
+            text.contains("[it ended, but not all its processes: "),
+            "{text}"
+        );
+        let left = i32::try_from(left).ok().and_then(Pid::from_raw);
+        if let Some(left) = left.filter(|_| out) {
+            rustix::process::kill_process(left, Signal::KILL).expect("it is ours");
+        }
+        out
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_that_asyncagents_has_open_are_closed() {
+    let bench = Workbench::new();
+    let call = json!({"command": "echo out >&9"}).to_string();
+    let run = |verb: &str| {
+        let script = format!("exec 9<>{{outside}}/precious; {verb}");
+        let status = Command::new("bash")
+            .args(["-c", &bench.filled(&script), "bash", &call])
+            .output();
+        status.expect("bash");
+        fs::read_to_string(bench.outside.join("precious")).expect("it is there")
+    };
+    let sandboxed = run("{helper} bash {workspace} \"$1\"");
+    assert_eq!(sandboxed, "precious\n");
+    assert_eq!(run("bash -c 'echo out >&9'"), "out\nious\n");
 }
 
 #[tokio::test]

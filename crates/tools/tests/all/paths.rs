@@ -83,8 +83,59 @@ async fn a_link_to_itself_is_an_error() {
     assert_eq!(error, "cannot resolve loop: too many symbolic links");
 }
 
+/// A model that went astray should not get all of it back.
+#[rstest]
+#[case::missing("read", "path", "")]
+#[case::outside("write", "path", "/")]
+#[case::secret("read", "path", "~/.ssh/")]
+#[case::zero("read", "path", "\0")]
+#[case::folder("glob", "path", "")]
+#[case::where_to_search("grep", "path", "")]
+#[case::to_edit("edit", "path", "")]
+#[case::names("glob", "pattern", "[")]
+#[case::names_to_search("grep", "glob", "[")]
+#[case::expression("grep", "pattern", "(")]
+#[case::unknown_group("grep", "pattern", "(?P<")]
+#[tokio::test]
+async fn a_long_argument_is_cut_in_the_error(
+    #[case] tool: &str,
+    #[case] argument: &str,
+    #[case] begin: &str,
+) {
+    let bench = Workbench::new();
+    let mut input = json!({"pattern": "x", "content": "x", "old": "a", "new": "b"});
+    if tool == "edit" || tool == "read" || tool == "write" {
+        input["path"] = "x".into();
+    }
+    input[argument] = format!("{begin}{}", "x".repeat(100_000)).into();
+    let error = bench.failed(tool, input).await;
+    assert!(error.contains(" more characters]"), "{error}");
+    assert!(error.len() < 1_200, "{}", error.len());
+}
+
+#[tokio::test]
+async fn a_long_name_of_a_tool_is_cut() {
+    let error = Workbench::new()
+        .failed(&"x".repeat(100_000), json!({}))
+        .await;
+    assert!(error.len() < 1_000, "{}", error.len());
+}
+
+#[tokio::test]
+async fn the_rules_see_all_of_a_long_path() {
+    let bench = Workbench::new();
+    let path = "x".repeat(1_000);
+    let input = json!({"path": path}).to_string();
+    let need = bench.toolbox.needs("read", &input).expect("a need");
+    assert_eq!(need.target, path);
+}
+
 #[rstest]
 #[case::in_home("~/.ssh/id")]
+#[case::database("~/.pgpass")]
+#[case::browser("~/.mozilla/firefox/x/logins.json")]
+#[case::typed("~/.bash_history")]
+#[case::of_the_container("/run/secrets/token")]
 #[case::whole_folder("~/.ssh")]
 #[case::system("/etc/shadow")]
 #[case::inside("secrets/token")]

@@ -2,6 +2,7 @@
 
 use std::{
     fs::File,
+    process::Command,
     time::{Duration, SystemTime},
 };
 
@@ -86,6 +87,82 @@ async fn grep_finds_lines(#[case] input: Value, #[case] expected: &str) {
 #[tokio::test]
 async fn grep_says_what_is_wrong(#[case] input: Value, #[case] expected: &str) {
     assert_eq!(bench().failed("grep", input).await, expected);
+}
+
+/// The walker would wait for the pipe, and read the device until no memory is left.
+#[rstest]
+#[case::pipe("mkfifo {file}")]
+#[case::device("ln -s /dev/zero {file}")]
+#[case::file_of_the_kernel("ln -s /proc/kmsg {file}")]
+#[case::huge("truncate -s 2M {file}")]
+#[tokio::test]
+async fn ignore_files_that_cannot_be_read_are_not(
+    #[case] make: &str,
+    #[values(".gitignore", ".ignore", ".git/info/exclude")] file: &str,
+    #[values("", "sub")] folder: &str,
+    #[values(".", "sub/deep")] path: &str,
+) {
+    let bench = Workbench::new();
+    bench.file("top.rs", "x\n");
+    bench.file("sub/deep/low.rs", "x\n");
+    let file = bench.workspace.join(folder).join(file);
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    let make = make.replace("{file}", &file.display().to_string());
+    let made = Command::new("sh").args(["-c", &make]).status();
+    assert!(made.expect("sh").success());
+    let search = bench.done("glob", json!({"pattern": "*.rs", "path": path}));
+    let found = tokio::time::timeout(Duration::from_secs(5), search).await;
+    let found = found.expect("in time");
+    let expected: &[&str] = match (path, folder) {
+        (".", "sub") => &["top.rs"],
+        (".", _) => &["sub/deep/low.rs", "top.rs"],
+        _ => &["sub/deep/low.rs"],
+    };
+    let mut found: Vec<_> = found.lines().collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[rstest]
+#[case::link(&[("rules", "*.log\n")], "ln -s rules .gitignore")]
+#[case::exclude(&[(".git/info/exclude", "*.log\n")], "true")]
+#[case::work_tree(
+    &[
+        ("main/info/exclude", "*.log\n"),
+        ("main/worktrees/w/commondir", "../..\n"),
+    ],
+    "echo gitdir: $PWD/main/worktrees/w > .git"
+)]
+#[tokio::test]
+async fn ignore_files_are_used(#[case] files: &[(&str, &str)], #[case] make: &str) {
+    let bench = Workbench::new();
+    for (name, content) in files {
+        bench.file(name, content);
+    }
+    bench.file("a.log", "");
+    bench.file("a.rs", "");
+    let made = Command::new("sh")
+        .args(["-c", make])
+        .current_dir(&bench.workspace)
+        .status();
+    assert!(made.expect("sh").success());
+    let found = bench.done("glob", json!({"pattern": "a.*"})).await;
+    assert_eq!(found, "a.rs\n");
+}
+
+#[tokio::test]
+async fn a_work_tree_that_leads_to_a_pipe_is_not_followed() {
+    let bench = Workbench::new();
+    bench.file("a.rs", "");
+    let make = "mkdir far && mkfifo far/commondir && echo gitdir: $PWD/far > .git";
+    let made = Command::new("sh")
+        .args(["-c", make])
+        .current_dir(&bench.workspace)
+        .status();
+    assert!(made.expect("sh").success());
+    let search = bench.done("glob", json!({"pattern": "*.rs"}));
+    let found = tokio::time::timeout(Duration::from_secs(5), search).await;
+    assert_eq!(found.expect("in time"), "a.rs\n");
 }
 
 #[tokio::test]
