@@ -17,12 +17,14 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{Mode, Turn},
+    agent::{Entry, Mode, Turn},
     id::{HostKey, PostId, SessionId},
     lifecycle::Standing,
-    port::{Host, HostError, Prompt, Store},
+    moment::Moment,
+    port::{Host, HostError, Prompt, Store, StoreError, typed},
     request::{Caller, LaunchTask},
     task::{Context, Status},
+    tool_set,
 };
 use asyncagents_engine::{Begin, Engine, Parts, Settings};
 use asyncagents_models::{KeySource, Models, Provider, Request, Wire};
@@ -48,6 +50,8 @@ struct Place {
     _folder: tempfile::TempDir,
     model: ModelServer,
     models: Models,
+    toolbox: Toolbox,
+    store: Arc<dyn Store>,
     manager: Manager,
     engine: Engine,
 }
@@ -98,12 +102,13 @@ async fn place(script: Script) -> Place {
     };
     settings.permissions.mode = Mode::Yolo;
     let toolbox = asyncagents_tools::Settings::new(workspace, Path::new("no-helper"));
+    let toolbox = Toolbox::new(toolbox).expect("a toolbox");
     let engine = Engine::new(Parts {
         settings,
-        store,
+        store: store.clone(),
         clock,
         models: models.clone(),
-        toolbox: Toolbox::new(toolbox).expect("a toolbox"),
+        toolbox: toolbox.clone(),
         delegation: Arc::new(ToolDoor::new(&manager, "engine:bench".into())),
         approver: None,
         owner: Arc::new(|| None),
@@ -113,6 +118,8 @@ async fn place(script: Script) -> Place {
         _folder: folder,
         model,
         models,
+        toolbox,
+        store,
         manager,
         engine,
     }
@@ -138,17 +145,16 @@ async fn steps() {
     let one = run(&place).await;
     let three = run(&self::place(three.forget_bodies()).await).await;
     let tools = run(&self::place(tools.forget_bodies()).await).await;
-    let step = three.saturating_sub(one) / 2;
+    let remark = save(&place).await;
+    let step = (three.saturating_sub(one) / 2).saturating_sub(remark);
     let with_tool = tools.saturating_sub(one) / 10;
     println!(
-        "the model's answer over HTTP: {:.2} ms",
-        milliseconds(asked)
+        "the model's answer over HTTP: {:.2} ms; one entry saved: {:.2} ms",
+        milliseconds(asked),
+        milliseconds(remark)
     );
     for (what, time) in [
-        (
-            "one step without a tool (a remark and the answer saved)",
-            step,
-        ),
+        ("one step without a tool (asked, answered, saved)", step),
         (
             "one step with a tool (the answer and the result saved)",
             with_tool,
@@ -169,13 +175,43 @@ async fn steps() {
 
 const TIMES: usize = 300;
 
-/// What asking alone takes.
+/// What saving one entry takes: in a run of three answers there are two remarks between them,
+/// which are no part of a step.
+async fn save(place: &Place) -> Duration {
+    let session = SessionId::from("ses_bench");
+    let mut times = Vec::new();
+    for _ in 0..TIMES {
+        let (session, begun) = (session.clone(), Instant::now());
+        let (work, saved) = typed(move |journal| {
+            let entry = Entry::Nudged {
+                text: "Your answer was cut because it was too long. Go on.".to_owned(),
+            };
+            let seq = journal.file(&session, &entry, Moment::from_millis(0))?;
+            journal.entries(&session, seq - 1, u64::MAX)
+        });
+        place.store.write(work).await.expect("saved");
+        let saved: Result<_, StoreError> = saved.take();
+        assert_eq!(saved.expect("saved").len(), 1);
+        times.push(begun.elapsed());
+    }
+    median(times)
+}
+
+/// What asking alone takes, with the system prompt and the tools of a session.
 async fn ask(place: &Place) -> Duration {
     let model = place.models.resolve("test/model").expect("a model");
+    let begin = Begin {
+        title: String::new(),
+        agent: "general".into(),
+        model: None,
+    };
+    let session = place.engine.begin(begin).await.expect("begun");
+    let session = place.engine.session(&session).await.expect("there");
+    let tools = [place.toolbox.specs(), tool_set::specs("asyncagents_")].concat();
     let turns = [Turn::Said("Look".to_owned())];
     let request = Request {
-        system: "You are a coding agent.",
-        tools: &[],
+        system: &session.system,
+        tools: &tools,
         turns: &turns,
         no_tools: false,
         cache_key: "bench",

@@ -26,5 +26,7 @@ CREATE TABLE entries (
     body    TEXT    NOT NULL,
     PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
-CREATE INDEX entries_by_kind ON entries (session, kind, seq);
+-- Where runs begin and end. Most entries are neither, and cost nothing here.
+CREATE INDEX prompts ON entries (session, seq) WHERE kind = 'prompted';
+CREATE INDEX ends ON entries (session, seq) WHERE kind = 'ended';
 CREATE UNIQUE INDEX entries_by_name ON entries (session, post) WHERE post IS NOT NULL;
