@@ -41,7 +41,8 @@ pub(crate) struct Furniture {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Whether a person's run waits for its background tasks.
     pub(crate) no_wait: bool,
-    /// The one host whose tasks this process looks after, if not all: a run works for itself.
+    /// The one host whose tasks this process looks after, if not all: a run works for its own
+    /// folder, whatever was said when a task there was launched.
     pub(crate) only: Option<HostKey>,
     /// Nothing is read from files of settings.
     pub(crate) bare: bool,
@@ -161,7 +162,7 @@ pub(crate) struct KnownHosts {
 impl Hosts for KnownHosts {
     fn serves(&self, key: &HostKey) -> bool {
         if let Some(only) = &self.furniture.only {
-            return only == key;
+            return shown_host(only) == shown_host(key);
         }
         let key = key.as_str();
         key == "scripted" || key.starts_with("scripted:") || key.starts_with(ENGINE)

@@ -922,3 +922,30 @@ fn the_demo_does_not_depend_on_what_its_user_has_set() {
         "{output:?}"
     );
 }
+
+#[test]
+fn a_crashed_run_goes_on_also_with_other_flags() {
+    let launch = json!({"description": "child", "prompt": "Child:\nx", "agent": "general"});
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("Child:\n").times(1),
+            Reply::fault(Fault::Hang),
+        )
+        .rule(When::turn(0).first("Child:\n"), Reply::text("child done"))
+        .rule(When::turn(0), Reply::call("asyncagents_task", launch))
+        .rule(
+            When::always().contains("Agent \"child\" finished"),
+            Reply::text("Heard."),
+        )
+        .rule(When::always(), Reply::text("waiting"));
+    let home = Home::new(script);
+    let child = home.start(&["run", "Delegate"]);
+    home.wait_for(|requests| {
+        requests
+            .iter()
+            .any(|request| request.text().starts_with("Child:"))
+    });
+    kill(child);
+    let answer = home.ask(&["run", "--permission", "ask", "--continue"]);
+    assert!(answer.ends_with("Heard."), "{answer}");
+}

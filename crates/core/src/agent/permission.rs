@@ -166,6 +166,20 @@ const COMBINING: &[char] = &[
     ';', '&', '|', '\n', '\r', '`', '$', '(', ')', '{', '}', '<', '>',
 ];
 
+/// What decides what others run, or what agents may do: hooks of version control, and agents'
+/// own settings. Changing it is more than changing a file.
+const GUARDED: &[&str] = &[
+    ".git",
+    ".asyncagents",
+    ".claude",
+    ".opencode",
+    "asyncagents.toml",
+];
+
+fn is_guarded(target: &str) -> bool {
+    target.split('/').any(|part| GUARDED.contains(&part))
+}
+
 /// What an agent may do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permissions {
@@ -210,6 +224,9 @@ impl Permissions {
             .any(|rule| rule.lets_pass(tool, kind, target))
         {
             return Verdict::Allow;
+        }
+        if self.mode != Mode::Yolo && kind == Kind::Edit && is_guarded(target) {
+            return Verdict::Ask { by_rule: true };
         }
         match (self.mode, kind) {
             (_, Kind::Read | Kind::Note) | (Mode::Yolo, _) | (Mode::AutoEdit, Kind::Edit) => {

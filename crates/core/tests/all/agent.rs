@@ -588,6 +588,9 @@ const ASK: Verdict = Verdict::Ask { by_rule: false };
 #[case(Mode::Ask, "bash", Kind::Run, "ls", ASK)]
 #[case(Mode::AutoEdit, "edit", Kind::Edit, "a.rs", Verdict::Allow)]
 #[case(Mode::AutoEdit, "bash", Kind::Run, "ls", ASK)]
+#[case(Mode::AutoEdit, "write", Kind::Edit, ".git/hooks/pre-commit", Verdict::Ask { by_rule: true })]
+#[case(Mode::AutoEdit, "edit", Kind::Edit, "sub/asyncagents.toml", Verdict::Ask { by_rule: true })]
+#[case(Mode::AutoEdit, "edit", Kind::Edit, ".gitignore", Verdict::Allow)]
 #[case(Mode::Yolo, "bash", Kind::Run, "ls", Verdict::Allow)]
 // Rules.
 #[case(Mode::Ask, "bash", Kind::Run, "cargo test -p x", Verdict::Allow)]
