@@ -242,6 +242,10 @@ async fn begin(
             )));
         }
         agent = agent.or(Some(known.agent.to_string()));
+        if let (Some(model), Some(agent)) = (&wanted.model, &agent) {
+            let checked = engine.check(&agent.as_str().into(), Some(model));
+            checked.map_err(refused)?;
+        }
         until_free(shell, screen, engine, session).await?;
     }
     let agent = agent.unwrap_or(shell.config.agent.clone());
