@@ -24,7 +24,7 @@ use crate::config;
 Examples:
   asyncagents demo                         see it work, offline
   asyncagents run \"Why is the login slow\"  the built-in agent, with background sub-agents
-  asyncagents task \"Find the slow query\"  launch a task; prints its ID at once
+  asyncagents task \"Find the slow query\"   launch a task; prints its ID at once
   asyncagents list                         all tasks
   asyncagents output ID --follow           how far it has come, then its result
   asyncagents fork session.json            show what a forked child would inherit

@@ -292,15 +292,7 @@ impl Journal for Transaction<'_> {
              coalesce(sum(turns + below_turns), 0), coalesce(sum(calls + below_calls), 0) \
              FROM tasks WHERE above = ?1",
             [above.as_str()],
-            |row| {
-                let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
-                Ok(Spent {
-                    tokens: number(0)?,
-                    cost: Cost(number(1)?),
-                    turns: number(2)?,
-                    tool_calls: number(3)?,
-                })
-            },
+            spent,
         )?;
         Ok(sum.unwrap_or_default())
     }
@@ -310,15 +302,7 @@ impl Journal for Transaction<'_> {
             "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0), coalesce(sum(turns), 0), \
              coalesce(sum(calls), 0) FROM tasks WHERE root = ?1",
             [root.as_str()],
-            |row| {
-                let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
-                Ok(Spent {
-                    tokens: number(0)?,
-                    cost: Cost(number(1)?),
-                    turns: number(2)?,
-                    tool_calls: number(3)?,
-                })
-            },
+            spent,
         )?;
         Ok(sum.unwrap_or_default())
     }
@@ -662,4 +646,15 @@ impl Journal for Transaction<'_> {
         )?;
         Ok(until.flatten().map(Moment::from_millis))
     }
+}
+
+/// Four sums, in this order.
+fn spent(row: &Row) -> rusqlite::Result<Spent> {
+    let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    Ok(Spent {
+        tokens: number(0)?,
+        cost: Cost(number(1)?),
+        turns: number(2)?,
+        tool_calls: number(3)?,
+    })
 }

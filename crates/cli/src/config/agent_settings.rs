@@ -354,28 +354,8 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Rules separated by commas, but not within brackets.
 fn rules(slot: &mut Vec<Rule>, value: &str) -> Result<(), String> {
-    let mut pieces = vec![String::new()];
-    let mut depth = 0_usize;
-    for c in value.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        match (c, depth) {
-            (',', 0) => pieces.push(String::new()),
-            _ => {
-                if let Some(piece) = pieces.last_mut() {
-                    piece.push(c);
-                }
-            }
-        }
-    }
-    let pieces = pieces.iter().filter(|piece| !piece.trim().is_empty());
-    let parsed: Result<Vec<Rule>, _> = pieces.map(|piece| Rule::from_str(piece)).collect();
-    *slot = parsed.map_err(|error| error.to_string())?;
+    *slot = Rule::list(value).map_err(|error| error.to_string())?;
     Ok(())
 }
 

@@ -98,6 +98,14 @@ impl Rule {
         }
     }
 
+    /// Rules separated by commas or blanks, but not within brackets.
+    ///
+    /// # Errors
+    /// For the first that is none.
+    pub fn list(text: &str) -> Result<Vec<Self>, RuleError> {
+        pieces(text).iter().map(|piece| piece.parse()).collect()
+    }
+
     pub(super) fn tool_name(&self) -> &str {
         &self.tool
     }
@@ -159,6 +167,29 @@ fn plainly(command: &str) -> String {
     };
     let words = command.split_whitespace().skip_while(stands_before);
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`.
+pub(super) fn pieces(line: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in line.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match depth == 0 && (c == ',' || c.is_whitespace()) {
+            true => pieces.push(String::new()),
+            false => {
+                if let Some(piece) = pieces.last_mut() {
+                    piece.push(c);
+                }
+            }
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 /// What makes more than one command out of a line, or something else than it shows.

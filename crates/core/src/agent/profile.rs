@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::{Kind, Rule};
+use super::{Kind, Rule, permission::pieces};
 use crate::id::AgentName;
 
 /// Who works.
@@ -247,29 +247,6 @@ impl Rule {
         };
         here.iter().map(|name| self.clone().renamed(name)).collect()
     }
-}
-
-/// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`.
-fn pieces(line: &str) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    let mut depth = 0_usize;
-    for c in line.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        match depth == 0 && (c == ',' || c.is_whitespace()) {
-            true => pieces.push(String::new()),
-            false => {
-                if let Some(piece) = pieces.last_mut() {
-                    piece.push(c);
-                }
-            }
-        }
-    }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
 }
 
 /// The settings between the two lines `---`, and what follows.
