@@ -287,14 +287,14 @@ fn killed_between_steps_and_continued() {
         .rule(When::turn(0), append("log", ""))
         .rule(
             When::turn(1).times(1),
-            Reply::text("never heard").delay(Duration::from_secs(60)),
+            Reply::status(429).retry_after("60").message("later"),
         )
         .rule(When::turn(1), append("log", ""))
         .rule(When::turn(2), Reply::text("Done."));
     let home = Home::new(script);
     let child = home.start(&["run", "Append twice"]);
-    // The result is saved and the next request is on its way.
-    home.wait_for(|requests| requests.len() == 2);
+    // The result is saved, nothing is running, and nothing is being asked.
+    home.wait_for(|requests| requests.len() == 2 && requests[1].status == 429);
     kill(child);
     assert_eq!(home.ask(&["run", "--continue"]), "Done.");
     assert_eq!(home.read("log"), "done\ndone\n");
