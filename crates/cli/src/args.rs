@@ -175,7 +175,7 @@ pub(crate) struct RunArgs {
 /// protocol. Everything else is real: the tools, the sandbox, the store, the forks. Your
 /// settings do not matter.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  asyncagents demo --keep /tmp/demo")]
+#[command(after_long_help = "Example:\n  asyncagents demo --keep demo")]
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) common: Common,

@@ -8,6 +8,7 @@
 mod approve;
 mod drive;
 mod engine;
+mod host;
 mod live;
 mod profiles;
 mod record;

@@ -1,0 +1,299 @@
+//! The engine as a host: what the runtime asks of it.
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    agent::{self, End, Entry},
+    id::{AgentName, ModelName, PostId, SessionId},
+    lifecycle::Standing,
+    port::{
+        Base, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
+        Prompt, Report, Session, SessionEvent,
+    },
+    task::Outcome,
+    transcript::Transcript,
+};
+use tokio::sync::broadcast;
+
+use crate::{
+    Engine, Live,
+    engine::{Halt, KIND, lock},
+    record::Trouble,
+};
+
+/// What a forked child is told that begins with its parent's own messages.
+const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
+    to the agent that launched you; it is there so that you know what was found out. Do only the \
+    task below. Do not continue the other agent's work, and do not wait for its background \
+    tasks. What you say last is handed to it as your result.";
+
+#[async_trait]
+impl Host for Engine {
+    async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
+        Ok(self.inner.profiles().names().cloned().collect())
+    }
+
+    async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
+        let profiles = self.inner.profiles();
+        let profile = profiles.known(&new.agent)?;
+        let parent = self.inner.record.session(&new.parent).await?;
+        let asked = new.model.as_ref().map(ModelName::as_str);
+        let model = self.inner.model_for(asked, profile, parent.as_ref())?;
+        let session = Session {
+            id: session_of(&new),
+            task: Some(new.task),
+            title: new.title,
+            agent: new.agent,
+            model: model.name().clone(),
+            system: self.inner.system(&profiles, profile, new.may_delegate),
+            delegates: new.may_delegate,
+            workspace: self.inner.workspace(),
+            base: None,
+            begun: self.inner.record.clock.now(),
+        };
+        self.inner.make(session, None).await
+    }
+
+    async fn branch(&self, new: NewSession) -> Result<Option<SessionId>, HostError> {
+        if !is_ours(&new.parent) {
+            return Err(no_conversation(&new.parent));
+        }
+        let parent = self.inner.existing(&new.parent).await?;
+        let conversation = parent.conversation();
+        let model = conversation
+            .model()
+            .unwrap_or(&parent.session.model)
+            .clone();
+        let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
+        let (window, weight) = {
+            let model = self.inner.models.resolve(model.as_str()).map_err(refused)?;
+            let room = model.window().saturating_sub(model.max_output());
+            (room, conversation.weight())
+        };
+        if weight > window {
+            return Err(HostError::Refused(format!(
+                "the conversation has about {weight} tokens and an exact fork may have {window}; \
+                 use preset graduated"
+            )));
+        }
+        let session = Session {
+            id: session_of(&new),
+            task: Some(new.task.clone()),
+            title: new.title,
+            agent: parent.session.agent,
+            model,
+            system: parent.session.system,
+            // The same tools, so that requests begin alike. Whether it may use them is for
+            // the limits to say.
+            delegates: parent.session.delegates,
+            workspace: self.inner.workspace(),
+            base: Some(Base {
+                session: parent.session.id,
+                until: conversation.newest(),
+            }),
+            begun: self.inner.record.clock.now(),
+        };
+        let suffix = Entry::Inherited {
+            post: new.task.inheritance(),
+            preamble: BRANCHED.to_owned(),
+            context: String::new(),
+        };
+        self.inner.make(session, Some(suffix)).await.map(Some)
+    }
+
+    async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
+        let entry = Entry::Inherited {
+            post: what.id,
+            preamble: what.preamble,
+            context: what.context,
+        };
+        Ok(self.inner.record.file(session, entry).await?)
+    }
+
+    async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
+        self.inner.profiles().known(&prompt.agent)?;
+        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let post = prompt.id.clone();
+        let entry = Entry::Prompted {
+            post: prompt.id,
+            text: prompt.text,
+            agent: prompt.agent,
+            model: prompt.model,
+        };
+        let filed = self.inner.record.write(move |journal| {
+            let there = journal.session(&id)?.is_some();
+            if there {
+                if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
+                    let why = "a newer prompt took its place".to_owned();
+                    let ended = Entry::Ended {
+                        prompt: before,
+                        end: End::Failed { why },
+                        answer: None,
+                    };
+                    journal.file(&id, &ended, now)?;
+                }
+                journal.file(&id, &entry, now)?;
+            }
+            Ok(there)
+        });
+        match filed.await? {
+            true => self.inner.attend(session),
+            false => return Err(HostError::NoSession(session.clone())),
+        }
+        Ok(())
+    }
+
+    async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
+        let hand = lock(&self.inner.driven).get(session).cloned();
+        if let Some(hand) = hand {
+            hand.halt.send_replace(Halt::Now);
+            hand.is_gone().await;
+        }
+        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let aborted = self.inner.record.write(move |journal| {
+            let Some(prompt) = journal.open_prompt(&id)? else {
+                return Ok(None);
+            };
+            // Whoever else drives it may write no more.
+            journal.drive(&id, "")?;
+            let ended = Entry::Ended {
+                prompt,
+                end: End::Aborted,
+                answer: None,
+            };
+            journal.file(&id, &ended, now)?;
+            Ok(Some(End::Aborted))
+        });
+        if let Some(end) = aborted.await? {
+            self.inner.show(session, Live::Ended(end));
+        }
+        self.inner.report(session, SessionEvent::Idle);
+        Ok(())
+    }
+
+    async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
+        if !is_ours(session) {
+            return Err(no_conversation(session));
+        }
+        let entries = self.inner.existing(session).await?.entries();
+        Ok(agent::transcript(&entries))
+    }
+
+    async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {
+        let there = self.inner.record.session(session).await?.is_some();
+        Ok(there || !is_ours(session))
+    }
+
+    async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
+        let (id, post) = (session.clone(), prompt.clone());
+        let seen = self.inner.record.read(move |journal| {
+            let there = journal.session(&id)?.is_some();
+            Ok((
+                there,
+                journal.end_of(&id, &post)?,
+                journal.posted(&id, &post)?,
+            ))
+        });
+        let (standing, totals) = match seen.await? {
+            (false, ..) => (Standing::Gone, None),
+            (true, Some(Entry::Ended { end, answer, .. }), _) => {
+                let outcome = match end {
+                    End::Answered => Outcome::Completed,
+                    End::Failed { why } => Outcome::Failed { why },
+                    End::Aborted => Outcome::Failed {
+                        why: "it was stopped".to_owned(),
+                    },
+                };
+                let (totals, _) = self.used(session).await?;
+                (Standing::Done { outcome, answer }, Some(totals))
+            }
+            (true, _, false) => (Standing::Unprompted, None),
+            (true, _, true) => {
+                // Only whoever looks after the task asks, so it is driven here from now on.
+                self.inner.attend(session);
+                (Standing::Working, self.inner.totals(session))
+            }
+        };
+        Ok(Inspection { standing, totals })
+    }
+
+    async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
+        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let visible = notice.message.visible.clone();
+        let entry = Entry::Told {
+            post: notice.id,
+            visible: notice.message.visible,
+            hidden: notice.message.hidden,
+        };
+        let told = self.inner.record.write(move |journal| {
+            let there = !is_ours(&id) || journal.session(&id)?.is_some();
+            if there {
+                journal.file(&id, &entry, now)?;
+            }
+            Ok::<_, Trouble>(there)
+        });
+        if !told.await? {
+            return Ok(Delivery::Gone);
+        }
+        self.inner.show(session, Live::Told(visible));
+        self.inner.wake(session);
+        Ok(Delivery::Taken)
+    }
+
+    async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        let (id, post) = (session.clone(), notice.clone());
+        let there = self
+            .inner
+            .record
+            .read(move |journal| Ok(journal.posted(&id, &post)?));
+        Ok(there.await?)
+    }
+
+    fn subscribe(&self) -> Box<dyn HostEvents> {
+        Box::new(Listener(self.inner.reports.subscribe()))
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
+        self.abort(session).await?;
+        let id = session.clone();
+        let deleted = self.inner.record.write(move |journal| {
+            journal.delete_session(&id)?;
+            Ok(())
+        });
+        deleted.await?;
+        self.inner.toolbox.forget(session.as_str());
+        self.inner.report(session, SessionEvent::Deleted);
+        Ok(())
+    }
+}
+
+struct Listener(broadcast::Receiver<Report>);
+
+#[async_trait]
+impl HostEvents for Listener {
+    async fn next(&mut self) -> Option<Report> {
+        match self.0.recv().await {
+            Ok(report) => Some(report),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(Report::Missed),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+/// Whether a session is one of this host's, by its name. Any other is somebody's: the
+/// shell's, for instance. It has no conversation, but it can be told things.
+fn is_ours(session: &SessionId) -> bool {
+    session.as_str().starts_with(KIND)
+}
+
+fn no_conversation(session: &SessionId) -> HostError {
+    HostError::Refused(format!(
+        "`{session}` is not a session of the built-in agent and has no conversation; \
+         `asyncagents run` begins one"
+    ))
+}
+
+fn session_of(new: &NewSession) -> SessionId {
+    let task = new.task.as_str();
+    let digits = task.rsplit('_').next().unwrap_or(task);
+    SessionId::from(format!("{KIND}{digits}"))
+}
