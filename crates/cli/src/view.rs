@@ -69,6 +69,8 @@ struct ProgressView<'a> {
     tokens: u64,
     cost_usd: f64,
     last_activity: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    asking: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -116,6 +118,7 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
             tokens: progress.spent.tokens,
             cost_usd: dollars(progress.spent.cost.0),
             last_activity: progress.last_activity.map(time),
+            asking: progress.asking.values().map(String::as_str).collect(),
         },
         budget: BudgetView {
             tokens: task.budget.tokens,

@@ -132,10 +132,17 @@ fn row(shown: &Shown, now: Moment) -> [String; 6] {
         format!("{id}{}", indicators(task)),
         in_a_cell(&task.brief.description),
         in_a_cell(task.brief.agent.as_str()),
-        task.status().to_string(),
+        status(task),
         duration(task.ran(now)),
         task.progress.spent.tool_calls.to_string(),
     ]
+}
+
+fn status(task: &Task) -> String {
+    match task.progress.asking.is_empty() {
+        true => task.status().to_string(),
+        false => format!("{} (asks)", task.status()),
+    }
 }
 
 /// What is special about how a task knows what it knows.
@@ -166,11 +173,17 @@ fn summary(tasks: &[Shown]) -> String {
         }
     };
     let counts = Status::ALL.iter().filter_map(|(_, status)| count(*status));
-    format!(
+    let mut text = format!(
         "{}: {}",
         counted(tasks.len(), "task", "tasks"),
         counts.collect::<Vec<_>>().join(", ")
-    )
+    );
+    for Shown { id, task } in tasks {
+        for question in task.progress.asking.values() {
+            text.push_str(&format!("\n{id} waits for the user's answer: {question}"));
+        }
+    }
+    text
 }
 
 /// Where a task stands, and its result if it has ended; then the child's conversation, if
@@ -198,8 +211,9 @@ fn standing(report: &Report, now: Moment) -> String {
             duration(now.since(*since))
         ),
         State::Running { since, .. } => format!(
-            "{headline}, for {}.\n{}",
+            "{headline}, for {}.{}\n{}",
             duration(now.since(*since)),
+            questions(task),
             progress(task, now)
         ),
         State::Ended { ran, outcome, .. } => {
@@ -215,6 +229,13 @@ fn standing(report: &Report, now: Moment) -> String {
             text
         }
     }
+}
+
+/// What it waits for, if it asks its user something.
+pub fn questions(task: &Task) -> String {
+    let asking = task.progress.asking.values();
+    let lines = asking.map(|question| format!("\nIt waits for the user's answer: {question}"));
+    lines.collect()
 }
 
 /// What was said in a conversation, each message with its ID.

@@ -2,7 +2,7 @@
 
 use crate::{
     budget::{Budget, Spent},
-    fork::Limits,
+    fork::Plan,
     id::{OwnerId, SessionId},
     progress::Observation,
     task::{Brief, Outcome, Place},
@@ -64,9 +64,9 @@ pub struct Launched {
     pub brief: Brief,
     /// What it has to do.
     pub prompt: String,
-    /// What its child inherits, if it is forked: the limits of whoever launched it, not of the
+    /// What its child inherits, if it is forked: as whoever launched it wants it, not the
     /// worker that happens to run it.
-    pub fork: Option<Limits>,
+    pub fork: Option<Plan>,
     /// What it may spend.
     pub budget: Budget,
     /// The batch it belongs to.

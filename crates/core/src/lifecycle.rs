@@ -313,7 +313,9 @@ pub fn over_budget(task: &Task) -> Option<String> {
 /// Why a running task that was last heard of at `heard` must end, if it must.
 pub fn overdue(task: &Task, heard: Moment, now: Moment, limits: &TaskLimits) -> Option<String> {
     task.budget.out_of_time(task.ran(now)).or_else(|| {
-        (now.since(heard) >= limits.stall)
+        // Whoever waits for an answer of the user makes no progress.
+        let waits = !task.progress.asking.is_empty();
+        (!waits && now.since(heard) >= limits.stall)
             .then(|| format!("it made no progress for {}", duration(limits.stall)))
     })
 }
@@ -414,6 +416,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.state = State::Running { since: at, stage };
             task.spent_before = task.progress.spent.plus(task.below);
             task.progress.repeated = Default::default();
+            task.progress.asking.clear();
         }
         Event::SessionMade { session } => {
             task.session = Some(session.clone());
@@ -424,6 +427,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         Event::SpentBelow(spent) => task.below = *spent,
         Event::Ended { outcome, stop, .. } => {
             let ran: Duration = task.ran(at);
+            task.progress.asking.clear();
             task.stopping |= *stop;
             task.state = State::Ended {
                 at,

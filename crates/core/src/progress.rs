@@ -23,6 +23,8 @@ pub struct Progress {
     pub last_activity: Option<Moment>,
     /// The newest call, and how often it came in a row.
     pub repeated: Repeated,
+    /// What it has asked its user and waits for, by the host's names for the questions.
+    pub asking: BTreeMap<String, String>,
 }
 
 /// The same call again and again.
@@ -51,6 +53,18 @@ pub enum Observation {
         /// What it cost.
         cost: Cost,
     },
+    /// It asks its user something, a permission mostly, and waits.
+    Asked {
+        /// The host's name for the question.
+        id: String,
+        /// The question.
+        question: String,
+    },
+    /// A question was answered.
+    Answered {
+        /// The host's name for the question.
+        id: String,
+    },
     /// What the host counts in all. It replaces what was counted from reports, of which
     /// some may have been missed or heard twice.
     Counted(Totals),
@@ -76,12 +90,20 @@ impl Progress {
         match observation {
             Observation::ToolCalled { tool, call } => self.note_tool(tool, *call),
             Observation::Turned { tokens, cost } => {
+                // A model that goes on has all its answers.
+                self.asking.clear();
                 self.spent = self.spent.plus(Spent {
                     tokens: *tokens,
                     cost: *cost,
                     turns: 1,
                     tool_calls: 0,
                 });
+            }
+            Observation::Asked { id, question } => {
+                self.asking.insert(id.clone(), question.clone());
+            }
+            Observation::Answered { id } => {
+                self.asking.remove(id);
             }
             Observation::Counted(totals) => self.replace(totals),
         }

@@ -74,6 +74,8 @@ pub enum Caller {
         session: SessionId,
         /// Where it lives.
         host: HostKey,
+        /// The message it is writing, where the host says which it is.
+        message: Option<String>,
     },
     /// A person at a shell, who launches in the name of a session and may see and steer every
     /// task. Each launch is a tree of its own.

@@ -276,6 +276,7 @@ async fn children(many: usize) {
     let caller = Caller::Session {
         session: parent.clone(),
         host: "engine:bench".into(),
+        message: None,
     };
     for number in 0..many {
         let launch = LaunchTask {

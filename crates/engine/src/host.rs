@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{self, End, Entry},
+    fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     lifecycle::Standing,
     port::{
@@ -53,7 +54,10 @@ impl Host for Engine {
         self.inner.make(session, None).await
     }
 
-    async fn branch(&self, new: NewSession) -> Result<Option<SessionId>, HostError> {
+    async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
+        if !plan.limits.are_exact() {
+            return Ok(None);
+        }
         if !is_ours(&new.parent) {
             return Err(no_conversation(&new.parent));
         }

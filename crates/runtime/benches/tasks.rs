@@ -87,6 +87,7 @@ fn caller(n: usize) -> Caller {
     Caller::Session {
         session: format!("parent-{}", n % 50).as_str().into(),
         host: "scripted".into(),
+        message: None,
     }
 }
 

@@ -10,13 +10,13 @@ use std::{
 
 use asyncagents_core::{
     budget::Spent,
-    fork::{Limits, Parent, fork},
+    fork::{Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
     lifecycle::{Command, Next, Standing, after_asking, overdue},
     moment::Moment,
     port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
     progress::{Observation, Totals},
-    task::{Context, Stage, State, Task},
+    task::{Context, Outcome, Stage, State, Task},
     tokens,
 };
 use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
@@ -152,14 +152,12 @@ impl Run {
         let inheritance = match brief.context {
             Context::Fresh => None,
             Context::Forked => {
-                let limits = self.fork_limits().await?;
-                if limits.are_exact()
-                    && let Some(session) =
-                        in_time(host.branch(new.clone())).await.map_err(failed)?
-                {
+                let plan = self.plan().await?;
+                let branched = in_time(host.branch(new.clone(), &plan)).await;
+                if let Some(session) = branched.map_err(failed)? {
                     return Ok(session);
                 }
-                Some(self.inherit(limits).await?)
+                Some(self.inherit(plan).await?)
             }
         };
         let session = in_time(host.create(new)).await.map_err(failed)?;
@@ -171,22 +169,28 @@ impl Run {
     }
 
     /// What of the parent's conversation the child inherits.
-    async fn fork_limits(&self) -> Result<Limits, String> {
+    async fn plan(&self) -> Result<Plan, String> {
         let id = self.task.id.clone();
-        let limits = transact::read(&*self.desk.store, move |journal| {
-            journal.fork_limits(&id).map_err(Problem::from)
+        let plan = transact::read(&*self.desk.store, move |journal| {
+            journal.fork_plan(&id).map_err(Problem::from)
         });
-        let limits = limits.await.map_err(|problem| problem.to_string())?;
-        Ok(limits.unwrap_or_default())
+        let plan = plan.await.map_err(|problem| problem.to_string())?;
+        Ok(plan.unwrap_or_default())
     }
 
     /// The parent's conversation, through the fork pipeline.
-    async fn inherit(&self, limits: Limits) -> Result<Inheritance, String> {
+    async fn inherit(&self, plan: Plan) -> Result<Inheritance, String> {
         let parent = &self.task.place.parent;
-        let messages = in_time(self.host.host.messages(parent)).await;
-        let messages =
-            messages.map_err(|error| format!("the conversation could not be read: {error}"))?;
-        let forked = spawn_blocking(move || fork(&Parent::new(messages), &limits, tokens::o200k));
+        let recent = in_time(self.host.host.recent(parent, &plan)).await;
+        let recent =
+            recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
+        let forked = spawn_blocking(move || {
+            let parent = match recent.unread {
+                true => Parent::end_of(recent.transcript),
+                false => Parent::new(recent.transcript),
+            };
+            fork(&parent, &plan.limits, tokens::o200k)
+        });
         let forked = forked
             .await
             .map_err(|error| format!("the conversation could not be forked: {error}"))?
@@ -300,7 +304,10 @@ impl Run {
         let quiet = now.since(last);
         let limits = &self.desk.settings.limits;
         let left = self.task.left(now).time.unwrap_or(Duration::MAX);
-        let stall = limits.stall.saturating_sub(quiet);
+        let stall = match self.task.progress.asking.is_empty() {
+            true => limits.stall.saturating_sub(quiet),
+            false => Duration::MAX,
+        };
         let wake = silence.saturating_sub(quiet).min(left).min(stall);
         wake.max(Duration::from_millis(1))
     }
@@ -375,6 +382,13 @@ impl Run {
                 self.record_all(commands).await
             }
             Next::Prompt => Box::pin(self.prompt(session)).await,
+            Next::Finish {
+                outcome: Outcome::Completed,
+                ..
+            } if self.waits_for_others().await? => {
+                self.record_all(totals.map(counted).into_iter().collect())
+                    .await
+            }
             Next::Finish { outcome, answer } => {
                 let finish = Command::Finish {
                     outcome,
@@ -385,6 +399,19 @@ impl Run {
                 Err(Over::Enough)
             }
         }
+    }
+
+    /// Whether the child has only said that it waits for tasks of its own. What it is told of
+    /// them sets it to work again.
+    async fn waits_for_others(&self) -> Result<bool, Over> {
+        if !self.host.host.notices_wake() {
+            return Ok(false);
+        }
+        let id = self.task.id.clone();
+        let unsettled = transact::read(&*self.desk.store, move |journal| {
+            journal.unsettled_below(&id).map_err(Problem::from)
+        });
+        Ok(unsettled.await? > 0)
     }
 
     fn is_news(&self, totals: &Totals) -> bool {

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use asyncagents_core::{fork::Limits, notify::Wording, task_limits::TaskLimits};
+use asyncagents_core::{
+    fork::{Limits, Mode},
+    notify::Wording,
+    task_limits::TaskLimits,
+};
 
 /// How the runtime behaves.
 #[derive(Debug, Clone)]
@@ -11,6 +15,8 @@ pub struct Settings {
     pub limits: TaskLimits,
     /// What a forked child inherits.
     pub fork: Limits,
+    /// In what form it inherits.
+    pub fork_mode: Mode,
     /// How parents are told.
     pub wording: Wording,
     /// A worker that has not been heard of for this long is dead, and its tasks are taken
@@ -33,6 +39,7 @@ impl Default for Settings {
         Self {
             limits: TaskLimits::default(),
             fork: Limits::default(),
+            fork_mode: Mode::default(),
             wording: Wording::default(),
             lease: Duration::from_secs(10),
             silence: Duration::from_secs(60),

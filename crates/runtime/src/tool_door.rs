@@ -29,16 +29,39 @@ impl ToolDoor {
         }
     }
 
+    /// Calls a tool, from a message of the session if it is known which.
+    pub async fn call_from(
+        &self,
+        session: &SessionId,
+        message: Option<String>,
+        tool: &str,
+        input: &str,
+    ) -> ToolOutcome {
+        let Some(manager) = self.manager.upgrade() else {
+            return ToolOutcome::Failed("asyncagents is ending; nothing was done".to_owned());
+        };
+        let request = match tool_set::parse(&self.prefix, tool, input) {
+            Ok(request) => request,
+            Err(why) => return ToolOutcome::Failed(why),
+        };
+        let caller = Caller::Session {
+            session: session.clone(),
+            host: self.host.clone(),
+            message,
+        };
+        match self.answer(&manager, session, caller, request).await {
+            Ok(text) => ToolOutcome::Done(text),
+            Err(problem) => ToolOutcome::Failed(problem.to_string()),
+        }
+    }
+
     async fn answer(
         &self,
         manager: &Manager,
         session: &SessionId,
+        caller: Caller,
         request: ToolRequest,
     ) -> Result<String, Problem> {
-        let caller = Caller::Session {
-            session: session.clone(),
-            host: self.host.clone(),
-        };
         Ok(match request {
             ToolRequest::Task(args) => manager.task(&caller, args).await?.text(&self.prefix),
             ToolRequest::Output(request) => {
@@ -62,16 +85,6 @@ impl Delegation for ToolDoor {
     }
 
     async fn call(&self, session: &SessionId, tool: &str, input: &str) -> ToolOutcome {
-        let Some(manager) = self.manager.upgrade() else {
-            return ToolOutcome::Failed("asyncagents is ending; nothing was done".to_owned());
-        };
-        let request = match tool_set::parse(&self.prefix, tool, input) {
-            Ok(request) => request,
-            Err(why) => return ToolOutcome::Failed(why),
-        };
-        match self.answer(&manager, session, request).await {
-            Ok(text) => ToolOutcome::Done(text),
-            Err(problem) => ToolOutcome::Failed(problem.to_string()),
-        }
+        self.call_from(session, None, tool, input).await
     }
 }

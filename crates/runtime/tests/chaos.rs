@@ -460,6 +460,7 @@ fn caller(session: SessionId) -> Caller {
     Caller::Session {
         session,
         host: "scripted".into(),
+        message: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use asyncagents_core::{
     budget::{Cost, Spent},
     event::{Event, Launched},
-    fork::Limits,
+    fork::Plan,
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     lifecycle,
     moment::Moment,
@@ -205,7 +205,7 @@ impl Journal for Transaction<'_> {
         Ok((changed.into_iter().map(TaskId::from).collect(), newest))
     }
 
-    fn fork_limits(&mut self, id: &TaskId) -> Stored<Option<Limits>> {
+    fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>> {
         let body = self.one(
             "SELECT body FROM events WHERE task = ?1 AND seq = 1",
             [id.as_str()],
@@ -461,10 +461,25 @@ impl Journal for Transaction<'_> {
         )
     }
 
-    fn unfinished(&mut self) -> Stored<u64> {
-        let tasks = self.count("SELECT count(*) FROM tasks WHERE unfinished = 1", [])?;
-        let notices = self.count("SELECT count(*) FROM notices WHERE state = 'pending'", [])?;
-        Ok(tasks + notices)
+    fn unfinished(&mut self) -> Stored<Vec<(HostKey, u64)>> {
+        self.all(
+            "SELECT host, count(*) FROM ( \
+             SELECT host FROM tasks WHERE unfinished = 1 \
+             UNION ALL SELECT host FROM notices WHERE state = 'pending') GROUP BY host",
+            [],
+            |row| {
+                let count = u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0);
+                Ok((HostKey::from(row.get::<_, String>(0)?), count))
+            },
+        )
+    }
+
+    fn unsettled_below(&mut self, above: &TaskId) -> Stored<u64> {
+        self.count(
+            "SELECT count(*) FROM tasks WHERE above = ?1 AND (live = 1 OR id IN \
+             (SELECT task FROM notices WHERE state = 'pending'))",
+            [above.as_str()],
+        )
     }
 
     fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()> {

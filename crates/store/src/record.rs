@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
-    fork::Limits,
+    fork::{Limits, Mode, Plan},
     progress::{Observation, Totals},
     task::{Brief, Context, Outcome, Place},
 };
@@ -33,6 +33,11 @@ pub(crate) enum EventRecord {
         /// Its keys are those of the settings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fork: Option<Limits>,
+        /// What is not said is the mode of old: a transcript.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fork_mode: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_in: Option<String>,
         budget: BudgetRecord,
         batch: u64,
         owner: Option<String>,
@@ -52,6 +57,13 @@ pub(crate) enum EventRecord {
     Turned {
         tokens: u64,
         cost: u64,
+    },
+    Asked {
+        id: String,
+        question: String,
+    },
+    Answered {
+        id: String,
     },
     Counted {
         tokens: u64,
@@ -108,6 +120,8 @@ impl EventRecord {
             EventRecord::Prompted => "prompted",
             EventRecord::ToolCalled { .. } => "tool_called",
             EventRecord::Turned { .. } => "turned",
+            EventRecord::Asked { .. } => "asked",
+            EventRecord::Answered { .. } => "answered",
             EventRecord::Counted { .. } => "counted",
             EventRecord::SpentBelow { .. } => "spent_below",
             EventRecord::Ended { .. } => "ended",
@@ -139,6 +153,13 @@ impl From<&Event> for EventRecord {
                 tokens: *tokens,
                 cost: cost.0,
             },
+            Event::Observed(Observation::Asked { id, question }) => EventRecord::Asked {
+                id: id.clone(),
+                question: question.clone(),
+            },
+            Event::Observed(Observation::Answered { id }) => {
+                EventRecord::Answered { id: id.clone() }
+            }
             Event::Observed(Observation::Counted(totals)) => EventRecord::Counted {
                 tokens: totals.tokens,
                 cost: totals.cost.0,
@@ -200,7 +221,12 @@ fn launched_record(launched: &Launched) -> EventRecord {
         forked: brief.context == Context::Forked,
         host: brief.host.to_string(),
         prompt: prompt.clone(),
-        fork: fork.clone(),
+        fork: fork.as_ref().map(|plan| plan.limits.clone()),
+        fork_mode: match fork {
+            Some(plan) if plan.mode != Mode::default() => Some(plan.mode.to_string()),
+            Some(_) | None => None,
+        },
+        asked_in: fork.as_ref().and_then(|plan| plan.asked_in.clone()),
         budget: budget.into(),
         batch: *batch,
         owner: owner.as_ref().map(ToString::to_string),
@@ -222,6 +248,8 @@ impl From<EventRecord> for Event {
                 host,
                 prompt,
                 fork,
+                fork_mode,
+                asked_in,
                 budget,
                 batch,
                 owner,
@@ -244,7 +272,13 @@ impl From<EventRecord> for Event {
                     host: host.into(),
                 },
                 prompt,
-                fork,
+                fork: fork.map(|limits| Plan {
+                    limits,
+                    mode: fork_mode
+                        .and_then(|mode| mode.parse().ok())
+                        .unwrap_or_default(),
+                    asked_in,
+                }),
                 budget: budget.into(),
                 batch,
                 owner: owner.map(Into::into),
@@ -264,6 +298,10 @@ impl From<EventRecord> for Event {
                 tokens,
                 cost: Cost(cost),
             }),
+            EventRecord::Asked { id, question } => {
+                Event::Observed(Observation::Asked { id, question })
+            }
+            EventRecord::Answered { id } => Event::Observed(Observation::Answered { id }),
             EventRecord::Counted {
                 tokens,
                 cost,

@@ -48,6 +48,8 @@ struct Tools {
     recent: Vec<String>,
     call: u64,
     times: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    asking: BTreeMap<String, String>,
 }
 
 fn number(value: u64) -> i64 {
@@ -186,6 +188,7 @@ fn tools(progress: &Progress) -> String {
         recent: progress.recent.iter().cloned().collect(),
         call: progress.repeated.call,
         times: progress.repeated.times,
+        asking: progress.asking.clone(),
     };
     serde_json::to_string(&tools).unwrap_or_default()
 }
@@ -278,6 +281,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
                 call: tools.call,
                 times: tools.times,
             },
+            asking: tools.asking,
         },
         below: spent(32)?,
         spent_before: spent(36)?,

@@ -104,9 +104,10 @@ fn show_progress(report: &Report, manager: &Manager, changed: bool) {
         let progress = answer::progress(task, now);
         let ran = task.ran(now).as_secs();
         print::progress(&format!(
-            "{} {}, {ran} s. {progress}",
+            "{} {}, {ran} s. {progress}{}",
             report.shown.id,
-            task.status()
+            task.status(),
+            answer::questions(task).replace('\n', "; ")
         ));
     }
 }

@@ -186,7 +186,8 @@ impl Loaded {
             );
         }
         if key == "fork.preset" {
-            self.sources.retain(|key, _| !key.starts_with("fork."));
+            let limit = |key: &str| key.starts_with("fork.") && key != "fork.mode";
+            self.sources.retain(|key, _| !limit(key));
         }
         self.sources.insert(key.to_owned(), source.to_owned());
         Ok(())

@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use super::agent_settings::AgentConfig;
 use asyncagents_core::{
     budget::Cost,
-    fork::{Limits, Preset},
+    fork::{Limits, Mode, Preset},
     id::ModelName,
     task_limits::TaskLimits,
 };
@@ -21,6 +21,7 @@ pub(crate) struct Config {
     pub(crate) agent: String,
     pub(crate) limits: TaskLimits,
     pub(crate) fork: Limits,
+    pub(crate) fork_mode: Mode,
     pub(crate) prefix: String,
     pub(crate) dev: bool,
     pub(crate) lease: Duration,
@@ -63,6 +64,7 @@ impl Config {
             agent: "general".to_owned(),
             limits: runtime.limits,
             fork: runtime.fork,
+            fork_mode: runtime.fork_mode,
             prefix: runtime.wording.prefix,
             dev: false,
             lease: runtime.lease,
@@ -95,6 +97,7 @@ impl Config {
         let mut settings = Settings {
             limits: self.limits.clone(),
             fork: self.fork.clone(),
+            fork_mode: self.fork_mode,
             lease: self.lease,
             ..Settings::default()
         };
@@ -355,6 +358,17 @@ pub(crate) const SETTINGS: &[Setting] = &[
         set: |config, value| {
             let preset = Preset::from_str(value).map_err(|_| "graduated, flat or exact")?;
             config.fork = preset.limits();
+            Ok(())
+        },
+    },
+    Setting {
+        key: "fork.mode",
+        about: "how a forked child in OpenCode inherits: transcript (as one text) or messages \
+                (as messages of its own session)",
+        personal: false,
+        show: |config| config.fork_mode.to_string(),
+        set: |config, value| {
+            config.fork_mode = value.parse()?;
             Ok(())
         },
     },

@@ -9,13 +9,17 @@ mod fit_budget;
 mod format;
 mod limits;
 mod parent;
+mod plan;
 mod preamble;
+mod reach;
 mod since_compaction;
 mod stats;
 
 pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};
 pub use parent::Parent;
+pub use plan::{Mode, Plan};
+pub use reach::Reach;
 pub use stats::{Amount, Compacted, CutToFit, Messages, Results, Stats, TokenAmount};
 
 /// What a forked child is given before its task.

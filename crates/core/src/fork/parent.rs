@@ -17,6 +17,8 @@ use crate::transcript::{Compaction, Message, MessageId, Transcript};
 #[derive(Debug)]
 pub struct Parent<'a> {
     transcript: Transcript<'a>,
+    /// There are older messages, which nobody read.
+    unread: bool,
     boundary: Option<Boundary>,
     /// The sum over all messages before each, and over all.
     extents: Vec<Extent>,
@@ -48,7 +50,22 @@ impl<'a> Parent<'a> {
             boundary: latest_boundary(transcript.messages()),
             extents: running_sums(transcript.messages()),
             transcript,
+            unread: false,
         }
+    }
+
+    /// Looks through the end of a conversation, of which as much was read as a [`super::Reach`]
+    /// asked for.
+    pub fn end_of(transcript: Transcript<'a>) -> Self {
+        Self {
+            unread: true,
+            ..Self::new(transcript)
+        }
+    }
+
+    /// Whether there are older messages, which nobody read.
+    pub(super) fn is_end(&self) -> bool {
+        self.unread
     }
 
     /// The conversation.

@@ -34,6 +34,7 @@ fn compaction(stats: &Stats) -> String {
         return "Compaction: none was found.".to_owned();
     };
     let covered = match compacted.stands_for {
+        _ if stats.messages.unread => " that stands for everything before it".to_owned(),
         0 => String::new(),
         many => {
             let covered = counted(many, "earlier message", "earlier messages");
@@ -88,6 +89,11 @@ fn params(stats: &Stats) -> Option<String> {
 
 fn removed(stats: &Stats) -> Option<String> {
     let removed = stats.messages.removed;
+    if stats.messages.unread && stats.compaction.is_none() {
+        return Some(
+            "Removed: everything before was left out to stay within the limits.".to_owned(),
+        );
+    }
     (removed > 0).then(|| {
         let oldest = match &stats.compaction {
             Some(compacted) if !compacted.empty => "oldest after the summary",

@@ -43,6 +43,10 @@ pub struct Messages {
     pub skipped: usize,
     /// Unreadable parts of messages that were read.
     pub skipped_parts: usize,
+    /// Whether there are older messages, which were not even read: the limits left no room
+    /// for them, or the compaction stands for them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
 }
 
 /// The compaction that a context begins with.
@@ -135,6 +139,7 @@ pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: 
         empty: since.messages - since.inherited,
         skipped: parent.transcript().skipped().messages,
         skipped_parts: parent.transcript().skipped().parts,
+        unread: parent.is_end(),
     };
     let all = since + compacted;
     let chars_in_full = all.chars_in_full + if limits.call_ids { all.id_chars } else { 0 };
@@ -144,6 +149,7 @@ pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: 
         after: fitted.size.chars,
     };
     let lost_nothing = messages.removed + messages.compacted == 0
+        && !messages.unread
         && fitted.tally.cut() + fitted.tally.params_cut == 0
         && fitted.cut_to_fit == CutToFit::default();
     let kept_after_summary = fitted.blocks.len() - summary.inherited;

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::{
+    fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     lifecycle::Standing,
     notify::Message,
@@ -35,9 +36,28 @@ pub trait Host: Send + Sync {
     /// Makes a session that begins with its parent's own messages, or finds the one that was
     /// made for the task before. Nothing where a host cannot do that: the conversation is
     /// passed on as text then.
-    async fn branch(&self, session: NewSession) -> Result<Option<SessionId>, HostError> {
-        let _ = session;
+    async fn branch(
+        &self,
+        session: NewSession,
+        plan: &Plan,
+    ) -> Result<Option<SessionId>, HostError> {
+        let _ = (session, plan);
         Ok(None)
+    }
+
+    /// The end of a session's conversation, as far back as a fork needs it.
+    async fn recent(&self, session: &SessionId, plan: &Plan) -> Result<Recent, HostError> {
+        let _ = plan;
+        Ok(Recent {
+            transcript: self.messages(session).await?,
+            unread: false,
+        })
+    }
+
+    /// Whether a notice sets an idle session to work again. A child that is done while tasks
+    /// of its own are not is then waiting for them.
+    fn notices_wake(&self) -> bool {
+        false
     }
 
     /// The session's conversation so far.
@@ -67,6 +87,15 @@ pub trait Host: Send + Sync {
 pub trait HostEvents: Send {
     /// The next report; `None` when the host is gone for good.
     async fn next(&mut self) -> Option<Report>;
+}
+
+/// The end of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recent {
+    /// What was read.
+    pub transcript: Transcript<'static>,
+    /// Whether there are older messages, which were not read.
+    pub unread: bool,
 }
 
 /// A session to be made.

@@ -9,7 +9,7 @@ use super::{Notice, Sessions};
 use crate::{
     budget::Spent,
     event::{Event, Launched},
-    fork::Limits,
+    fork::Plan,
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Batch,
@@ -53,7 +53,7 @@ pub trait Journal: Sessions {
     /// the newest event.
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
     /// What a forked child inherits.
-    fn fork_limits(&mut self, id: &TaskId) -> Stored<Option<Limits>>;
+    fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>>;
     /// What a task has to do in its newest run.
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
     /// What a task's child said at the end of its newest finished run.
@@ -106,8 +106,11 @@ pub trait Journal: Sessions {
     fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
     /// All tasks of an owner that need one.
     fn owned(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
-    /// How many tasks need an owner, whether they have one or not.
-    fn unfinished(&mut self) -> Stored<u64>;
+    /// How many tasks and notices of each host are not settled.
+    fn unfinished(&mut self) -> Stored<Vec<(HostKey, u64)>>;
+    /// How many tasks that a task launched are at work, or have ended without its having been
+    /// told yet.
+    fn unsettled_below(&mut self, above: &TaskId) -> Stored<u64>;
 
     /// Puts a notice about a task into the outbox, not to be sent before a moment.
     fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()>;

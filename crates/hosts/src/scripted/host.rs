@@ -348,7 +348,9 @@ impl Course {
                     totals.cost.0 += cost.0;
                     totals.turns += 1;
                 }
-                Observation::Counted(_) => {}
+                Observation::Asked { .. }
+                | Observation::Answered { .. }
+                | Observation::Counted(_) => {}
             }
         }
     }

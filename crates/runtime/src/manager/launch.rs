@@ -3,6 +3,7 @@
 use asyncagents_core::{
     answer::{self, Shown},
     event::{Event, Launched},
+    fork::Plan,
     id::{SessionId, TaskId},
     lifecycle::Command,
     port::Journal,
@@ -40,9 +41,13 @@ impl Manager {
     /// # Errors
     /// When the request is refused; nothing is created then.
     pub async fn launch(&self, caller: &Caller, launch: LaunchTask) -> Result<Accepted, Problem> {
-        let (session, host, from_shell) = match caller.clone() {
-            Caller::Session { session, host } => (session, host, false),
-            Caller::Shell { session, host } => (session, host, true),
+        let (session, host, asked_in, from_shell) = match caller.clone() {
+            Caller::Session {
+                session,
+                host,
+                message,
+            } => (session, host, message, false),
+            Caller::Shell { session, host } => (session, host, None, true),
             Caller::Person => {
                 return Err(Problem::Refused(Refusal::Missing {
                     name: "session",
@@ -111,7 +116,11 @@ impl Manager {
                 prompt: launch.prompt,
                 fork: match launch.context {
                     Context::Fresh => None,
-                    Context::Forked => Some(desk.settings.fork.clone()),
+                    Context::Forked => Some(Plan {
+                        limits: desk.settings.fork.clone(),
+                        mode: desk.settings.fork_mode,
+                        asked_in,
+                    }),
                 },
                 budget,
                 owner,

@@ -6,17 +6,21 @@ mod output;
 mod perform;
 mod steer;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
 use asyncagents_core::{
     answer::Shown,
     budget::Spent,
-    id::{OwnerId, SessionId, TaskId},
+    id::{HostKey, OwnerId, SessionId, TaskId},
+    lifecycle::Command,
     moment::Moment,
     port::{Clock, Journal, Store},
     refusal::Refusal,
     request::{Caller, TaskArgs, TaskRequest},
-    task::{Status, Task},
+    task::{Outcome, Status, Task},
 };
 use tokio::{sync::watch, task::JoinSet, time};
 
@@ -26,6 +30,9 @@ pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
 
 use crate::{Hosts, Problem, Settings, hosts::HostBook, transact, watch::Watch};
+
+/// How long something that another process did may go unnoticed by those who only look on.
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// The handle by which everybody asks for things. Clones are the same handle.
 #[derive(Clone)]
@@ -161,15 +168,81 @@ impl Manager {
         spent.await
     }
 
-    /// How many tasks and notices are not settled.
+    /// How many tasks and notices are not settled, of the hosts that this process has.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn unfinished(&self) -> Result<u64, Problem> {
-        let count = transact::read(&*self.desk.store, |journal| {
+        let counts = transact::read(&*self.desk.store, |journal| {
             journal.unfinished().map_err(Problem::from)
         });
-        count.await
+        let counts = counts.await?.into_iter();
+        let ours = counts.filter(|(host, _)| self.desk.hosts.serves(host));
+        Ok(ours.map(|(_, count)| count).sum())
+    }
+
+    /// The tasks to which something has happened since a position in the journal, and the
+    /// position up to which that is; from now on, without one. Returns when there are some, or
+    /// the time is up.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn changed(
+        &self,
+        since: Option<i64>,
+        wait: Duration,
+    ) -> Result<(Vec<Shown>, i64), Problem> {
+        let deadline = time::Instant::now() + wait;
+        let mut commits = self.desk.commits.subscribe();
+        loop {
+            let looked = transact::read(&*self.desk.store, move |journal| {
+                let (changed, newest) = journal.changed_since(since.unwrap_or(i64::MAX))?;
+                let mut tasks = Vec::new();
+                for id in changed {
+                    if let Some(task) = journal.task(&id)? {
+                        tasks.push(shown(journal, task)?);
+                    }
+                }
+                Ok::<_, Problem>((tasks, newest))
+            });
+            let (tasks, newest) = looked.await?;
+            if since.is_none() || !tasks.is_empty() || time::Instant::now() >= deadline {
+                return Ok((tasks, newest));
+            }
+            tokio::select! {
+                _ = commits.changed() => {}
+                () = time::sleep_until(deadline.min(time::Instant::now() + GLANCE)) => {}
+            }
+        }
+    }
+
+    /// Ends all unfinished tasks of a host that has ended, and with it everything that worked
+    /// there. Their parents are told when it is back.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn host_ended(&self, host: &HostKey, why: &str) -> Result<(), Problem> {
+        let Some(owner) = self.desk.owner() else {
+            return Ok(());
+        };
+        let (desk, host, why) = (self.desk.clone(), host.clone(), why.to_owned());
+        let ended = transact::write(&*self.desk.store, move |journal| {
+            for mut task in journal.owned(&owner)? {
+                if task.brief.host != host || !task.is_live() {
+                    continue;
+                }
+                let command = Command::Finish {
+                    outcome: Outcome::Failed { why: why.clone() },
+                    answer: None,
+                    totals: None,
+                };
+                carry_out(journal, &mut task, command, desk.now(), &desk.settings)?;
+            }
+            Ok::<_, Problem>(())
+        });
+        ended.await?;
+        self.desk.watch.wake_all();
+        Ok(())
     }
 
     /// The workers that are believed to be alive.

@@ -1,6 +1,6 @@
 //! Reading results, at once or when they are there.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use asyncagents_core::{
     answer::Report,
@@ -12,9 +12,9 @@ use asyncagents_core::{
     task::Task,
     transcript::{Message, Outcome, Part},
 };
-use tokio::time;
+use tokio::{runtime::Handle, time};
 
-use super::{Manager, carry_out, find, shown};
+use super::{Desk, Manager, carry_out, find, shown};
 use crate::{Problem, runner::in_time, transact};
 
 impl Manager {
@@ -31,9 +31,9 @@ impl Manager {
         let task = task.await?;
         let waits = match request.wait {
             Some(wait) => {
-                let waits = self.announce_wait(caller, &task, wait).await?;
+                let mut waits = self.announce_wait(caller, &task, wait).await?;
                 self.until_ended(&task.id, wait).await?;
-                waits
+                waits.as_mut().and_then(Wait::keep)
             }
             None => None,
         };
@@ -106,13 +106,13 @@ impl Manager {
         report.await
     }
 
-    /// A parent that waits is not also told. Returns the name of the wait.
+    /// A parent that waits is not also told.
     async fn announce_wait(
         &self,
         caller: &Caller,
         task: &Task,
         wait: Duration,
-    ) -> Result<Option<i64>, Problem> {
+    ) -> Result<Option<Wait>, Problem> {
         let Some(session) = caller
             .session()
             .filter(|session| **session == task.place.parent)
@@ -124,7 +124,9 @@ impl Manager {
         let waits = transact::write(&*self.desk.store, move |journal| {
             journal.wait(&id, &session, until).map_err(Problem::from)
         });
-        waits.await.map(Some)
+        let row = Some(waits.await?);
+        let desk = self.desk.clone();
+        Ok(Some(Wait { desk, row }))
     }
 
     async fn until_ended(&self, id: &TaskId, wait: Duration) -> Result<(), Problem> {
@@ -183,6 +185,39 @@ impl Manager {
             look(journal, &id)
         });
         retrieved.await
+    }
+}
+
+/// Somebody's wait, as the journal knows it. One that is given up is forgotten there: nobody
+/// got the result, so the parent has to be told.
+struct Wait {
+    desk: Arc<Desk>,
+    row: Option<i64>,
+}
+
+impl Wait {
+    /// It was not given up; whoever has its name ends it.
+    fn keep(&mut self) -> Option<i64> {
+        self.row.take()
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let (Some(row), Ok(runtime)) = (self.row.take(), Handle::try_current()) else {
+            return;
+        };
+        let desk = self.desk.clone();
+        // If this is not done any more, the wait runs out by itself.
+        runtime.spawn(async move {
+            let ended = transact::write(&*desk.store, move |journal| {
+                journal.stop_waiting(row).map_err(Problem::from)
+            });
+            match ended.await {
+                Ok(()) => desk.written(),
+                Err(problem) => tracing::warn!(%problem, "a wait that was given up goes on"),
+            }
+        });
     }
 }
 

@@ -235,6 +235,7 @@ pub(crate) fn session(name: &str) -> Caller {
     Caller::Session {
         session: SessionId::from(name),
         host: key(),
+        message: None,
     }
 }
 

@@ -379,6 +379,7 @@ async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
     let caller = |session: &str| Caller::Session {
         session: session.into(),
         host: "other".into(),
+        message: None,
     };
     for n in 0..3 {
         let launched = other

@@ -1,0 +1,106 @@
+//! How far back a fork has to read.
+
+use super::{
+    Limits, OverBudget,
+    cut_results::{Cutter, Tally},
+    format,
+    since_compaction::is_inherited,
+};
+use crate::transcript::{Compaction, Message, MessageId};
+
+/// How many messages are read beyond what fits, in search of a summary that stands for them.
+const LOOK_BEYOND: usize = 500;
+
+/// Reads a conversation from its end and says when a fork needs no more of it: when the
+/// limits are reached, or a compaction that stands for everything before.
+pub struct Reach<'l> {
+    limits: &'l Limits,
+    cutter: Cutter<'l>,
+    /// Results that were read.
+    results: usize,
+    /// Characters that would be kept.
+    chars: usize,
+    /// Messages that were read after there was enough.
+    beyond: usize,
+    awaited: Awaited,
+}
+
+/// What is still to come of a compaction.
+enum Awaited {
+    /// Its summary.
+    Summary,
+    /// The request that a complete summary answers.
+    Request(MessageId<'static>),
+    /// The first message of the tail that is kept beside the summary.
+    Tail(MessageId<'static>),
+    /// Nothing.
+    Found,
+}
+
+impl<'l> Reach<'l> {
+    /// Nothing is read yet.
+    pub fn new(limits: &'l Limits) -> Self {
+        Self {
+            limits,
+            cutter: Cutter::new(limits),
+            results: 0,
+            chars: 0,
+            beyond: 0,
+            awaited: Awaited::Summary,
+        }
+    }
+
+    /// Takes the next older message. True when none before it is needed.
+    pub fn is_enough_with(&mut self, message: &Message) -> bool {
+        self.look_for_boundary(message);
+        if matches!(self.awaited, Awaited::Found) {
+            return true;
+        }
+        if is_inherited(message) {
+            let mut uncounted = Tally::default();
+            let parts = self.cutter.cut_parts(message, self.results, &mut uncounted);
+            self.chars += format::measure_parts(message.role, parts, false);
+            self.results += message.results();
+        }
+        match self.limits.when_over {
+            OverBudget::Refuse => false,
+            OverBudget::Remove if self.chars <= self.limits.max_chars => false,
+            OverBudget::Remove => {
+                self.beyond += 1;
+                self.beyond > LOOK_BEYOND
+            }
+        }
+    }
+
+    fn look_for_boundary(&mut self, message: &Message) {
+        match (&self.awaited, &message.compaction) {
+            (
+                Awaited::Summary,
+                Some(Compaction::Summary {
+                    request: Some(request),
+                    complete: true,
+                }),
+            ) => self.awaited = Awaited::Request(request.clone().into_owned()),
+            (Awaited::Request(wanted), Some(Compaction::Request { tail_start }))
+                if message
+                    .id
+                    .as_ref()
+                    .is_some_and(|id| id.as_str() == wanted.as_str()) =>
+            {
+                self.awaited = match tail_start {
+                    Some(start) => Awaited::Tail(start.clone().into_owned()),
+                    None => Awaited::Found,
+                };
+            }
+            (Awaited::Tail(start), _)
+                if message
+                    .id
+                    .as_ref()
+                    .is_some_and(|id| id.as_str() == start.as_str()) =>
+            {
+                self.awaited = Awaited::Found;
+            }
+            (Awaited::Summary | Awaited::Request(_) | Awaited::Tail(_) | Awaited::Found, _) => {}
+        }
+    }
+}
