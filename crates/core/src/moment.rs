@@ -23,6 +23,12 @@ impl Moment {
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))
     }
 
+    /// `time` earlier.
+    pub fn before(self, time: Duration) -> Moment {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// `time` later.
     pub fn after(self, time: Duration) -> Moment {
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);

@@ -44,19 +44,10 @@ impl Default for Wording {
 /// Words the message about a task that has just ended. `shown` is its ID as people see it.
 /// A task that has not ended is not talked about.
 pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Option<Message> {
-    let State::Ended { ran, outcome, .. } = &task.state else {
+    let State::Ended { outcome, .. } = &task.state else {
         return None;
     };
-    let description = one_line(&task.brief.description);
-    let took = duration(*ran);
-    let headline = match outcome {
-        Outcome::Completed if task.run > 0 => {
-            format!("✓ **Resume #{} completed in {took}.**", task.run)
-        }
-        Outcome::Completed => format!("✓ **Agent \"{description}\" finished in {took}.**"),
-        Outcome::Failed { .. } => format!("✗ **Agent \"{description}\" failed in {took}.**"),
-        Outcome::Cancelled => format!("⊘ **Agent \"{description}\" cancelled after {took}.**"),
-    };
+    let (mark, headline) = headline(task)?;
     let Batch { ended, total } = batch;
     let hint = if wording.show_hint {
         "\n[hint attached]"
@@ -64,8 +55,28 @@ pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Opt
         ""
     };
     Some(Message {
-        visible: format!("{headline}\nTask Progress: {ended}/{total}{hint}"),
+        visible: format!("{mark} **{headline}**\nTask Progress: {ended}/{total}{hint}"),
         hidden: hidden(outcome, shown, batch, &wording.prefix),
+    })
+}
+
+/// How a task that has ended did so: a mark and a sentence.
+pub fn headline(task: &Task) -> Option<(&'static str, String)> {
+    let State::Ended { ran, outcome, .. } = &task.state else {
+        return None;
+    };
+    let description = one_line(&task.brief.description);
+    let took = duration(*ran);
+    Some(match outcome {
+        Outcome::Completed if task.run > 0 => {
+            ("✓", format!("Resume #{} completed in {took}.", task.run))
+        }
+        Outcome::Completed => ("✓", format!("Agent \"{description}\" finished in {took}.")),
+        Outcome::Failed { .. } => ("✗", format!("Agent \"{description}\" failed in {took}.")),
+        Outcome::Cancelled => (
+            "⊘",
+            format!("Agent \"{description}\" cancelled after {took}."),
+        ),
     })
 }
 

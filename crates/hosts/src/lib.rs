@@ -1,3 +1,4 @@
 //! Hosts that tasks run in.
 
+pub mod opencode;
 pub mod scripted;

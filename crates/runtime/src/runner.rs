@@ -160,10 +160,15 @@ impl Run {
                 Some(self.inherit(plan).await?)
             }
         };
+        let begun = time::Instant::now();
         let session = in_time(host.create(new)).await.map_err(failed)?;
+        let created = begun.elapsed();
         if let Some(what) = inheritance {
+            let begun = time::Instant::now();
             let injected = in_time(host.inject(&session, what)).await;
             injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
+            let injected = begun.elapsed();
+            tracing::debug!(task = %id, ?created, ?injected, "its context is passed on");
         }
         Ok(session)
     }
@@ -181,9 +186,11 @@ impl Run {
     /// The parent's conversation, through the fork pipeline.
     async fn inherit(&self, plan: Plan) -> Result<Inheritance, String> {
         let parent = &self.task.place.parent;
+        let begun = time::Instant::now();
         let recent = in_time(self.host.host.recent(parent, &plan)).await;
         let recent =
             recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
+        let read = begun.elapsed();
         let forked = spawn_blocking(move || {
             let parent = match recent.unread {
                 true => Parent::end_of(recent.transcript),
@@ -195,6 +202,8 @@ impl Run {
             .await
             .map_err(|error| format!("the conversation could not be forked: {error}"))?
             .map_err(|error| format!("the conversation could not be forked: {error}"))?;
+        let cut = begun.elapsed().saturating_sub(read);
+        tracing::debug!(task = %self.task.id, ?read, ?cut, "the conversation is forked");
         Ok(Inheritance {
             id: self.task.id.inheritance(),
             preamble: forked.preamble,

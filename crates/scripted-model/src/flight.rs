@@ -25,6 +25,10 @@ impl Flight {
         Aboard(self.clone())
     }
 
+    pub(crate) fn now(&self) -> usize {
+        self.0.now.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn peak(&self) -> usize {
         self.0.peak.load(Ordering::Relaxed)
     }

@@ -3,6 +3,7 @@
 mod answer;
 mod fill;
 mod flight;
+mod gate;
 mod line;
 mod playing;
 mod prefix;
@@ -17,6 +18,7 @@ mod stream;
 mod when;
 mod wire;
 
+pub use gate::Gate;
 pub use record::{Counts, Recorded};
 pub use reply::{Fault, Reply};
 pub use script::{Script, ScriptError};

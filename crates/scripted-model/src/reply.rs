@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::gate::Gate;
+
 const USUAL_CHUNK: usize = 24;
 
 /// What a rule answers: a message, an error, or something that goes wrong on the way.
@@ -15,6 +17,7 @@ pub struct Reply {
     pub(crate) message: Option<String>,
     pub(crate) delay: Duration,
     pub(crate) pace: Duration,
+    pub(crate) gate: Option<Gate>,
 }
 
 /// How the answer ends.
@@ -149,6 +152,13 @@ impl Reply {
         self
     }
 
+    /// The same, but not before the gate is opened.
+    #[must_use]
+    pub fn behind(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
+        self
+    }
+
     /// The same, with a pause between events.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
@@ -215,6 +225,7 @@ impl Reply {
             message: None,
             delay: Duration::ZERO,
             pace: Duration::ZERO,
+            gate: None,
         }
     }
 

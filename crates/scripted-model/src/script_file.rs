@@ -134,6 +134,7 @@ impl RuleEntry {
             message: self.message,
             delay: Duration::from_millis(self.delay_ms),
             pace: Duration::from_millis(self.pace_ms),
+            gate: None,
         };
         Ok(Rule { when, reply })
     }

@@ -89,6 +89,11 @@ impl ModelServer {
         self.stage.record.counts()
     }
 
+    /// How many requests are in flight: neither answered to the end nor given up by the client.
+    pub fn in_flight(&self) -> usize {
+        self.stage.flight.now()
+    }
+
     /// The most requests that were in flight at once.
     pub fn in_flight_peak(&self) -> usize {
         self.stage.flight.peak()

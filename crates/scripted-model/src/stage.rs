@@ -78,7 +78,8 @@ impl Stage {
         // A client that broke off does not read what is said to its empty body.
         let body = to_bytes(asked.body, usize::MAX).await.unwrap_or_default();
         let body = String::from_utf8_lossy(&body);
-        let read = Request::read(asked.wire, &body).map(Arc::new);
+        let read = Request::read(asked.wire, &body);
+        let read = read.map(|request| Arc::new(request.with_headers(&asked.headers)));
         let place = self.record.arrived(|| Recorded {
             wire: asked.wire,
             body: body.into_owned(),
@@ -109,6 +110,9 @@ impl Stage {
         };
         if !reply.delay.is_zero() {
             tokio::time::sleep(reply.delay).await;
+        }
+        if let Some(gate) = &reply.gate {
+            gate.opened().await;
         }
         let occasion = Occasion {
             wire: scene.wire,

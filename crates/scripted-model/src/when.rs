@@ -22,6 +22,7 @@ pub struct When {
     pub(crate) first: Option<String>,
     pub(crate) last: Option<String>,
     pub(crate) tools: Option<bool>,
+    pub(crate) headers: Vec<(String, bool)>,
     pub(crate) times: Option<u32>,
     pub(crate) captures: Vec<Capture>,
     pub(crate) wrong: Option<ScriptError>,
@@ -101,6 +102,14 @@ impl When {
         self
     }
 
+    /// Only when the request comes with such an HTTP header, or only when it comes without.
+    /// May be said more than once.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, present: bool) -> Self {
+        self.headers.push((name.into(), present));
+        self
+    }
+
     /// At most so many times.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
@@ -127,6 +136,7 @@ impl When {
             |text: &str, words: &Option<String>| words.as_ref().is_none_or(|w| text.contains(w));
         let fits = self.turn.is_none_or(|turn| turn == request.turn)
             && self.tools.is_none_or(|tools| tools == request.has_tools())
+            && (self.headers.iter()).all(|(name, present)| request.has_header(name) == *present)
             && is_in(&request.model, &self.model)
             && is_in(request.first(), &self.first)
             && is_in(request.last(), &self.last)
@@ -156,6 +166,7 @@ impl Capture {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::{HeaderMap, HeaderValue};
     use rstest::rstest;
     use serde_json::json;
 
@@ -185,7 +196,10 @@ mod tests {
                 ]},
             ],
         });
-        Request::read(Wire::Anthropic, &body.to_string()).expect("a request")
+        let mut headers = HeaderMap::new();
+        headers.insert("x-session-id", HeaderValue::from_static("one"));
+        let request = Request::read(Wire::Anthropic, &body.to_string()).expect("a request");
+        request.with_headers(&headers)
     }
 
     #[rstest]
@@ -211,6 +225,10 @@ mod tests {
     #[case::not_last(When::always().last("Looking"), false)]
     #[case::tools(When::always().tools(true), true)]
     #[case::no_tools(When::always().tools(false), false)]
+    #[case::header(When::always().header("X-Session-Id", true), true)]
+    #[case::no_header(When::always().header("X-Parent-Session-Id", true), false)]
+    #[case::without_header(When::always().header("x-parent-session-id", false), true)]
+    #[case::not_without_header(When::always().header("x-session-id", false), false)]
     #[case::captured(When::always().capture("id", "task-[0-9]+"), true)]
     #[case::nothing_captured(When::always().capture("id", "job-[0-9]+"), false)]
     fn a_rule_fits_when_everything_it_says_holds(#[case] when: When, #[case] fits: bool) {

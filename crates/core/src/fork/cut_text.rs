@@ -124,6 +124,11 @@ impl<'t> Kept<'t> {
         !self.marker.is_empty()
     }
 
+    /// What is kept, as one text.
+    pub(super) fn to_text(&self) -> String {
+        [self.head.text, &self.marker, self.tail.text].concat()
+    }
+
     /// Whether a line break comes last, or there is nothing that would need one.
     pub(super) fn ends_line(&self) -> bool {
         if self.tail.chars > 0 {

@@ -4,6 +4,7 @@
 
 mod cut_results;
 mod cut_text;
+mod edit;
 mod error;
 mod fit_budget;
 mod format;
@@ -15,6 +16,7 @@ mod reach;
 mod since_compaction;
 mod stats;
 
+pub use edit::{Edits, edits};
 pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};
 pub use parent::Parent;
@@ -51,7 +53,7 @@ pub fn fork(
     let fitted = fit_budget::fit(cut, limits, &count_tokens)?;
     let stats = stats::gather(parent, &recent, &fitted, limits);
     Ok(Fork {
-        preamble: preamble::write(&stats, limits),
+        preamble: preamble::write(&stats, limits, preamble::Form::Text),
         context: format::wrap(&fitted.blocks),
         stats,
     })

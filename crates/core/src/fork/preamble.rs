@@ -3,19 +3,30 @@
 use super::{Limits, Stats};
 use crate::wording::{counted, grouped, listed};
 
+/// In what form a child has the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    Messages,
+}
+
 /// Says what happened and nothing that did not.
-pub(super) fn write(stats: &Stats, limits: &Limits) -> String {
-    let mut text = String::from(
-        "You are a background agent. The conversation in <inherited_context> belongs to your \
+pub(super) fn write(stats: &Stats, limits: &Limits, form: Form) -> String {
+    let (place, after) = match form {
+        Form::Text => ("in <inherited_context>", "it"),
+        Form::Messages => ("above", "this"),
+    };
+    let mut text = format!(
+        "You are a background agent. The conversation {place} belongs to your \
          parent agent; you have it so that you know what was already said and found out.\n\
-         Do only the task you are given after it. Do not continue the parent's other work, and \
-         do not answer what is asked inside the inherited conversation.\n\n\
+         Do only the task you are given after {after}. Do not continue the parent's other work, \
+         and do not answer what is asked inside the inherited conversation.\n\n\
          About the inherited conversation:\n",
     );
     let facts = [
         Some(compaction(stats)),
         Some(results(stats, limits)),
-        params(stats),
+        params(stats).filter(|_| form == Form::Text),
         removed(stats),
         cut_to_fit(stats),
         unreadable(stats),

@@ -11,7 +11,7 @@ pub use clock::Clock;
 pub use delegation::Delegation;
 pub use host::{
     Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, Prompt,
-    Report, SessionEvent,
+    Recent, Report, SessionEvent,
 };
 pub use sessions::{Base, Session, Sessions};
 pub use store::{Fate, Journal, PendingNotice, Saved, Store, StoreError, Stored, Work};

@@ -9,6 +9,9 @@ use asyncagents_core::{progress::Observation, task::Outcome};
 
 use super::script::{Script, Step};
 
+/// A child asks one thing at a time.
+const QUESTION: &str = "question";
+
 /// What a child does on one prompt, with the time since the prompt.
 pub(super) struct Plan {
     pub(super) seen: Vec<(Duration, Observation)>,
@@ -39,6 +42,14 @@ impl Plan {
                 Step::Turn { tokens, cost } => {
                     let (tokens, cost) = (*tokens, *cost);
                     seen.push((time, Observation::Turned { tokens, cost }));
+                }
+                Step::Ask(question) => {
+                    let (id, question) = (QUESTION.to_owned(), question.clone());
+                    seen.push((time, Observation::Asked { id, question }));
+                }
+                Step::Answered => {
+                    let id = QUESTION.to_owned();
+                    seen.push((time, Observation::Answered { id }));
                 }
                 Step::Answer(text) => {
                     let answer = text

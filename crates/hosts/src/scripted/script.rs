@@ -53,6 +53,10 @@ pub enum Step {
         /// What it costs.
         cost: Cost,
     },
+    /// It asks its user something and waits.
+    Ask(String),
+    /// It has been answered.
+    Answered,
     /// It ends with an answer. `{prompt}` stands for the prompt and `{inherited}` for how
     /// many characters of context it has.
     Answer(String),
@@ -117,6 +121,8 @@ struct StepEntry {
     input: Option<String>,
     tokens: Option<u64>,
     cost: Option<f64>,
+    /// What it asks its user; it goes on with the next step.
+    ask: Option<String>,
     answer: Option<String>,
     error: Option<String>,
     #[serde(default)]
@@ -244,6 +250,8 @@ impl StepEntry {
                 cost: Cost((dollars * 1e6).round() as u64),
             });
         }
+        // The answer comes with whatever it does next.
+        steps.extend(self.ask.map(Step::Ask));
         if let Some(answer) = self.answer {
             steps.push(Step::Answer(answer));
         }

@@ -256,6 +256,11 @@ impl Manager {
         owners.await
     }
 
+    /// Something has changed that the journal does not tell: a host is there.
+    pub fn look_again(&self) {
+        self.desk.written();
+    }
+
     /// The worker of this process, while there is one.
     pub fn owner(&self) -> Option<OwnerId> {
         self.desk.owner()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
+    answer,
     budget::{Budget, Cost},
     id::TaskId,
     request::TaskArgs,
@@ -375,4 +376,50 @@ async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
         (lead.progress.spent.tokens, lead.below.tokens),
         (1_800, 200)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
+    let house = House::new(Script::of([
+        tool("read"),
+        Step::Ask("permission for bash rm -rf build".to_owned()),
+        Step::Wait(seconds(40 * 60)),
+        Step::Answered,
+        Step::Wait(seconds(5 * 60)),
+        Step::Answer("removed".to_owned()),
+    ]));
+    let process = house.start().await;
+    let task = process.launch("clean up").await;
+    // Far beyond the time after which a silent child counts as stalled.
+    tokio::time::sleep(seconds(30 * 60)).await;
+    let list = process.list("main").await;
+    assert!(list.contains("running (asks)"), "{list}");
+    let question = "waits for the user's answer: permission for bash rm -rf build";
+    assert!(list.contains(question), "{list}");
+    let output = answer::output(&process.output(&task).await, process.manager.now());
+    assert!(output.contains(question), "{output}");
+    tokio::time::sleep(seconds(11 * 60)).await;
+    let list = process.list("main").await;
+    assert!(!list.contains("asks"), "{list}");
+    process.settled().await;
+    assert_eq!(
+        process.output(&task).await.answer.as_deref(),
+        Some("removed")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_was_answered_can_stall_again() {
+    let house = House::new(Script::of([
+        Step::Ask("permission for bash make".to_owned()),
+        Step::Wait(seconds(60)),
+        Step::Answered,
+        Step::Hang,
+    ]));
+    let process = house.start().await;
+    let task = process.launch("build").await;
+    process.settled().await;
+    let task = process.look(&task).await;
+    assert_eq!(task.status(), Status::Error);
+    assert!(task.progress.asking.is_empty());
 }

@@ -164,6 +164,22 @@ async fn a_blocked_parent_that_goes_away_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wait_that_is_given_up_does_not_hold_back_the_notice() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    let begun = tokio::time::Instant::now();
+    tokio::select! {
+        _ = process.wait(&task) => panic!("too early"),
+        () = tokio::time::sleep(seconds(1)) => {}
+    }
+    process.settled().await;
+    let took = begun.elapsed();
+    assert!(took < seconds(60), "the wait was for 600 s: {took:?}");
+    assert_eq!(visible(&house, "main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wait_that_times_out_answers_with_the_status_and_the_notice_comes() {
     let house = House::new(Script::of(takes(seconds(100))));
     let process = house.start().await;

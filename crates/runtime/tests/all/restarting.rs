@@ -3,6 +3,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use asyncagents_core::{
+    answer,
     event::Event,
     lifecycle,
     port::{Report, SessionEvent},
@@ -13,7 +14,7 @@ use asyncagents_core::{
 use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
 use asyncagents_testkit::opencode::{Session, result};
 
-use super::house::{House, asks, events, seconds, session, takes, until, usual};
+use super::house::{House, asks, events, key, seconds, session, takes, until, usual};
 
 fn times_prompted(house: &House, task: &asyncagents_core::id::TaskId) -> usize {
     house.prompts(task).len()
@@ -462,4 +463,76 @@ async fn a_worker_that_was_away_for_too_long_writes_nothing_about_what_others_ha
         1,
         "written once"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it_is_back() {
+    let house = House::new(Script::of(takes(seconds(600))))
+        .with(|settings| settings.limits.concurrency = 1);
+    let first = house.start().await;
+    let (running, queued) = (first.launch("one").await, first.launch("two").await);
+    first.until_prompted(&running).await;
+    let host = key();
+    let ended = first.manager.host_ended(&host, "the host ended; resume it");
+    ended.await.expect("ended");
+    for task in [&running, &queued] {
+        let task = first.look(task).await;
+        assert_eq!(task.status(), Status::Error);
+        let report = first.output(&task.id).await;
+        let text = answer::output(&report, first.manager.now());
+        assert!(text.contains("the host ended; resume it"), "{text}");
+    }
+    // Nobody could be told: it has ended.
+    first.worker.kill();
+    let second = house.start().await;
+    second.settled().await;
+    assert_eq!(house.told("main").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_does_not_count_tasks_that_it_cannot_run() {
+    let house = House::new(usual());
+    let ours = house.start().await;
+    let other = house.start_of("other").await;
+    let caller = Caller::Session {
+        session: "theirs".into(),
+        host: "other".into(),
+        message: None,
+    };
+    let launched = other.manager.task(&caller, asks("theirs")).await;
+    launched.expect("launched");
+    drop(other);
+    assert_eq!(ours.manager.unfinished().await.expect("a count"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_looks_on_sees_what_changed_since() {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let (none, from) = process
+        .manager
+        .changed(None, seconds(60))
+        .await
+        .expect("read");
+    assert!(none.is_empty());
+    let task = process.launch("one").await;
+    let (changed, next) = process
+        .manager
+        .changed(Some(from), seconds(60))
+        .await
+        .expect("read");
+    assert_eq!(changed[0].task.id, task);
+    process.settled().await;
+    let (changed, newest) = process
+        .manager
+        .changed(Some(next), seconds(60))
+        .await
+        .expect("read");
+    assert_eq!(changed[0].task.status(), Status::Completed);
+    let (changed, _) = process
+        .manager
+        .changed(Some(newest), seconds(60))
+        .await
+        .expect("read");
+    assert!(changed.is_empty());
 }

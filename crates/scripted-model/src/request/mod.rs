@@ -7,6 +7,7 @@ mod responses;
 
 use std::ops::Range;
 
+use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use crate::wire::Wire;
@@ -18,6 +19,8 @@ pub(crate) struct Request {
     /// How many assistant messages it has.
     pub(crate) turn: usize,
     pub(crate) wants: Wants,
+    /// The names of its HTTP headers, in small letters.
+    headers: Vec<String>,
     /// Tools, system prompt and conversation one after the other. Requests that share a
     /// beginning share the beginning of this.
     prompt: String,
@@ -84,6 +87,22 @@ impl Request {
             Wire::Chat => chat::read(body)?,
         };
         Ok(Self::from_outline(outline))
+    }
+
+    /// The same, with these HTTP headers.
+    pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
+        self.headers = headers
+            .keys()
+            .map(|name| name.as_str().to_owned())
+            .collect();
+        self
+    }
+
+    /// Whether it came with such an HTTP header.
+    pub(crate) fn has_header(&self, name: &str) -> bool {
+        self.headers
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// Everything the model would read.
@@ -163,6 +182,7 @@ impl Request {
             model: outline.model,
             turn,
             wants: outline.wants,
+            headers: Vec::new(),
             first: first.unwrap_or(conversation..conversation),
             prompt,
             tools,

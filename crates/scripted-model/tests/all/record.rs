@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use asyncagents_scripted_model::{Fault, ModelServer, Reply, Script, When, Wire};
+use asyncagents_scripted_model::{Fault, Gate, ModelServer, Reply, Script, When, Wire};
 use futures_util::future::join_all;
+use rstest::rstest;
 use serde_json::json;
 
 use crate::client::{ask, body, document, joined, post, request, serving, start, stream};
@@ -150,6 +151,39 @@ async fn pauses_are_kept() {
     let events = stream(&server, Wire::Chat).await;
     let pauses = u32::try_from(events.len()).expect("few events");
     assert!(began.elapsed() >= pause * pauses);
+}
+
+#[tokio::test]
+async fn a_reply_behind_a_gate_waits_until_it_is_opened() {
+    let gate = Gate::closed();
+    let server = serving(Reply::text("at last").behind(&gate)).await;
+    let opening = async {
+        server.wait_for(|requests| requests.len() == 1).await;
+        assert_eq!(server.requests()[0].status, 0);
+        gate.open();
+    };
+    let ((status, _), ()) = tokio::join!(ask(&server, Wire::Chat), opening);
+    assert_eq!(status, 200);
+    assert_eq!(ask(&server, Wire::Chat).await.0, 200, "it stays open");
+}
+
+#[rstest]
+#[case::before_the_answer(Reply::text("never").behind(&Gate::closed()))]
+#[case::in_the_middle_of_it(Reply::fault(Fault::Hang))]
+#[tokio::test]
+async fn a_request_that_its_client_gives_up_is_in_flight_no_more(#[case] reply: Reply) {
+    let server = serving(reply).await;
+    tokio::select! {
+        _ = stream(&server, Wire::Chat) => unreachable!("nobody answers"),
+        () = server.wait_for(|requests| requests.len() == 1) => {}
+    }
+    let gone = async {
+        while server.in_flight() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = Duration::from_secs(10);
+    tokio::time::timeout(patience, gone).await.expect("it goes");
 }
 
 #[tokio::test]

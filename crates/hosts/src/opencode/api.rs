@@ -1,0 +1,236 @@
+//! The requests we make, with their answers.
+
+use std::sync::Arc;
+
+use asyncagents_core::{
+    id::{ModelName, SessionId},
+    port::HostError,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    connection::{Connection, Request, Response},
+    wire::{Agent, Message, Session, Statuses},
+};
+
+/// The API of one OpenCode, in one folder.
+#[derive(Clone)]
+pub(super) struct Api {
+    connection: Arc<dyn Connection>,
+}
+
+/// A page of messages, oldest first.
+pub(super) struct Page {
+    /// As OpenCode wrote it.
+    pub(super) text: String,
+    /// Where the page of older messages begins, if there is one.
+    pub(super) older: Option<String>,
+}
+
+impl Page {
+    /// The messages, newest first.
+    pub(super) fn newest_first(&self) -> Result<Vec<Message>, HostError> {
+        let mut messages: Vec<Message> = parse(&self.text)?;
+        messages.reverse();
+        Ok(messages)
+    }
+}
+
+impl Api {
+    pub(super) fn new(connection: Arc<dyn Connection>) -> Self {
+        Self { connection }
+    }
+
+    pub(super) fn connection(&self) -> &dyn Connection {
+        &*self.connection
+    }
+
+    /// The version of OpenCode.
+    pub(super) async fn version(&self) -> Result<String, HostError> {
+        let health: Value = self.read(Request::get("/global/health")).await?;
+        Ok(health["version"].as_str().unwrap_or_default().to_owned())
+    }
+
+    pub(super) async fn agents(&self) -> Result<Vec<Agent>, HostError> {
+        self.read(Request::get("/agent")).await
+    }
+
+    pub(super) async fn create(&self, body: Value) -> Result<Session, HostError> {
+        self.read(Request::post("/session", body)).await
+    }
+
+    /// The session; nothing if there is none.
+    pub(super) async fn session(&self, id: &SessionId) -> Result<Option<Session>, HostError> {
+        if !is_session(id) {
+            return Ok(None);
+        }
+        let found = self.read(Request::get(format!("/session/{id}"))).await;
+        absent(found)
+    }
+
+    pub(super) async fn children(&self, id: &SessionId) -> Result<Vec<Session>, HostError> {
+        self.read(Request::get(format!("/session/{id}/children")))
+            .await
+    }
+
+    /// The newest sessions of the folder.
+    pub(super) async fn newest_sessions(&self, limit: usize) -> Result<Vec<Session>, HostError> {
+        let request = Request::get("/session").query("limit", limit.to_string());
+        self.read(request).await
+    }
+
+    pub(super) async fn change(&self, id: &SessionId, body: Value) -> Result<(), HostError> {
+        self.done(Request::patch(format!("/session/{id}"), body))
+            .await
+    }
+
+    pub(super) async fn fork(
+        &self,
+        id: &SessionId,
+        before: Option<&str>,
+    ) -> Result<Session, HostError> {
+        let body = before.map_or_else(|| json!({}), |message| json!({"messageID": message}));
+        self.read(Request::post(format!("/session/{id}/fork"), body))
+            .await
+    }
+
+    /// Puts a message into a session without asking for an answer.
+    pub(super) async fn store(&self, id: &SessionId, mut body: Value) -> Result<(), HostError> {
+        body["noReply"] = json!(true);
+        self.done(Request::post(format!("/session/{id}/message"), body))
+            .await
+    }
+
+    /// Sets a session to work; returns when OpenCode has the message.
+    pub(super) async fn prompt(&self, id: &SessionId, body: Value) -> Result<(), HostError> {
+        self.done(Request::post(format!("/session/{id}/prompt_async"), body))
+            .await
+    }
+
+    pub(super) async fn abort(&self, id: &SessionId) -> Result<(), HostError> {
+        let aborted = self
+            .done(Request::post(format!("/session/{id}/abort"), json!({})))
+            .await;
+        absent(aborted).map(|_| ())
+    }
+
+    pub(super) async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
+        let deleted = self.done(Request::delete(format!("/session/{id}"))).await;
+        absent(deleted).map(|_| ())
+    }
+
+    pub(super) async fn statuses(&self) -> Result<Statuses, HostError> {
+        self.read(Request::get("/session/status")).await
+    }
+
+    /// A page of the newest messages, or of those before a page.
+    pub(super) async fn page(
+        &self,
+        id: &SessionId,
+        limit: usize,
+        before: Option<&str>,
+    ) -> Result<Page, HostError> {
+        let mut request = Request::get(format!("/session/{id}/message"));
+        request = request.query("limit", limit.to_string());
+        if let Some(before) = before {
+            request = request.query("before", before);
+        }
+        let response = judged(self.connection.send(request).await?)?;
+        Ok(Page {
+            text: response.body,
+            older: response.next,
+        })
+    }
+
+    pub(super) async fn change_part(
+        &self,
+        id: &SessionId,
+        message: &str,
+        part: &str,
+        body: Value,
+    ) -> Result<(), HostError> {
+        let path = format!("/session/{id}/message/{message}/part/{part}");
+        self.done(Request::patch(path, body)).await
+    }
+
+    pub(super) async fn delete_message(
+        &self,
+        id: &SessionId,
+        message: &str,
+    ) -> Result<(), HostError> {
+        let path = format!("/session/{id}/message/{message}");
+        self.done(Request::delete(path)).await
+    }
+
+    pub(super) async fn toast(&self, body: Value) -> Result<(), HostError> {
+        self.done(Request::post("/tui/show-toast", body)).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, HostError> {
+        let response = judged(self.connection.send(request).await?)?;
+        parse(&response.body)
+    }
+
+    async fn done(&self, request: Request) -> Result<(), HostError> {
+        judged(self.connection.send(request).await?).map(|_| ())
+    }
+}
+
+/// Whether a session can be one of OpenCode's. It answers others with an internal error.
+pub(super) fn is_session(id: &SessionId) -> bool {
+    let name = id.as_str().strip_prefix("ses_").unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// A model as prompts name it. A name without a provider is none.
+pub(super) fn model(name: &ModelName) -> Result<Value, HostError> {
+    match name.as_str().split_once('/') {
+        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
+            Ok(json!({"providerID": provider, "modelID": model}))
+        }
+        _ => Err(HostError::Refused(format!(
+            "`{name}` is no model of OpenCode; write provider/model"
+        ))),
+    }
+}
+
+/// Who answers with a status of 400 and more has not done it.
+fn judged(response: Response) -> Result<Response, HostError> {
+    let said = || {
+        let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
+        let said = body["data"]["message"]
+            .as_str()
+            .or(body["message"].as_str());
+        let said = said.unwrap_or(&response.body);
+        said.chars().take(300).collect::<String>()
+    };
+    match response.status {
+        200..400 => Ok(response),
+        404 => Err(HostError::NoSession(said().as_str().into())),
+        // It may be able to do it later.
+        409 | 429 | 500.. => Err(HostError::Unreachable(format!(
+            "OpenCode answered {}: {}",
+            response.status,
+            said()
+        ))),
+        status => Err(HostError::Refused(format!(
+            "OpenCode answered {status}: {}",
+            said()
+        ))),
+    }
+}
+
+fn absent<T>(found: Result<T, HostError>) -> Result<Option<T>, HostError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(HostError::NoSession(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, HostError> {
+    serde_json::from_str(text).map_err(|error| {
+        HostError::Refused(format!("OpenCode answered something unknown: {error}"))
+    })
+}

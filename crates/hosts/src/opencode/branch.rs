@@ -1,0 +1,173 @@
+//! A fork as messages: a copy of the parent's session, with results cut and messages removed.
+
+use std::collections::{HashMap, HashSet};
+
+use asyncagents_core::{
+    fork::{Edits, Mode, Parent, Plan, edits},
+    id::SessionId,
+    port::{HostError, NewSession},
+    tokens,
+    transcript::Transcript,
+};
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+
+use super::{
+    api::{Api, is_session},
+    history::{self, Pages},
+    wire::{self, Rule},
+};
+
+/// Among how many of the newest sessions one of ours is looked for.
+pub(super) const SEARCHED: usize = 100;
+/// More changes than this take longer than anybody wants to wait.
+const MOST_EDITS: usize = 500;
+
+/// A session with the parent's own messages, and what the child has to know about them. Nothing
+/// where that was not asked for or would take too long; then the conversation is passed on as
+/// text.
+pub(super) async fn branch(
+    api: &Api,
+    new: &NewSession,
+    plan: &Plan,
+    prefix: &str,
+    rules: Vec<Rule>,
+) -> Result<Option<(SessionId, String)>, HostError> {
+    if plan.mode != Mode::Messages || !is_session(&new.parent) {
+        return Ok(None);
+    }
+    let Some((parent, edits)) = work_out(api, new, plan, prefix).await? else {
+        return Ok(None);
+    };
+    if edits.cut.len() + edits.removed.len() > MOST_EDITS {
+        tracing::info!(task = %new.task, "a fork as messages would take too long; it is a text");
+        return Ok(None);
+    }
+    let session = match made_before(api, new).await? {
+        Some(session) => session,
+        None => copy(api, new, plan, rules).await?,
+    };
+    edit(api, &session, &parent, &edits).await?;
+    Ok(Some((session, edits.preamble)))
+}
+
+/// What of the parent is inherited, and the changes to a copy of it.
+async fn work_out(
+    api: &Api,
+    new: &NewSession,
+    plan: &Plan,
+    prefix: &str,
+) -> Result<Option<(Vec<String>, Edits)>, HostError> {
+    let recent = history::recent(api, &new.parent, plan, prefix).await?;
+    let transcript = match &plan.asked_in {
+        Some(asked_in) => before(recent.transcript, asked_in),
+        None => recent.transcript,
+    };
+    let messages = transcript.messages().iter().rev();
+    let ids: Option<Vec<String>> = messages
+        .map(|message| Some(message.id.as_ref()?.as_str().to_owned()))
+        .collect();
+    let Some(ids) = ids else { return Ok(None) };
+    let limits = plan.limits.clone();
+    let worked_out = spawn_blocking(move || {
+        let parent = match recent.unread {
+            true => Parent::end_of(transcript),
+            false => Parent::new(transcript),
+        };
+        edits(&parent, &limits, tokens::o200k)
+    });
+    let worked_out = worked_out
+        .await
+        .map_err(|error| HostError::Refused(error.to_string()))?
+        .map_err(|error| HostError::Refused(error.to_string()))?;
+    Ok(worked_out.map(|edits| (ids, edits)))
+}
+
+/// The copy holds what came before the message that asked.
+fn before(transcript: Transcript<'static>, asked_in: &str) -> Transcript<'static> {
+    let is_it = |message: &&asyncagents_core::transcript::Message| {
+        message
+            .id
+            .as_ref()
+            .is_some_and(|id| id.as_str() == asked_in)
+    };
+    let messages = transcript
+        .messages()
+        .iter()
+        .take_while(|message| !is_it(message));
+    Transcript::new(messages.cloned().collect(), transcript.skipped())
+}
+
+async fn made_before(api: &Api, new: &NewSession) -> Result<Option<SessionId>, HostError> {
+    let sessions = api.newest_sessions(SEARCHED).await?.into_iter();
+    let mut made = sessions.filter(|session| session.task() == Some(new.task.as_str()));
+    Ok(made.next().map(|session| session.id.as_str().into()))
+}
+
+async fn copy(
+    api: &Api,
+    new: &NewSession,
+    plan: &Plan,
+    rules: Vec<Rule>,
+) -> Result<SessionId, HostError> {
+    let copy = api.fork(&new.parent, plan.asked_in.as_deref()).await?;
+    let session: SessionId = copy.id.as_str().into();
+    let about = json!({
+        "title": format!("{} (@{} in the background)", new.title, new.agent),
+        "metadata": wire::metadata(&new.task, &new.parent),
+        "permission": rules,
+    });
+    api.change(&session, about).await?;
+    Ok(session)
+}
+
+/// Changes the copy. Its messages have other names than the parent's, but the same order.
+async fn edit(
+    api: &Api,
+    session: &SessionId,
+    parent: &[String],
+    edits: &Edits,
+) -> Result<(), HostError> {
+    let cut: HashMap<&str, &str> = edits
+        .cut
+        .iter()
+        .map(|(call, text)| (call.as_str(), text.as_str()))
+        .collect();
+    let removed: HashSet<&str> = edits.removed.iter().map(|id| id.as_str()).collect();
+    let mut originals = parent.iter();
+    let mut pages = Pages::new(api, session, 100);
+    let mut changes = Vec::new();
+    'read: while let Some(page) = pages.next().await? {
+        let messages: Vec<Value> = serde_json::from_str(&page.text)
+            .map_err(|error| HostError::Refused(format!("a copy cannot be read: {error}")))?;
+        for message in messages.into_iter().rev() {
+            let Some(original) = originals.next() else {
+                break 'read;
+            };
+            changes.push((message, removed.contains(original.as_str())));
+        }
+    }
+    for (mut message, goes) in changes {
+        let id = message["info"]["id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if goes {
+            api.delete_message(session, &id).await?;
+            continue;
+        }
+        let parts = message["parts"].as_array_mut().map(std::mem::take);
+        for mut part in parts.unwrap_or_default() {
+            let call = part["callID"].as_str().unwrap_or_default();
+            let Some(stays) = cut.get(call) else { continue };
+            let kind = match part["state"]["status"].as_str() {
+                Some("error") => "error",
+                _ => "output",
+            };
+            part["state"][kind] = json!(stays);
+            let name = part["id"].as_str().unwrap_or_default().to_owned();
+            api.change_part(session, &id, &name, part).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What OpenCode's events mean to a task.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    id::SessionId,
+    port::{Clock, HostEvents, Report, SessionEvent},
+    progress::Observation,
+};
+use tokio::sync::mpsc;
+
+use super::{
+    connection::Signal,
+    known::{BadEnd, Known},
+    wire::{self, Event, Part, Properties},
+};
+
+/// The kinds of events that mean something to us.
+pub const EVENTS: &[&str] = &[
+    "session.status",
+    "session.idle",
+    "session.error",
+    "session.deleted",
+    "message.updated",
+    "message.part.updated",
+    "message.part.delta",
+    "permission.asked",
+    "permission.replied",
+    "question.asked",
+    "question.replied",
+    "question.rejected",
+];
+
+/// Listens to one OpenCode.
+pub(super) struct Ears {
+    signals: mpsc::UnboundedReceiver<Signal>,
+    known: Arc<Known>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Ears {
+    pub(super) fn new(
+        signals: mpsc::UnboundedReceiver<Signal>,
+        known: Arc<Known>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            signals,
+            known,
+            clock,
+        }
+    }
+
+    /// What a signal means, if it means something.
+    fn hear(&self, signal: Signal) -> Option<Report> {
+        let event: Event = match signal {
+            Signal::Missed => {
+                self.known.forget();
+                return Some(Report::Missed);
+            }
+            // An event that we cannot read tells us nothing.
+            Signal::Event(text) => serde_json::from_str(text.get())
+                .inspect_err(|error| tracing::debug!(%error, "an event that is not known"))
+                .ok()?,
+        };
+        let session = session(&event)?;
+        let meaning = self.meaning(&session, &event)?;
+        Some(Report::Session(session, meaning))
+    }
+
+    fn meaning(&self, session: &SessionId, event: &Event) -> Option<SessionEvent> {
+        let (known, now) = (&self.known, self.clock.now());
+        known.heard(session, now);
+        let about = &event.properties;
+        Some(match event.kind.as_str() {
+            "session.status" => match about.status.as_ref()?.kind.as_str() {
+                // What follows is `session.idle`.
+                "idle" => return None,
+                _ => {
+                    known.busy(session, now);
+                    SessionEvent::Alive
+                }
+            },
+            "session.idle" => {
+                known.idle(session);
+                SessionEvent::Idle
+            }
+            "session.error" => {
+                let problem = about.error.as_ref()?;
+                let end = match problem.is_abort() {
+                    true => BadEnd::Aborted,
+                    false => BadEnd::Failed(problem.sentence()),
+                };
+                known.stopped(session, end);
+                SessionEvent::Idle
+            }
+            "session.deleted" => {
+                known.deleted(session);
+                SessionEvent::Deleted
+            }
+            "message.part.updated" => seen(&about.part.as_ref()?.part),
+            "message.updated" | "message.part.delta" => SessionEvent::Alive,
+            "permission.asked" | "question.asked" => asked(about)?,
+            "permission.replied" | "question.replied" | "question.rejected" => {
+                let id = about.request.clone()?;
+                let key = format!("{id}.answered");
+                let what = Observation::Answered { id };
+                SessionEvent::Observed { key, what }
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[async_trait]
+impl HostEvents for Ears {
+    async fn next(&mut self) -> Option<Report> {
+        loop {
+            let signal = self.signals.recv().await?;
+            if let Some(report) = self.hear(signal) {
+                return Some(report);
+            }
+        }
+    }
+}
+
+/// The session that an event is about.
+fn session(event: &Event) -> Option<SessionId> {
+    let about = &event.properties;
+    let info = about.info.as_ref();
+    let deleted = || info.and_then(|info| info.id.as_ref());
+    let id = match event.kind.as_str() {
+        "session.deleted" => about.session.as_ref().or_else(deleted)?,
+        _ => {
+            let of_part = || about.part.as_ref().and_then(|part| part.session.as_ref());
+            let of_info = || info.and_then(|info| info.session.as_ref());
+            about.session.as_ref().or_else(of_part).or_else(of_info)?
+        }
+    };
+    Some(id.as_str().into())
+}
+
+/// What a part that has changed means.
+fn seen(part: &Part) -> SessionEvent {
+    let key = part.id.clone();
+    if let (Some(tool), Some(state)) = (&part.tool, &part.state) {
+        if !state.has_begun() {
+            return SessionEvent::Alive;
+        }
+        let mut digest = DefaultHasher::new();
+        (tool, state.input.to_string()).hash(&mut digest);
+        let what = Observation::ToolCalled {
+            tool: tool.clone(),
+            call: digest.finish(),
+        };
+        return SessionEvent::Observed { key, what };
+    }
+    if part.kind == "step-finish" {
+        let what = Observation::Turned {
+            tokens: part.tokens.unwrap_or_default().sum(),
+            cost: wire::cost(part.cost),
+        };
+        return SessionEvent::Observed { key, what };
+    }
+    SessionEvent::Alive
+}
+
+fn asked(about: &Properties) -> Option<SessionEvent> {
+    let id = about.id.clone()?;
+    let question = match &about.permission {
+        Some(permission) => {
+            let what = about.patterns.join(", ");
+            let what: String = what.chars().take(200).collect();
+            format!("permission for {permission} {what}")
+                .trim_end()
+                .to_owned()
+        }
+        None => {
+            let said = about
+                .questions
+                .iter()
+                .filter_map(|question| question.question.clone());
+            said.collect::<Vec<_>>().join(" ")
+        }
+    };
+    Some(SessionEvent::Observed {
+        key: format!("{id}.asked"),
+        what: Observation::Asked { id, question },
+    })
+}

@@ -1,0 +1,232 @@
+//! Reading a session's messages, newest first, and no more of them than needed.
+
+use asyncagents_core::{
+    fork::{Plan, Reach},
+    id::{PostId, SessionId},
+    moment::Moment,
+    port::{HostError, Recent},
+    progress::Totals,
+    read::Format,
+    transcript::{self, Outcome, Part, Skipped, Transcript},
+};
+
+use super::{
+    api::{Api, Page},
+    wire::Message,
+};
+
+/// How many messages are asked for at once.
+const PAGE: usize = 100;
+/// What was put into a session lately is among this many messages.
+const LATELY: usize = 20;
+/// How far back something is looked for of which nobody knows when it was sent.
+const SEARCHED: usize = 2_000;
+
+/// A run of a session, as it stands in its history.
+pub(super) struct Run {
+    /// What came after the prompt, newest first; nothing if the prompt is not there.
+    pub(super) since: Option<Vec<Message>>,
+    /// What the session has used since its first prompt.
+    pub(super) totals: Totals,
+}
+
+/// What became of a prompt.
+pub(super) async fn run(api: &Api, session: &SessionId, prompt: &PostId) -> Result<Run, HostError> {
+    // What a forked session was given before its first prompt is not its own doing.
+    let first = prompt.as_str().rsplit_once('.');
+    let first = first.map_or_else(String::new, |(task, _)| format!("{task}.0"));
+    let mut since = Vec::new();
+    let mut found = false;
+    let mut totals = Totals::default();
+    let mut pages = Pages::new(api, session, PAGE);
+    'read: while let Some(page) = pages.next().await? {
+        for message in page.newest_first()? {
+            let post = message.post();
+            let is_first = post == Some(first.as_str());
+            found |= post == Some(prompt.as_str());
+            message.add_to(&mut totals);
+            if is_first {
+                break 'read;
+            }
+            if !found {
+                since.push(message);
+            }
+        }
+    }
+    Ok(Run {
+        since: found.then_some(since),
+        totals,
+    })
+}
+
+/// Whether something of ours is in a session. `since` is a moment before which it was not sent.
+pub(super) async fn find(
+    api: &Api,
+    session: &SessionId,
+    post: &PostId,
+    since: Option<Moment>,
+) -> Result<bool, HostError> {
+    let mut looked = 0;
+    let mut pages = Pages::new(api, session, LATELY);
+    while let Some(page) = pages.next().await? {
+        for message in page.newest_first()? {
+            if message.post() == Some(post.as_str()) {
+                return Ok(true);
+            }
+            looked += 1;
+            let too_old = |since: Moment| message.info.created() < since;
+            if since.is_some_and(too_old) || looked >= SEARCHED {
+                return Ok(false);
+            }
+        }
+        pages.size = PAGE;
+    }
+    Ok(false)
+}
+
+/// Whether something lately said in a session, other than by us, is not older than a moment.
+pub(super) async fn has_worked(
+    api: &Api,
+    session: &SessionId,
+    since: Moment,
+) -> Result<bool, HostError> {
+    let page = api.page(session, LATELY, None).await?;
+    let mut messages = page.newest_first()?.into_iter();
+    Ok(messages.any(|message| message.post().is_none() && message.info.created() >= since))
+}
+
+/// The end of a conversation, as far back as a fork reaches.
+pub(super) async fn recent(
+    api: &Api,
+    session: &SessionId,
+    plan: &Plan,
+    prefix: &str,
+) -> Result<Recent, HostError> {
+    let read = read_back(api, session, plan, prefix, plan.asked_in.as_deref()).await?;
+    match read {
+        Some(recent) => Ok(recent),
+        // The message that asked is gone: whoever removed it wanted it so.
+        None => {
+            let read = read_back(api, session, plan, prefix, None).await?;
+            read.ok_or_else(|| HostError::NoSession(session.clone()))
+        }
+    }
+}
+
+/// Reads until it is enough. Nothing if the message that asked is not there.
+async fn read_back(
+    api: &Api,
+    session: &SessionId,
+    plan: &Plan,
+    prefix: &str,
+    asked_in: Option<&str>,
+) -> Result<Option<Recent>, HostError> {
+    let mut reach = Reach::new(&plan.limits);
+    let mut newest_first = Vec::new();
+    let mut skipped = Skipped::default();
+    let mut pages = Pages::new(api, session, PAGE);
+    let mut enough = false;
+    while !enough && let Some(page) = pages.next().await? {
+        let read = understood(&page)?;
+        skipped.messages += read.skipped().messages;
+        skipped.parts += read.skipped().parts;
+        for message in read.messages().iter().rev() {
+            let mut message = message.clone().into_owned();
+            let id = message.id.as_ref().map(|id| id.as_str());
+            if newest_first.is_empty() && asked_in.is_some() {
+                if id != asked_in {
+                    continue;
+                }
+                in_the_making(&mut message, prefix);
+            }
+            enough |= reach.is_enough_with(&message);
+            newest_first.push(message);
+        }
+    }
+    if asked_in.is_some() && newest_first.is_empty() {
+        return Ok(None);
+    }
+    newest_first.reverse();
+    Ok(Some(Recent {
+        transcript: Transcript::new(newest_first, skipped),
+        unread: pages.has_more(),
+    }))
+}
+
+/// The message that asks for a fork, as it was then: by now its calls may have answers, among
+/// them the launch of the very child that inherits it.
+fn in_the_making(message: &mut transcript::Message, prefix: &str) {
+    message.finished = false;
+    for part in &mut message.parts {
+        if let Part::Tool(call) = part
+            && call.name.as_str().starts_with(prefix)
+        {
+            call.outcome = Outcome::Pending;
+        }
+    }
+}
+
+/// The whole conversation.
+pub(super) async fn all(api: &Api, session: &SessionId) -> Result<Transcript<'static>, HostError> {
+    let mut newest_first = Vec::new();
+    let mut skipped = Skipped::default();
+    let mut pages = Pages::new(api, session, PAGE);
+    while let Some(page) = pages.next().await? {
+        let read = understood(&page)?;
+        skipped.messages += read.skipped().messages;
+        skipped.parts += read.skipped().parts;
+        let messages = read.messages().iter().rev();
+        newest_first.extend(messages.map(|message| message.clone().into_owned()));
+    }
+    newest_first.reverse();
+    Ok(Transcript::new(newest_first, skipped))
+}
+
+fn understood(page: &Page) -> Result<Transcript<'_>, HostError> {
+    let read = Format::OpenCode.read(&page.text);
+    read.map_err(|error| HostError::Refused(format!("its messages cannot be read: {error}")))
+}
+
+/// The pages of a session's messages, newest first.
+pub(super) struct Pages<'a> {
+    api: &'a Api,
+    session: &'a SessionId,
+    size: usize,
+    next: Next,
+}
+
+enum Next {
+    Newest,
+    Before(String),
+    Nothing,
+}
+
+impl<'a> Pages<'a> {
+    pub(super) fn new(api: &'a Api, session: &'a SessionId, size: usize) -> Self {
+        Self {
+            api,
+            session,
+            size,
+            next: Next::Newest,
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Page>, HostError> {
+        let before = match &self.next {
+            Next::Newest => None,
+            Next::Before(cursor) => Some(cursor.as_str()),
+            Next::Nothing => return Ok(None),
+        };
+        let page = self.api.page(self.session, self.size, before).await?;
+        self.next = match &page.older {
+            Some(cursor) => Next::Before(cursor.clone()),
+            None => Next::Nothing,
+        };
+        Ok(Some(page))
+    }
+
+    /// Whether there is something that was not read.
+    pub(super) fn has_more(&self) -> bool {
+        !matches!(self.next, Next::Nothing)
+    }
+}

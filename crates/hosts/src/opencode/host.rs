@@ -1,0 +1,494 @@
+//! OpenCode as a host: what the runtime asks of it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    fork::Plan,
+    id::{AgentName, ModelName, PostId, SessionId},
+    lifecycle::Standing,
+    moment::Moment,
+    port::{
+        Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
+        Prompt, Recent,
+    },
+    progress::Totals,
+    task::Outcome,
+    transcript::Transcript,
+};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use super::{
+    api::{self, Api, is_session},
+    branch,
+    connection::Connection,
+    events::Ears,
+    history::{self, Run},
+    known::{BadEnd, Known},
+    version,
+    wire::{self, Agent, Message, Rule, Session},
+};
+
+/// Clocks of two machines may differ by this much.
+const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
+
+/// OpenCode, in one folder.
+pub struct OpenCode {
+    api: Api,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    known: Arc<Known>,
+    agents: Mutex<Vec<Agent>>,
+    checked: OnceCell<()>,
+}
+
+/// How OpenCode is dealt with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the tools' names begin with: they are forbidden where tasks may go no deeper.
+    pub prefix: String,
+    /// When this OpenCode was started. A session that nobody has worked in since is told things
+    /// without being set to work: whoever opens OpenCode the next day does not pay for it.
+    /// Without, every session is set to work.
+    pub began: Option<Moment>,
+}
+
+/// An agent, as a model has to know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentNote {
+    /// What it is called.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+}
+
+impl OpenCode {
+    /// OpenCode at the other end of a connection.
+    pub fn new(connection: Arc<dyn Connection>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        Self {
+            api: Api::new(connection),
+            clock,
+            settings,
+            known: Arc::default(),
+            agents: Mutex::default(),
+            checked: OnceCell::new(),
+        }
+    }
+
+    /// Somebody works in this session.
+    pub fn wake(&self, session: &SessionId) {
+        self.known.wake(session);
+    }
+
+    /// The agents a task may be given to, with what they are for.
+    ///
+    /// # Errors
+    /// When OpenCode does not say.
+    pub async fn agent_notes(&self) -> Result<Vec<AgentNote>, HostError> {
+        let agents = self.ask_for_agents().await?;
+        let note = |agent: Agent| AgentNote {
+            name: agent.name,
+            about: agent.description.unwrap_or_default(),
+        };
+        Ok(agents.into_iter().map(note).collect())
+    }
+
+    /// Shows a person something for a few seconds, if there is a screen.
+    ///
+    /// # Errors
+    /// When OpenCode does not take it.
+    pub async fn toast(&self, message: &str, variant: &str) -> Result<(), HostError> {
+        let toast = json!({"title": "asyncagents", "message": message, "variant": variant});
+        self.api.toast(toast).await
+    }
+
+    /// The folder a session works in.
+    ///
+    /// # Errors
+    /// When there is no such session, or OpenCode does not say.
+    pub async fn folder_of(&self, session: &SessionId) -> Result<Option<String>, HostError> {
+        self.check_version().await?;
+        Ok(self.existing(session).await?.directory)
+    }
+
+    /// Asks which version it is, once.
+    async fn check_version(&self) -> Result<(), HostError> {
+        let check = || async {
+            let version = self.api.version().await?;
+            version::check(&version)
+        };
+        self.checked.get_or_try_init(check).await.map(|_| ())
+    }
+
+    async fn ask_for_agents(&self) -> Result<Vec<Agent>, HostError> {
+        let mut agents = self.api.agents().await?;
+        agents.retain(|agent| !agent.hidden);
+        let known = &mut *self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone_from(&agents);
+        Ok(agents)
+    }
+
+    /// Whether an agent has a model of its own.
+    async fn has_model(&self, agent: &AgentName) -> Result<bool, HostError> {
+        let find = |agents: &[Agent]| {
+            let mut agents = agents.iter();
+            let found = agents.find(|known| known.name == agent.as_str());
+            found.map(|agent| agent.model.is_some())
+        };
+        let known = find(&self.agents.lock().unwrap_or_else(PoisonError::into_inner));
+        match known {
+            Some(has) => Ok(has),
+            None => Ok(find(&self.ask_for_agents().await?).unwrap_or(false)),
+        }
+    }
+
+    async fn existing(&self, session: &SessionId) -> Result<Session, HostError> {
+        let found = self.api.session(session).await?;
+        found.ok_or_else(|| HostError::NoSession(session.clone()))
+    }
+
+    /// The session that was made for a task before, if one was.
+    async fn made_before(&self, new: &NewSession) -> Result<Option<SessionId>, HostError> {
+        let sessions = match is_session(&new.parent) {
+            true => self.api.children(&new.parent).await?,
+            false => self.api.newest_sessions(branch::SEARCHED).await?,
+        };
+        let task = Some(new.task.as_str());
+        let made = sessions.into_iter().find(|session| session.task() == task);
+        Ok(made.map(|session| session.id.as_str().into()))
+    }
+
+    /// What a child may not do: what its parent may not, and where tasks may go no deeper,
+    /// launch any.
+    fn rules(&self, parent: Option<&Session>, may_delegate: bool) -> Vec<Rule> {
+        let mut rules = parent
+            .and_then(|parent| parent.permission.clone())
+            .unwrap_or_default();
+        let ours = format!("{}*", self.settings.prefix);
+        rules.retain(|rule| rule.permission != ours);
+        if !may_delegate {
+            rules.push(Rule {
+                permission: ours,
+                pattern: "*".to_owned(),
+                action: "deny".to_owned(),
+            });
+        }
+        rules
+    }
+
+    /// The model that a session is asked to use: the one it was given, or nothing where the
+    /// agent has its own.
+    async fn model_for(
+        &self,
+        asked: Option<&ModelName>,
+        agent: &AgentName,
+        session: &Session,
+    ) -> Result<Vec<(&'static str, Value)>, HostError> {
+        if let Some(asked) = asked {
+            return Ok(vec![("model", api::model(asked)?)]);
+        }
+        match &session.model {
+            Some(model) if !self.has_model(agent).await? => Ok(same_model(model)),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether somebody has worked in a session since OpenCode was started.
+    async fn is_awake(&self, session: &SessionId) -> Result<bool, HostError> {
+        match self.settings.began {
+            None => Ok(true),
+            Some(_) if self.known.is_awake(session) => Ok(true),
+            Some(began) => history::has_worked(&self.api, session, began).await,
+        }
+    }
+
+    /// The session's own agent and model. Without them OpenCode would change both to its
+    /// defaults.
+    async fn as_it_is(&self, session: &Session) -> Result<Value, HostError> {
+        let mut body = json!({});
+        if let Some(agent) = &session.agent {
+            body["agent"] = json!(agent);
+        }
+        for (key, value) in session.model.iter().flat_map(same_model) {
+            body[key] = value;
+        }
+        Ok(body)
+    }
+
+    /// What became of a prompt, by the last message of the agent and not by silence.
+    fn judge(&self, session: &SessionId, run: &Run) -> Standing {
+        if self.known.is_starting(session, self.clock.now()) {
+            return Standing::Working;
+        }
+        // OpenCode says why it stopped before it writes that into the message, and it says it
+        // also when there is no message.
+        let told = self.known.end(session);
+        let Some(messages) = &run.since else {
+            return told.map_or(Standing::Unprompted, |end| ended(end, None));
+        };
+        let mut of_agent = messages.iter().filter(|message| message.is_of_agent());
+        let answer = of_agent.clone().find_map(Message::said);
+        let Some(last) = of_agent.next() else {
+            return told.map_or(Standing::Interrupted, |end| ended(end, None));
+        };
+        match (&last.info.error, last.info.finish.as_deref()) {
+            (Some(problem), _) if problem.is_abort() => ended(BadEnd::Aborted, answer),
+            (Some(problem), _) => ended(BadEnd::Failed(problem.sentence()), answer),
+            // It was to go on and did not. Where the user has refused something it does not.
+            (None, None | Some("tool-calls" | "unknown")) => {
+                let refused = || last.refusal().map(|why| BadEnd::Failed(why.to_owned()));
+                let end = told.or_else(refused);
+                end.map_or(Standing::Interrupted, |end| ended(end, answer))
+            }
+            (None, Some(_)) => Standing::Done {
+                outcome: Outcome::Completed,
+                answer,
+            },
+        }
+    }
+}
+
+fn ended(end: BadEnd, answer: Option<String>) -> Standing {
+    let outcome = match end {
+        BadEnd::Aborted => Outcome::Cancelled,
+        BadEnd::Failed(why) => Outcome::Failed { why },
+    };
+    Standing::Done { outcome, answer }
+}
+
+/// The model of a session, as a prompt names it.
+fn same_model(model: &wire::SessionModel) -> Vec<(&'static str, Value)> {
+    let name = json!({"providerID": model.provider, "modelID": model.id});
+    let mut said = vec![("model", name)];
+    // What OpenCode calls the default is no variant one can ask for.
+    if let Some(variant) = model
+        .variant
+        .as_ref()
+        .filter(|variant| *variant != "default")
+    {
+        said.push(("variant", json!(variant)));
+    }
+    said
+}
+
+#[async_trait]
+impl Host for OpenCode {
+    async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
+        self.check_version().await?;
+        let agents = self.ask_for_agents().await?;
+        Ok(agents.into_iter().map(|agent| agent.name.into()).collect())
+    }
+
+    async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
+        self.check_version().await?;
+        if let Some(made) = self.made_before(&new).await? {
+            return Ok(made);
+        }
+        let parent = self.api.session(&new.parent).await?;
+        if parent.is_none() && is_session(&new.parent) {
+            return Err(HostError::NoSession(new.parent));
+        }
+        let mut body = json!({
+            "title": format!("{} (@{} in the background)", new.title, new.agent),
+            "agent": new.agent.as_str(),
+            "metadata": wire::metadata(&new.task, &new.parent),
+            "permission": self.rules(parent.as_ref(), new.may_delegate),
+        });
+        if let Some(parent) = &parent {
+            body["parentID"] = json!(parent.id);
+        }
+        if let Some(model) = &new.model {
+            let model = api::model(model)?;
+            body["model"] = json!({"providerID": model["providerID"], "id": model["modelID"]});
+        } else if let Some(model) = parent.as_ref().and_then(|parent| parent.model.as_ref())
+            && !self.has_model(&new.agent).await?
+        {
+            body["model"] = json!({"providerID": model.provider, "id": model.id});
+            if let Some(variant) = &model.variant {
+                body["model"]["variant"] = json!(variant);
+            }
+        }
+        let session = self.api.create(body).await?;
+        Ok(session.id.as_str().into())
+    }
+
+    async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
+        // A new session: if it is there, it is on the first page.
+        if history::find(&self.api, session, &what.id, None).await? {
+            return Ok(());
+        }
+        let there = self.existing(session).await?;
+        let mut body = self.as_it_is(&there).await?;
+        body["parts"] = json!([
+            wire::text(&what.preamble, &what.id, true),
+            wire::text(&what.context, &what.id, true),
+        ]);
+        self.api.store(session, body).await
+    }
+
+    async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
+        let there = self.existing(session).await?;
+        let mut body = json!({
+            "agent": prompt.agent.as_str(),
+            "parts": [wire::text(&prompt.text, &prompt.id, false)],
+        });
+        let model = self.model_for(prompt.model.as_ref(), &prompt.agent, &there);
+        for (key, value) in model.await? {
+            body[key] = value;
+        }
+        self.known.prompting(session, self.clock.now());
+        self.api.prompt(session, body).await
+    }
+
+    async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
+        match is_session(session) {
+            true => self.api.abort(session).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
+        self.check_version().await?;
+        let rules = self.rules(
+            self.api.session(&new.parent).await?.as_ref(),
+            new.may_delegate,
+        );
+        let branched = branch::branch(&self.api, &new, plan, &self.settings.prefix, rules).await?;
+        let Some((session, preamble)) = branched else {
+            return Ok(None);
+        };
+        let what = Inheritance {
+            id: new.task.inheritance(),
+            preamble,
+            context: String::new(),
+        };
+        self.explain(&session, &new, what).await?;
+        Ok(Some(session))
+    }
+
+    async fn recent(&self, session: &SessionId, plan: &Plan) -> Result<Recent, HostError> {
+        if !is_session(session) {
+            return Err(HostError::Refused(format!(
+                "`{session}` is no session of OpenCode and has no conversation"
+            )));
+        }
+        history::recent(&self.api, session, plan, &self.settings.prefix).await
+    }
+
+    async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
+        history::all(&self.api, session).await
+    }
+
+    async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {
+        Ok(self.api.session(session).await?.is_some())
+    }
+
+    async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
+        let working = Inspection {
+            standing: Standing::Working,
+            totals: None,
+        };
+        if self.known.is_busy(session, self.clock.now()) {
+            return Ok(working);
+        }
+        // First whether it works, then what it has said: what is said later is not missed.
+        let statuses = self.api.statuses().await?;
+        if statuses.contains_key(session.as_str()) {
+            self.known.busy(session, self.clock.now());
+            return Ok(working);
+        }
+        if self.api.session(session).await?.is_none() {
+            return Ok(Inspection {
+                standing: Standing::Gone,
+                totals: None,
+            });
+        }
+        let run = history::run(&self.api, session, prompt).await?;
+        let standing = self.judge(session, &run);
+        if standing == Standing::Interrupted {
+            // It may have begun to work again since.
+            let statuses = self.api.statuses().await?;
+            if statuses.contains_key(session.as_str()) {
+                return Ok(working);
+            }
+        }
+        let totals = Some(run.totals).filter(|totals| *totals != Totals::default());
+        Ok(Inspection { standing, totals })
+    }
+
+    async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
+        self.check_version().await?;
+        let Some(there) = self.api.session(session).await? else {
+            return Ok(Delivery::Gone);
+        };
+        let mut body = self.as_it_is(&there).await?;
+        body["parts"] = json!([
+            wire::text(&notice.message.visible, &notice.id, false),
+            wire::text(&notice.message.hidden, &notice.id, true),
+        ]);
+        self.known.sending(&notice.id, self.clock.now());
+        match self.is_awake(session).await? {
+            true => self.api.prompt(session, body).await?,
+            false => self.api.store(session, body).await?,
+        }
+        Ok(Delivery::Taken)
+    }
+
+    async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        let sent = self.known.sent_at(notice);
+        let since = sent.map(|at| at.before(CLOCK_SKEW));
+        let found = history::find(&self.api, session, notice, since).await;
+        let found = match found {
+            Err(HostError::NoSession(_)) => false,
+            found => found?,
+        };
+        if found {
+            self.known.arrived(notice);
+        }
+        Ok(found)
+    }
+
+    fn subscribe(&self) -> Box<dyn HostEvents> {
+        let signals = self.api.connection().signals();
+        Box::new(Ears::new(signals, self.known.clone(), self.clock.clone()))
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
+        match is_session(session) {
+            true => self.api.delete(session).await,
+            false => Ok(()),
+        }
+    }
+
+    fn notices_wake(&self) -> bool {
+        true
+    }
+}
+
+impl OpenCode {
+    /// Tells a child that has its parent's messages what they are.
+    async fn explain(
+        &self,
+        session: &SessionId,
+        new: &NewSession,
+        what: Inheritance,
+    ) -> Result<(), HostError> {
+        if history::find(&self.api, session, &what.id, None).await? {
+            return Ok(());
+        }
+        let parent = self.existing(&new.parent).await?;
+        let mut body = json!({
+            "agent": new.agent.as_str(),
+            "parts": [wire::text(&what.preamble, &what.id, true)],
+        });
+        let model = self.model_for(new.model.as_ref(), &new.agent, &parent);
+        for (key, value) in model.await? {
+            body[key] = value;
+        }
+        self.api.store(session, body).await
+    }
+}

@@ -1,0 +1,362 @@
+//! An OpenCode that is reached over the network: `opencode serve`.
+
+use std::{
+    error::Error,
+    fmt, io,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::port::HostError;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::{Client, RequestBuilder, Url, header::CONTENT_TYPE, redirect::Policy};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sse_stream::SseStream;
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, warn};
+
+use super::connection::{Connection, Listeners, Method, Request, Response, Signal};
+
+/// OpenCode accepts nobody else.
+const USER: &str = "opencode";
+/// A server that does not even take the connection in this time is not there.
+const CONNECT: Duration = Duration::from_secs(5);
+/// An answer that is not whole by then is given up.
+const ANSWER: Duration = Duration::from_secs(30);
+/// One that is asked for events just as it begins to listen never answers. Asked again, it does.
+const OPENING: Duration = Duration::from_secs(10);
+/// An answer that is longer is not read.
+const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
+/// A line of the event stream that has no end by then will have none.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+/// OpenCode gives a sign of life every ten seconds; after six that did not come it is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How long to wait before the event stream is opened again: at first, and at most.
+const SOON: Duration = Duration::from_millis(250);
+const LATE: Duration = Duration::from_secs(10);
+
+/// Where an OpenCode is.
+#[derive(Clone)]
+pub struct Address {
+    /// `http://127.0.0.1:4096`
+    pub url: String,
+    /// The folder there; the one it was started in if there is none.
+    pub directory: Option<String>,
+    /// What it was given as `OPENCODE_SERVER_PASSWORD`.
+    pub password: Option<String>,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither the password nor an address that may hold one.
+        let directory = &self.directory;
+        write!(f, "Address {{ directory: {directory:?}, .. }}")
+    }
+}
+
+/// An OpenCode that is reached over the network.
+pub struct HttpConnection {
+    remote: Arc<Remote>,
+    listeners: Arc<Listeners>,
+    /// What listens, once anybody wants to hear it.
+    listening: Mutex<JoinSet<()>>,
+}
+
+impl HttpConnection {
+    /// Prepares to talk to the OpenCode at this address; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`HostError::Refused`] for an address that is none.
+    pub fn new(address: Address) -> Result<Self, HostError> {
+        Ok(Self {
+            remote: Arc::new(Remote::new(address)?),
+            listeners: Arc::default(),
+            listening: Mutex::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Connection for HttpConnection {
+    async fn send(&self, request: Request) -> Result<Response, HostError> {
+        self.remote.send(request).await
+    }
+
+    /// # Panics
+    /// Outside of a tokio runtime.
+    fn signals(&self) -> mpsc::UnboundedReceiver<Signal> {
+        let receiver = self.listeners.add();
+        let mut listening = self
+            .listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if listening.is_empty() {
+            let (remote, listeners) = (Arc::clone(&self.remote), Arc::clone(&self.listeners));
+            listening.spawn(async move { remote.listen(&listeners).await });
+        }
+        receiver
+    }
+}
+
+/// The server, and how to talk to it.
+struct Remote {
+    client: Client,
+    /// Without a name or a password, so it may be shown.
+    url: Url,
+    directory: Option<String>,
+    password: Option<String>,
+}
+
+impl Remote {
+    fn new(address: Address) -> Result<Self, HostError> {
+        let mut url = Url::parse(&address.url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| {
+                let wanted = "OpenCode's address is a URL like `http://127.0.0.1:4096`";
+                HostError::Refused(format!("{wanted}, not what was given"))
+            })?;
+        let inside = url.password().map(ToOwned::to_owned);
+        // Both can only fail for a URL without a host.
+        let _ = (url.set_username(""), url.set_password(None));
+        url.set_query(None);
+        url.set_fragment(None);
+        let client = client(&url).map_err(|error| {
+            let why = root(&error.without_url());
+            HostError::Refused(format!("the HTTP client cannot be set up: {why}"))
+        })?;
+        Ok(Self {
+            client,
+            url,
+            directory: address.directory,
+            password: address.password.or(inside),
+        })
+    }
+
+    async fn send(&self, request: Request) -> Result<Response, HostError> {
+        let what = format!("{} {}", request.method.as_str(), request.path);
+        let mut sending = self.request(request.method, &request.path, &request.query);
+        if let Some(body) = &request.body {
+            let json = body.to_string();
+            sending = sending.header(CONTENT_TYPE, "application/json").body(json);
+        }
+        let response = sending.timeout(ANSWER).send().await;
+        let response = response.map_err(|error| self.unreachable(error, &what))?;
+        let response = self.accepted(response)?;
+        let status = response.status().as_u16();
+        let next = response.headers().get("x-next-cursor");
+        let next = next.and_then(|next| Some(next.to_str().ok()?.to_owned()));
+        let body = self.read(response, &what).await?;
+        Ok(Response { status, body, next })
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+    ) -> RequestBuilder {
+        let mut url = self.url.clone();
+        // A proxy may have put it into a folder.
+        let base = self.url.path().trim_end_matches('/');
+        url.set_path(&format!("{base}{path}"));
+        let directory = self.directory.iter().map(|it| ("directory", it));
+        let query = query.iter().map(|(key, value)| (*key, value));
+        for (key, value) in query.chain(directory) {
+            url.query_pairs_mut().append_pair(key, value);
+        }
+        let method = match method {
+            Method::Get => reqwest::Method::GET,
+            Method::Post => reqwest::Method::POST,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Delete => reqwest::Method::DELETE,
+        };
+        let request = self.client.request(method, url);
+        match &self.password {
+            Some(password) => request.basic_auth(USER, Some(password)),
+            None => request,
+        }
+    }
+
+    /// The response, unless it says that it is of no use to ask.
+    fn accepted(&self, response: reqwest::Response) -> Result<reqwest::Response, HostError> {
+        let why = match (response.status().as_u16(), &self.password) {
+            (401, None) => "wants a password; set OPENCODE_SERVER_PASSWORD",
+            (401, Some(_)) => "refuses the password; check OPENCODE_SERVER_PASSWORD",
+            // Following it could carry the password to a stranger.
+            (300..=399, _) => "sends us elsewhere; is it the right address?",
+            _ => return Ok(response),
+        };
+        Err(HostError::Refused(format!(
+            "OpenCode at {} {why}",
+            self.url
+        )))
+    }
+
+    async fn read(&self, mut response: reqwest::Response, what: &str) -> Result<String, HostError> {
+        let mut body = Vec::new();
+        let announced = response.content_length().unwrap_or(0);
+        let mut long = announced > LONGEST_ANSWER as u64;
+        while !long {
+            let chunk = response.chunk().await;
+            match chunk.map_err(|error| self.unreachable(error, what))? {
+                Some(chunk) => body.extend_from_slice(&chunk),
+                // Most answers are text as they should be and are not copied.
+                None => {
+                    return Ok(String::from_utf8(body).unwrap_or_else(|error| {
+                        String::from_utf8_lossy(error.as_bytes()).into_owned()
+                    }));
+                }
+            }
+            long = body.len() > LONGEST_ANSWER;
+        }
+        let most = LONGEST_ANSWER / (1024 * 1024);
+        let why = format!("the answer to {what} is longer than {most} MB");
+        Err(HostError::Refused(why))
+    }
+
+    fn unreachable(&self, error: reqwest::Error, what: &str) -> HostError {
+        if error.is_timeout() {
+            return self.late(what);
+        }
+        // Only our own form of the URL is known to hold no secret.
+        let why = root(&error.without_url());
+        HostError::Unreachable(format!("OpenCode at {}: {why}", self.url))
+    }
+
+    fn late(&self, what: &str) -> HostError {
+        let url = &self.url;
+        HostError::Unreachable(format!("OpenCode at {url} did not answer {what} in time"))
+    }
+
+    /// Passes on what happens there, for ever: a stream that breaks is opened again.
+    async fn listen(&self, listeners: &Listeners) {
+        let mut pause = SOON;
+        loop {
+            let began = Instant::now();
+            let why = match self.hear(listeners).await {
+                Ok(()) => "the stream ended".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            debug!(url = %self.url, why, "the events of OpenCode are asked for again");
+            // A stream that breaks at once may do so every time.
+            if began.elapsed() > LATE {
+                pause = SOON;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LATE);
+        }
+    }
+
+    /// Passes on one stream of events, to its end.
+    async fn hear(&self, listeners: &Listeners) -> Result<(), HostError> {
+        const WHAT: &str = "GET /event";
+        let opening = self.request(Method::Get, "/event", &[]);
+        let response = timeout(OPENING, opening.send())
+            .await
+            .map_err(|_| self.late(WHAT))?
+            .map_err(|error| self.unreachable(error, WHAT))?;
+        let response = self.accepted(response)?;
+        if response.status() != 200 {
+            let status = response.status();
+            return Err(HostError::Unreachable(format!("{WHAT} answers {status}")));
+        }
+        let mut events = Box::pin(SseStream::from_bytes_stream(unless_silent(response)));
+        let mut first = true;
+        while let Some(event) = events.next().await {
+            let event = event.map_err(|error| HostError::Unreachable(broken(&error)))?;
+            // OpenCode speaks first. From then on nothing is missed; before, it may have been.
+            if std::mem::take(&mut first) {
+                listeners.tell(&Signal::Missed);
+            }
+            if let Some(event) = event.data.and_then(worth_telling) {
+                listeners.tell(&Signal::Event(event));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A proxy is never asked for this machine, and the system's certificates are only read for
+/// `https`, since that takes time.
+fn client(url: &Url) -> reqwest::Result<Client> {
+    let mut builder = Client::builder()
+        .connect_timeout(CONNECT)
+        .redirect(Policy::none())
+        .user_agent(concat!("asyncagents/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    if url.scheme() == "http" {
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let address = host.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// The event, unless it is about the connection itself.
+fn worth_telling(data: String) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Event {
+        r#type: String,
+    }
+    let event = serde_json::from_str::<Event>(&data);
+    match event.map_err(|why| warn!(%why, "an event that is none is passed over")) {
+        Ok(event) if event.r#type.starts_with("server.") => None,
+        Ok(_) => RawValue::from_string(data).ok(),
+        Err(()) => None,
+    }
+}
+
+/// The bytes of a response; a long silence is an error, and a line without end is one too.
+fn unless_silent(response: reqwest::Response) -> impl Stream<Item = Result<Bytes, io::Error>> {
+    let bytes = response.bytes_stream().boxed();
+    stream::unfold(Some((bytes, 0)), |state| async move {
+        let (mut bytes, line) = state?;
+        let chunk = match timeout(SILENCE, bytes.next()).await {
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(error))) => {
+                let why = root(&error.without_url());
+                return Some((Err(io::Error::other(why)), None));
+            }
+            Ok(None) => return None,
+            Err(_) => return Some((Err(io::Error::other("nothing came for a minute")), None)),
+        };
+        let end = memchr::memrchr(b'\n', &chunk);
+        let line = end.map_or(line + chunk.len(), |end| chunk.len() - end);
+        match line > LONGEST_LINE {
+            true => Some((Err(io::Error::other("a line does not end")), None)),
+            false => Some((Ok(chunk), Some((bytes, line)))),
+        }
+    })
+}
+
+fn broken(error: &sse_stream::Error) -> String {
+    match error {
+        sse_stream::Error::Body(error) => root(&**error),
+        other => format!("the stream is malformed: {other}"),
+    }
+}
+
+/// What lies at the bottom of an error.
+fn root(error: &dyn Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,55 @@
+//! Bytes as lines, none of them too long.
+
+use std::{io, mem};
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tracing::warn;
+
+/// A line that is longer is passed over.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+
+/// Bytes as lines. A line without end costs no memory, and only itself.
+pub(super) struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    /// How long the line is so far, kept or not.
+    length: usize,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 * 1024, reader),
+            line: Vec::new(),
+            length: 0,
+        }
+    }
+
+    /// The next line that is not too long. Nothing is lost when it is not waited for.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        loop {
+            let bytes = self.reader.fill_buf().await?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            let end = memchr::memchr(b'\n', bytes);
+            let piece = &bytes[..end.unwrap_or(bytes.len())];
+            self.length += piece.len();
+            if self.length <= LONGEST_LINE {
+                self.line.extend_from_slice(piece);
+            } else {
+                self.line = Vec::new();
+            }
+            let used = piece.len() + usize::from(end.is_some());
+            self.reader.consume(used);
+            if end.is_some() {
+                let line = mem::take(&mut self.line);
+                match mem::take(&mut self.length) {
+                    0 => {}
+                    1..=LONGEST_LINE => return Ok(Some(line)),
+                    bytes => warn!(bytes, "a line that is too long is passed over"),
+                }
+            }
+        }
+    }
+}

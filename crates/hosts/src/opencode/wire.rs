@@ -1,0 +1,321 @@
+//! What OpenCode writes, as far as we read it. Unknown fields are left alone.
+
+use std::collections::BTreeMap;
+
+use asyncagents_core::{
+    budget::Cost,
+    id::{PostId, SessionId, TaskId},
+    moment::Moment,
+    progress::Totals,
+};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+/// Where our names are in what OpenCode keeps for us.
+const OURS: &str = "asyncagents";
+
+/// A session.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) directory: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) model: Option<SessionModel>,
+    pub(super) metadata: Option<Value>,
+    pub(super) permission: Option<Vec<Rule>>,
+}
+
+/// A model, as sessions name it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct SessionModel {
+    pub(super) id: String,
+    #[serde(rename = "providerID")]
+    pub(super) provider: String,
+    pub(super) variant: Option<String>,
+}
+
+/// Who may do what.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Rule {
+    pub(super) permission: String,
+    pub(super) pattern: String,
+    pub(super) action: String,
+}
+
+/// An agent.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Agent {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) hidden: bool,
+    /// Its own model, if it has one.
+    pub(super) model: Option<Value>,
+}
+
+/// A message with its parts.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Message {
+    pub(super) info: Info,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What is known about a message.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Info {
+    pub(super) role: String,
+    pub(super) time: Time,
+    pub(super) finish: Option<String>,
+    pub(super) error: Option<Problem>,
+    pub(super) cost: Option<f64>,
+    pub(super) tokens: Option<Tokens>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Time {
+    pub(super) created: f64,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Problem {
+    pub(super) name: String,
+    pub(super) data: Option<Value>,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(super) struct Tokens {
+    #[serde(default, deserialize_with = "or_default")]
+    input: f64,
+    #[serde(default, deserialize_with = "or_default")]
+    output: f64,
+    #[serde(default, deserialize_with = "or_default")]
+    reasoning: f64,
+    #[serde(default, deserialize_with = "or_default")]
+    cache: Cache,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+struct Cache {
+    #[serde(default, deserialize_with = "or_default")]
+    read: f64,
+    #[serde(default, deserialize_with = "or_default")]
+    write: f64,
+}
+
+/// A part of a message, whatever its kind.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Part {
+    pub(super) id: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) text: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) synthetic: bool,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) ignored: bool,
+    pub(super) metadata: Option<Value>,
+    pub(super) tool: Option<String>,
+    pub(super) state: Option<ToolState>,
+    pub(super) cost: Option<f64>,
+    pub(super) tokens: Option<Tokens>,
+}
+
+/// How far a tool call has come.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct ToolState {
+    pub(super) status: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) input: Value,
+    pub(super) error: Option<String>,
+}
+
+impl Info {
+    /// When it was begun.
+    #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
+    pub(super) fn created(&self) -> Moment {
+        Moment::from_millis(self.time.created as i64)
+    }
+}
+
+impl Session {
+    /// The task it was made for.
+    pub(super) fn task(&self) -> Option<&str> {
+        self.metadata.as_ref()?.get(OURS)?.get("task")?.as_str()
+    }
+}
+
+impl Message {
+    pub(super) fn is_of_agent(&self) -> bool {
+        self.info.role == "assistant"
+    }
+
+    /// Our name for it, if we put it there.
+    pub(super) fn post<'a>(&'a self) -> Option<&'a str> {
+        let name = |part: &'a Part| part.metadata.as_ref()?.get(OURS)?.get("post")?.as_str();
+        self.parts.iter().find_map(name)
+    }
+
+    /// What was said in it.
+    pub(super) fn said(&self) -> Option<String> {
+        let texts = self.parts.iter().filter(|part| part.kind == "text");
+        let texts = texts.filter(|part| !part.ignored && !part.synthetic);
+        let texts: Vec<&str> = texts.filter_map(|part| part.text.as_deref()).collect();
+        let said = texts.join("\n\n");
+        (!said.trim().is_empty()).then_some(said)
+    }
+
+    /// Why the last of its calls failed, if one did.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        let mut calls = self.parts.iter().filter_map(|part| part.state.as_ref());
+        calls
+            .rfind(|state| state.status == "error")?
+            .error
+            .as_deref()
+    }
+
+    /// Adds what it used.
+    pub(super) fn add_to(&self, totals: &mut Totals) {
+        for part in &self.parts {
+            let begun = part.state.as_ref().is_some_and(ToolState::has_begun);
+            if let Some(tool) = part.tool.as_ref().filter(|_| begun) {
+                *totals.by_tool.entry(tool.clone()).or_default() += 1;
+            }
+            if part.kind == "step-finish" {
+                totals.turns += 1;
+            }
+        }
+        totals.tokens += self.info.tokens.unwrap_or_default().sum();
+        totals.cost.0 += cost(self.info.cost).0;
+    }
+}
+
+impl ToolState {
+    /// A call whose parameters are still being written is none yet.
+    pub(super) fn has_begun(&self) -> bool {
+        self.status != "pending"
+    }
+}
+
+impl Problem {
+    /// Somebody stopped it.
+    pub(super) fn is_abort(&self) -> bool {
+        self.name == "MessageAbortedError"
+    }
+
+    /// What went wrong, for people.
+    pub(super) fn sentence(&self) -> String {
+        let said = self.data.as_ref().and_then(|data| data.get("message"));
+        match said.and_then(Value::as_str).filter(|said| !said.is_empty()) {
+            Some(said) => said.to_owned(),
+            None => self.name.clone(),
+        }
+    }
+}
+
+impl Tokens {
+    /// In and out.
+    pub(super) fn sum(self) -> u64 {
+        let sum = self.input + self.output + self.reasoning + self.cache.read + self.cache.write;
+        whole(sum)
+    }
+}
+
+/// Dollars as millionths.
+pub(super) fn cost(dollars: Option<f64>) -> Cost {
+    Cost(whole(dollars.unwrap_or(0.0) * 1e6))
+}
+
+/// A count that a program in another language kept as a float.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the conversion saturates, and less than nothing is nothing"
+)]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
+
+/// What is not said may be left out or be null.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// A text part under a name of ours.
+pub(super) fn text(said: &str, post: &PostId, synthetic: bool) -> Value {
+    let mut part = json!({
+        "type": "text",
+        "text": said,
+        "metadata": {OURS: {"post": post.as_str()}},
+    });
+    if synthetic {
+        part["synthetic"] = json!(true);
+    }
+    part
+}
+
+/// What a session of ours says about itself.
+pub(super) fn metadata(task: &TaskId, parent: &SessionId) -> Value {
+    json!({OURS: {"task": task.as_str(), "parent": parent.as_str()}})
+}
+
+/// An event: its kind, and what it is about.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) properties: Properties,
+}
+
+/// What events are about, as far as we read it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Properties {
+    #[serde(rename = "sessionID")]
+    pub(super) session: Option<String>,
+    pub(super) info: Option<EventInfo>,
+    pub(super) part: Option<EventPart>,
+    pub(super) status: Option<Status>,
+    pub(super) error: Option<Problem>,
+    /// Of a question.
+    pub(super) id: Option<String>,
+    #[serde(rename = "requestID")]
+    pub(super) request: Option<String>,
+    pub(super) permission: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) patterns: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) questions: Vec<Question>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct EventInfo {
+    pub(super) id: Option<String>,
+    #[serde(rename = "sessionID")]
+    pub(super) session: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct EventPart {
+    #[serde(rename = "sessionID")]
+    pub(super) session: Option<String>,
+    #[serde(flatten)]
+    pub(super) part: Part,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Question {
+    pub(super) question: Option<String>,
+}
+
+/// Which sessions work, by their IDs; those that do not are absent.
+pub(super) type Statuses = BTreeMap<String, Status>;

@@ -1,0 +1,332 @@
+//! The Rust end of the plugin, with the plugin's side written out.
+#![expect(clippy::expect_used, reason = "a test that cannot go on should stop")]
+
+use std::{
+    future::pending,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{agent::ToolSpec, moment::Moment, port::HostError};
+use asyncagents_hosts::opencode::{
+    Answer, BridgeConnection, Connection, Door, Request, Signal, ToolCall, serve,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{
+        AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+        duplex, split,
+    },
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+    time::timeout,
+};
+
+const FOLDER: &str = "/home/user/project";
+
+/// A door that tells the test what comes through it.
+struct Porch {
+    told: mpsc::UnboundedSender<String>,
+    instances: Mutex<Vec<Arc<BridgeConnection>>>,
+    /// A hello is answered when there is a permit.
+    hellos: Semaphore,
+}
+
+struct Dropped(mpsc::UnboundedSender<String>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send("dropped".to_owned());
+    }
+}
+
+impl Porch {
+    fn tell(&self, what: &str) {
+        let _ = self.told.send(what.to_owned());
+    }
+
+    fn instance(&self) -> Arc<BridgeConnection> {
+        let instances = self.instances.lock().expect("instances");
+        Arc::clone(instances.last().expect("an instance"))
+    }
+}
+
+#[async_trait]
+impl Door for Porch {
+    async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
+        self.tell(&format!(
+            "hello {} {}",
+            instance.directory(),
+            instance.pid()
+        ));
+        self.instances.lock().expect("instances").push(instance);
+        self.hellos.acquire().await.expect("a permit").forget();
+        let schema = "{\"type\":\"object\",\n\"properties\":{\"z\":{},\"a\":{}}}";
+        vec![ToolSpec {
+            name: "asyncagents_task".to_owned(),
+            description: "Launches.".to_owned(),
+            schema: schema.to_owned(),
+        }]
+    }
+
+    async fn tools(&self, directory: &str) -> Vec<ToolSpec> {
+        self.tell(&format!("tools {directory}"));
+        Vec::new()
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<Answer, String> {
+        self.tell(&format!("{} {}", call.tool, call.input));
+        let _dropped = Dropped(self.told.clone());
+        pending().await
+    }
+
+    async fn goodbye(&self, directory: &str) {
+        self.tell(&format!("goodbye {directory}"));
+    }
+}
+
+/// The plugin's side, and what came through the door.
+struct Plugin {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    door: Arc<Porch>,
+    told: mpsc::UnboundedReceiver<String>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl Plugin {
+    /// A bridge that welcomes so many instances.
+    async fn start(hellos: usize) -> Self {
+        let (here, there) = duplex(1024 * 1024);
+        let (reader, writer) = split(here);
+        let (sender, told) = mpsc::unbounded_channel();
+        let door = Arc::new(Porch {
+            told: sender,
+            instances: Mutex::default(),
+            hellos: Semaphore::new(hellos),
+        });
+        let inside = Arc::clone(&door);
+        let serving = tokio::spawn(async move {
+            let (reader, writer) = split(there);
+            serve(reader, writer, &["session.idle"], inside).await
+        });
+        let mut plugin = Self {
+            lines: BufReader::new(reader).lines(),
+            writer,
+            door,
+            told,
+            serving,
+        };
+        let listen =
+            json!({"jsonrpc": "2.0", "method": "listen", "params": {"events": ["session.idle"]}});
+        assert_eq!(plugin.reads().await, listen, "first of all");
+        plugin
+    }
+
+    async fn says(&mut self, message: Value) {
+        let line = format!("{message}\n");
+        let written = self.writer.write_all(line.as_bytes()).await;
+        written.expect("a bridge");
+    }
+
+    async fn reads(&mut self) -> Value {
+        let line = soon(self.lines.next_line()).await.expect("a pipe");
+        serde_json::from_str(&line.expect("a line")).expect("JSON")
+    }
+
+    async fn hello(&mut self, id: u32) {
+        let params = json!({"directory": FOLDER, "pid": 7, "began": 5, "opencode_plugin": 1});
+        self.says(json!({"id": id, "method": "hello", "params": params}))
+            .await;
+    }
+
+    async fn goodbye(&mut self) {
+        let params = json!({"directory": FOLDER});
+        self.says(json!({"method": "goodbye", "params": params}))
+            .await;
+    }
+
+    async fn happens(&mut self, directory: &str, number: u32) {
+        let params = json!({"directory": directory, "event": {"type": "x", "properties": number}});
+        self.says(json!({"method": "event", "params": params}))
+            .await;
+    }
+
+    async fn told(&mut self) -> String {
+        soon(self.told.recv()).await.expect("something")
+    }
+
+    async fn leaves(self) {
+        drop((self.lines, self.writer));
+        let served = soon(self.serving).await.expect("no panic");
+        served.expect("an orderly end");
+    }
+}
+
+/// Fails rather than hangs.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    let waited = timeout(Duration::from_secs(60), future).await;
+    waited.expect("an end within a minute")
+}
+
+async fn heard(signals: &mut mpsc::UnboundedReceiver<Signal>) -> String {
+    match soon(signals.recv()).await {
+        Some(Signal::Event(event)) => event.get().to_owned(),
+        Some(Signal::Missed) => "missed".to_owned(),
+        None => "the end".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn an_instance_comes_and_hears_its_own_events() {
+    let mut plugin = Plugin::start(3).await;
+    plugin.hello(1).await;
+    let answer = plugin.reads().await["result"].clone();
+    let schema = json!({"type": "object", "properties": {"z": {}, "a": {}}});
+    let tool = json!({"name": "asyncagents_task", "description": "Launches.", "schema": schema});
+    assert_eq!(answer["tools"], json!([tool]));
+    assert_eq!(plugin.told().await, format!("hello {FOLDER} 7"));
+
+    let instance = plugin.door.instance();
+    assert_eq!(instance.began(), Some(Moment::from_millis(5)));
+    let mut signals = instance.signals();
+    plugin.happens("/elsewhere", 1).await;
+    plugin.happens(FOLDER, 2).await;
+    let event = r#"{"properties":2,"type":"x"}"#;
+    assert_eq!(heard(&mut signals).await, event);
+
+    // Set up again: it is the same instance, but something may have happened in between.
+    plugin.hello(2).await;
+    plugin.reads().await;
+    assert!(Arc::ptr_eq(&instance, &plugin.door.instance()));
+    assert_eq!(heard(&mut signals).await, "missed");
+
+    assert_eq!(plugin.told().await, format!("hello {FOLDER} 7"));
+    plugin.goodbye().await;
+    assert_eq!(plugin.told().await, format!("goodbye {FOLDER}"));
+
+    // OpenCode closes a folder to open it again; whoever listens waits for that.
+    plugin.hello(3).await;
+    plugin.reads().await;
+    assert!(Arc::ptr_eq(&instance, &plugin.door.instance()));
+    assert_eq!(heard(&mut signals).await, "missed");
+    plugin.happens(FOLDER, 3).await;
+    let event = r#"{"properties":3,"type":"x"}"#;
+    assert_eq!(heard(&mut signals).await, event);
+    plugin.leaves().await;
+    assert_eq!(heard(&mut signals).await, "the end");
+    assert_eq!(heard(&mut instance.signals()).await, "the end");
+}
+
+#[tokio::test]
+async fn comings_and_goings_keep_their_order() {
+    let mut plugin = Plugin::start(0).await;
+    plugin.hello(1).await;
+    plugin.goodbye().await;
+    plugin.hello(2).await;
+    assert_eq!(plugin.told().await, format!("hello {FOLDER} 7"));
+    // The first hello is not answered yet; other things are.
+    let about = json!({"directory": "/elsewhere"});
+    plugin
+        .says(json!({"id": 3, "method": "tools", "params": about}))
+        .await;
+    assert_eq!(plugin.reads().await["id"], 3);
+    assert_eq!(plugin.told().await, "tools /elsewhere");
+    plugin.door.hellos.add_permits(2);
+    assert_eq!(plugin.told().await, format!("goodbye {FOLDER}"));
+    assert_eq!(plugin.told().await, format!("hello {FOLDER} 7"));
+    assert_eq!(plugin.reads().await["id"], 1);
+    assert_eq!(plugin.reads().await["id"], 2);
+}
+
+#[tokio::test]
+async fn a_plugin_of_another_age_is_told_what_to_do() {
+    let mut plugin = Plugin::start(1).await;
+    let params = json!({"directory": FOLDER, "pid": 7, "opencode_plugin": 2});
+    plugin
+        .says(json!({"id": 1, "method": "hello", "params": params}))
+        .await;
+    let answer = plugin.reads().await;
+    let why = answer["error"]["message"].as_str().expect("a reason");
+    assert!(why.contains("`asyncagents setup opencode`"), "{why}");
+}
+
+#[tokio::test]
+async fn a_call_nobody_waits_for_is_dropped() {
+    let mut plugin = Plugin::start(1).await;
+    let call = json!({"directory": FOLDER, "sessionID": "ses_1", "tool": "asyncagents_list"});
+    plugin
+        .says(json!({"id": 5, "method": "call", "params": call}))
+        .await;
+    assert_eq!(plugin.told().await, "asyncagents_list {}");
+    plugin
+        .says(json!({"method": "cancel", "params": {"id": 5}}))
+        .await;
+    assert_eq!(plugin.told().await, "dropped");
+    plugin
+        .says(json!({"id": 6, "method": "call", "params": {}}))
+        .await;
+    let answer = plugin.reads().await;
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(6), &json!(-32602))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_answered_or_somebody_says_why_not() {
+    let mut plugin = Plugin::start(1).await;
+    plugin.hello(1).await;
+    plugin.reads().await;
+    let instance = plugin.door.instance();
+    let ask = || {
+        let instance = Arc::clone(&instance);
+        tokio::spawn(async move { instance.send(Request::get("/agent").query("a", "b")).await })
+    };
+    let ended = async |asking: JoinHandle<_>| asking.await.expect("no panic");
+
+    let asking = ask();
+    let request = plugin.reads().await;
+    let query = json!({"a": "b"});
+    let wanted = json!({"directory": FOLDER, "method": "GET", "path": "/agent", "query": query});
+    assert_eq!(request["params"], wanted);
+    let result = json!({"status": 404, "body": "{}"});
+    plugin
+        .says(json!({"id": request["id"], "result": result}))
+        .await;
+    let response = ended(asking).await.expect("an answer");
+    assert_eq!((response.status, response.body.as_str()), (404, "{}"));
+
+    let asking = ask();
+    let id = plugin.reads().await["id"].clone();
+    let error = json!({"code": -32000, "message": "socket hang up"});
+    plugin.says(json!({"id": id, "error": error})).await;
+    let why = "GET /agent: socket hang up".to_owned();
+    assert_eq!(ended(asking).await, Err(HostError::Unreachable(why)));
+
+    // Time passes by itself: nobody answers.
+    let why = "GET /agent: OpenCode did not answer in time".to_owned();
+    assert_eq!(ended(ask()).await, Err(HostError::Unreachable(why)));
+
+    plugin.leaves().await;
+    let why = "GET /agent: OpenCode is gone".to_owned();
+    assert_eq!(ended(ask()).await, Err(HostError::Unreachable(why)));
+}
+
+#[tokio::test]
+async fn when_the_plugin_is_gone_its_instances_are() {
+    let mut plugin = Plugin::start(1).await;
+    plugin.hello(1).await;
+    plugin.reads().await;
+    let door = Arc::clone(&plugin.door);
+    let mut signals = door.instance().signals();
+    assert_eq!(plugin.told().await, format!("hello {FOLDER} 7"));
+    drop((plugin.lines, plugin.writer));
+    let goodbye = soon(plugin.told.recv()).await;
+    assert_eq!(goodbye, Some(format!("goodbye {FOLDER}")));
+    assert_eq!(heard(&mut signals).await, "the end");
+    let served = soon(plugin.serving).await.expect("no panic");
+    served.expect("an orderly end");
+}
