@@ -28,6 +28,7 @@ Examples:
   asyncagents list                         all tasks
   asyncagents output ID --follow           how far it has come, then its result
   asyncagents fork session.json            show what a forked child would inherit
+  asyncagents setup opencode               background agents in OpenCode
   asyncagents help task                    all options and more examples
 
 Exit codes: 0 done; 1 the machine failed; 2 wrong arguments or input, or refused;
@@ -65,10 +66,14 @@ impl Args {
             Command::Cancel(args) => &args.common,
             Command::Clear(args) => &args.common,
             Command::Worker(args) => &args.common,
+            Command::OpencodeBridge(args) => &args.common,
             Command::Config(args) => &args.common,
             Command::Fork(args) => &args.common,
             Command::Run(args) => &args.common,
             Command::Demo(args) => &args.common,
+            Command::Setup(SetupArgs {
+                host: SetupHost::Opencode(args),
+            }) => &args.common,
         };
         for common in [&self.common, common] {
             settings.extend(common.settings.iter().cloned());
@@ -81,6 +86,8 @@ impl Args {
         match &self.command {
             Command::Task(args) => {
                 add("host", &args.host);
+                let opencode = args.opencode.as_ref().map(|url| format!("opencode:{url}"));
+                add("host", &opencode);
                 add("session", &args.session);
             }
             Command::Clear(args) => add("session", &args.session),
@@ -94,8 +101,10 @@ impl Args {
             | Command::Output(_)
             | Command::Cancel(_)
             | Command::Worker(_)
+            | Command::OpencodeBridge(_)
             | Command::Config(_)
-            | Command::Demo(_) => {}
+            | Command::Demo(_)
+            | Command::Setup(_) => {}
         }
         settings
     }
@@ -112,8 +121,11 @@ pub(crate) enum Command {
     Cancel(CancelArgs),
     Clear(ClearArgs),
     Worker(WorkerArgs),
+    #[command(hide = true)]
+    OpencodeBridge(BridgeArgs),
     Config(ConfigArgs),
     Fork(ForkArgs),
+    Setup(SetupArgs),
 }
 
 /// Run the built-in agent in this folder, with background sub-agents.
@@ -231,6 +243,11 @@ pub(crate) struct TaskArgs {
     /// setting `host`].
     #[arg(long)]
     pub(crate) host: Option<String>,
+
+    /// Run it in the `opencode serve` at this address; its password comes from
+    /// OPENCODE_SERVER_PASSWORD. `--session` names the session that is told, and inherited.
+    #[arg(long, value_name = "URL", conflicts_with = "host")]
+    pub(crate) opencode: Option<String>,
 
     /// End it after this many tokens.
     #[arg(long, value_name = "N")]
@@ -394,6 +411,13 @@ pub(crate) struct WorkerArgs {
     pub(crate) common: Common,
 }
 
+/// Connect the plugin in OpenCode with its tasks; the plugin starts this itself.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BridgeArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
 /// Show every setting, its value, and where the value comes from.
 ///
 /// A setting comes from, the later over the earlier: its default;
@@ -460,6 +484,73 @@ pub(crate) struct ForkArgs {
     /// Refuse an input larger than this many megabytes (1 MB is 1,000,000 bytes).
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) max_input: u64,
+}
+
+/// Give another agent the tools for background agents.
+#[derive(Debug, clap::Args)]
+#[command(
+    // A short error that names the hosts says more than the whole help.
+    arg_required_else_help = false,
+    disable_help_subcommand = true,
+    subcommand_value_name = "HOST",
+    subcommand_help_heading = "Hosts",
+    after_help = "Example:\n  asyncagents setup opencode"
+)]
+pub(crate) struct SetupArgs {
+    #[command(subcommand)]
+    pub(crate) host: SetupHost,
+}
+
+/// Who gets the tools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SetupHost {
+    Opencode(SetupOpencodeArgs),
+}
+
+/// Install the plugin that gives OpenCode the tools for background agents.
+///
+/// The plugin is one file, asyncagents.js, in the folder `plugin` (or `plugins`, if that is
+/// there) of OpenCode's configuration, and OpenCode loads what is there by itself: no other
+/// file is changed. It names this program by its path, so install it again when the program
+/// has moved. Installing again also updates it. A file of that name which asyncagents did not
+/// write is left alone.
+///
+/// Exit code 0 if it is as asked, 1 if that could not be done or --check found something
+/// missing, 2 if the file is somebody else's.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents setup opencode                   for all your projects
+  asyncagents setup opencode --project         for this folder only
+  asyncagents setup opencode --check           does OpenCode see the tools?
+  asyncagents setup opencode --remove          take it away again")]
+pub(crate) struct SetupOpencodeArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// For you, in all projects: in OPENCODE_CONFIG_DIR if that is set, else in `opencode` in
+    /// your configuration folder. This is the default.
+    #[arg(long, conflicts_with = "project")]
+    pub(crate) user: bool,
+
+    /// For this folder and those below: in `.opencode` here.
+    #[arg(long)]
+    pub(crate) project: bool,
+
+    /// Remove the plugin instead.
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) remove: bool,
+
+    /// Change nothing, but look: is OpenCode of a known version, is the plugin there and its
+    /// program too, and, from an OpenCode that is started for it, are the tools seen? Without
+    /// --user and --project, look at every place that OpenCode loads plugins from.
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// With --check: the program OpenCode [default: ASYNCAGENTS_OPENCODE_BIN, or `opencode` on
+    /// the PATH].
+    #[arg(long, value_name = "PATH", requires = "check")]
+    pub(crate) opencode_bin: Option<PathBuf>,
 }
 
 /// One of a list of names, each standing for a value.

@@ -5,7 +5,8 @@ use std::{
     env, fs,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -14,11 +15,15 @@ use asyncagents_core::{
     port::{Clock, Host, HostError, Store},
 };
 use asyncagents_engine::{Approver, Engine, Parts};
-use asyncagents_hosts::scripted::{Script, ScriptedHost, World};
+use asyncagents_hosts::{
+    opencode::{self, Address, BridgeConnection, HttpConnection, OpenCode},
+    scripted::{Script, ScriptedHost, World},
+};
 use asyncagents_models::Models;
 use asyncagents_runtime::{Hosts, Manager, SystemClock, ToolDoor, WeakManager};
 use asyncagents_store::Sqlite;
 use asyncagents_tools::Toolbox;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     config::{AgentConfig, Config, config_folder, load_launched},
@@ -27,6 +32,10 @@ use crate::{
 
 /// What the scripted host's children say: nobody should take it for work.
 const NOTHING_DONE: &str = include_str!("nothing_done.toml");
+
+/// How often a bridge looks whether another process has written. Nearly everything about its
+/// tasks comes through itself, and it is there for as long as OpenCode is.
+const LOOK_OF_BRIDGES: Duration = Duration::from_millis(250);
 
 /// Everything that a command works with.
 pub(crate) struct House {
@@ -46,6 +55,8 @@ pub(crate) struct Furniture {
     pub(crate) only: Option<HostKey>,
     /// Nothing is read from files of settings.
     pub(crate) bare: bool,
+    /// The OpenCode around this process. It looks after no other tasks then.
+    pub(crate) bridges: Option<Arc<Bridges>>,
 }
 
 /// Opens the configured file. Must be called inside a tokio runtime.
@@ -68,7 +79,11 @@ pub(crate) fn house(config: &Config, furniture: Furniture) -> Result<House, Fail
         manager: OnceLock::new(),
         engines: Mutex::default(),
     });
-    let manager = Manager::new(store, hosts.clone(), clock, config.runtime());
+    let mut settings = config.runtime();
+    if hosts.furniture.bridges.is_some() {
+        settings.look = LOOK_OF_BRIDGES;
+    }
+    let manager = Manager::new(store, hosts.clone(), clock, settings);
     // Nobody else has it yet.
     let _ = hosts.manager.set(manager.downgrade());
     Ok(House { manager, hosts })
@@ -102,8 +117,10 @@ pub(crate) fn host_key(host: &str, said: &BTreeMap<String, String>) -> anyhow::R
             let edition = edition.finish() & 0xffff_ffff;
             Ok(format!("scripted:{}#{edition:08x}", path.display()).into())
         }
+        Some(("opencode", url)) => remote_key(url, None),
         _ => anyhow::bail!(
-            "--host {host}: there are engine, engine:FOLDER, scripted and scripted:FILE"
+            "--host {host}: there are engine, engine:FOLDER, opencode:URL, scripted and \
+             scripted:FILE"
         ),
     }
 }
@@ -164,13 +181,23 @@ impl Hosts for KnownHosts {
         if let Some(only) = &self.furniture.only {
             return shown_host(only) == shown_host(key);
         }
-        let key = key.as_str();
-        key == "scripted" || key.starts_with("scripted:") || key.starts_with(ENGINE)
+        if let Some(bridges) = &self.furniture.bridges {
+            return bridges.serve(key);
+        }
+        let name = key.as_str();
+        name == "scripted"
+            || name.starts_with("scripted:")
+            || name.starts_with(ENGINE)
+            || remote_of(key).is_some()
     }
 
     fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
         match key.as_str().split_once(':') {
             Some(("engine", _)) => Ok(Arc::new(self.engine(key)?)),
+            Some(("opencode", _)) => match &self.furniture.bridges {
+                Some(bridges) => bridges.open(key),
+                None => Ok(Arc::new(self.remote(key)?)),
+            },
             Some((_, file)) => {
                 let file = file.rsplit_once('#').map_or(file, |(file, _)| file);
                 self.scripted(Script::load(Path::new(file)))
@@ -192,6 +219,21 @@ impl KnownHosts {
             .map_err(|error| HostError::Refused(format!("{error:#}")))?;
         engines.insert(key.clone(), engine.clone());
         Ok(engine)
+    }
+
+    /// The OpenCode at the address that the key names.
+    pub(crate) fn remote(&self, key: &HostKey) -> Result<OpenCode, HostError> {
+        let address = remote_of(key).ok_or_else(|| {
+            HostError::Unreachable("its OpenCode is not running any more".to_owned())
+        })?;
+        let prefix = self.manager.get().and_then(WeakManager::upgrade);
+        let prefix = prefix.map(|manager| manager.settings().wording.prefix.clone());
+        let settings = opencode::Settings {
+            prefix: prefix.unwrap_or_default(),
+            began: None,
+        };
+        let connection = Arc::new(HttpConnection::new(address)?);
+        Ok(OpenCode::new(connection, self.clock.clone(), settings))
     }
 
     /// Lets all built-in agents finish their step.
@@ -286,6 +328,153 @@ impl KnownHosts {
             self.clock.clone(),
         )))
     }
+}
+
+/// The OpenCode that this process is the bridge of, one entry for each of its folders.
+#[derive(Default)]
+pub(crate) struct Bridges {
+    instances: Mutex<HashMap<String, Bridged>>,
+}
+
+struct Bridged {
+    key: HostKey,
+    process: String,
+    host: Arc<OpenCode>,
+}
+
+/// What is known of an OpenCode with a plugin, beside its folder. Its sessions are in its data
+/// folder, and those that work are in its process.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Origin {
+    process: String,
+    data: String,
+}
+
+impl Bridges {
+    /// An OpenCode is there, in a folder; returns its name.
+    pub(crate) fn arrive(&self, instance: Arc<BridgeConnection>, prefix: &str) -> HostKey {
+        let directory = instance.directory().to_owned();
+        let origin = Origin {
+            process: opencode::process::identity(instance.pid()),
+            data: opencode_data(),
+        };
+        let said = serde_json::to_string(&origin).unwrap_or_default();
+        let key = HostKey::from(format!("{OPENCODE}{directory}{SAID}{said}"));
+        let mut instances = self.lock();
+        instances.entry(directory).or_insert_with(|| {
+            let settings = opencode::Settings {
+                prefix: prefix.to_owned(),
+                began: instance.began(),
+            };
+            Bridged {
+                key: key.clone(),
+                process: origin.process,
+                host: Arc::new(OpenCode::new(instance, Arc::new(SystemClock), settings)),
+            }
+        });
+        key
+    }
+
+    /// The OpenCode in a folder.
+    pub(crate) fn host(&self, directory: &str) -> Option<Arc<OpenCode>> {
+        self.lock()
+            .get(directory)
+            .map(|bridged| bridged.host.clone())
+    }
+
+    /// The OpenCode of this name.
+    pub(crate) fn host_of(&self, key: &HostKey) -> Option<Arc<OpenCode>> {
+        let instances = self.lock();
+        let mut all = instances.values();
+        all.find(|bridged| bridged.key == *key)
+            .map(|bridged| bridged.host.clone())
+    }
+
+    /// The names of all, and the process they are.
+    pub(crate) fn processes(&self) -> Vec<(HostKey, String)> {
+        let instances = self.lock();
+        let all = instances.values();
+        all.map(|bridged| (bridged.key.clone(), bridged.process.clone()))
+            .collect()
+    }
+
+    /// Its own tasks, and those of an OpenCode that had the same sessions and has ended.
+    fn serve(&self, key: &HostKey) -> bool {
+        let Some((directory, origin)) = origin_of(key) else {
+            return false;
+        };
+        match self.lock().get(directory) {
+            Some(bridged) if bridged.key == *key => true,
+            Some(_) => {
+                origin.data == opencode_data() && !opencode::process::is_alive(&origin.process)
+            }
+            None => false,
+        }
+    }
+
+    fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+        let here = origin_of(key).and_then(|(directory, _)| self.host(directory));
+        match here {
+            Some(host) => Ok(host),
+            None => Err(HostError::Unreachable(
+                "its OpenCode is not here".to_owned(),
+            )),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Bridged>> {
+        self.instances
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const OPENCODE: &str = "opencode:";
+
+fn origin_of(key: &HostKey) -> Option<(&str, Origin)> {
+    let (directory, said) = key.as_str().strip_prefix(OPENCODE)?.split_once(SAID)?;
+    Some((directory, serde_json::from_str(said).ok()?))
+}
+
+/// Where an OpenCode that is started like this process keeps its sessions.
+fn opencode_data() -> String {
+    let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
+    let data = data.filter(|data| data.is_absolute()).or_else(home);
+    data.unwrap_or_default().display().to_string()
+}
+
+/// An `opencode serve` at an address, in one of its folders.
+pub(crate) fn remote_key(url: &str, directory: Option<&str>) -> anyhow::Result<HostKey> {
+    let url = url.trim_end_matches('/');
+    if !(url.starts_with("http://") || url.starts_with("https://")) {
+        anyhow::bail!("`{url}` is no address of an OpenCode; it begins with http:// or https://");
+    }
+    if url.contains('@') {
+        anyhow::bail!(
+            "the password of OpenCode is not part of its address; set OPENCODE_SERVER_PASSWORD"
+        );
+    }
+    Ok(match directory {
+        Some(directory) => {
+            let said = serde_json::json!({"directory": directory});
+            format!("{OPENCODE}{url}{SAID}{said}").into()
+        }
+        None => format!("{OPENCODE}{url}").into(),
+    })
+}
+
+fn remote_of(key: &HostKey) -> Option<Address> {
+    let name = key.as_str().strip_prefix(OPENCODE)?;
+    let (url, said) = match name.split_once(SAID) {
+        Some((url, said)) => (url, serde_json::from_str(said).ok()?),
+        None => (name, serde_json::Value::Null),
+    };
+    url.starts_with("http").then(|| Address {
+        url: url.to_owned(),
+        directory: said["directory"].as_str().map(str::to_owned),
+        password: env::var("OPENCODE_SERVER_PASSWORD").ok(),
+    })
 }
 
 /// This program, as it was started: a file of its name may have become another since, by an

@@ -6,13 +6,16 @@ mod config;
 mod demo;
 mod fork;
 mod list;
+mod opencode_bridge;
 mod output;
 mod run;
+mod setup;
 mod task;
 mod worker;
 
 use std::{
     collections::BTreeMap,
+    fs,
     future::Future,
     io,
     path::{Path, PathBuf},
@@ -50,8 +53,23 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Cancel(args) => in_runtime(cancel::run(&shell(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&shell(true)?, args)),
         Command::Worker(_) => worker::run(&shell(false)?),
+        Command::OpencodeBridge(_) => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),
+        Command::Setup(args) => setup::run(&loaded.config, args),
     }
+}
+
+/// A bridge has nobody to talk to but the plugin: what it has to say is in a file.
+fn bridge_shell(loaded: &Loaded, flags: &[(String, String)]) -> Result<Shell, Failure> {
+    let mut shell = Shell::new(loaded, flags.to_vec())?;
+    let file = wire::beside(&shell.config.db, "opencode.log");
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::Input(anyhow!("{}: {error}", folder.display())))?;
+    }
+    shell.config.log_file.get_or_insert(file);
+    log::begin(&shell.config, false).map_err(Failure::Input)?;
+    Ok(shell)
 }
 
 /// What the verbs about tasks have in common.

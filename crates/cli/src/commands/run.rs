@@ -117,6 +117,7 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
         no_wait: wanted.no_wait,
         only: Some(key.clone()),
         bare: wanted.folder.is_some(),
+        bridges: None,
     };
     let house = wire::house(&shell.config, furniture)?;
     let engine = house.hosts.engine(&key).map_err(Problem::from)?;

@@ -1,6 +1,9 @@
 //! `asyncagents task` and `asyncagents resume`: launch a task, go on with one.
 
-use std::io::{self, Read};
+use std::{
+    env,
+    io::{self, Read},
+};
 
 use anyhow::{Context, anyhow};
 use asyncagents_core::{
@@ -43,6 +46,9 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
     let mut caller = shell.caller()?;
     if request.resume.is_none() && shell.config.host.starts_with("engine") {
         check(&mut caller, &hosts, &request, args.session.is_some()).await?;
+    }
+    if request.resume.is_none() && shell.config.host.starts_with("opencode:") {
+        find_folder(&mut caller, &hosts, &shell.config.host, request.fork).await?;
     }
     let accepted = ask(shell, &manager, &caller, request).await?;
     if args.follow {
@@ -95,6 +101,42 @@ async fn check(
     if request.fork {
         engine.session(session).await.map_err(no_session)?;
     }
+    Ok(())
+}
+
+/// A child works in the folder of its parent; without one, in this folder if the server is on
+/// this machine.
+async fn find_folder(
+    caller: &mut Caller,
+    hosts: &KnownHosts,
+    named: &str,
+    fork: bool,
+) -> Result<(), Failure> {
+    let Caller::Shell { session, host } = caller else {
+        return Ok(());
+    };
+    let is_session = session.as_str().starts_with("ses");
+    if fork && !is_session {
+        return Err(Failure::Input(anyhow!(
+            "say with --session which session of OpenCode is to be inherited"
+        )));
+    }
+    let url = named.strip_prefix("opencode:").unwrap_or_default();
+    let folder = if is_session {
+        let remote = hosts.remote(host).map_err(Problem::from)?;
+        remote.folder_of(session).await.map_err(Problem::from)?
+    } else if ["://127.0.0.1", "://localhost", "://[::1]"]
+        .iter()
+        .any(|here| url.contains(here))
+    {
+        let here = env::current_dir()
+            .context("this folder")
+            .map_err(Failure::Machine)?;
+        here.to_str().map(str::to_owned)
+    } else {
+        None
+    };
+    *host = wire::remote_key(url, folder.as_deref()).map_err(Failure::Input)?;
     Ok(())
 }
 

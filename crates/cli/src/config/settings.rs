@@ -119,15 +119,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "host",
-        about: "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, scripted, \
-                or scripted:FILE for a script of your own",
+        about: "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
+                opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
+                scripted, or scripted:FILE for a script of your own",
         personal: false,
         show: |config| config.host.clone(),
         set: |config, value| {
             filled(
                 &mut config.host,
                 value,
-                "engine, engine:FOLDER, scripted or scripted:FILE",
+                "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE",
             )
         },
     },

@@ -1,0 +1,248 @@
+//! `asyncagents opencode-bridge`: what the plugin in OpenCode talks to. It looks after the
+//! tasks of that OpenCode for as long as it is there.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    agent::{ToolOutcome, ToolSpec},
+    answer::Shown,
+    id::TaskId,
+    moment::Moment,
+    notify,
+    task::{Outcome, State, Task},
+    tool_set,
+};
+use asyncagents_hosts::opencode::{self, Answer, BridgeConnection, Door, EVENTS, ToolCall};
+use asyncagents_runtime::{Manager, ToolDoor, Worker};
+use serde_json::Value;
+use tokio::{
+    io::{stdin, stdout},
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+    time,
+};
+
+use super::Shell;
+use crate::{
+    exit::{Exit, Failure},
+    wire::{self, Bridges, Furniture, House},
+};
+
+/// What a task is told whose OpenCode has ended.
+const ENDED: &str = "OpenCode ended while it worked; resume it to go on from there";
+/// How long the end of a process may take to be seen after the end of its pipes.
+const DYING: Duration = Duration::from_secs(2);
+/// How long a model that is about to be asked waits for the list of agents.
+const LISTED: Duration = Duration::from_millis(2_500);
+
+pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
+    let machine = |error: std::io::Error| Failure::Machine(error.into());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(machine)?;
+    let done = runtime.block_on(bridge(shell));
+    // Somebody may be reading our input for ever.
+    runtime.shutdown_background();
+    done
+}
+
+async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
+    let machine = |error: std::io::Error| Failure::Machine(error.into());
+    let bridges = Arc::new(Bridges::default());
+    let furniture = Furniture {
+        bridges: Some(bridges.clone()),
+        ..Furniture::default()
+    };
+    let House { manager, .. } = wire::house(&shell.config, furniture)?;
+    let worker = Worker::start(&manager).await?;
+    tracing::info!(db = %shell.config.db.display(), "a bridge begins");
+    let office = Arc::new(Office {
+        manager: manager.clone(),
+        bridges: bridges.clone(),
+        prefix: shell.config.prefix.clone(),
+        doors: Mutex::default(),
+    });
+    let mut toasts = JoinSet::new();
+    toasts.spawn(toast(manager.clone(), bridges.clone()));
+    // Ctrl-C in OpenCode's terminal is meant for OpenCode; the bridge ends when it does.
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(machine)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(machine)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
+    let served = {
+        let mut served = std::pin::pin!(opencode::serve(stdin(), stdout(), EVENTS, office));
+        loop {
+            tokio::select! {
+                served = &mut served => break served,
+                _ = interrupt.recv() => {}
+                _ = hang_up.recv() => {}
+                _ = terminate.recv() => break Ok(()),
+            }
+        }
+    };
+    toasts.shutdown().await;
+    if let Err(error) = served {
+        tracing::warn!(%error, "the plugin cannot be heard any more");
+    }
+    for (key, process) in bridges.processes() {
+        if is_gone(&process).await {
+            manager.host_ended(&key, ENDED).await?;
+        }
+    }
+    worker.stop().await;
+    tracing::info!("the bridge ends");
+    Ok(Exit::Done)
+}
+
+/// Whether a process has ended, or ends just now.
+async fn is_gone(process: &str) -> bool {
+    let gone = async {
+        while opencode::process::is_alive(process) {
+            time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    time::timeout(DYING, gone).await.is_ok()
+}
+
+/// Answers the plugin.
+struct Office {
+    manager: Manager,
+    bridges: Arc<Bridges>,
+    prefix: String,
+    doors: Mutex<HashMap<String, Arc<ToolDoor>>>,
+}
+
+impl Office {
+    fn doors(&self) -> MutexGuard<'_, HashMap<String, Arc<ToolDoor>>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Door for Office {
+    async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
+        let directory = instance.directory().to_owned();
+        let key = self.bridges.arrive(instance, &self.prefix);
+        tracing::info!(host = %key, "OpenCode is there");
+        let door = Arc::new(ToolDoor::new(&self.manager, key));
+        self.doors().insert(directory, door);
+        self.manager.look_again();
+        tool_set::specs(&self.prefix)
+    }
+
+    async fn tools(&self, directory: &str) -> Vec<ToolSpec> {
+        let mut tools = tool_set::specs(&self.prefix);
+        let Some(host) = self.bridges.host(directory) else {
+            return tools;
+        };
+        match time::timeout(LISTED, host.agent_notes()).await {
+            Ok(Ok(agents)) => {
+                let lines = agents.iter().map(|agent| match agent.about.is_empty() {
+                    true => format!("- {}", agent.name),
+                    false => format!("- {}: {}", agent.name, agent.about),
+                });
+                let lines: Vec<String> = lines.collect();
+                if let Some(task) = tools.first_mut().filter(|_| !lines.is_empty()) {
+                    let list = format!("\n\nAgents:\n{}", lines.join("\n"));
+                    task.description.push_str(&list);
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "OpenCode does not name its agents"),
+            Err(_) => tracing::warn!("OpenCode is slow to name its agents"),
+        }
+        tools
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<Answer, String> {
+        let door = self.doors().get(&call.directory).cloned();
+        let Some(door) = door else {
+            return Err(format!("asyncagents does not know {}", call.directory));
+        };
+        if let Some(host) = self.bridges.host(&call.directory) {
+            host.wake(&call.session);
+        }
+        let title = title(&call.input);
+        let outcome = door.call_from(&call.session, call.message, &call.tool, &call.input);
+        match outcome.await {
+            ToolOutcome::Done(output) => Ok(Answer { output, title }),
+            ToolOutcome::Failed(why) => Err(why),
+            ToolOutcome::Unknown => Err("what came of it is not known".to_owned()),
+        }
+    }
+
+    async fn goodbye(&self, directory: &str) {
+        tracing::info!(directory, "OpenCode has closed a folder");
+    }
+}
+
+/// What a call is about, for people.
+fn title(input: &str) -> Option<String> {
+    let input: Value = serde_json::from_str(input).ok()?;
+    let about = input.get("description").or_else(|| input.get("task_id"))?;
+    about.as_str().map(str::to_owned)
+}
+
+/// Shows on OpenCode's screen what begins and what ends, each once.
+async fn toast(manager: Manager, bridges: Arc<Bridges>) {
+    let begun = manager.now();
+    let mut shown: HashSet<(TaskId, u32, bool)> = HashSet::new();
+    let mut position = None;
+    loop {
+        let changed = manager.changed(position, Duration::from_secs(3600)).await;
+        let (tasks, newest) = match changed {
+            Ok(changed) => changed,
+            Err(problem) => {
+                tracing::warn!(%problem, "nothing can be shown");
+                time::sleep(Duration::from_secs(5)).await;
+                continue;
+            }
+        };
+        position = Some(newest);
+        for Shown { task, .. } in tasks {
+            // What tasks launch themselves is their own business.
+            let Some(host) = bridges
+                .host_of(&task.brief.host)
+                .filter(|_| task.place.depth == 1)
+            else {
+                continue;
+            };
+            let Some((message, variant)) = news(&task, begun) else {
+                continue;
+            };
+            if shown.insert((task.id.clone(), task.run, task.is_live()))
+                && let Err(error) = host.toast(&message, variant).await
+            {
+                tracing::debug!(%error, "a toast was not shown");
+            }
+        }
+    }
+}
+
+/// What is worth showing about a task since a moment, and in which colour.
+fn news(task: &Task, since: Moment) -> Option<(String, &'static str)> {
+    match &task.state {
+        State::Running { since: at, .. } if *at >= since => {
+            let (description, agent) = (&task.brief.description, &task.brief.agent);
+            Some((
+                format!("Agent \"{description}\" started (@{agent})."),
+                "info",
+            ))
+        }
+        State::Ended { at, outcome, .. } if *at >= since => {
+            let (mark, headline) = notify::headline(task)?;
+            let variant = match outcome {
+                Outcome::Completed => "success",
+                Outcome::Failed { .. } => "error",
+                Outcome::Cancelled => "warning",
+            };
+            Some((format!("{mark} {headline}"), variant))
+        }
+        State::Queued { .. } | State::Running { .. } | State::Ended { .. } => None,
+    }
+}

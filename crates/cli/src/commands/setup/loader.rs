@@ -1,0 +1,260 @@
+//! OpenCode as it starts, without its screen: the one who knows which tools it has loaded.
+
+use std::{fs, path::Path, process::Stdio, time::Duration};
+
+use anyhow::{Context, anyhow, bail};
+use reqwest::{Client, StatusCode, redirect::Policy};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::NamedTempFile;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    signal::{
+        ctrl_c,
+        unix::{SignalKind, signal},
+    },
+    time::{sleep, timeout},
+};
+
+use crate::print;
+
+/// What OpenCode prints when it can be asked.
+const LISTENING: &str = "opencode server listening on ";
+
+/// How long OpenCode may take to begin. It needs 3 s on an idle machine.
+const BEGIN: Duration = Duration::from_secs(30);
+
+/// How long one question may take that needs no plugin. What comes just when the socket opens
+/// is never answered, so it is asked again.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// How often that is asked.
+const TRIES: u32 = 5;
+
+/// How long OpenCode may take to load the plugins. It installs a package beside them first,
+/// and without a network tries that for 73 s.
+const LOAD: Duration = Duration::from_secs(120);
+
+/// When to say that it takes long.
+const SOON: Duration = Duration::from_secs(5);
+
+/// How long OpenCode may take to end. It needs 0.2 s.
+const END: Duration = Duration::from_secs(3);
+
+/// What OpenCode has loaded.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// The names of all its tools.
+    pub(super) tools: Vec<String>,
+    /// Why it did not load our plugin, if it says so.
+    pub(super) complaint: Option<String>,
+}
+
+/// Starts an OpenCode in a folder, asks it what it has loaded, and ends it.
+pub(super) async fn load(program: &Path, folder: &Path) -> anyhow::Result<Loaded> {
+    let mut server = Server::start(program, folder)?;
+    let tools = tokio::select! {
+        tools = server.tools() => tools,
+        // It is in a group of its own, so Ctrl-C does not reach it.
+        () = asked_to_stop() => Err(anyhow!("stopped before OpenCode had answered")),
+    };
+    let complaint = complaint_in(&server.remarks());
+    server.end().await;
+    Ok(Loaded {
+        tools: tools?,
+        complaint,
+    })
+}
+
+/// A running `opencode serve`. Dropped, it is killed.
+struct Server {
+    child: Child,
+    /// The child and what it starts: installed with npm, `opencode` may be a script that starts
+    /// the real one.
+    group: Option<Pid>,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// What it prints beside, in a file, so that nobody has to read it meanwhile.
+    errors: NamedTempFile,
+    /// Nobody else can talk to it.
+    password: String,
+}
+
+impl Server {
+    fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let errors = NamedTempFile::new()?;
+        let password = uuid::Uuid::new_v4().to_string();
+        let mut child = Command::new(program)
+            .args(["serve", "--port", "0", "--hostname", "127.0.0.1"])
+            .arg("--print-logs")
+            .current_dir(folder)
+            .env("OPENCODE_SERVER_USERNAME", "opencode")
+            .env("OPENCODE_SERVER_PASSWORD", &password)
+            // Looking changes nothing.
+            .env("OPENCODE_DISABLE_AUTOUPDATE", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors.reopen()?)
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} cannot be started", program.display()))?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let output = child.stdout.take().context("OpenCode has no output")?;
+        Ok(Self {
+            child,
+            group: id.and_then(Pid::from_raw),
+            lines: BufReader::new(output).lines(),
+            errors,
+            password,
+        })
+    }
+
+    async fn tools(&mut self) -> anyhow::Result<Vec<String>> {
+        let url = timeout(BEGIN, self.url()).await;
+        let url = url.map_err(|_| anyhow!("OpenCode did not begin within {}", spell(BEGIN)))??;
+        let asking = ask(&url, &self.password);
+        tokio::select! {
+            seen = asking => seen,
+            // It is read to the end, so that OpenCode never waits for a reader.
+            () = drain(&mut self.lines) => Err(self.ended()),
+        }
+    }
+
+    /// Where it can be asked.
+    async fn url(&mut self) -> anyhow::Result<String> {
+        while let Some(line) = self.lines.next_line().await? {
+            if let Some(url) = line.strip_prefix(LISTENING) {
+                return Ok(url.trim().to_owned());
+            }
+        }
+        Err(self.ended())
+    }
+
+    fn ended(&self) -> anyhow::Error {
+        let said = self.remarks();
+        let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        match lines.next_back() {
+            Some(line) => anyhow!(
+                "OpenCode ended before it had answered; the last it said: {}",
+                shown(line)
+            ),
+            None => anyhow!("OpenCode ended before it had answered, and said nothing"),
+        }
+    }
+
+    /// All it has printed beside, so far.
+    fn remarks(&self) -> String {
+        // What cannot be read was not said: it is only there to explain.
+        let said = fs::read(self.errors.path()).unwrap_or_default();
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    /// Ends it and all that it has started. Until the child is waited for, nobody else can
+    /// have its number.
+    async fn end(mut self) {
+        self.signal(Signal::TERM);
+        let _ = timeout(END, drain(&mut self.lines)).await;
+        self.signal(Signal::KILL);
+        self.group = None;
+        let _ = self.child.wait().await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // It may have ended by itself.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// What the log has on our plugin, as in `level=ERROR message="failed to load plugin"
+/// path=file:///…/asyncagents.js error=…`.
+fn complaint_in(log: &str) -> Option<String> {
+    let failures = log.lines().filter(|line| line.contains("failed to load"));
+    let ours = failures.filter(|line| line.contains("/asyncagents.js"));
+    let mut reasons = ours.filter_map(|line| line.split_once(" error="));
+    let (_, why) = reasons.next_back()?;
+    Some(shown(why))
+}
+
+/// As much of a line as goes onto a terminal.
+fn shown(line: &str) -> String {
+    line.chars().filter(print::harmless).take(300).collect()
+}
+
+/// Reads until everyone who could write has gone.
+async fn drain(lines: &mut Lines<BufReader<ChildStdout>>) {
+    while let Ok(Some(_)) = lines.next_line().await {}
+}
+
+async fn asked_to_stop() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// Asks for the names of all tools, as soon as there is someone who answers.
+async fn ask(url: &str, password: &str) -> anyhow::Result<Vec<String>> {
+    // A password goes nowhere else.
+    let client = Client::builder().no_proxy().redirect(Policy::none());
+    let client = client.build()?;
+    let get = |path: &str, patience: Duration| {
+        let request = client.get(format!("{url}{path}")).timeout(patience);
+        request.basic_auth("opencode", Some(password)).send()
+    };
+    let mut tries = 0;
+    // Any answer will do.
+    while let Err(error) = get("/global/health", ANSWER).await {
+        tries += 1;
+        if tries == TRIES {
+            return Err(error).context("OpenCode does not answer");
+        }
+        if !error.is_timeout() {
+            sleep(ANSWER / TRIES).await;
+        }
+    }
+    // Whoever asks first waits until all plugins are loaded, so one question with patience is
+    // enough.
+    let answer = remark_if_slow(async {
+        let answer = get("/experimental/tool/ids", LOAD).await?;
+        let status = answer.status();
+        Ok::<_, reqwest::Error>((status, answer.text().await?))
+    });
+    let (status, text) = answer.await.map_err(|error| match error.is_timeout() {
+        true => anyhow!("OpenCode did not name its tools within {}", spell(LOAD)),
+        false => anyhow!(error).context("OpenCode did not name its tools"),
+    })?;
+    if status != StatusCode::OK {
+        bail!("OpenCode did not name its tools: {status}");
+    }
+    serde_json::from_str(&text).context("OpenCode's list of tools cannot be read")
+}
+
+async fn remark_if_slow<T>(work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    match timeout(SOON, &mut work).await {
+        Ok(done) => done,
+        Err(_) => {
+            print::remark(&format!(
+                "Waiting for OpenCode: it may be installing @opencode-ai/plugin for its plugins, \
+                 at most {} more.\n",
+                spell(LOAD - SOON)
+            ));
+            work.await
+        }
+    }
+}
+
+fn spell(time: Duration) -> String {
+    format!("{} s", time.as_secs())
+}

@@ -1,0 +1,187 @@
+//! Where OpenCode loads plugins from.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+
+use crate::exit::Failure;
+
+/// What the plugin's file is called.
+const FILE: &str = "asyncagents.js";
+
+/// What decides where OpenCode looks.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    /// The current folder.
+    pub(super) here: PathBuf,
+    home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`.
+    config: Option<PathBuf>,
+    /// `OPENCODE_CONFIG_DIR`: OpenCode loads from it too, after all other places.
+    own: Option<PathBuf>,
+}
+
+/// A folder of OpenCode's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    folder: PathBuf,
+    pub(super) whose: Whose,
+}
+
+/// How a place is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// `--user`.
+    User,
+    /// `--project`.
+    Project,
+    /// Not at all: a folder above, the other one of the user's.
+    Other,
+}
+
+impl Surroundings {
+    /// Reads them from the environment.
+    pub(super) fn look() -> Result<Self, Failure> {
+        let here = env::current_dir().context("the current folder cannot be found");
+        // An empty variable is one that is not set, for OpenCode too.
+        let path = |name: &str| {
+            let value = env::var_os(name).filter(|value| !value.is_empty());
+            value.map(PathBuf::from)
+        };
+        let here = here.map_err(Failure::Input)?;
+        Ok(Self {
+            own: path("OPENCODE_CONFIG_DIR").map(|own| here.join(own)),
+            here,
+            home: path("HOME").filter(|home| home.is_absolute()),
+            config: path("XDG_CONFIG_HOME"),
+        })
+    }
+
+    /// The place for all projects of the user.
+    pub(super) fn user(&self) -> Result<Place, Failure> {
+        let folder = match &self.own {
+            Some(own) => own.clone(),
+            None => self.config_folder()?,
+        };
+        Ok(Place {
+            folder,
+            whose: Whose::User,
+        })
+    }
+
+    /// The place for the current folder.
+    pub(super) fn project(&self) -> Place {
+        Place {
+            folder: self.here.join(".opencode"),
+            whose: Whose::Project,
+        }
+    }
+
+    /// Whether the user's place is one that only this environment names.
+    pub(super) fn has_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Every place that an OpenCode in the current folder loads plugins from; the user's and
+    /// the project's first.
+    pub(super) fn all(&self) -> Vec<Place> {
+        let mut all: Vec<Place> = self.user().into_iter().collect();
+        all.push(self.project());
+        let above = self.project_folders().skip(1);
+        let above = above.map(|folder| folder.join(".opencode"));
+        let homes = self.home.iter().map(|home| home.join(".opencode"));
+        let others = self.config_folder().into_iter().chain(above).chain(homes);
+        for folder in others {
+            if all.iter().all(|place| !is_same(&place.folder, &folder)) {
+                let whose = Whose::Other;
+                all.push(Place { folder, whose });
+            }
+        }
+        all
+    }
+
+    /// The files in which OpenCode could be told of more plugins.
+    pub(super) fn settings(&self) -> BTreeSet<PathBuf> {
+        let places = self.all().into_iter().map(|place| place.folder);
+        let folders = places.chain(self.project_folders().map(Path::to_owned));
+        let files = |folder: PathBuf| {
+            ["opencode.json", "opencode.jsonc", "config.json"].map(|name| folder.join(name))
+        };
+        folders.flat_map(files).collect()
+    }
+
+    /// The current folder and those above it, up to the root of the repository.
+    fn project_folders(&self) -> impl Iterator<Item = &Path> {
+        let root = self.here.ancestors();
+        let root = root.into_iter().find(|folder| folder.join(".git").exists());
+        let within = move |folder: &&Path| root.is_none_or(|root| folder.starts_with(root));
+        self.here.ancestors().take_while(within)
+    }
+
+    fn config_folder(&self) -> Result<PathBuf, Failure> {
+        let refused = |why: &str| Failure::Input(anyhow!("{why}; --project needs none"));
+        let base = match (&self.config, &self.home) {
+            (Some(config), _) if config.is_absolute() => config.clone(),
+            (Some(_), _) => {
+                return Err(refused(
+                    "XDG_CONFIG_HOME is not an absolute path, so there is no configuration \
+                     folder",
+                ));
+            }
+            (None, Some(home)) => home.join(".config"),
+            (None, None) => {
+                return Err(refused(
+                    "HOME is not set, so there is no configuration folder",
+                ));
+            }
+        };
+        Ok(base.join("opencode"))
+    }
+}
+
+impl Place {
+    /// Where the plugin can be: OpenCode loads from both.
+    pub(super) fn files(&self) -> [PathBuf; 2] {
+        ["plugin", "plugins"].map(|folder| self.folder.join(folder).join(FILE))
+    }
+
+    /// Where the plugin is, or else where it would go: into the folder that is there.
+    pub(super) fn file(&self) -> PathBuf {
+        let [first, second] = self.files();
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        let has_folder = |path: &Path| path.parent().is_some_and(is_there);
+        let second_it_is = match (is_there(&first), is_there(&second)) {
+            (true, _) => false,
+            (false, true) => true,
+            (false, false) => has_folder(&second) && !has_folder(&first),
+        };
+        if second_it_is { second } else { first }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What to type for this place, from the current folder.
+    pub(super) fn command(&self, more: &str) -> String {
+        let command = "asyncagents setup opencode";
+        match (self.whose, self.folder.parent()) {
+            (Whose::User, _) => format!("`{command}{more}`"),
+            (Whose::Project, _) => format!("`{command} --project{more}`"),
+            (Whose::Other, Some(above)) if self.folder.ends_with(".opencode") => {
+                format!("`{command} --project{more}` in {}", above.display())
+            }
+            (Whose::Other, _) => format!("`{command}{more}` without OPENCODE_CONFIG_DIR"),
+        }
+    }
+}
+
+/// Whether two paths lead to one file or folder.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
+}

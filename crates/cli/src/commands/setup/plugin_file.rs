@@ -1,0 +1,124 @@
+//! The plugin's file: whose it is, what is in it, how it is written.
+
+use std::{fs, io, io::Write, path::Path};
+
+use anyhow::anyhow;
+use asyncagents_core::agent::ToolSpec;
+use asyncagents_hosts::opencode::plugin;
+
+use crate::exit::Failure;
+
+/// What is where the plugin should be.
+#[derive(Debug)]
+pub(super) enum Found {
+    Nothing,
+    /// A plugin that asyncagents wrote, of whatever version.
+    Ours(String),
+    /// Something that is not ours to change.
+    Foreign(&'static str),
+}
+
+/// Looks what is there.
+pub(super) fn find(path: &Path) -> Result<Found, Failure> {
+    let unreadable =
+        |error| Failure::Machine(anyhow!("{} cannot be read: {error}", path.display()));
+    match path.symlink_metadata() {
+        // Somebody's file in the place of a folder has nothing in it.
+        Err(error) if is_absence(&error) => return Ok(Found::Nothing),
+        Err(error) => return Err(unreadable(error)),
+        Ok(_) => {}
+    }
+    match path.metadata() {
+        Err(error) if is_absence(&error) => Ok(Found::Foreign("a link that leads nowhere")),
+        Err(error) => Err(unreadable(error)),
+        Ok(about) if about.is_dir() => Ok(Found::Foreign("a folder")),
+        // To read a pipe could take for ever.
+        Ok(about) if !about.is_file() => Ok(Found::Foreign("not a file")),
+        Ok(_) => {
+            let text = fs::read(path).map_err(unreadable)?;
+            let text = String::from_utf8(text).ok();
+            let ours = text.filter(|text| {
+                let first = text.lines().next();
+                first.is_some_and(|line| line.contains(plugin::MARK))
+            });
+            let foreign = Found::Foreign("not a file that asyncagents wrote");
+            Ok(ours.map_or(foreign, Found::Ours))
+        }
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// What to say of something that is not ours.
+pub(super) fn foreign(path: &Path, what: &str) -> Failure {
+    let path = path.display();
+    Failure::Input(anyhow!(
+        "{path} is {what}; it was left alone. Move it away and try again"
+    ))
+}
+
+/// Writes the file and the folders to it. Whoever reads it meanwhile sees all of the old one or
+/// all of the new one.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    // What a link leads to is changed, and the link stays.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    no_file_in_the_way(folder)?;
+    let refused = |error| refused(&path, "written", &error);
+    fs::create_dir_all(folder).map_err(refused)?;
+    let mut builder = tempfile::Builder::new();
+    // A name that OpenCode does not take for a plugin.
+    builder.prefix(".asyncagents-").suffix(".new");
+    // As any file of the user's; a temporary file would be for nobody else to read.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder).map_err(refused)?;
+    let written = file.write_all(text.as_bytes());
+    written
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(refused)?;
+    file.persist(&path)
+        .map(drop)
+        .map_err(|error| refused(error.error))
+}
+
+/// Removes the file, or the link to it.
+pub(super) fn remove(path: &Path) -> Result<(), Failure> {
+    fs::remove_file(path).map_err(|error| refused(path, "removed", &error))
+}
+
+fn refused(path: &Path, what: &str, error: &io::Error) -> Failure {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let why = match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem => "you may not write there".to_owned(),
+        _ => error.to_string(),
+    };
+    let path = path.display();
+    Failure::Machine(anyhow!(
+        "{path} cannot be {what}: {why}; nothing was changed"
+    ))
+}
+
+/// The sentence that a system has for it names no path.
+fn no_file_in_the_way(folder: &Path) -> Result<(), Failure> {
+    let nearest = folder.ancestors().find(|folder| folder.exists());
+    match nearest {
+        Some(nearest) if !nearest.is_dir() => Err(foreign(nearest, "a file, not a folder")),
+        _ => Ok(()),
+    }
+}
+
+/// The program that a plugin names, if it is written as this version writes it.
+pub(super) fn program_in(text: &str, tools: &[ToolSpec]) -> Option<String> {
+    const PLACE: &str = "PROGRAM-OF-THE-PLUGIN";
+    let pattern = plugin::render(PLACE, tools);
+    let (before, after) = pattern.lines().find_map(|line| line.split_once(PLACE))?;
+    let named = |line: &str| {
+        let named = line.strip_prefix(before)?.strip_suffix(after)?;
+        serde_json::from_str::<String>(&format!("\"{named}\"")).ok()
+    };
+    text.lines().find_map(named)
+}

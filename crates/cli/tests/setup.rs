@@ -1,0 +1,718 @@
+//! `asyncagents setup opencode`, as a user types it. Files are real; OpenCode is a script that
+//! says it listens where the test answers.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+use std::{
+    fs,
+    future::pending,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, symlink},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use asyncagents_core::tool_set;
+use asyncagents_hosts::opencode::plugin;
+use axum::{
+    Json, Router,
+    http::{HeaderMap, StatusCode, Uri},
+    response::IntoResponse,
+};
+use rstest::rstest;
+use serde_json::json;
+use tempfile::TempDir;
+
+const TOOLS: [&str; 5] = [
+    "asyncagents_task",
+    "asyncagents_output",
+    "asyncagents_list",
+    "asyncagents_cancel",
+    "asyncagents_clear",
+];
+
+/// A user with a project, and nothing else.
+struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        // Where a repository begins, OpenCode looks no further up.
+        fs::create_dir_all(folder.path().join("project/.git")).expect("a project");
+        Self { folder }
+    }
+
+    /// Without links, as programs see it.
+    fn path(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().canonicalize().expect("a folder");
+        folder.join(name)
+    }
+
+    fn user_file(&self) -> PathBuf {
+        self.path("config/opencode/plugin/asyncagents.js")
+    }
+
+    fn project_file(&self) -> PathBuf {
+        self.path("project/.opencode/plugin/asyncagents.js")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        command
+            .current_dir(self.path("project"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .args(["setup", "opencode"]);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        Said::of(self.command().args(args))
+    }
+
+    fn write(&self, file: &Path, text: &str) {
+        fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+        fs::write(file, text).expect("written");
+    }
+}
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+struct Said {
+    code: Option<i32>,
+    answer: String,
+    remarks: String,
+}
+
+impl Said {
+    fn of(command: &mut Command) -> Self {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = command.output().expect("runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Self {
+            code: status.code(),
+            answer: text(stdout).trim_end().to_owned(),
+            remarks: text(stderr),
+        }
+    }
+
+    #[track_caller]
+    fn done(self, answer: &str) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        assert_eq!(self.answer, answer, "{self:?}");
+        self
+    }
+
+    /// One sentence, and nothing done.
+    #[track_caller]
+    fn refused(&self, code: i32, why: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.answer, "", "{self:?}");
+        let line = format!("asyncagents: {why}\n");
+        assert_eq!(self.remarks, line, "{self:?}");
+    }
+
+    #[track_caller]
+    fn remarks(&self, what: &str) {
+        assert!(self.remarks.contains(what), "no `{what}`: {self:?}");
+    }
+}
+
+/// What the plugin should be when a program is named.
+fn rendered(program: &str) -> String {
+    plugin::render(program, &tool_set::specs("asyncagents_"))
+}
+
+fn current() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_asyncagents"));
+    let program = program.canonicalize().expect("a program");
+    rendered(program.to_str().expect("text"))
+}
+
+#[test]
+fn it_is_installed_once_and_removed_without_a_trace() {
+    let home = Home::new();
+    let file = home.user_file();
+    let path = file.display();
+    let said = home.run(&[]).done(&format!("{path} is installed."));
+    said.remarks("restart OpenCode");
+    said.remarks("`asyncagents setup opencode --check`");
+    said.remarks("in a build folder");
+    assert_eq!(fs::read_to_string(&file).expect("read"), current());
+    let mode = fs::metadata(&file).expect("there").permissions().mode();
+    assert_eq!(mode & 0o400, 0o400, "{mode:o}");
+    let other = fs::read_dir(file.parent().expect("a folder")).expect("read");
+    assert_eq!(other.count(), 1, "nothing is left of the writing");
+
+    let before = fs::metadata(&file).expect("there").ino();
+    home.run(&["--user"])
+        .done(&format!("{path} is up to date."));
+    let after = fs::metadata(&file).expect("there").ino();
+    assert_eq!(before, after, "it was not written again");
+
+    home.run(&["--remove"])
+        .done(&format!("{path} is removed. Restart OpenCode."));
+    assert!(!home.path("config/opencode/plugin").exists());
+    assert!(home.path("config/opencode").exists(), "OpenCode's own");
+    let nothing = format!("There is no plugin to remove: {path} is not there.");
+    home.run(&["--remove"]).done(&nothing);
+}
+
+#[test]
+fn an_older_one_is_updated() {
+    let home = Home::new();
+    let file = home.user_file();
+    home.write(&file, &rendered("/somewhere/else/asyncagents"));
+    let said = home
+        .run(&[])
+        .done(&format!("{} is updated.", file.display()));
+    said.remarks("restart OpenCode");
+    assert_eq!(fs::read_to_string(&file).expect("read"), current());
+}
+
+#[test]
+fn both_places_can_have_it_and_that_is_worth_a_remark() {
+    let home = Home::new();
+    let (user, project) = (home.user_file(), home.project_file());
+    let said = home.run(&["--project"]);
+    let said = said.done(&format!("{} is installed.", project.display()));
+    assert!(!said.remarks.contains("second copy"), "{said:?}");
+    let said = home
+        .run(&[])
+        .done(&format!("{} is installed.", user.display()));
+    said.remarks(&format!(
+        "There is a second copy, {}, and OpenCode runs both here; `asyncagents setup opencode \
+         --project --remove` removes it.",
+        project.display()
+    ));
+    home.run(&["--project"]).remarks(&format!(
+        "There is a second copy, {}, and OpenCode runs both here; `asyncagents setup opencode \
+         --remove` removes it.",
+        user.display()
+    ));
+    home.run(&["--project", "--remove"]).done(&format!(
+        "{} is removed. Restart OpenCode.",
+        project.display()
+    ));
+    assert!(!home.path("project/.opencode").exists());
+    assert!(user.exists(), "only the one that was named");
+}
+
+#[test]
+fn the_folder_that_is_there_is_used_and_what_else_is_in_it_stays() {
+    let home = Home::new();
+    let other = home.path("project/.opencode/plugins/mine.js");
+    home.write(&other, "export const Mine = async () => ({});\n");
+    let file = other.with_file_name("asyncagents.js");
+    let installed = format!("{} is installed.", file.display());
+    home.run(&["--project"]).done(&installed);
+    home.run(&["--project", "--remove"])
+        .done(&format!("{} is removed. Restart OpenCode.", file.display()));
+    assert!(other.exists());
+}
+
+#[test]
+fn the_folder_of_opencode_can_be_another_one() {
+    let home = Home::new();
+    let file = home.path("elsewhere/plugin/asyncagents.js");
+    let mut command = home.command();
+    command.env("OPENCODE_CONFIG_DIR", home.path("elsewhere"));
+    let said = Said::of(&mut command).done(&format!("{} is installed.", file.display()));
+    said.remarks("while OPENCODE_CONFIG_DIR is set");
+    let mut command = home.command();
+    command.env_remove("XDG_CONFIG_HOME");
+    let file = home
+        .folder
+        .path()
+        .join(".config/opencode/plugin/asyncagents.js");
+    Said::of(&mut command).done(&format!("{} is installed.", file.display()));
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_updated() {
+    let home = Home::new();
+    let real = home.path("dotfiles/asyncagents.js");
+    home.write(&real, &rendered("/old"));
+    let file = home.user_file();
+    fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+    symlink(&real, &file).expect("linked");
+    home.run(&[])
+        .done(&format!("{} is updated.", file.display()));
+    assert!(file.is_symlink());
+    assert_eq!(fs::read_to_string(&real).expect("read"), current());
+}
+
+#[test]
+fn settings_that_name_it_too_are_worth_a_remark() {
+    let home = Home::new();
+    let settings = home.path("project/opencode.jsonc");
+    home.write(
+        &settings,
+        "{ // \"x\"\n\"plugin\": [\"./asyncagents.js\"] }\n",
+    );
+    let unused = home.path("config/opencode/opencode.json");
+    home.write(&unused, "{\n  // \"plugin\": [\"./asyncagents.js\"]\n}\n");
+    let said = home.run(&[]);
+    said.remarks(&format!("{} names asyncagents.js", settings.display()));
+    assert!(!said.remarks.contains("opencode.json names"), "{said:?}");
+}
+
+/// Something else where the plugin should be.
+enum Other {
+    File,
+    FileWithTheMarkBelow,
+    NotText,
+    Folder,
+    DeadLink,
+}
+
+#[rstest]
+#[case(Other::File, "not a file that asyncagents wrote")]
+#[case(Other::FileWithTheMarkBelow, "not a file that asyncagents wrote")]
+#[case(Other::NotText, "not a file that asyncagents wrote")]
+#[case(Other::Folder, "a folder")]
+#[case(Other::DeadLink, "a link that leads nowhere")]
+fn what_is_not_ours_is_left_alone(#[case] other: Other, #[case] what: &str) {
+    let home = Home::new();
+    let file = home.user_file();
+    let below = format!("export default 1\n// {}\n", plugin::MARK);
+    fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+    match other {
+        Other::File => fs::write(&file, "export default 1\n").expect("written"),
+        Other::FileWithTheMarkBelow => fs::write(&file, below).expect("written"),
+        Other::NotText => fs::write(&file, b"\xff\xfe").expect("written"),
+        Other::Folder => fs::create_dir(&file).expect("a folder"),
+        Other::DeadLink => symlink(home.path("nowhere"), &file).expect("linked"),
+    }
+    let before = fs::read(&file).ok();
+    let why = format!(
+        "{} is {what}; it was left alone. Move it away and try again",
+        file.display()
+    );
+    home.run(&[]).refused(2, &why);
+    home.run(&["--remove"]).refused(2, &why);
+    assert!(file.symlink_metadata().is_ok());
+    assert_eq!(fs::read(&file).ok(), before);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_folder_is_left_alone() {
+    let home = Home::new();
+    let wall = home.path("project/.opencode");
+    home.write(&wall, "mine");
+    let why = format!(
+        "{} is a file, not a folder; it was left alone. Move it away and try again",
+        wall.display()
+    );
+    home.run(&["--project"]).refused(2, &why);
+    let file = home.project_file();
+    let nothing = format!(
+        "There is no plugin to remove: {} is not there.",
+        file.display()
+    );
+    home.run(&["--project", "--remove"]).done(&nothing);
+    assert_eq!(fs::read_to_string(wall).expect("read"), "mine");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_a_clear_error() {
+    let home = Home::new();
+    let folder = home.path("config/opencode/plugin");
+    let file = folder.join("asyncagents.js");
+    home.write(&file, &rendered("/old"));
+    // Permissions do not bind root; and whoever else it is has to find the program.
+    let program = home.path("asyncagents");
+    fs::copy(env!("CARGO_BIN_EXE_asyncagents"), &program).expect("copied");
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    };
+    set(&program, 0o755);
+    set(&home.path(""), 0o755);
+    set(&folder, 0o555);
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["setup", "opencode"]).args(args);
+        command.env_clear().env("HOME", "/nowhere");
+        command.env("XDG_CONFIG_HOME", home.path("config"));
+        if fs::metadata("/proc/self").expect("own").uid() == 0 {
+            command.uid(65_534).gid(65_534);
+        }
+        Said::of(command.current_dir("/"))
+    };
+    let path = file.display();
+    run(&[]).refused(
+        1,
+        &format!("{path} cannot be written: you may not write there; nothing was changed"),
+    );
+    let removing = run(&["--remove"]);
+    assert_eq!(removing.code, Some(1), "{removing:?}");
+    removing.remarks(&format!(
+        "{path} cannot be removed: you may not write there"
+    ));
+    let text = fs::read_to_string(&file).expect("read");
+    assert_eq!(text, rendered("/old"));
+    set(&folder, 0o755);
+}
+
+#[rstest]
+#[case::no_home(None, "HOME is not set")]
+#[case::relative(Some("here"), "XDG_CONFIG_HOME is not an absolute path")]
+fn without_a_configuration_folder_there_is_the_project(
+    #[case] config: Option<&str>,
+    #[case] why: &str,
+) {
+    let home = Home::new();
+    let command = || {
+        let mut command = home.command();
+        command.env_remove("HOME").env_remove("XDG_CONFIG_HOME");
+        command.envs(config.map(|config| ("XDG_CONFIG_HOME", config)));
+        command
+    };
+    let why = format!("{why}, so there is no configuration folder; --project needs none");
+    Said::of(&mut command()).refused(2, &why);
+    Said::of(command().arg("--remove")).refused(2, &why);
+    let installed = format!("{} is installed.", home.project_file().display());
+    Said::of(command().arg("--project")).done(&installed);
+}
+
+#[rstest]
+#[case(&["setup"], "opencode")]
+#[case(&["setup", "emacs"], "emacs")]
+#[case(&["setup", "opencode", "--user", "--project"], "--project")]
+#[case(&["setup", "opencode", "--remove", "--check"], "--check")]
+#[case(&["setup", "opencode", "--opencode-bin", "x"], "--check")]
+fn wrong_words_are_refused_with_what_is_wrong(#[case] args: &[&str], #[case] named: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+    let said = Said::of(command.args(args));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.remarks.starts_with("error: "), "{said:?}");
+    said.remarks(named);
+}
+
+#[test]
+fn a_path_with_quotes_and_spaces_is_named_as_it_is() {
+    let home = Home::new();
+    let program = home.path("a \"folder\"\\with é/asyncagents");
+    fs::create_dir(program.parent().expect("a folder")).expect("a folder");
+    fs::copy(env!("CARGO_BIN_EXE_asyncagents"), &program).expect("copied");
+    let mut command = Command::new(&program);
+    command.env_clear().env("HOME", home.path(""));
+    let said = Said::of(command.args(["setup", "opencode"]).current_dir("/"));
+    assert!(!said.remarks.contains("build folder"), "{said:?}");
+    let opencode = FakeOpencode::new(&home, "1.18.33", &TOOLS);
+    let mut check = opencode.check(&home);
+    check.env_remove("XDG_CONFIG_HOME");
+    let said = Said::of(&mut check);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = format!("program: {}, asyncagents ", program.display());
+    assert!(said.answer.contains(&line), "{said:?}");
+}
+
+/// A program `opencode`, and the server it says it is.
+struct FakeOpencode {
+    bin: PathBuf,
+    /// Keeps the server alive.
+    _runtime: tokio::runtime::Runtime,
+    asked: Arc<AtomicUsize>,
+}
+
+/// What a fake does otherwise than the real one.
+#[derive(Clone, Copy, Default)]
+struct Quirks {
+    /// The first question is never answered.
+    hangs_first: bool,
+    /// How long the plugins take.
+    loading: Duration,
+}
+
+impl FakeOpencode {
+    fn new(home: &Home, version: &str, tools: &[&str]) -> Self {
+        Self::with(home, version, tools, Quirks::default())
+    }
+
+    fn with(home: &Home, version: &str, tools: &[&str], quirks: Quirks) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0");
+        let listener = runtime.block_on(listener).expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let key = home.path("key");
+        let tools = json!(tools);
+        let answer = move |uri: Uri, headers: HeaderMap| async move {
+            let before = count.fetch_add(1, Ordering::SeqCst);
+            if quirks.hangs_first && before == 0 {
+                pending::<()>().await;
+            }
+            let key = fs::read_to_string(key).expect("a key");
+            if headers.get("authorization").map(|sent| sent.as_bytes()) != Some(key.as_bytes()) {
+                return StatusCode::UNAUTHORIZED.into_response();
+            }
+            match uri.path() {
+                "/global/health" => Json(json!({"healthy": true})).into_response(),
+                "/experimental/tool/ids" => {
+                    tokio::time::sleep(quirks.loading).await;
+                    Json(tools).into_response()
+                }
+                _ => StatusCode::NOT_FOUND.into_response(),
+            }
+        };
+        let server = axum::serve(listener, Router::new().fallback(answer));
+        runtime.spawn(async { server.await });
+        // What it starts has to end with it.
+        let script = format!(
+            "#!/bin/sh\n\
+             test \"$1\" = --version && echo {version} && exit\n\
+             test \"$*\" = 'serve --port 0 --hostname 127.0.0.1 --print-logs' || exit 3\n\
+             printf 'Basic %s' $(printf 'opencode:%s' $OPENCODE_SERVER_PASSWORD | base64 -w 0) > {}\n\
+             pwd > {}\n\
+             echo Something else; echo \"$COMPLAINT\" >&2\n\
+             sleep 300 & echo $$ $! > {}\n\
+             echo opencode server listening on {url}\n\
+             wait\n",
+            home.path("key").display(),
+            home.path("cwd").display(),
+            home.path("pids").display(),
+        );
+        Self {
+            bin: program(home, &script),
+            _runtime: runtime,
+            asked,
+        }
+    }
+
+    fn check(&self, home: &Home) -> Command {
+        check_with(home, &self.bin)
+    }
+}
+
+/// Makes a script a program. Another process writes it: a program that a process of this test
+/// still has open for writing cannot be started.
+fn program(home: &Home, script: &str) -> PathBuf {
+    let (text, folder) = (home.path("script"), home.path("bin"));
+    fs::write(&text, script).expect("written");
+    fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join("opencode");
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(text).arg(&program);
+    assert!(install.status().expect("runs").success());
+    program
+}
+
+fn check_with(home: &Home, opencode: &Path) -> Command {
+    let mut command = home.command();
+    let folder = opencode.parent().expect("a folder").display().to_string();
+    command.arg("--check");
+    command.env("PATH", format!("{folder}:/usr/bin:/bin"));
+    command
+}
+
+/// Whether what the fake started has ended.
+fn nothing_is_left(home: &Home) -> bool {
+    let pids = fs::read_to_string(home.path("pids")).expect("started");
+    let mut pids = pids.split_whitespace();
+    pids.all(|pid| {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Whoever inherits what has ended may not have looked yet.
+        state.is_empty() || state.contains(") Z ")
+    })
+}
+
+#[test]
+fn a_check_says_what_there_is_and_that_the_tools_are_seen() {
+    let home = Home::new();
+    home.run(&[]);
+    let opencode = FakeOpencode::new(&home, "1.18.33", &TOOLS);
+    let program = Path::new(env!("CARGO_BIN_EXE_asyncagents"));
+    let program = program.canonicalize().expect("a program");
+    let mut lines = vec![
+        format!(
+            "OpenCode: {}, version 1.18.33: supported",
+            opencode.bin.display()
+        ),
+        format!("plugin: {}, up to date", home.user_file().display()),
+        format!(
+            "program: {}, asyncagents {}",
+            program.display(),
+            env!("CARGO_PKG_VERSION")
+        ),
+    ];
+    lines.extend(TOOLS.map(|tool| format!("tool {tool}: seen by OpenCode")));
+    lines.push("All 5 tools are seen.".to_owned());
+    let said = Said::of(&mut opencode.check(&home)).done(&lines.join("\n"));
+    assert_eq!(said.remarks, "");
+    assert!(nothing_is_left(&home));
+    let folder = fs::read_to_string(home.path("cwd")).expect("read");
+    assert_eq!(Path::new(folder.trim()), home.path("project"));
+}
+
+#[test]
+fn a_check_asks_again_and_says_why_it_takes_long() {
+    let home = Home::new();
+    home.run(&["--project"]);
+    let quirks = Quirks {
+        hangs_first: true,
+        loading: Duration::from_secs(6),
+    };
+    let opencode = FakeOpencode::with(&home, "1.18.33", &TOOLS, quirks);
+    let mut check = home.command();
+    check.args(["--check", "--opencode-bin"]).arg(&opencode.bin);
+    let said = Said::of(&mut check);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    said.remarks("Waiting for OpenCode: it may be installing @opencode-ai/plugin");
+    assert_eq!(opencode.asked.load(Ordering::SeqCst), 3);
+}
+
+#[rstest]
+#[case("2.0.0", "not supported")]
+#[case("1.17.9", "not supported")]
+#[case("v1.18.0-beta.2", "supported")]
+#[case("1.20.1", "supported")]
+#[case("local", "not supported")]
+fn a_check_knows_the_versions_it_can_work_with(#[case] version: &str, #[case] known: &str) {
+    let home = Home::new();
+    home.run(&[]);
+    let opencode = FakeOpencode::new(&home, version, &TOOLS);
+    let said = Said::of(&mut opencode.check(&home));
+    let code = if known == "supported" { 0 } else { 1 };
+    assert_eq!(said.code, Some(code), "{said:?}");
+    let line = format!(", version {version}: {known}");
+    assert!(said.answer.contains(&line), "{said:?}");
+}
+
+#[test]
+fn a_check_says_what_to_do_when_tools_are_missing() {
+    let home = Home::new();
+    let opencode = FakeOpencode::new(&home, "1.18.33", &["bash", "read"]);
+    let said = Said::of(&mut opencode.check(&home));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let missing = format!("plugin: {} is not there", home.user_file().display());
+    assert!(said.answer.contains(&missing), "{said:?}");
+    let not_seen = "tool asyncagents_clear: not seen by OpenCode";
+    assert!(said.answer.ends_with(not_seen), "{said:?}");
+    said.remarks("OpenCode sees none of the tools: the plugin is not there; `asyncagents setup opencode` installs it");
+    assert!(nothing_is_left(&home));
+
+    home.run(&["--project"]);
+    let said = Said::of(&mut opencode.check(&home));
+    said.remarks("it has not loaded the plugin and does not say why");
+    for switch in ["OPENCODE_PURE", "OPENCODE_DISABLE_PROJECT_CONFIG"] {
+        let said = Said::of(opencode.check(&home).env(switch, "1"));
+        said.remarks(&format!("{switch} is set, and keeps it from loading"));
+    }
+    let complaint = "level=ERROR message=\"failed to load plugin\" \
+        path=file:///x/plugin/asyncagents.js error=\"no such module\"";
+    let said = Said::of(opencode.check(&home).env("COMPLAINT", complaint));
+    said.remarks("it could not load the plugin: \"no such module\"");
+    // Where it should be is said.
+    let said = Said::of(opencode.check(&home).arg("--user"));
+    said.remarks("the plugin is not there");
+
+    let some = FakeOpencode::new(&home, "1.18.33", &TOOLS[..3]);
+    home.write(&home.project_file(), &format!("// {}\n", plugin::MARK));
+    let said = Said::of(&mut some.check(&home));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    said.remarks("does not see 2 of the 5 tools: the plugin is not of this version; `asyncagents setup opencode --project` updates it");
+}
+
+#[test]
+fn a_check_sees_that_the_program_is_gone() {
+    let home = Home::new();
+    home.write(&home.user_file(), &rendered("/nowhere/asyncagents"));
+    let opencode = FakeOpencode::new(&home, "1.18.33", &TOOLS);
+    let said = Said::of(&mut opencode.check(&home));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let line = "program: /nowhere/asyncagents cannot be started: No such file";
+    assert!(said.answer.contains(line), "{said:?}");
+    said.remarks("OpenCode sees the tools, but the program that the plugin names cannot be used");
+}
+
+#[rstest]
+#[case::ends(
+    "echo 'database is locked' >&2; exit 1",
+    "OpenCode ended before it had answered; the last it said: database is locked"
+)]
+#[case::silent("exit 1", "OpenCode ended before it had answered, and said nothing")]
+#[case::nobody(
+    "echo opencode server listening on http://127.0.0.1:1; sleep 300",
+    "OpenCode does not answer: "
+)]
+#[case::ends_later(
+    "echo opencode server listening on http://127.0.0.1:1; sleep 0.3; echo oops >&2",
+    "OpenCode ended before it had answered; the last it said: oops"
+)]
+fn a_check_says_why_opencode_gave_no_answer(#[case] serve: &str, #[case] why: &str) {
+    let home = Home::new();
+    let script = format!("#!/bin/sh\ntest \"$1\" = --version && echo 1.18.33 && exit\n{serve}\n");
+    let opencode = program(&home, &script);
+    let said = Said::of(&mut check_with(&home, &opencode));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    said.remarks(&format!("asyncagents: {why}"));
+}
+
+#[test]
+fn a_check_without_an_opencode_says_how_to_name_it() {
+    let home = Home::new();
+    let said = Said::of(home.command().arg("--check").env("PATH", home.path("")));
+    said.refused(
+        1,
+        "there is no `opencode` on the PATH; install OpenCode, or name it with --opencode-bin",
+    );
+    let mut named = home.command();
+    named
+        .arg("--check")
+        .env("ASYNCAGENTS_OPENCODE_BIN", "/nowhere");
+    Said::of(&mut named).refused(
+        2,
+        "/nowhere is not a program; name OpenCode with --opencode-bin",
+    );
+    let mute = program(&home, "#!/bin/sh\nexit 7\n");
+    let said = Said::of(&mut check_with(&home, &mute));
+    said.refused(
+        1,
+        &format!(
+            "{} does not say its version: it ended with exit status: 7",
+            mute.display()
+        ),
+    );
+}
+
+#[test]
+fn a_check_that_is_stopped_leaves_nothing_running() {
+    let home = Home::new();
+    let quirks = Quirks {
+        loading: Duration::from_secs(300),
+        ..Quirks::default()
+    };
+    let opencode = FakeOpencode::with(&home, "1.18.33", &TOOLS, quirks);
+    let mut check = opencode.check(&home);
+    let check = check.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut check = check.expect("runs");
+    let begun = Instant::now();
+    while opencode.asked.load(Ordering::SeqCst) < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never asked");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut kill = Command::new("kill");
+    kill.args(["-INT", &check.id().to_string()]);
+    assert!(kill.status().expect("runs").success());
+    assert_eq!(check.wait().expect("ends").code(), Some(1));
+    assert!(nothing_is_left(&home));
+}
