@@ -390,12 +390,13 @@ impl Bridges {
             .map(|bridged| bridged.host.clone())
     }
 
-    /// The names of all, and the process they are.
-    pub(crate) fn processes(&self) -> Vec<(HostKey, String)> {
+    /// The process that all of them are.
+    pub(crate) fn process(&self) -> Option<String> {
         let instances = self.lock();
-        let all = instances.values();
-        all.map(|bridged| (bridged.key.clone(), bridged.process.clone()))
-            .collect()
+        instances
+            .values()
+            .next()
+            .map(|bridged| bridged.process.clone())
     }
 
     /// Its own tasks, and those of an OpenCode that had the same sessions and has ended.

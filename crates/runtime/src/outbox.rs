@@ -102,7 +102,7 @@ async fn attempt(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result
         Ok(Delivery::Taken) => match in_time(host.confirm(parent, &id)).await {
             Ok(true) => Ok(Verdict::Told),
             Ok(false) | Err(_) => Ok(Verdict::Later {
-                at: desk.now().after(desk.settings.settle),
+                at: desk.now().after(pause.max(desk.settings.settle)),
                 attempted: Some(desk.now()),
             }),
         },

@@ -32,6 +32,8 @@ use crate::{
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// How many reports are remembered, to recognise one that comes again.
 const REMEMBERED: usize = 256;
+/// How often a child that waits for its own tasks looks how they stand.
+const GLANCE: Duration = Duration::from_secs(2);
 /// How many reports are saved together.
 const TOGETHER: usize = 64;
 
@@ -52,6 +54,8 @@ pub(crate) struct Run {
     pub(crate) stop: Arc<Notify>,
     pub(crate) task: Task,
     pub(crate) got: Got,
+    /// The child has nothing to do until tasks of its own have ended.
+    pub(crate) waits: bool,
 }
 
 /// Why the runner has nothing more to do.
@@ -261,9 +265,12 @@ impl Run {
                         last = self.desk.now();
                         silence = self.desk.settings.silence;
                     }
-                    let now = self.desk.now();
-                    if let Some(why) = overdue(&self.task, last, now, &self.desk.settings.limits) {
-                        return Err(self.give_up(why).await);
+                    self.check_progress(&mut last).await?;
+                    continue;
+                }
+                () = time::sleep(GLANCE), if self.waits && self.host.host.notices_wake() => {
+                    if self.unsettled_below().await? == 0 {
+                        self.look(session).await?;
                     }
                     continue;
                 }
@@ -291,11 +298,23 @@ impl Run {
                 last = self.desk.now();
                 silence = self.desk.settings.silence;
             }
-            let now = self.desk.now();
-            if let Some(why) = overdue(&self.task, last, now, &self.desk.settings.limits) {
-                return Err(self.give_up(why).await);
-            }
+            self.check_progress(&mut last).await?;
         }
+    }
+
+    /// Ends a task that has made no progress for too long, or whose time is up.
+    async fn check_progress(&mut self, last: &mut Moment) -> Result<(), Over> {
+        let now = self.desk.now();
+        let Some(why) = overdue(&self.task, *last, now, &self.desk.settings.limits) else {
+            return Ok(());
+        };
+        self.check_time().await?;
+        // Whoever waits for tasks of its own makes no progress; they have limits themselves.
+        if self.unsettled_below().await? > 0 {
+            *last = now;
+            return Ok(());
+        }
+        Err(self.give_up(why).await)
     }
 
     /// A task whose time is up is not asked about first.
@@ -346,6 +365,7 @@ impl Run {
     /// Asks the host what became of the prompt, and acts on it. False if it does not answer;
     /// it will be asked again.
     async fn look(&mut self, session: &SessionId) -> Result<bool, Over> {
+        self.waits = self.unsettled_below().await? > 0;
         match self.ask(session).await {
             Ok(inspection) => self.act(session, inspection).await.map(|()| true),
             Err(error) => {
@@ -360,6 +380,7 @@ impl Run {
         let mut pause = Duration::from_millis(100);
         let begun = self.desk.now();
         loop {
+            self.waits = self.unsettled_below().await? > 0;
             match self.ask(session).await {
                 Ok(inspection) => return Ok(inspection),
                 Err(error) => {
@@ -394,7 +415,7 @@ impl Run {
             Next::Finish {
                 outcome: Outcome::Completed,
                 ..
-            } if self.waits_for_others().await? => {
+            } if self.waits && self.host.host.notices_wake() => {
                 self.record_all(totals.map(counted).into_iter().collect())
                     .await
             }
@@ -410,17 +431,16 @@ impl Run {
         }
     }
 
-    /// Whether the child has only said that it waits for tasks of its own. What it is told of
-    /// them sets it to work again.
-    async fn waits_for_others(&self) -> Result<bool, Over> {
-        if !self.host.host.notices_wake() {
-            return Ok(false);
-        }
+    /// How many of the child's own tasks are at work, or have ended without its having been told.
+    /// What it is told sets it to work again, so until then it is not done, whatever it says. This
+    /// is read before the host is asked: what settles in between comes with a turn that the
+    /// host knows of.
+    async fn unsettled_below(&self) -> Result<u64, Over> {
         let id = self.task.id.clone();
         let unsettled = transact::read(&*self.desk.store, move |journal| {
             journal.unsettled_below(&id).map_err(Problem::from)
         });
-        Ok(unsettled.await? > 0)
+        Ok(unsettled.await?)
     }
 
     fn is_news(&self, totals: &Totals) -> bool {

@@ -348,6 +348,7 @@ impl Floor {
             stop,
             task,
             got,
+            waits: false,
         };
         self.begin(Job::Run(key), run.drive());
     }

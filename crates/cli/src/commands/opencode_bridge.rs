@@ -17,7 +17,9 @@ use asyncagents_core::{
     task::{Outcome, State, Task},
     tool_set,
 };
-use asyncagents_hosts::opencode::{self, Answer, BridgeConnection, Door, EVENTS, ToolCall};
+use asyncagents_hosts::opencode::{
+    self, AgentNote, Answer, BridgeConnection, Door, EVENTS, OpenCode, ToolCall,
+};
 use asyncagents_runtime::{Manager, ToolDoor, Worker};
 use serde_json::Value;
 use tokio::{
@@ -38,7 +40,9 @@ const ENDED: &str = "OpenCode ended while it worked; resume it to go on from the
 /// How long the end of a process may take to be seen after the end of its pipes.
 const DYING: Duration = Duration::from_secs(2);
 /// How long a model that is about to be asked waits for the list of agents.
-const LISTED: Duration = Duration::from_millis(2_500);
+const LISTED: Duration = Duration::from_millis(4_500);
+/// How long a list of agents is taken for the newest.
+const FRESH: Duration = Duration::from_secs(5);
 
 pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
@@ -68,6 +72,8 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
         bridges: bridges.clone(),
         prefix: shell.config.prefix.clone(),
         doors: Mutex::default(),
+        agents: Arc::default(),
+        asking: Mutex::default(),
     });
     let mut toasts = JoinSet::new();
     toasts.spawn(toast(manager.clone(), bridges.clone()));
@@ -90,10 +96,11 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     if let Err(error) = served {
         tracing::warn!(%error, "the plugin cannot be heard any more");
     }
-    for (key, process) in bridges.processes() {
-        if is_gone(&process).await {
-            manager.host_ended(&key, ENDED).await?;
-        }
+    // Another bridge takes the tasks over if OpenCode lives.
+    if let Some(process) = bridges.process()
+        && is_gone(&process).await
+    {
+        manager.host_ended(ENDED).await?;
     }
     worker.stop().await;
     tracing::info!("the bridge ends");
@@ -116,9 +123,74 @@ struct Office {
     bridges: Arc<Bridges>,
     prefix: String,
     doors: Mutex<HashMap<String, Arc<ToolDoor>>>,
+    agents: Arc<Agents>,
+    /// Asks for agents while nobody waits.
+    asking: Mutex<JoinSet<()>>,
+}
+
+/// The agents of each folder, as they were last heard of. No model waits for them longer than
+/// it has to.
+#[derive(Default)]
+struct Agents(Mutex<HashMap<String, Listed>>);
+
+#[derive(Clone)]
+struct Listed {
+    at: time::Instant,
+    agents: Vec<AgentNote>,
+}
+
+impl Agents {
+    fn get(&self, directory: &str) -> Option<Listed> {
+        self.lock().get(directory).cloned()
+    }
+
+    /// Asks OpenCode.
+    async fn ask(&self, directory: &str, host: &OpenCode) {
+        match host.agent_notes().await {
+            Ok(agents) => {
+                let at = time::Instant::now();
+                let listed = Listed { at, agents };
+                self.lock().insert(directory.to_owned(), listed);
+            }
+            Err(error) => tracing::warn!(%error, "OpenCode does not name its agents"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Listed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Office {
+    /// Asks for the agents of a folder, for the next who wants to know.
+    fn ask_for_agents(&self, directory: &str) {
+        let Some(host) = self.bridges.host(directory) else {
+            return;
+        };
+        let (agents, directory) = (self.agents.clone(), directory.to_owned());
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        while asking.try_join_next().is_some() {}
+        asking.spawn(async move { agents.ask(&directory, &host).await });
+    }
+
+    /// The agents of a folder; nothing if OpenCode is too slow.
+    async fn agents(&self, directory: &str) -> Vec<AgentNote> {
+        if let Some(listed) = self.agents.get(directory) {
+            if listed.at.elapsed() > FRESH {
+                self.ask_for_agents(directory);
+            }
+            return listed.agents;
+        }
+        if let Some(host) = self.bridges.host(directory) {
+            let asked = self.agents.ask(directory, &host);
+            if time::timeout(LISTED, asked).await.is_err() {
+                tracing::warn!("OpenCode is slow to name its agents");
+            }
+        }
+        let listed = self.agents.get(directory);
+        listed.map_or_else(Vec::new, |listed| listed.agents)
+    }
+
     fn doors(&self) -> MutexGuard<'_, HashMap<String, Arc<ToolDoor>>> {
         self.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,33 +200,27 @@ impl Office {
 impl Door for Office {
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
         let directory = instance.directory().to_owned();
+        let place = directory.clone();
         let key = self.bridges.arrive(instance, &self.prefix);
         tracing::info!(host = %key, "OpenCode is there");
         let door = Arc::new(ToolDoor::new(&self.manager, key));
         self.doors().insert(directory, door);
         self.manager.look_again();
+        self.ask_for_agents(&place);
         tool_set::specs(&self.prefix)
     }
 
     async fn tools(&self, directory: &str) -> Vec<ToolSpec> {
         let mut tools = tool_set::specs(&self.prefix);
-        let Some(host) = self.bridges.host(directory) else {
-            return tools;
-        };
-        match time::timeout(LISTED, host.agent_notes()).await {
-            Ok(Ok(agents)) => {
-                let lines = agents.iter().map(|agent| match agent.about.is_empty() {
-                    true => format!("- {}", agent.name),
-                    false => format!("- {}: {}", agent.name, agent.about),
-                });
-                let lines: Vec<String> = lines.collect();
-                if let Some(task) = tools.first_mut().filter(|_| !lines.is_empty()) {
-                    let list = format!("\n\nAgents:\n{}", lines.join("\n"));
-                    task.description.push_str(&list);
-                }
-            }
-            Ok(Err(error)) => tracing::warn!(%error, "OpenCode does not name its agents"),
-            Err(_) => tracing::warn!("OpenCode is slow to name its agents"),
+        let agents = self.agents(directory).await;
+        let lines = agents.iter().map(|agent| match agent.about.is_empty() {
+            true => format!("- {}", agent.name),
+            false => format!("- {}: {}", agent.name, agent.about),
+        });
+        let lines: Vec<String> = lines.collect();
+        if let Some(task) = tools.first_mut().filter(|_| !lines.is_empty()) {
+            let list = format!("\n\nAgents:\n{}", lines.join("\n"));
+            task.description.push_str(&list);
         }
         tools
     }

@@ -133,6 +133,12 @@ impl Loaded {
                      configuration file, in the environment or on the command line"
                 );
             }
+            if whose == Whose::Project && key == "host" && value.starts_with("opencode:") {
+                bail!(
+                    "{name}: an OpenCode elsewhere is not for a project to choose, for it would get \
+                     your password; name it with --opencode"
+                );
+            }
             let mut value = beside(&key, value, folder);
             if whose == Whose::Project && ADDED.contains(&key.as_str()) {
                 // A project adds to what its user forbids; it takes nothing away.

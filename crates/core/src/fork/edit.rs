@@ -14,12 +14,23 @@ use crate::transcript::{CallId, MessageId, Part};
 /// would inherit as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edits {
-    /// Results that are cut: the IDs of their calls, and what stays.
-    pub cut: Vec<(CallId<'static>, String)>,
+    /// Results that are cut.
+    pub cut: Vec<CutResult>,
     /// Messages that go. What a compaction stands for is not among them.
     pub removed: Vec<MessageId<'static>>,
     /// What the child must know about the messages.
     pub preamble: String,
+}
+
+/// A result that is cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutResult {
+    /// The message it is in. Calls of different messages may have the same name.
+    pub message: MessageId<'static>,
+    /// The call it belongs to.
+    pub call: CallId<'static>,
+    /// What stays.
+    pub text: String,
 }
 
 /// Works out the edits. Nothing if it cannot be done by them: a message is too long by itself,
@@ -65,11 +76,19 @@ pub fn edits(
             let Some(result) = result.as_ref().filter(|result| result.text.is_cut()) else {
                 continue;
             };
-            let Some(id) = &call.id else {
+            let (Some(message), Some(call)) = (&message.id, &call.id) else {
                 return Ok(None);
             };
-            cut.push((id.clone().into_owned(), result.text.to_text()));
+            cut.push(CutResult {
+                message: message.clone().into_owned(),
+                call: call.clone().into_owned(),
+                text: result.text.to_text(),
+            });
         }
+    }
+    // What a host keeps beside a summary begins with a message of which it knows the name.
+    if !removed.is_empty() && !recent.tail.is_empty() {
+        return Ok(None);
     }
     let stats = stats::gather(parent, &recent, &fitted, limits);
     Ok(Some(Edits {

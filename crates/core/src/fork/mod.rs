@@ -16,7 +16,7 @@ mod reach;
 mod since_compaction;
 mod stats;
 
-pub use edit::{Edits, edits};
+pub use edit::{CutResult, Edits, edits};
 pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};
 pub use parent::Parent;

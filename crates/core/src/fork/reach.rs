@@ -25,6 +25,12 @@ pub struct Reach<'l> {
     awaited: Awaited,
 }
 
+/// More characters than this never fit. A token of ordinary text has four; where one has ten on
+/// average there is little to read.
+fn most_chars(limits: &Limits) -> usize {
+    limits.max_chars.min(limits.max_tokens.saturating_mul(10))
+}
+
 /// What is still to come of a compaction.
 enum Awaited {
     /// Its summary.
@@ -64,7 +70,7 @@ impl<'l> Reach<'l> {
         }
         match self.limits.when_over {
             OverBudget::Refuse => false,
-            OverBudget::Remove if self.chars <= self.limits.max_chars => false,
+            OverBudget::Remove if self.chars <= most_chars(self.limits) => false,
             OverBudget::Remove => {
                 self.beyond += 1;
                 self.beyond > LOOK_BEYOND

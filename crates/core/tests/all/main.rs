@@ -7,6 +7,7 @@ mod forking;
 mod hard_sessions;
 mod lifecycle;
 mod properties;
+mod reaching;
 mod reading;
 mod recorded;
 mod scheduling;

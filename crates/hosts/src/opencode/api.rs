@@ -131,12 +131,15 @@ impl Api {
         limit: usize,
         before: Option<&str>,
     ) -> Result<Page, HostError> {
+        if !is_session(id) {
+            return Err(HostError::NoSession(id.clone()));
+        }
         let mut request = Request::get(format!("/session/{id}/message"));
         request = request.query("limit", limit.to_string());
         if let Some(before) = before {
             request = request.query("before", before);
         }
-        let response = judged(self.connection.send(request).await?)?;
+        let response = self.send(request).await?;
         Ok(Page {
             text: response.body,
             older: response.next,
@@ -168,12 +171,17 @@ impl Api {
     }
 
     async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, HostError> {
-        let response = judged(self.connection.send(request).await?)?;
+        let response = self.send(request).await?;
         parse(&response.body)
     }
 
     async fn done(&self, request: Request) -> Result<(), HostError> {
-        judged(self.connection.send(request).await?).map(|_| ())
+        self.send(request).await.map(|_| ())
+    }
+
+    async fn send(&self, request: Request) -> Result<Response, HostError> {
+        let path = request.path.clone();
+        judged(self.connection.send(request).await?, &path)
     }
 }
 
@@ -196,7 +204,7 @@ pub(super) fn model(name: &ModelName) -> Result<Value, HostError> {
 }
 
 /// Who answers with a status of 400 and more has not done it.
-fn judged(response: Response) -> Result<Response, HostError> {
+fn judged(response: Response, path: &str) -> Result<Response, HostError> {
     let said = || {
         let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
         let said = body["data"]["message"]
@@ -207,7 +215,11 @@ fn judged(response: Response) -> Result<Response, HostError> {
     };
     match response.status {
         200..400 => Ok(response),
-        404 => Err(HostError::NoSession(said().as_str().into())),
+        404 => {
+            let session = path.strip_prefix("/session/").unwrap_or(path);
+            let session = session.split('/').next().unwrap_or_default();
+            Err(HostError::NoSession(session.into()))
+        }
         // It may be able to do it later.
         409 | 429 | 500.. => Err(HostError::Unreachable(format!(
             "OpenCode answered {}: {}",

@@ -36,19 +36,41 @@ pub(super) async fn branch(
     if plan.mode != Mode::Messages || !is_session(&new.parent) {
         return Ok(None);
     }
-    let Some((parent, edits)) = work_out(api, new, plan, prefix).await? else {
+    let made = made_before(api, new).await?;
+    if let Some(made) = &made
+        && history::find(api, made, &new.task.inheritance(), None).await?
+    {
+        // All of it was done, by whoever did not live to say so.
+        return Ok(Some((made.clone(), String::new())));
+    }
+    let Some(Work {
+        until,
+        parent,
+        edits,
+    }) = work_out(api, new, plan, prefix).await?
+    else {
         return Ok(None);
     };
     if edits.cut.len() + edits.removed.len() > MOST_EDITS {
         tracing::info!(task = %new.task, "a fork as messages would take too long; it is a text");
         return Ok(None);
     }
-    let session = match made_before(api, new).await? {
-        Some(session) => session,
-        None => copy(api, new, plan, rules).await?,
-    };
+    if let Some(unfinished) = made {
+        // Which of its messages were changed already nobody knows.
+        api.delete(&unfinished).await?;
+    }
+    let session = copy(api, new, until, rules).await?;
     edit(api, &session, &parent, &edits).await?;
     Ok(Some((session, edits.preamble)))
+}
+
+/// What is to be done.
+struct Work {
+    /// The message before which the copy ends, if there is one.
+    until: Option<String>,
+    /// The parent's messages that the copy holds, newest first, as far as they were read.
+    parent: Vec<String>,
+    edits: Edits,
 }
 
 /// What of the parent is inherited, and the changes to a copy of it.
@@ -57,9 +79,17 @@ async fn work_out(
     new: &NewSession,
     plan: &Plan,
     prefix: &str,
-) -> Result<Option<(Vec<String>, Edits)>, HostError> {
+) -> Result<Option<Work>, HostError> {
     let recent = history::recent(api, &new.parent, plan, prefix).await?;
-    let transcript = match &plan.asked_in {
+    // What cannot be read would be missing in the count of messages.
+    if recent.transcript.skipped().messages > 0 {
+        return Ok(None);
+    }
+    let newest = recent.transcript.messages().last();
+    let newest = newest.and_then(|message| Some(message.id.as_ref()?.as_str().to_owned()));
+    // It may have been removed since.
+    let until = plan.asked_in.clone().filter(|_| plan.asked_in == newest);
+    let transcript = match &until {
         Some(asked_in) => before(recent.transcript, asked_in),
         None => recent.transcript,
     };
@@ -80,7 +110,11 @@ async fn work_out(
         .await
         .map_err(|error| HostError::Refused(error.to_string()))?
         .map_err(|error| HostError::Refused(error.to_string()))?;
-    Ok(worked_out.map(|edits| (ids, edits)))
+    Ok(worked_out.map(|edits| Work {
+        until,
+        parent: ids,
+        edits,
+    }))
 }
 
 /// The copy holds what came before the message that asked.
@@ -107,10 +141,10 @@ async fn made_before(api: &Api, new: &NewSession) -> Result<Option<SessionId>, H
 async fn copy(
     api: &Api,
     new: &NewSession,
-    plan: &Plan,
+    until: Option<String>,
     rules: Vec<Rule>,
 ) -> Result<SessionId, HostError> {
-    let copy = api.fork(&new.parent, plan.asked_in.as_deref()).await?;
+    let copy = api.fork(&new.parent, until.as_deref()).await?;
     let session: SessionId = copy.id.as_str().into();
     let about = json!({
         "title": format!("{} (@{} in the background)", new.title, new.agent),
@@ -128,11 +162,11 @@ async fn edit(
     parent: &[String],
     edits: &Edits,
 ) -> Result<(), HostError> {
-    let cut: HashMap<&str, &str> = edits
-        .cut
-        .iter()
-        .map(|(call, text)| (call.as_str(), text.as_str()))
-        .collect();
+    let cut = edits.cut.iter().map(|cut| {
+        let name = (cut.message.as_str(), cut.call.as_str());
+        (name, cut.text.as_str())
+    });
+    let cut: HashMap<(&str, &str), &str> = cut.collect();
     let removed: HashSet<&str> = edits.removed.iter().map(|id| id.as_str()).collect();
     let mut originals = parent.iter();
     let mut pages = Pages::new(api, session, 100);
@@ -144,22 +178,24 @@ async fn edit(
             let Some(original) = originals.next() else {
                 break 'read;
             };
-            changes.push((message, removed.contains(original.as_str())));
+            changes.push((message, original.as_str()));
         }
     }
-    for (mut message, goes) in changes {
+    for (mut message, original) in changes {
         let id = message["info"]["id"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        if goes {
+        if removed.contains(original) {
             api.delete_message(session, &id).await?;
             continue;
         }
         let parts = message["parts"].as_array_mut().map(std::mem::take);
         for mut part in parts.unwrap_or_default() {
-            let call = part["callID"].as_str().unwrap_or_default();
-            let Some(stays) = cut.get(call) else { continue };
+            let call = part["callID"].as_str().filter(|_| part["type"] == "tool");
+            let Some(stays) = call.and_then(|call| cut.get(&(original, call))) else {
+                continue;
+            };
             let kind = match part["state"]["status"].as_str() {
                 Some("error") => "error",
                 _ => "output",

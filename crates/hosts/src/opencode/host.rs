@@ -20,7 +20,7 @@ use asyncagents_core::{
     transcript::Transcript,
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time};
 
 use super::{
     api::{self, Api, is_session},
@@ -33,6 +33,8 @@ use super::{
     wire::{self, Agent, Message, Rule, Session},
 };
 
+/// How long OpenCode may take to keep a message that it has taken.
+const KEPT: Duration = Duration::from_secs(30);
 /// Clocks of two machines may differ by this much.
 const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
@@ -134,15 +136,20 @@ impl OpenCode {
 
     /// Whether an agent has a model of its own.
     async fn has_model(&self, agent: &AgentName) -> Result<bool, HostError> {
+        let agent = self.agent(agent).await?;
+        Ok(agent.is_some_and(|agent| agent.model.is_some()))
+    }
+
+    /// An agent. OpenCode is asked only about those it has not named before.
+    async fn agent(&self, name: &AgentName) -> Result<Option<Agent>, HostError> {
         let find = |agents: &[Agent]| {
             let mut agents = agents.iter();
-            let found = agents.find(|known| known.name == agent.as_str());
-            found.map(|agent| agent.model.is_some())
+            agents.find(|known| known.name == name.as_str()).cloned()
         };
         let known = find(&self.agents.lock().unwrap_or_else(PoisonError::into_inner));
         match known {
-            Some(has) => Ok(has),
-            None => Ok(find(&self.ask_for_agents().await?).unwrap_or(false)),
+            Some(agent) => Ok(Some(agent)),
+            None => Ok(find(&self.ask_for_agents().await?)),
         }
     }
 
@@ -169,7 +176,7 @@ impl OpenCode {
             .and_then(|parent| parent.permission.clone())
             .unwrap_or_default();
         let ours = format!("{}*", self.settings.prefix);
-        rules.retain(|rule| rule.permission != ours);
+        rules.retain(|rule| rule.permission != ours || rule.action != "deny");
         if !may_delegate {
             rules.push(Rule {
                 permission: ours,
@@ -197,6 +204,21 @@ impl OpenCode {
         }
     }
 
+    /// OpenCode takes a message before it keeps it, and other plugins may look at it first. Until
+    /// it is there nobody can say whether it was sent.
+    async fn wait_for(&self, session: &SessionId, post: &PostId) -> Result<(), HostError> {
+        let since = self.known.sent_at(post).map(|at| at.before(CLOCK_SKEW));
+        let kept = async {
+            let mut pause = Duration::from_millis(20);
+            while !history::find(&self.api, session, post, since).await? {
+                time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+            Ok(())
+        };
+        time::timeout(KEPT, kept).await.unwrap_or(Ok(()))
+    }
+
     /// Whether somebody has worked in a session since OpenCode was started.
     async fn is_awake(&self, session: &SessionId) -> Result<bool, HostError> {
         match self.settings.began {
@@ -210,7 +232,10 @@ impl OpenCode {
     /// defaults.
     async fn as_it_is(&self, session: &Session) -> Result<Value, HostError> {
         let mut body = json!({});
-        if let Some(agent) = &session.agent {
+        // One that is no more would keep OpenCode from taking anything.
+        if let Some(agent) = &session.agent
+            && self.agent(&agent.as_str().into()).await?.is_some()
+        {
             body["agent"] = json!(agent);
         }
         for (key, value) in session.model.iter().flat_map(same_model) {
@@ -221,20 +246,30 @@ impl OpenCode {
 
     /// What became of a prompt, by the last message of the agent and not by silence.
     fn judge(&self, session: &SessionId, run: &Run) -> Standing {
-        if self.known.is_starting(session, self.clock.now()) {
-            return Standing::Working;
-        }
+        let starting = self.known.is_starting(session, self.clock.now());
         // OpenCode says why it stopped before it writes that into the message, and it says it
         // also when there is no message.
         let told = self.known.end(session);
         let Some(messages) = &run.since else {
-            return told.map_or(Standing::Unprompted, |end| ended(end, None));
+            return match told {
+                Some(end) => ended(end, None),
+                None if starting => Standing::Working,
+                None => Standing::Unprompted,
+            };
         };
         let mut of_agent = messages.iter().filter(|message| message.is_of_agent());
         let answer = of_agent.clone().find_map(Message::said);
         let Some(last) = of_agent.next() else {
-            return told.map_or(Standing::Interrupted, |end| ended(end, None));
+            return match told {
+                Some(end) => ended(end, None),
+                None if starting => Standing::Working,
+                None => Standing::Interrupted,
+            };
         };
+        // It was told something and has not begun to answer.
+        if starting && !messages.first().is_some_and(Message::is_of_agent) {
+            return Standing::Working;
+        }
         match (&last.info.error, last.info.finish.as_deref()) {
             (Some(problem), _) if problem.is_abort() => ended(BadEnd::Aborted, answer),
             (Some(problem), _) => ended(BadEnd::Failed(problem.sentence()), answer),
@@ -258,6 +293,15 @@ fn ended(end: BadEnd, answer: Option<String>) -> Standing {
         BadEnd::Failed(why) => Outcome::Failed { why },
     };
     Standing::Done { outcome, answer }
+}
+
+/// A notice waits until it can be sent: a server that refuses a password today may take another
+/// tomorrow.
+fn for_now(error: HostError) -> HostError {
+    match error {
+        HostError::Refused(why) => HostError::Unreachable(why),
+        HostError::Unreachable(_) | HostError::NoSession(_) => error,
+    }
 }
 
 /// The model of a session, as a prompt names it.
@@ -341,7 +385,11 @@ impl Host for OpenCode {
             body[key] = value;
         }
         self.known.prompting(session, self.clock.now());
-        self.api.prompt(session, body).await
+        let prompted = self.api.prompt(session, body).await;
+        if let Err(HostError::Refused(_) | HostError::NoSession(_)) = &prompted {
+            self.known.not_prompted(session);
+        }
+        prompted
     }
 
     async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
@@ -380,6 +428,9 @@ impl Host for OpenCode {
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
+        if !is_session(session) {
+            return Err(HostError::NoSession(session.clone()));
+        }
         history::all(&self.api, session).await
     }
 
@@ -398,7 +449,6 @@ impl Host for OpenCode {
         // First whether it works, then what it has said: what is said later is not missed.
         let statuses = self.api.statuses().await?;
         if statuses.contains_key(session.as_str()) {
-            self.known.busy(session, self.clock.now());
             return Ok(working);
         }
         if self.api.session(session).await?.is_none() {
@@ -421,35 +471,11 @@ impl Host for OpenCode {
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
-        self.check_version().await?;
-        let Some(there) = self.api.session(session).await? else {
-            return Ok(Delivery::Gone);
-        };
-        let mut body = self.as_it_is(&there).await?;
-        body["parts"] = json!([
-            wire::text(&notice.message.visible, &notice.id, false),
-            wire::text(&notice.message.hidden, &notice.id, true),
-        ]);
-        self.known.sending(&notice.id, self.clock.now());
-        match self.is_awake(session).await? {
-            true => self.api.prompt(session, body).await?,
-            false => self.api.store(session, body).await?,
-        }
-        Ok(Delivery::Taken)
+        self.tell(session, notice).await.map_err(for_now)
     }
 
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
-        let sent = self.known.sent_at(notice);
-        let since = sent.map(|at| at.before(CLOCK_SKEW));
-        let found = history::find(&self.api, session, notice, since).await;
-        let found = match found {
-            Err(HostError::NoSession(_)) => false,
-            found => found?,
-        };
-        if found {
-            self.known.arrived(notice);
-        }
-        Ok(found)
+        self.is_told(session, notice).await.map_err(for_now)
     }
 
     fn subscribe(&self) -> Box<dyn HostEvents> {
@@ -470,6 +496,44 @@ impl Host for OpenCode {
 }
 
 impl OpenCode {
+    async fn tell(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
+        self.check_version().await?;
+        let Some(there) = self.api.session(session).await? else {
+            return Ok(Delivery::Gone);
+        };
+        let mut body = self.as_it_is(&there).await?;
+        body["parts"] = json!([
+            wire::text(&notice.message.visible, &notice.id, false),
+            wire::text(&notice.message.hidden, &notice.id, true),
+        ]);
+        self.known.sending(&notice.id, self.clock.now());
+        if !self.is_awake(session).await? {
+            self.api.store(session, body).await?;
+            return Ok(Delivery::Taken);
+        }
+        self.known.nudged(session, self.clock.now());
+        self.api.prompt(session, body).await?;
+        self.wait_for(session, &notice.id).await?;
+        Ok(Delivery::Taken)
+    }
+
+    async fn is_told(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        if !is_session(session) {
+            return Ok(false);
+        }
+        let sent = self.known.sent_at(notice);
+        let since = sent.map(|at| at.before(CLOCK_SKEW));
+        let found = history::find(&self.api, session, notice, since).await;
+        let found = match found {
+            Err(HostError::NoSession(_)) => false,
+            found => found?,
+        };
+        if found {
+            self.known.arrived(notice);
+        }
+        Ok(found)
+    }
+
     /// Tells a child that has its parent's messages what they are.
     async fn explain(
         &self,

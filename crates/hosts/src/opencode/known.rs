@@ -13,7 +13,7 @@ use asyncagents_core::{
 
 /// For so long a session that was at work is believed to be, though nothing is heard of it.
 /// Events are reliable; this is for the day they are not.
-const TRUST: Duration = Duration::from_secs(15 * 60);
+const TRUST: Duration = Duration::from_secs(4 * 60);
 /// A prompt that was taken may take so long until the session is at work.
 const START: Duration = Duration::from_secs(10);
 
@@ -64,6 +64,22 @@ impl Known {
         book.awake.insert(session.clone());
     }
 
+    /// It did not take the prompt.
+    pub(super) fn not_prompted(&self, session: &SessionId) {
+        if let Some(seen) = self.lock().sessions.get_mut(session) {
+            seen.prompted = None;
+        }
+    }
+
+    /// It was told something that sets it to work, if it is not at work already.
+    pub(super) fn nudged(&self, session: &SessionId, now: Moment) {
+        let mut book = self.lock();
+        let seen = book.sessions.entry(session.clone()).or_default();
+        if seen.busy.is_none() {
+            seen.prompted = Some(now);
+        }
+    }
+
     /// It is at work.
     pub(super) fn busy(&self, session: &SessionId, now: Moment) {
         let mut book = self.lock();
@@ -92,6 +108,10 @@ impl Known {
     pub(super) fn stopped(&self, session: &SessionId, end: BadEnd) {
         let mut book = self.lock();
         let seen = book.sessions.entry(session.clone()).or_default();
+        // What was stopped before the prompt may be heard of after it.
+        if end == BadEnd::Aborted && seen.prompted.is_some() {
+            return;
+        }
         seen.end = Some(end);
         seen.prompted = None;
     }

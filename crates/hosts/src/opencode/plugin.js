@@ -11,6 +11,8 @@ const VERSION = "__VERSION__"
 
 /** What this file and the program speak; they may be of different age. */
 const PROTOCOL = 1
+/** The names of the tools are in this file, so the program is told how they begin. */
+const BRIDGE = ["opencode-bridge", "-c", `tools.prefix=${TOOLS[0].name.replace(/task$/, "")}`]
 /** How long a tool call waits for a bridge that is starting. */
 const PATIENCE = 5_000
 /** The bridge is started again after a pause, which doubles until one has lived for long. */
@@ -19,7 +21,7 @@ const LONGEST_PAUSE = 30_000
 const LONG_LIFE = 60_000
 /** How long descriptions of tools are good for, and how long a model may wait for new ones. */
 const FRESH = 5_000
-const DESCRIBE = 3_000
+const DESCRIBE = 5_000
 /** Text that streams in is only a sign of life, and one in this time is enough. */
 const DELTAS = 5_000
 /** The bridge does not read longer lines. */
@@ -85,7 +87,7 @@ function makeBridge() {
       end(code === "ENOENT" ? `there is no program ${program}` : `${program} cannot be started: ${message}`)
     const ended = (code, signal) => end(`it ended with ${signal ?? `code ${code}`}`)
     try {
-      const started = spawn(program, ["opencode-bridge"], { stdio: "pipe", windowsHide: true })
+      const started = spawn(program, BRIDGE, { stdio: "pipe", windowsHide: true })
       started.on("error", (error) => started.pid === undefined && failed(error))
       // Its last words may come after its end, but something else may hold the pipe open.
       started.on("close", ended)

@@ -19,8 +19,9 @@ pub fn is_alive(identity: &str) -> bool {
     let Ok(pid) = pid.parse::<u32>() else {
         return false;
     };
-    if let (Some(start), Some(now)) = (start, started(pid)) {
-        return start == now;
+    if let Some(start) = start {
+        // A dead one that nobody has taken notice of could still be signalled.
+        return started(pid).as_deref() == Some(start);
     }
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // One that is not ours to signal is there all the same.
@@ -57,6 +58,10 @@ mod tests {
         let name = identity(child.id());
         assert!(is_alive(&name));
         child.kill().expect("killed");
+        // Also before anybody has taken notice of its end.
+        while is_alive(&name) {
+            std::thread::yield_now();
+        }
         child.wait().expect("ended");
         assert!(!is_alive(&name));
         assert!(!is_alive("nonsense"));

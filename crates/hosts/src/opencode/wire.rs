@@ -65,6 +65,8 @@ pub(super) struct Message {
 pub(super) struct Info {
     pub(super) role: String,
     pub(super) time: Time,
+    /// True for the summary of a compaction; a user's message has something else there.
+    pub(super) summary: Option<Value>,
     pub(super) finish: Option<String>,
     pub(super) error: Option<Problem>,
     pub(super) cost: Option<f64>,
@@ -147,8 +149,14 @@ impl Session {
 }
 
 impl Message {
+    /// Something the agent did. The summary of a compaction is not, unless it failed: then that
+    /// is how it ended.
     pub(super) fn is_of_agent(&self) -> bool {
-        self.info.role == "assistant"
+        self.info.role == "assistant" && (!self.is_summary() || self.info.error.is_some())
+    }
+
+    fn is_summary(&self) -> bool {
+        self.info.summary == Some(Value::Bool(true))
     }
 
     /// Our name for it, if we put it there.
@@ -159,6 +167,9 @@ impl Message {
 
     /// What was said in it.
     pub(super) fn said(&self) -> Option<String> {
+        if self.is_summary() {
+            return None;
+        }
         let texts = self.parts.iter().filter(|part| part.kind == "text");
         let texts = texts.filter(|part| !part.ignored && !part.synthetic);
         let texts: Vec<&str> = texts.filter_map(|part| part.text.as_deref()).collect();
@@ -166,13 +177,12 @@ impl Message {
         (!said.trim().is_empty()).then_some(said)
     }
 
-    /// Why the last of its calls failed, if one did.
+    /// What the user refused, if that is how one of its calls ended.
     pub(super) fn refusal(&self) -> Option<&str> {
-        let mut calls = self.parts.iter().filter_map(|part| part.state.as_ref());
-        calls
-            .rfind(|state| state.status == "error")?
-            .error
-            .as_deref()
+        let calls = self.parts.iter().filter_map(|part| part.state.as_ref());
+        let mut errors = calls.filter_map(|state| state.error.as_deref());
+        let refusals = ["The user rejected", "The user dismissed"];
+        errors.rfind(|error| refusals.iter().any(|refusal| error.starts_with(refusal)))
     }
 
     /// Adds what it used.

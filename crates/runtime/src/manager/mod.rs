@@ -14,7 +14,7 @@ use std::{
 use asyncagents_core::{
     answer::Shown,
     budget::Spent,
-    id::{HostKey, OwnerId, SessionId, TaskId},
+    id::{OwnerId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
     port::{Clock, Journal, Store},
@@ -216,19 +216,19 @@ impl Manager {
         }
     }
 
-    /// Ends all unfinished tasks of a host that has ended, and with it everything that worked
-    /// there. Their parents are told when it is back.
+    /// Ends all unfinished tasks that this process looks after, for their host has ended and
+    /// with it everything that worked there. Their parents are told when it is back.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn host_ended(&self, host: &HostKey, why: &str) -> Result<(), Problem> {
+    pub async fn host_ended(&self, why: &str) -> Result<(), Problem> {
         let Some(owner) = self.desk.owner() else {
             return Ok(());
         };
-        let (desk, host, why) = (self.desk.clone(), host.clone(), why.to_owned());
+        let (desk, why) = (self.desk.clone(), why.to_owned());
         let ended = transact::write(&*self.desk.store, move |journal| {
             for mut task in journal.owned(&owner)? {
-                if task.brief.host != host || !task.is_live() {
+                if !task.is_live() {
                     continue;
                 }
                 let command = Command::Finish {

@@ -14,7 +14,7 @@ use asyncagents_core::{
 use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
 use asyncagents_testkit::opencode::{Session, result};
 
-use super::house::{House, asks, events, key, seconds, session, takes, until, usual};
+use super::house::{House, asks, events, seconds, session, takes, until, usual};
 
 fn times_prompted(house: &House, task: &asyncagents_core::id::TaskId) -> usize {
     house.prompts(task).len()
@@ -472,8 +472,7 @@ async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it
     let first = house.start().await;
     let (running, queued) = (first.launch("one").await, first.launch("two").await);
     first.until_prompted(&running).await;
-    let host = key();
-    let ended = first.manager.host_ended(&host, "the host ended; resume it");
+    let ended = first.manager.host_ended("the host ended; resume it");
     ended.await.expect("ended");
     for task in [&running, &queued] {
         let task = first.look(task).await;

@@ -94,7 +94,7 @@ async fn seed_003_task_persistence_until_the_parent_session_is_deleted() {
     let house = House::new(Script::of(takes(seconds(60))));
     let process = house.start().await;
     let task = process.launch("something").await;
-    process.until_status(&task, Status::Running).await;
+    process.until_prompted(&task).await;
     let parent = "main".into();
     house.host.delete(&parent).await.expect("deleted");
     process.settled().await;

@@ -1,0 +1,161 @@
+//! What tasks cost inside the real OpenCode: how long a tool call takes, and a fork of a long
+//! session step by step.
+//!
+//! `cargo bench -p asyncagents --bench opencode` prints what is in `docs/benchmarks.md`.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark talks to a person and has nobody to hand an error to"
+)]
+
+#[path = "../tests/opencode/harness/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the stories use more of it")]
+mod harness;
+
+use std::{
+    fs,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use asyncagents_scripted_model::Reply;
+use harness::{Session, Setup, child, forked, launch, story};
+use serde_json::{Value, json};
+
+const CALLS: usize = 150;
+const MESSAGES: usize = 2_000;
+const FORKS: usize = 10;
+
+fn main() {
+    calls();
+    forks();
+}
+
+/// From OpenCode's call of the tool to its answer, as OpenCode itself writes both down.
+fn calls() {
+    let script = story().rule(child("Nothing to do"), Reply::text("Nothing."));
+    let world = Setup::new(script).world();
+    let opencode = world.serve();
+    let parent = opencode.session();
+    // The first call waits for the bridge, and OpenCode for a model.
+    parent.uses("asyncagents_list", json!({}));
+    parent.uses("asyncagents_task", launch("first", "Nothing to do"));
+    parent.until_told(1);
+    println!("| tool | calls | median | 99 % within | longest |");
+    println!("|---|---|---|---|---|");
+    for (tool, parameters) in [
+        ("asyncagents_list", json!({})),
+        ("asyncagents_output", json!({"task_id": "task_"})),
+        ("asyncagents_task", launch("one more", "Nothing to do")),
+    ] {
+        let mut times: Vec<Duration> = Vec::new();
+        for _ in 0..CALLS {
+            let before = took(&parent, tool).len();
+            parent.uses(tool, parameters.clone());
+            times.extend(&took(&parent, tool)[before..]);
+        }
+        times.sort();
+        println!(
+            "| `{tool}` | {} | {:.0} ms | {:.0} ms | {:.0} ms |",
+            times.len(),
+            milliseconds(times[times.len() / 2]),
+            milliseconds(times[times.len() * 99 / 100]),
+            milliseconds(times[times.len() - 1]),
+        );
+    }
+}
+
+/// How long each use of a tool took in the newest turn.
+fn took(session: &Session, tool: &str) -> Vec<Duration> {
+    let messages = session.messages();
+    let parts = messages
+        .iter()
+        .filter_map(|message| message["parts"].as_array());
+    let uses = parts.flatten().filter(|part| part["tool"] == tool);
+    let time = |part: &Value, what: &str| part["state"]["time"][what].as_u64().unwrap_or(0);
+    uses.map(|part| Duration::from_millis(time(part, "end") - time(part, "start")))
+        .collect()
+}
+
+/// From the call that launches a forked task to its child's first request.
+fn forks() {
+    let script = story().rule(child("Use what you know"), Reply::text("Used."));
+    let world = Setup::new(script).world();
+    let opencode = world.serve();
+    let parent = opencode.session();
+    for number in 0..MESSAGES {
+        let said = format!("Note {number}. {}", "What was found out there. ".repeat(4));
+        let body = json!({"noReply": true, "parts": [{"type": "text", "text": said}]});
+        let path = format!("/session/{}/message", parent.id);
+        assert_eq!(opencode.post(&path, body).status, 200);
+    }
+    let mut steps: Vec<Vec<f64>> = Vec::new();
+    for number in 1..=FORKS {
+        parent.uses("asyncagents_task", forked("fork", "Use what you know"));
+        parent.until_told(number);
+        let request = world.requests_with("Use what you know");
+        let request = request.get(number - 1).expect("a request of the child");
+        let launched = started(&parent, "asyncagents_task");
+        let log = fs::read_to_string(world.log()).expect("a log");
+        let inside = ["read", "cut", "created", "injected"].map(|step| last_time(&log, step));
+        let whole = unix_millis(request.at) - launched;
+        let rest = whole - inside.iter().sum::<f64>();
+        steps.push([&inside[..], &[rest, whole]].concat());
+    }
+    println!("\na fork of a session of {MESSAGES} messages, {FORKS} times, medians:");
+    let names = [
+        "reading the parent's newest messages",
+        "cutting and counting",
+        "making the session",
+        "passing the context on",
+        "the call itself, the prompt, and OpenCode until it asks its model",
+        "launch to the child's first request",
+    ];
+    for (at, name) in names.iter().enumerate() {
+        let mut times: Vec<f64> = steps.iter().map(|step| step[at]).collect();
+        times.sort_by(f64::total_cmp);
+        println!("  {name}: {:.0} ms", times[times.len() / 2]);
+    }
+}
+
+/// A moment of this process in milliseconds since 1970.
+fn unix_millis(at: Instant) -> f64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970");
+    milliseconds(now - at.elapsed())
+}
+
+/// When a tool was last called, in milliseconds since 1970.
+fn started(session: &Session, tool: &str) -> f64 {
+    let messages = session.messages();
+    let parts = messages
+        .iter()
+        .filter_map(|message| message["parts"].as_array());
+    let mut uses = parts.flatten().filter(|part| part["tool"] == tool);
+    let last = uses.next_back().expect("a call");
+    last["state"]["time"]["start"].as_f64().expect("a time")
+}
+
+/// The newest time of a step in the log: `read=12.5ms`.
+fn last_time(log: &str, step: &str) -> f64 {
+    let named = format!(" {step}=");
+    let at = log.rfind(&named).map(|at| &log[at + named.len()..]);
+    let text = at
+        .and_then(|text| text.split_whitespace().next())
+        .expect("a time");
+    let number = |unit: &str| {
+        text.strip_suffix(unit)
+            .and_then(|text| text.parse::<f64>().ok())
+    };
+    let micros = number("µs").map(|micros| micros / 1e3);
+    let millis = number("ms").or(micros);
+    millis
+        .or_else(|| number("s").map(|seconds| seconds * 1e3))
+        .expect("a duration")
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,58 @@
+//! What OpenCode says is happening, from `GET /event`.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use reqwest::Response;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::world::World;
+
+/// All events since it was made.
+pub(super) struct Events {
+    seen: Arc<Mutex<Vec<Value>>>,
+    listening: JoinHandle<()>,
+}
+
+impl Events {
+    /// Those of the server at `url`.
+    pub(super) fn from(url: &str, world: &World) -> Self {
+        // For as long as the server lasts.
+        const ALWAYS: Duration = Duration::from_secs(24 * 60 * 60);
+        let stream = world.client.get(format!("{url}/event")).timeout(ALWAYS);
+        let stream = world.runtime.block_on(async { stream.send().await });
+        let seen = Arc::default();
+        let listening = listen(stream.expect("events"), Arc::clone(&seen));
+        let listening = world.runtime.spawn(listening);
+        Self { seen, listening }
+    }
+
+    pub(super) fn seen(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+async fn listen(mut stream: Response, seen: Arc<Mutex<Vec<Value>>>) {
+    let mut unread = Vec::new();
+    // It ends with the server, properly or not.
+    while let Ok(Some(bytes)) = stream.chunk().await {
+        unread.extend_from_slice(&bytes);
+        while let Some(end) = unread.windows(2).position(|end| end == b"\n\n") {
+            let event: Vec<u8> = unread.drain(..end + 2).collect();
+            let event = event.strip_prefix(b"data: ").unwrap_or(&event);
+            if let Ok(event) = serde_json::from_slice(event) {
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.push(event);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the scripted model does in every story.
+
+use asyncagents_scripted_model::{Recorded, Reply, Script, When};
+use serde_json::{Value, json};
+
+/// The models of the scripted provider; OpenCode uses the first unless told otherwise.
+pub(crate) const FIRST_MODEL: &str = "first";
+pub(crate) const SECOND_MODEL: &str = "second";
+
+/// OpenCode sends this header with requests of a session that has a parent.
+const CHILDS: &str = "x-parent-session-id";
+/// What every session can be asked to use by a prompt: see [`using`].
+const USABLE: &[&str] = &[
+    "asyncagents_task",
+    "asyncagents_output",
+    "asyncagents_list",
+    "asyncagents_cancel",
+    "asyncagents_clear",
+    "bash",
+    "read",
+];
+
+/// The beginning of a script; a test adds what its children and its parent do.
+pub(crate) fn story() -> Script {
+    // OpenCode asks for a title when a session has none.
+    let title = root().tools(false).first("Generate a title");
+    Script::new().rule(title, Reply::text("A story"))
+}
+
+/// The end of every script: a root session does as it is told, and is content with the rest.
+/// A child that nobody expects gets no answer, which fails the test.
+pub(super) fn finished(mut script: Script) -> Script {
+    for tool in USABLE {
+        let asked = root().tools(true).last(using(tool)).capture(
+            "parameters",
+            &format!(r"{} (\{{.*\}})(?:\n|$)", using(tool)),
+        );
+        let words = format!("I use {tool}.");
+        let reply = Reply::text(words).raw_call(*tool, "{{parameters}}");
+        script = script.rule(asked, reply);
+    }
+    script.rule(root().tools(true), Reply::text("Noted."))
+}
+
+/// The words that make a root session use a tool.
+pub(super) fn using(tool: &str) -> String {
+    format!("Please use {tool} with")
+}
+
+/// Requests of sessions that were started by a user.
+pub(crate) fn root() -> When {
+    When::always().header(CHILDS, false)
+}
+
+/// Requests of a root session that has just been asked this.
+pub(crate) fn asked(words: &str) -> When {
+    root().last(words)
+}
+
+/// Requests of a child that has just been asked this.
+pub(crate) fn child(words: &str) -> When {
+    When::always().header(CHILDS, true).last(words)
+}
+
+/// The parameters that launch a fresh task.
+pub(crate) fn launch(description: &str, prompt: &str) -> Value {
+    json!({"description": description, "prompt": prompt, "agent": "general"})
+}
+
+/// The parameters that launch a task which inherits the conversation.
+pub(crate) fn forked(description: &str, prompt: &str) -> Value {
+    json!({"description": description, "prompt": prompt, "agent": "general", "fork": true})
+}
+
+/// The parameters that go on with a task.
+pub(crate) fn resume(task: &str, prompt: &str) -> Value {
+    json!({"description": "follow-up", "prompt": prompt, "agent": "general", "resume": task})
+}
+
+/// How a tool was described to the model: its `description` and its `parameters`.
+pub(crate) fn tool(request: &Recorded, name: &str) -> Value {
+    let request = request.json();
+    let mut tools = request["tools"].as_array().into_iter().flatten();
+    let tool = tools.find(|tool| tool["function"]["name"] == name);
+    let tool = tool.unwrap_or_else(|| panic!("there is no {name}"));
+    tool["function"].clone()
+}
+
+/// The first ID of a task in a text.
+pub(crate) fn task_id(text: &str) -> String {
+    let found = text.find("task_").map(|at| &text[at..]);
+    let found = found.unwrap_or_else(|| panic!("no ID of a task in: {text}"));
+    let end = found.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let id = &found[..end.unwrap_or(found.len())];
+    assert!(id.len() >= "task_".len() + 8, "too short: {id}");
+    id.to_owned()
+}

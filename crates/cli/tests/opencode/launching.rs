@@ -1,0 +1,313 @@
+//! A task is launched, looked at and read, and its parent is told.
+
+use asyncagents_scripted_model::{Gate, Reply};
+use serde_json::json;
+
+use crate::harness::{
+    FIRST_MODEL, SECOND_MODEL, Setup, World, child, forked, launch, resume, story, task_id, tool,
+};
+
+#[test]
+fn seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once() {
+    let counted = Gate::closed();
+    let answer = Reply::text("There are three.").behind(&counted);
+    let world = World::new(story().rule(child("Count the files"), answer));
+    let opencode = world.serve();
+    let parent = opencode.session().with_agent("plan").with_second_model();
+
+    let launched = parent.uses("asyncagents_task", launch("count", "Count the files"));
+    task_id(&launched);
+    world.until_child_asks("Count the files");
+    assert!(parent.is_idle(), "nobody waits for it");
+    assert!(parent.notices().is_empty());
+
+    counted.open();
+    let notices = parent.until_told(1);
+    let notice = &notices[0];
+    assert!(
+        notice
+            .visible
+            .starts_with("✓ **Agent \"count\" finished in "),
+        "{notice:?}"
+    );
+    assert!(
+        notice.visible.ends_with("s.**\nTask Progress: 1/1"),
+        "{notice:?}"
+    );
+    assert_eq!(
+        notice.hidden,
+        "All 1 tasks finished.\nUse asyncagents_output tools to see agent responses."
+    );
+    // The user's choices are kept.
+    assert_eq!((&*notice.agent, &*notice.model), ("plan", SECOND_MODEL));
+    let requests = parent.requests();
+    let told = requests.last().expect("a request");
+    assert_eq!(told.model(), SECOND_MODEL);
+    assert!(told.last().contains(&notice.visible), "{}", told.last());
+    assert!(told.last().contains(&notice.hidden), "{}", told.last());
+    let messages = parent.messages();
+    let newest = &messages.last().expect("an answer")["info"];
+    assert_eq!(newest["agent"], "plan");
+
+    world.stays("told once", || parent.notices().len() == 1);
+    assert_eq!(parent.child().requests().len(), 1, "it worked once");
+    assert_eq!(parent.requests().len(), 3, "asked, launched, told");
+}
+
+#[test]
+fn the_model_has_the_five_tools_and_knows_whom_it_can_launch() {
+    let painter = json!({
+        "mode": "subagent",
+        "description": "Paints what it is told to.",
+        "prompt": "You paint.",
+    });
+    let world = Setup::new(story()).agent("painter", painter).world();
+    let opencode = world.serve();
+    let session = opencode.session();
+    session.asks("Hello");
+    let request = &session.requests()[0];
+    let mut ours = request.tool_names();
+    ours.retain(|name| name.starts_with("asyncagents_"));
+    ours.sort();
+    let expected = ["cancel", "clear", "list", "output", "task"];
+    assert_eq!(ours, expected.map(|name| format!("asyncagents_{name}")));
+
+    let task = tool(request, "asyncagents_task");
+    let described = task["description"].as_str().expect("a description");
+    for agent in ["general", "explore", "painter"] {
+        assert!(described.contains(agent), "{agent}: {described}");
+    }
+    let optional = |name: &str, parameter: &str| {
+        let schema = &tool(request, name)["parameters"];
+        assert!(schema["properties"][parameter].is_object(), "{schema}");
+        let required = schema["required"].to_string();
+        !required.contains(&format!("\"{parameter}\""))
+    };
+    assert!(optional("asyncagents_task", "fork"));
+    assert!(optional("asyncagents_task", "resume"));
+    assert!(!optional("asyncagents_task", "prompt"));
+    assert!(optional("asyncagents_output", "block"));
+    assert!(!optional("asyncagents_output", "task_id"));
+}
+
+#[test]
+fn seed_003_the_list_shows_the_tasks_of_its_own_session_only() {
+    let counted = Gate::closed();
+    let world = World::new(
+        story()
+            .rule(child("Read the file"), Reply::text("It is short."))
+            .rule(
+                child("Count the files"),
+                Reply::text("There are three.").behind(&counted),
+            ),
+    );
+    let opencode = world.serve();
+    let (parent, other) = (opencode.session(), opencode.session());
+    let list = |session: &crate::harness::Session<'_>| session.uses("asyncagents_list", json!({}));
+    assert_eq!(list(&parent), "No background tasks found");
+
+    let read = task_id(&parent.uses("asyncagents_task", forked("read", "Read the file")));
+    parent.until_told(1);
+    let count = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
+    world.until_child_asks("Count the files");
+
+    let both = list(&parent);
+    let row = |task: &str| {
+        let row = both.lines().find(|line| line.contains(task));
+        row.unwrap_or_else(|| panic!("{task}: {both}"))
+    };
+    assert!(row(&read).contains(&format!("{read} (forked)")), "{both}");
+    for word in ["read", "general", "completed"] {
+        assert!(row(&read).contains(word), "{word}: {both}");
+    }
+    for word in ["count", "general", "running"] {
+        assert!(row(&count).contains(word), "{word}: {both}");
+    }
+    assert!(!row(&count).contains('('), "nothing special: {both}");
+    assert!(both.find(&count) < both.find(&read), "newest first: {both}");
+    assert!(both.contains("2 tasks"), "{both}");
+    let running = parent.uses("asyncagents_list", json!({"status": "running"}));
+    assert!(
+        running.contains(&count) && !running.contains(&read),
+        "{running}"
+    );
+    assert_eq!(list(&other), "No background tasks found");
+
+    counted.open();
+    parent.until_told(2);
+    assert!(list(&parent).contains("2 completed"));
+}
+
+#[test]
+fn seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_again() {
+    let counted = Gate::closed();
+    let command = json!({"command": "echo one; echo two", "description": "count"});
+    let world = World::new(
+        story()
+            .rule(child("Count the files"), Reply::call("bash", command))
+            .rule(
+                child("one\ntwo"),
+                Reply::text("There are two.").behind(&counted),
+            ),
+    );
+    let opencode = world.serve();
+    let parent = opencode.session();
+    let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
+    world.until_child_asks("one\ntwo");
+
+    let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
+    assert!(shown.contains("is running"), "{shown}");
+    assert!(shown.contains("1 tool call (bash 1)"), "{shown}");
+    let waited = json!({"task_id": id, "block": true, "timeout": 1});
+    let shown = parent.uses("asyncagents_output", waited);
+    assert!(
+        shown.contains("is running"),
+        "a timeout is no error: {shown}"
+    );
+
+    let wait = json!({"task_id": id, "block": true, "timeout": 90});
+    parent.begins_to_use("asyncagents_output", &wait);
+    parent.until_using("asyncagents_output");
+    counted.open();
+    parent.until_idle();
+    let results = parent.results("asyncagents_output");
+    let result = results.last().expect("a result");
+    assert!(result.contains("is completed"), "{result}");
+    assert!(result.contains("There are two."), "{result}");
+    world.stays("nobody is told again", || parent.notices().is_empty());
+
+    // It can be read again, with everything that was said.
+    let all = json!({"task_id": id, "full_session": true, "include_tool_results": true});
+    let all = parent.uses("asyncagents_output", all);
+    for said in ["Count the files", "echo one", "one\ntwo", "There are two."] {
+        assert!(all.contains(said), "{said}: {all}");
+    }
+}
+
+#[test]
+fn seed_003_the_result_stays_until_it_is_cleared() {
+    let world = World::new(story().rule(child("Count"), Reply::text("There are three.")));
+    let opencode = world.serve();
+    let parent = opencode.session();
+    let id = task_id(&parent.uses("asyncagents_task", launch("number", "Count")));
+    parent.until_told(1);
+    for _ in 0..2 {
+        let result = parent.uses("asyncagents_output", json!({"task_id": id}));
+        assert!(result.contains("There are three."), "{result}");
+    }
+    let beginning: String = id.chars().take(9).collect();
+    let result = parent.uses("asyncagents_output", json!({"task_id": beginning}));
+    assert!(result.contains("There are three."), "{result}");
+    let cleared = parent.uses("asyncagents_clear", json!({}));
+    assert!(cleared.contains("Cleared 1 task"), "{cleared}");
+    let list = parent.uses("asyncagents_list", json!({}));
+    assert_eq!(list, "No background tasks found");
+    let gone = parent.uses("asyncagents_output", json!({"task_id": id}));
+    assert!(gone.contains("there is no task"), "{gone}");
+    world.stays("told once", || parent.notices().len() == 1);
+}
+
+#[test]
+fn what_cannot_be_launched_says_why_and_creates_nothing() {
+    let world = World::new(story());
+    let opencode = world.serve();
+    let parent = opencode.session();
+    let refused = |parameters: serde_json::Value, why: &[&str]| {
+        let said = parent.uses("asyncagents_task", parameters);
+        for words in why {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    };
+    let unknown = json!({"description": "d", "prompt": "p", "agent": "nobody"});
+    refused(unknown, &["no agent `nobody`", "general", "explore"]);
+    refused(launch("d", "  "), &["prompt is empty"]);
+    refused(
+        resume("task_00000000", "more"),
+        &["there is no task `task_00000000`"],
+    );
+    // Seeds 000, 001 and 003: they exclude each other.
+    let both = json!({"description": "d", "prompt": "p", "agent": "general", "fork": true, "resume": "task_1"});
+    refused(both, &["`fork` and `resume` exclude each other"]);
+    assert!(parent.children().is_empty(), "{:?}", parent.children());
+    let list = parent.uses("asyncagents_list", json!({}));
+    assert_eq!(list, "No background tasks found");
+    let gone = parent.uses("asyncagents_output", json!({"task_id": "task_00000000"}));
+    assert!(gone.contains("there is no task"), "{gone}");
+    assert!(parent.notices().is_empty());
+}
+
+#[test]
+fn a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_own() {
+    let painter = json!({
+        "mode": "subagent",
+        "description": "Paints.",
+        "prompt": "You paint.",
+        "model": format!("scripted/{FIRST_MODEL}"),
+    });
+    let script = story()
+        .rule(child("Count the files"), Reply::text("There are three."))
+        .rule(child("Paint the wall"), Reply::text("It is blue."));
+    let world = Setup::new(script).agent("painter", painter).world();
+    let opencode = world.serve();
+    let parent = opencode.session().with_second_model();
+
+    parent.uses(
+        "asyncagents_task",
+        launch("count the files", "Count the files"),
+    );
+    parent.until_told(1);
+    let children = parent.children();
+    assert_eq!(children.len(), 1, "{children:?}");
+    let title = children[0]["title"].as_str().expect("a title");
+    assert!(title.contains("count the files"), "{title}");
+    assert_eq!(children[0]["parentID"], parent.id);
+    let asked = world.until_child_asks("Count the files");
+    assert_eq!(asked.model(), SECOND_MODEL, "the parent's");
+
+    let paint = json!({"description": "paint", "prompt": "Paint the wall", "agent": "painter"});
+    parent.uses("asyncagents_task", paint);
+    let notices = parent.until_told(2);
+    let asked = world.until_child_asks("Paint the wall");
+    assert_eq!(asked.model(), FIRST_MODEL, "the agent's own");
+    assert!(asked.system().contains("You paint."), "{}", asked.system());
+    assert_eq!(parent.children().len(), 2);
+    // The parent's model is still its own.
+    assert_eq!(notices[1].model, SECOND_MODEL);
+    let told = parent.requests().pop().expect("a request");
+    assert_eq!(told.model(), SECOND_MODEL);
+}
+
+#[test]
+fn a_child_launches_children_down_to_the_limit_where_it_has_no_such_tools() {
+    let deep = json!({"description": "deep", "prompt": "Dig deeper", "agent": "general"});
+    let wait = json!({"task_id": "{{id}}", "block": true, "timeout": 90});
+    let launched = child("You will be told").capture("id", "Task (task_[0-9a-f]+)");
+    let world = World::new(
+        story()
+            .rule(child("Dig deeper"), Reply::text("Gold."))
+            .rule(child("Gold."), Reply::text("It has found gold."))
+            .rule(launched, Reply::call("asyncagents_output", wait))
+            .rule(child("Dig"), Reply::call("asyncagents_task", deep)),
+    );
+    let opencode = world.serve();
+    let parent = opencode.session();
+    let id = task_id(&parent.uses("asyncagents_task", launch("digging", "Dig")));
+    let notices = parent.until_told(1);
+    assert!(notices[0].visible.contains("finished"), "{notices:?}");
+    let result = parent.uses("asyncagents_output", json!({"task_id": id}));
+    assert!(result.contains("It has found gold."), "{result}");
+
+    let ours = |words: &str| {
+        let mut tools = world.until_child_asks(words).tool_names();
+        tools.retain(|tool| tool.starts_with("asyncagents_"));
+        tools.len()
+    };
+    assert_eq!(ours("Dig"), 5, "a child may launch");
+    assert_eq!(ours("Dig deeper"), 0, "a child of a child may not");
+    // Each is below the one that launched it, and only the direct parent was told.
+    let middle = parent.child();
+    assert_eq!(middle.children().len(), 1);
+    world.stays("told once", || parent.notices().len() == 1);
+    let list = parent.uses("asyncagents_list", json!({}));
+    assert!(!list.contains("deep"), "{list}");
+}

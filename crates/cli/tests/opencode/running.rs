@@ -1,0 +1,92 @@
+//! `opencode run`: one prompt, then it ends.
+
+use asyncagents_scripted_model::{Gate, Reply, Script, When};
+use serde_json::{Value, json};
+
+use crate::harness::{World, asked, child, forked, launch, root, story, tool};
+
+/// The parent has just launched something.
+fn launched() -> When {
+    root()
+        .last("You will be told")
+        .capture("id", "Task (task_[0-9a-f]+)")
+}
+
+/// A parent that launches a task as asked, waits for it and says what came of it.
+fn launches_and_waits(task: Value) -> Script {
+    let wait = json!({"task_id": "{{id}}", "block": true, "timeout": 90});
+    story()
+        .rule(child("Count the files"), Reply::text("There are three."))
+        .rule(
+            asked("Launch and wait"),
+            Reply::call("asyncagents_task", task),
+        )
+        .rule(launched(), Reply::call("asyncagents_output", wait))
+        .rule(
+            root().last("There are three."),
+            Reply::text("It says three."),
+        )
+}
+
+#[test]
+fn a_task_is_launched_and_waited_for() {
+    let world = World::new(launches_and_waits(launch("count", "Count the files")));
+    let run = world.run("Launch and wait");
+    assert_eq!(run.answer(), "It says three.");
+    let results = run.results("asyncagents_output");
+    assert_eq!(results.len(), 1, "{results:?}");
+    assert!(results[0].contains("is completed"), "{results:?}");
+    // From its first request on the model knows whom it can launch.
+    let requests = world.model.requests();
+    let first = requests
+        .iter()
+        .find(|request| request.turn() == 0 && !request.tool_names().is_empty());
+    let task = tool(first.expect("a request"), "asyncagents_task");
+    let described = task["description"].to_string();
+    for agent in ["general", "explore"] {
+        assert!(described.contains(agent), "{agent}: {described}");
+    }
+    world.until("nothing is left running", || {
+        world.processes().is_empty().then_some(())
+    });
+}
+
+#[test]
+fn a_forked_task_knows_the_conversation() {
+    let world = World::new(launches_and_waits(forked("count", "Count the files")));
+    let run = world.run("Launch and wait");
+    assert_eq!(run.answer(), "It says three.");
+    let asked = world.until_child_asks("Count the files").text();
+    assert!(asked.contains("<inherited_context>"), "{asked}");
+    assert!(asked.contains("User:\nLaunch and wait"), "{asked}");
+}
+
+#[test]
+fn tasks_are_listed_and_cancelled() {
+    let never = Gate::closed();
+    let task = launch("stars", "Count the stars");
+    let world = World::new(
+        story()
+            .rule(child("Count the stars"), Reply::text("…").behind(&never))
+            .rule(
+                asked("Launch and cancel"),
+                Reply::call("asyncagents_task", task),
+            )
+            .rule(launched(), Reply::call("asyncagents_list", json!({})))
+            .rule(
+                root()
+                    .last("| Description")
+                    .capture("id", r"\| (task_[0-9a-f]+)"),
+                Reply::call("asyncagents_cancel", json!({"task_id": "{{id}}"})),
+            )
+            .rule(root().last("Cancelled"), Reply::text("It is cancelled.")),
+    );
+    let run = world.run("Launch and cancel");
+    let list = run.results("asyncagents_list").pop().expect("a list");
+    assert!(list.contains("stars"), "{list}");
+    let cancelled = run.results("asyncagents_cancel").pop().expect("an answer");
+    assert!(cancelled.contains("Cancelled task_"), "{cancelled}");
+    world.until("nobody waits for the model", || {
+        (world.model.in_flight() == 0).then_some(())
+    });
+}

@@ -1,0 +1,182 @@
+//! Every end is told, and told once, whatever the parent is doing.
+
+use std::{collections::BTreeSet, fs};
+
+use asyncagents_scripted_model::{Gate, Reply};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::harness::{World, asked, child, launch, story, task_id};
+
+#[derive(Debug, Clone, Copy)]
+enum Parent {
+    Idle,
+    UsingATool,
+    Answering,
+}
+
+/// What five children are told to do.
+fn prompt(number: usize) -> String {
+    format!("Count shelf {number}, please")
+}
+
+#[rstest]
+#[case::idle(Parent::Idle)]
+#[case::in_a_long_tool_call(Parent::UsingATool)]
+#[case::in_a_slow_answer(Parent::Answering)]
+fn five_children_five_results_five_notices(#[case] doing: Parent) {
+    let (counted, thought) = (Gate::closed(), Gate::closed());
+    let mut script = story().rule(
+        asked("Think about it"),
+        Reply::text("I have thought.").behind(&thought),
+    );
+    let mut five = Reply::text("Five at once.");
+    for number in 1..=5 {
+        let answer = Reply::text(format!("Shelf {number} has {number}0 books."));
+        script = script.rule(child(&prompt(number)), answer.behind(&counted));
+        let shelf = launch(&format!("shelf {number}"), &prompt(number));
+        five = five.and_call("asyncagents_task", shelf);
+    }
+    let world = World::new(script.rule(asked("Launch five"), five));
+    let opencode = world.serve();
+    let parent = opencode.session();
+    parent.asks("Launch five");
+    let ids: Vec<String> = parent
+        .results("asyncagents_task")
+        .iter()
+        .map(|launched| task_id(launched))
+        .collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 5, "{ids:?}");
+    (1..=5).for_each(|number| {
+        world.until_child_asks(&prompt(number));
+    });
+
+    let go = world.project("go");
+    match doing {
+        Parent::Idle => {}
+        Parent::UsingATool => {
+            let wait = "until test -e go; do sleep 0.05; done";
+            let wait = json!({"command": wait, "description": "wait"});
+            parent.begins_to_use("bash", &wait);
+            parent.until_using("bash");
+        }
+        Parent::Answering => {
+            parent.begins("Think about it");
+            world.until("the parent thinks", || {
+                (world.model.in_flight() == 6).then_some(())
+            });
+        }
+    }
+    counted.open();
+    let children = parent.children();
+    assert_eq!(children.len(), 5);
+    world.until("all children are done", || {
+        let status = opencode.get("/session/status").body;
+        let busy =
+            |child: &serde_json::Value| status.get(child["id"].as_str().expect("an ID")).is_some();
+        (!children.iter().any(busy)).then_some(())
+    });
+    fs::write(&go, "").expect("written");
+    thought.open();
+
+    let notices = parent.until_told(5);
+    for number in 1..=5 {
+        let told = format!("✓ **Agent \"shelf {number}\" finished in ");
+        let times = notices
+            .iter()
+            .filter(|notice| notice.visible.starts_with(&told));
+        assert_eq!(times.count(), 1, "{told}: {notices:#?}");
+    }
+    let finished =
+        |notice: &&crate::harness::Notice| notice.hidden.contains("All 5 tasks finished.");
+    assert_eq!(notices.iter().filter(finished).count(), 1, "{notices:#?}");
+    // Seed 003: the others say what to do while some are running.
+    let leftovers =
+        |notice: &&crate::harness::Notice| notice.hidden.contains("WATCH OUT for leftovers");
+    assert_eq!(notices.iter().filter(leftovers).count(), 4, "{notices:#?}");
+    for (number, id) in ids.iter().enumerate() {
+        let result = parent.uses("asyncagents_output", json!({"task_id": id}));
+        let answer = format!("Shelf {} has {}0 books.", number + 1, number + 1);
+        assert!(result.contains(&answer), "{answer}: {result}");
+    }
+    world.stays("five times in all", || parent.notices().len() == 5);
+    // The model has read each of them.
+    let read = parent.requests().pop().expect("a request").text();
+    for number in 1..=5 {
+        let told = format!("\"shelf {number}\" finished in");
+        assert_eq!(read.matches(&told).count(), 1, "{told}");
+    }
+}
+
+#[test]
+fn a_notice_that_comes_during_the_parents_last_step_is_answered_too() {
+    let (counted, said) = (Gate::closed(), Gate::closed());
+    let world = World::new(
+        story()
+            .rule(
+                child("Count the files"),
+                Reply::text("There are three.").behind(&counted),
+            )
+            .rule(asked("Say goodbye"), Reply::text("Goodbye.").behind(&said)),
+    );
+    let opencode = world.serve();
+    let parent = opencode.session();
+    parent.uses("asyncagents_task", launch("count", "Count the files"));
+    world.until_child_asks("Count the files");
+    parent.begins("Say goodbye");
+    world.until("the parent is about to answer", || {
+        (world.model.in_flight() == 2).then_some(())
+    });
+    counted.open();
+    parent.child().until_idle();
+    said.open();
+
+    let notices = parent.until_told(1);
+    assert!(
+        notices[0].visible.contains("\"count\" finished"),
+        "{notices:?}"
+    );
+    let told = parent.requests().pop().expect("a request");
+    assert!(told.last().contains(&notices[0].visible), "{}", told.last());
+    world.stays("told once", || parent.notices().len() == 1);
+}
+
+#[test]
+fn a_user_who_stops_the_parent_while_a_notice_waits_still_has_it_once() {
+    let (counted, never) = (Gate::closed(), Gate::closed());
+    let world = World::new(
+        story()
+            .rule(
+                child("Count the files"),
+                Reply::text("There are three.").behind(&counted),
+            )
+            .rule(
+                asked("Think about it").times(1),
+                Reply::text("…").behind(&never),
+            ),
+    );
+    let opencode = world.serve();
+    let parent = opencode.session();
+    parent.uses("asyncagents_task", launch("count", "Count the files"));
+    world.until_child_asks("Count the files");
+    parent.begins("Think about it");
+    world.until("the parent thinks", || {
+        (world.model.in_flight() == 2).then_some(())
+    });
+    counted.open();
+    let notices = parent.until_notices(1);
+    parent.abort();
+    assert!(
+        notices[0].visible.contains("\"count\" finished"),
+        "{notices:?}"
+    );
+    world.stays("told once", || parent.notices().len() == 1);
+    parent.until_idle();
+
+    // The next thing the user says is answered with the notice known.
+    parent.asks("Go on");
+    let request = parent.requests().pop().expect("a request");
+    let told = request.text().matches("\"count\" finished in").count();
+    assert_eq!(told, 1, "{}", request.text());
+    world.stays("still told once", || parent.notices().len() == 1);
+}

@@ -1,0 +1,190 @@
+//! Making the session of a child.
+
+use asyncagents_core::{
+    id::SessionId,
+    port::{Host, HostError, NewSession},
+};
+use asyncagents_hosts::opencode::Method;
+use serde_json::{Value, json};
+
+use crate::world::{World, for_agent, new_session, task};
+
+#[tokio::test(start_paused = true)]
+async fn a_child_knows_its_parent_its_agent_and_its_task() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let child = world.host.create(new_session(&parent)).await.unwrap();
+    let body = world.opencode.sent_once(Method::Post, "/session");
+    assert_eq!(body["parentID"], parent.as_str());
+    assert_eq!(body["title"], "look around (@general in the background)");
+    assert_eq!(body["agent"], "general");
+    let ours = json!({"task": task().as_str(), "parent": parent.as_str()});
+    assert_eq!(body["metadata"], json!({"asyncagents": ours}));
+    assert_eq!(world.opencode.look_at(&child)["parentID"], parent.as_str());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_works_with_its_parents_model() {
+    let world = World::new();
+    let model = json!({"id": "fake-1", "providerID": "fake", "variant": "high"});
+    let parent = world
+        .opencode
+        .session(json!({"agent": "plan", "model": model}));
+    world.host.create(new_session(&parent)).await.unwrap();
+    let body = world.opencode.sent_once(Method::Post, "/session");
+    assert_eq!(body["model"], model);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_with_a_model_of_its_own_keeps_it() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let explorer = for_agent("explore", &parent);
+    world.host.create(explorer).await.unwrap();
+    let body = world.opencode.sent_once(Method::Post, "/session");
+    assert_eq!(body.get("model"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_was_asked_for_goes_before_all_others() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let asked = NewSession {
+        model: Some("fake/vendor/large-1".into()),
+        ..for_agent("explore", &parent)
+    };
+    world.host.create(asked).await.unwrap();
+    let body = world.opencode.sent_once(Method::Post, "/session");
+    let model = json!({"providerID": "fake", "id": "vendor/large-1"});
+    assert_eq!(body["model"], model);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_without_a_provider_is_refused_with_the_way_to_write_it() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    for name in ["large-1", "/large-1", "fake/"] {
+        let asked = NewSession {
+            model: Some(name.into()),
+            ..new_session(&parent)
+        };
+        let error = world.host.create(asked).await.unwrap_err();
+        assert!(matches!(error, HostError::Refused(_)), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("provider/model"), "{said}");
+    }
+    assert_eq!(world.opencode.number_of_sessions(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_may_not_do_what_its_parent_may_not() {
+    let world = World::new();
+    let rules = json!([
+        {"permission": "bash", "pattern": "rm *", "action": "deny"},
+        {"permission": "webfetch", "pattern": "*", "action": "ask"},
+    ]);
+    let parent = world.opencode.session(json!({"permission": rules}));
+    let child = world.host.create(new_session(&parent)).await.unwrap();
+    assert_eq!(world.opencode.look_at(&child)["permission"], rules);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_at_the_depth_limit_may_a_child_launch_nothing() {
+    let no_tasks = json!({"permission": "asyncagents_*", "pattern": "*", "action": "deny"});
+    for may_delegate in [true, false] {
+        let world = World::new();
+        let rule = json!({"permission": "bash", "pattern": "*", "action": "deny"});
+        let parent = world.opencode.session(json!({"permission": [rule]}));
+        let new = NewSession {
+            may_delegate,
+            ..new_session(&parent)
+        };
+        let child = world.host.create(new).await.unwrap();
+        let expected = match may_delegate {
+            true => json!([rule]),
+            false => json!([rule, no_tasks]),
+        };
+        assert_eq!(world.opencode.look_at(&child)["permission"], expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn making_a_session_twice_finds_the_first() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let first = world.host.create(new_session(&parent)).await.unwrap();
+    let second = world.host.create(new_session(&parent)).await.unwrap();
+    let world = world.restarted();
+    let third = world.host.create(new_session(&parent)).await.unwrap();
+    assert_eq!((&second, &third), (&first, &first));
+    assert_eq!(world.opencode.sent(Method::Post, "/session").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_answer_was_lost_is_found() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    world.opencode.loses_answer(Method::Post, "/session");
+    let made = world.host.create(new_session(&parent)).await;
+    assert!(matches!(made, Err(HostError::Unreachable(_))), "{made:?}");
+    world.host.create(new_session(&parent)).await.unwrap();
+    assert_eq!(world.opencode.number_of_sessions(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_tasks_of_one_parent_have_a_session_each() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let first = world.host.create(new_session(&parent)).await.unwrap();
+    let other = NewSession {
+        task: "task_other".into(),
+        ..new_session(&parent)
+    };
+    let second = world.host.create(other).await.unwrap();
+    assert_ne!(first, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_terminal_launched_is_a_session_of_its_own() {
+    let world = World::new();
+    let terminal: SessionId = "terminal-1".into();
+    let first = world.host.create(new_session(&terminal)).await.unwrap();
+    let second = world.host.create(new_session(&terminal)).await.unwrap();
+    assert_eq!(first, second);
+    let body = world.opencode.sent_once(Method::Post, "/session");
+    assert_eq!(body.get("parentID"), None);
+    assert_eq!(body["permission"], Value::Array(Vec::new()));
+    let asked = world.opencode.asked();
+    assert!(
+        !asked.iter().any(|asked| asked.contains("terminal")),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_is_gone_gets_no_child() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    world.opencode.remove(&parent);
+    let made = world.host.create(new_session(&parent)).await;
+    assert_eq!(made, Err(HostError::NoSession(parent)));
+    assert_eq!(world.opencode.number_of_sessions(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_agents_for_a_task_are_those_that_are_shown() {
+    let world = World::new();
+    let agents = world.host.agents().await.unwrap();
+    let names: Vec<&str> = agents.iter().map(|agent| agent.as_str()).collect();
+    assert_eq!(names, ["build", "plan", "general", "explore"]);
+    let notes = world.host.agent_notes().await.unwrap();
+    assert_eq!(notes[2].about, "For anything.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_says_where_it_works() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let folder = world.host.folder_of(&parent).await.unwrap();
+    assert_eq!(folder.as_deref(), Some("/home/user/project"));
+}
