@@ -36,6 +36,7 @@ mod forking;
 mod harness;
 mod launching;
 mod permitting;
+mod remote;
 mod resting;
 mod resuming;
 mod running;

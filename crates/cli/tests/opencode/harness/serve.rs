@@ -68,6 +68,11 @@ impl<'w> Serve<'w> {
         serve
     }
 
+    /// Its address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A session without a parent. It has a title, so that none is made up for it.
     pub(crate) fn session(&self) -> Session<'_> {
         let session = self.post("/session", json!({"title": "A parent"}));

@@ -152,11 +152,15 @@ impl World {
 
     /// Runs our program in the project; it must succeed. Returns what it answers.
     pub(crate) fn asyncagents(&self, args: &[&str]) -> String {
+        // What runs tasks here is the bridge, never a worker of a command.
+        let quietly = ["-c", "worker.autostart=false"];
+        self.shell(&[&quietly[..], args].concat())
+    }
+
+    /// The same, as people type it: a worker is started if there is work.
+    pub(crate) fn shell(&self, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
-        self.dress(&mut command)
-            .args(args)
-            // What runs tasks here is the bridge, never a worker of a command.
-            .env("ASYNCAGENTS_WORKER_AUTOSTART", "false");
+        self.dress(&mut command).args(args);
         let output = command.output().expect("runs");
         assert!(output.status.success(), "asyncagents {args:?}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()

@@ -1,0 +1,37 @@
+//! Tasks from the shell in an `opencode serve`, over HTTP: there is no plugin.
+
+use asyncagents_scripted_model::Reply;
+
+use crate::harness::{Setup, child, story};
+
+#[test]
+fn a_task_from_the_shell_inherits_a_session_of_a_server_which_is_told_once() {
+    let script = story().rule(child("Use what you know"), Reply::text("It is 42."));
+    let world = Setup::new(script).without_plugin().world();
+    let opencode = world.serve();
+    let parent = opencode.session().with_agent("plan");
+    parent.asks("The secret is 42");
+    let answer = world.shell(&[
+        "task",
+        "--opencode",
+        opencode.url(),
+        "--session",
+        &parent.id,
+        "--fork",
+        "--follow",
+        "Use what you know",
+    ]);
+    assert!(answer.contains("It is 42."), "{answer}");
+    let request = world.until_child_asks("Use what you know");
+    assert!(
+        request.text().contains("The secret is 42"),
+        "{}",
+        request.text()
+    );
+
+    let notices = parent.until_told(1);
+    assert!(notices[0].visible.contains("finished in"), "{notices:?}");
+    assert_eq!(notices[0].agent, "plan");
+    assert_eq!(parent.children().len(), 1);
+    world.stays("told once", || parent.notices().len() == 1);
+}
