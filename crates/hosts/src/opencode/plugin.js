@@ -191,7 +191,8 @@ function makeBridge() {
     const hello = { directory, pid: process.pid, began, opencode_plugin: PROTOCOL, version: VERSION }
     try {
       const { tools } = await request("hello", hello)
-      Object.assign(instance, { tools: Promise.resolve(tools), asked: Date.now(), pending: false })
+      // They do not name the agents yet: OpenCode could not be asked.
+      Object.assign(instance, { tools: Promise.resolve(tools), asked: 0, pending: false })
       trouble = "it does not answer"
       instance.resolve()
     } catch (error) {
@@ -254,10 +255,12 @@ function makeBridge() {
     /** The tools as they are described now; as they were described last if that takes long. */
     tools(instance) {
       if (current(instance) && Date.now() - instance.asked > FRESH) {
-        const { directory, tools } = instance
-        const asking = request("tools", { directory }).then((answer) => answer.tools)
+        const { directory, ready, tools } = instance
+        const asking = ready.then(() => request("tools", { directory })).then((answer) => answer.tools)
+        // What got no answer is asked again for the next request.
+        const late = () => ((instance.asked = 0), tools)
         instance.asked = Date.now()
-        instance.tools = within(DESCRIBE, [asking], () => tools).catch(() => tools)
+        instance.tools = within(DESCRIBE, [asking], late).catch(late)
       }
       return instance.tools
     },

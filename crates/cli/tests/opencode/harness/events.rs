@@ -22,10 +22,16 @@ impl Events {
     pub(super) fn from(url: &str, world: &World) -> Self {
         // For as long as the server lasts.
         const ALWAYS: Duration = Duration::from_secs(24 * 60 * 60);
-        let stream = world.client.get(format!("{url}/event")).timeout(ALWAYS);
-        let stream = world.runtime.block_on(async { stream.send().await });
+        // A request that comes while the socket is being opened is never answered, even if the
+        // server has said that it listens.
+        const SOON: Duration = Duration::from_secs(3);
+        let stream = world.until("the server takes listeners", || {
+            let asked = world.client.get(format!("{url}/event")).timeout(ALWAYS);
+            let answered = async { tokio::time::timeout(SOON, asked.send()).await };
+            world.runtime.block_on(answered).ok()?.ok()
+        });
         let seen = Arc::default();
-        let listening = listen(stream.expect("events"), Arc::clone(&seen));
+        let listening = listen(stream, Arc::clone(&seen));
         let listening = world.runtime.spawn(listening);
         Self { seen, listening }
     }
