@@ -35,6 +35,8 @@ use super::{
 
 /// How long OpenCode may take to keep a message that it has taken.
 const KEPT: Duration = Duration::from_secs(30);
+/// How long OpenCode may live on after it has stopped its sessions to end.
+const LAST_WORDS: Duration = Duration::from_millis(1_500);
 /// Clocks of two machines may differ by this much.
 const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
@@ -465,6 +467,15 @@ impl Host for OpenCode {
             if statuses.contains_key(session.as_str()) {
                 return Ok(working);
             }
+        }
+        let cancelled = |standing: &Standing| match standing {
+            Standing::Done { outcome, .. } => *outcome == Outcome::Cancelled,
+            _ => false,
+        };
+        if cancelled(&standing) {
+            // An OpenCode that ends stops its sessions first. Nobody has cancelled them then.
+            time::sleep(LAST_WORDS).await;
+            self.api.version().await?;
         }
         let totals = Some(run.totals).filter(|totals| *totals != Totals::default());
         Ok(Inspection { standing, totals })
