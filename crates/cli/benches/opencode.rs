@@ -16,6 +16,8 @@ mod harness;
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -28,8 +30,52 @@ const MESSAGES: usize = 2_000;
 const FORKS: usize = 10;
 
 fn main() {
+    bridge();
     calls();
     forks();
+}
+
+/// From a line on the bridge's stdin to the answer on its stdout, without OpenCode.
+fn bridge() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bridge = Command::new(env!("CARGO_BIN_EXE_asyncagents"))
+        .arg("opencode-bridge")
+        .env("ASYNCAGENTS_DB", folder.path().join("db"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut input = bridge.stdin.take().expect("a pipe");
+    let mut lines = BufReader::new(bridge.stdout.take().expect("a pipe")).lines();
+    let mut ask = |id: usize, method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(input, "{request}").expect("written");
+        loop {
+            let line = lines.next().expect("a line").expect("a line");
+            let line: Value = serde_json::from_str(&line).expect("JSON");
+            if line["id"] == id && line["method"].is_null() {
+                return;
+            }
+        }
+    };
+    let hello = json!({"directory": "/", "pid": std::process::id(), "opencode_plugin": 1});
+    ask(1_000_000, "hello", hello);
+    let mut times = Vec::new();
+    for number in 0..2_000 {
+        let call =
+            json!({"directory": "/", "sessionID": "ses_a", "tool": "asyncagents_list", "args": {}});
+        let begun = Instant::now();
+        ask(2_000_000 + number, "call", call);
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    println!(
+        "the bridge alone, `asyncagents_list`: median {:.2} ms, 99 % within {:.2} ms\n",
+        milliseconds(times[times.len() / 2]),
+        milliseconds(times[times.len() * 99 / 100]),
+    );
+    drop(input);
+    bridge.wait().expect("ends");
 }
 
 /// From OpenCode's call of the tool to its answer, as OpenCode itself writes both down.
