@@ -239,8 +239,8 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
-    /// Where it runs: `engine`, `engine:FOLDER`, `scripted` or `scripted:FILE` [default: the
-    /// setting `host`].
+    /// Where it runs: `engine`, `engine:FOLDER`, `opencode:URL`, `scripted` or `scripted:FILE`
+    /// [default: the setting `host`].
     #[arg(long)]
     pub(crate) host: Option<String>,
 

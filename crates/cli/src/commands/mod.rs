@@ -24,6 +24,7 @@ use std::{
 use anyhow::anyhow;
 use asyncagents_core::{id::SessionId, request::Caller};
 use asyncagents_runtime::Manager;
+use tokio::runtime::Runtime;
 
 use crate::{
     args::{Args, Command},
@@ -129,6 +130,15 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
         (Some(folder), Some(name)) => Ok(folder.join(name)),
         _ => Ok(path),
     }
+}
+
+/// Two threads are enough to look after tasks.
+fn two_threads() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.map_err(|error| Failure::Machine(error.into()))
 }
 
 /// One thread is enough to ask and answer.

@@ -45,12 +45,7 @@ const LISTED: Duration = Duration::from_millis(4_500);
 const FRESH: Duration = Duration::from_secs(5);
 
 pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
-    let machine = |error: std::io::Error| Failure::Machine(error.into());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(machine)?;
+    let runtime = super::two_threads()?;
     let done = runtime.block_on(bridge(shell));
     // Somebody may be reading our input for ever.
     runtime.shutdown_background();

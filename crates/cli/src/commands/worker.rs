@@ -21,12 +21,7 @@ enum Reason {
 }
 
 pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
-    let machine = |error: std::io::Error| Failure::Machine(error.into());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(machine)?;
+    let runtime = super::two_threads()?;
     runtime.block_on(work(shell))
 }
 
