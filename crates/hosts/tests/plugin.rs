@@ -113,13 +113,13 @@ impl Door for Curious {
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
         *self.signals.lock().expect("signals") = Some(instance.signals());
         *self.instance.lock().expect("an instance") = Some(instance);
-        let mut tools = tools();
-        tools[0].description = "Live.".to_owned();
-        tools
+        tools()
     }
 
     async fn tools(&self, _directory: &str) -> Vec<ToolSpec> {
-        tools()
+        let mut tools = tools();
+        tools[0].description = "Live.".to_owned();
+        tools
     }
 
     async fn call(&self, call: ToolCall) -> Result<Answer, String> {
