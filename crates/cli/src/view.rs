@@ -69,6 +69,8 @@ struct ProgressView<'a> {
     tokens: u64,
     cost_usd: f64,
     last_activity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asking: Vec<&'a str>,
 }
@@ -118,6 +120,7 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
             tokens: progress.spent.tokens,
             cost_usd: dollars(progress.spent.cost.0),
             last_activity: progress.last_activity.map(time),
+            phase: task.phase().map(|phase| phase.to_string()),
             asking: progress.asking.values().map(String::as_str).collect(),
         },
         budget: BudgetView {

@@ -275,7 +275,7 @@ fn tool_call(call: &ToolCall) -> String {
 /// How far a task has come, in one line.
 pub fn progress(task: &Task, now: Moment) -> String {
     let progress = &task.progress;
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = task.phase().iter().map(ToString::to_string).collect();
     let by_tool: Vec<String> = progress
         .by_tool
         .iter()

@@ -417,6 +417,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.spent_before = task.progress.spent.plus(task.below);
             task.progress.repeated = Default::default();
             task.progress.asking.clear();
+            task.progress.using = None;
         }
         Event::SessionMade { session } => {
             task.session = Some(session.clone());

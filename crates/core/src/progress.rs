@@ -19,6 +19,8 @@ pub struct Progress {
     pub by_tool: BTreeMap<String, u64>,
     /// The newest tools, newest last.
     pub recent: VecDeque<String>,
+    /// The tool it called last, until its model answers.
+    pub using: Option<String>,
     /// When something was last heard of it.
     pub last_activity: Option<Moment>,
     /// The newest call, and how often it came in a row.
@@ -92,6 +94,7 @@ impl Progress {
             Observation::Turned { tokens, cost } => {
                 // A model that goes on has all its answers.
                 self.asking.clear();
+                self.using = None;
                 self.spent = self.spent.plus(Spent {
                     tokens: *tokens,
                     cost: *cost,
@@ -112,6 +115,7 @@ impl Progress {
     fn note_tool(&mut self, tool: &str, call: u64) {
         self.spent.tool_calls = self.spent.tool_calls.saturating_add(1);
         *self.by_tool.entry(tool.to_owned()).or_default() += 1;
+        self.using = Some(tool.to_owned());
         self.recent.push_back(tool.to_owned());
         if self.recent.len() > RECENT {
             self.recent.pop_front();

@@ -125,6 +125,30 @@ pub enum Stage {
     Working,
 }
 
+/// What a running task does, as far as was heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase<'t> {
+    /// Its session is being made and prompted.
+    Starting,
+    /// Its model thinks, or it waits for tasks of its own.
+    Working,
+    /// It has called this tool, and its model has not answered since.
+    Using(&'t str),
+    /// It waits for an answer of its user.
+    Asking,
+}
+
+impl fmt::Display for Phase<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("starting"),
+            Self::Working => f.write_str("working"),
+            Self::Using(tool) => write!(f, "using {tool}"),
+            Self::Asking => f.write_str("asking"),
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -202,6 +226,19 @@ impl Task {
                 Outcome::Cancelled => Status::Cancelled,
             },
         }
+    }
+
+    /// What it does, if it runs.
+    pub fn phase(&self) -> Option<Phase<'_>> {
+        let State::Running { stage, .. } = self.state else {
+            return None;
+        };
+        Some(match (stage, &self.progress.using) {
+            (Stage::Creating | Stage::Prompting, _) => Phase::Starting,
+            _ if !self.progress.asking.is_empty() => Phase::Asking,
+            (Stage::Working, Some(tool)) => Phase::Using(tool),
+            (Stage::Working, None) => Phase::Working,
+        })
     }
 
     /// Queued or running.

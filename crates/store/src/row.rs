@@ -46,6 +46,8 @@ pub(crate) const UPDATE_PROGRESS: &str = "UPDATE tasks SET tokens = ?2, cost = ?
 struct Tools {
     by_tool: BTreeMap<String, u64>,
     recent: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    using: Option<String>,
     call: u64,
     times: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -186,6 +188,7 @@ fn tools(progress: &Progress) -> String {
     let tools = Tools {
         by_tool: progress.by_tool.clone(),
         recent: progress.recent.iter().cloned().collect(),
+        using: progress.using.clone(),
         call: progress.repeated.call,
         times: progress.repeated.times,
         asking: progress.asking.clone(),
@@ -276,6 +279,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
             spent: spent(26)?,
             by_tool: tools.by_tool,
             recent: tools.recent.into(),
+            using: tools.using,
             last_activity: maybe_moment(31)?,
             repeated: Repeated {
                 call: tools.call,

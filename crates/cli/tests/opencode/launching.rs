@@ -1,5 +1,7 @@
 //! A task is launched, looked at and read, and its parent is told.
 
+use std::fs;
+
 use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
@@ -141,7 +143,8 @@ fn seed_003_the_list_shows_the_tasks_of_its_own_session_only() {
 #[test]
 fn seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_again() {
     let counted = Gate::closed();
-    let command = json!({"command": "echo one; echo two", "description": "count"});
+    let command = "until [ -e go ]; do sleep 0.05; done; echo one; echo two";
+    let command = json!({"command": command, "description": "count"});
     let world = World::new(
         story()
             .rule(child("Count the files"), Reply::call("bash", command))
@@ -153,11 +156,18 @@ fn seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_aga
     let opencode = world.serve();
     let parent = opencode.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
+    let shows = |phase: &str| {
+        world.until(&format!("the child is {phase}"), || {
+            let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
+            assert!(shown.contains("is running"), "{shown}");
+            let begun = shown.contains(&format!("{phase}; 1 tool call (bash 1)"));
+            begun.then_some(())
+        });
+    };
+    shows("using bash");
+    fs::write(world.project("go"), "").expect("written");
     world.until_child_asks("one\ntwo");
-
-    let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
-    assert!(shown.contains("is running"), "{shown}");
-    assert!(shown.contains("1 tool call (bash 1)"), "{shown}");
+    shows("working");
     let waited = json!({"task_id": id, "block": true, "timeout": 1});
     let shown = parent.uses("asyncagents_output", waited);
     assert!(

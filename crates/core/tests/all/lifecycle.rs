@@ -337,6 +337,39 @@ fn time_and_silence_end_a_task_and_not_a_moment_before() {
 }
 
 #[test]
+fn what_a_task_does_is_told_by_what_was_heard_last() {
+    let phase = |task: &Task| task.phase().map(|phase| phase.to_string());
+    assert_eq!(phase(&task()), None, "it is queued");
+    let mut task = after(&[Event::Started]);
+    let mut hear = |event: Event| {
+        apply(&mut task, &event, at(2));
+        phase(&task).expect("it runs")
+    };
+    assert_eq!(hear(session_made()), "starting");
+    assert_eq!(hear(Event::Prompted), "working");
+    let called = |tool: &str| {
+        let (tool, call) = (tool.to_owned(), 1);
+        Event::Observed(Observation::ToolCalled { tool, call })
+    };
+    assert_eq!(hear(called("read")), "using read");
+    assert_eq!(hear(called("bash")), "using bash");
+    let asked = Observation::Asked {
+        id: "1".to_owned(),
+        question: "permission for bash".to_owned(),
+    };
+    assert_eq!(hear(Event::Observed(asked)), "asking");
+    let answered = Observation::Answered { id: "1".to_owned() };
+    assert_eq!(hear(Event::Observed(answered)), "using bash");
+    let turned = Observation::Turned {
+        tokens: 1,
+        cost: Cost(1),
+    };
+    assert_eq!(hear(Event::Observed(turned)), "working");
+    apply(&mut task, &ended(Outcome::Completed, false), at(3));
+    assert_eq!(phase(&task), None);
+}
+
+#[test]
 fn a_clock_that_is_set_back_ends_nothing() {
     let mut task = stand(From::Working);
     task.budget.time = Some(Duration::from_secs(50));
