@@ -1,9 +1,11 @@
 //! `opencode run`: one prompt, then it ends.
 
+use std::thread;
+
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use serde_json::{Value, json};
 
-use crate::harness::{World, asked, child, forked, launch, root, story, tool};
+use crate::harness::{World, asked, child, forked, launch, resume, root, story, tool};
 
 /// The parent has just launched something.
 fn launched() -> When {
@@ -89,4 +91,77 @@ fn tasks_are_listed_and_cancelled() {
     world.until("nobody waits for the model", || {
         (world.model.in_flight() == 0).then_some(())
     });
+}
+
+#[test]
+fn a_task_is_looked_at_resumed_and_cleared() {
+    let counted = Gate::closed();
+    let (look, wait) = (
+        json!({"task_id": "{{id}}"}),
+        json!({"task_id": "{{id}}", "block": true, "timeout": 90}),
+    );
+    let both = json!({"description": "both", "prompt": "More", "agent": "general", "fork": true, "resume": "{{id}}"});
+    let nobody = json!({"description": "nobody", "prompt": "More", "agent": "wizard"});
+    let steps = [
+        ("asyncagents_task", launch("count", "Count the files")),
+        ("asyncagents_output", look.clone()),
+        ("asyncagents_output", wait.clone()),
+        ("asyncagents_task", resume("{{id}}", "And the folders?")),
+        ("asyncagents_output", wait),
+        ("asyncagents_output", look),
+        ("asyncagents_task", both),
+        ("asyncagents_task", nobody),
+        ("asyncagents_clear", json!({})),
+    ];
+    let mut script = story()
+        .rule(
+            child("Count the files"),
+            Reply::text("There are three.").behind(&counted),
+        )
+        .rule(child("And the folders?"), Reply::text("There are two."));
+    for (turn, (tool, parameters)) in steps.into_iter().enumerate() {
+        let mut when = root().tools(true).turn_is(turn);
+        if parameters.to_string().contains("{{id}}") {
+            when = when.capture("id", "(task_[0-9a-f]+)");
+        }
+        script = script.rule(when, Reply::call(tool, parameters));
+    }
+    let world = World::new(script);
+    let run = thread::scope(|scope| {
+        let running = scope.spawn(|| world.run("Do everything"));
+        // It has looked at the task and is about to wait for it.
+        world.until("the task was looked at", || {
+            let requests = world.requests_with("is running");
+            (!requests.is_empty()).then_some(())
+        });
+        counted.open();
+        running.join().expect("no panic")
+    });
+
+    let outputs = run.results("asyncagents_output");
+    let expected = [
+        "is running",
+        "There are three.",
+        "There are two.",
+        "There are two.",
+    ];
+    assert_eq!(outputs.len(), expected.len(), "{outputs:#?}");
+    for (output, expected) in outputs.iter().zip(expected) {
+        assert!(output.contains(expected), "{expected}: {output}");
+    }
+    let answers = run.results("asyncagents_task");
+    let expected = [
+        "You will be told",
+        "resume #1",
+        "exclude each other",
+        "explore",
+    ];
+    assert_eq!(answers.len(), expected.len(), "{answers:#?}");
+    for (answer, expected) in answers.iter().zip(expected) {
+        assert!(answer.contains(expected), "{expected}: {answer}");
+    }
+    let cleared = run.results("asyncagents_clear");
+    assert_eq!(cleared, ["Cleared 1 task; 0 were stopped."]);
+    let asked = world.until_child_asks("And the folders?").text();
+    assert!(asked.contains("There are three."), "{asked}");
 }

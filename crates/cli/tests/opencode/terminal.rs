@@ -1,8 +1,9 @@
 //! OpenCode's terminal interface, which opens no port.
 
 use asyncagents_scripted_model::{Gate, Reply};
+use serde_json::json;
 
-use crate::harness::{World, asked, child, launch, story};
+use crate::harness::{World, asked, child, forked, launch, resume, story, task_id};
 
 #[test]
 fn a_user_sees_the_launch_the_toast_and_the_notice() {
@@ -34,4 +35,79 @@ fn a_user_sees_the_launch_the_toast_and_the_notice() {
     world.stays("shown once", || {
         tui.screen().matches("Task Progress: 1/1").count() == 1
     });
+}
+
+#[test]
+fn every_tool_works_there() {
+    let (counted, never) = (Gate::closed(), Gate::closed());
+    let world = World::new(
+        story()
+            .rule(
+                child("Count the files"),
+                Reply::text("There are three.").behind(&counted),
+            )
+            .rule(child("And the folders?"), Reply::text("There are two."))
+            .rule(child("What was said?"), Reply::text("You counted."))
+            .rule(child("Count the stars"), Reply::text("…").behind(&never)),
+    );
+    let tui = world.tui();
+    let launched = tui.uses("asyncagents_task", &launch("count", "Count the files"));
+    let id = task_id(&launched);
+    let list = tui.uses("asyncagents_list", &json!({}));
+    assert!(list.contains(&id) && list.contains("running"), "{list}");
+    let shown = tui.uses("asyncagents_output", &json!({"task_id": id}));
+    assert!(shown.contains("is running"), "{shown}");
+    counted.open();
+    let wait = json!({"task_id": id, "block": true, "timeout": 90});
+    let result = tui.uses("asyncagents_output", &wait);
+    assert!(result.contains("There are three."), "{result}");
+
+    tui.uses("asyncagents_task", &resume(&id, "And the folders?"));
+    let asked = world.until_child_asks("And the folders?").text();
+    assert!(asked.contains("There are three."), "{asked}");
+    let result = tui.uses("asyncagents_output", &wait);
+    assert!(result.contains("There are two."), "{result}");
+
+    tui.uses("asyncagents_task", &forked("recall", "What was said?"));
+    let asked = world.until_child_asks("What was said?").text();
+    for known in ["<inherited_context>", "Count the files", "There are two."] {
+        assert!(asked.contains(known), "{known}: {asked}");
+    }
+
+    let launched = tui.uses("asyncagents_task", &launch("stars", "Count the stars"));
+    let stars = task_id(&launched);
+    world.until_child_asks("Count the stars");
+    let cancelled = tui.uses("asyncagents_cancel", &json!({"task_id": stars}));
+    assert!(
+        cancelled.contains(&format!("Cancelled {stars}")),
+        "{cancelled}"
+    );
+    world.until("nobody waits for the model", || {
+        (world.model.in_flight() == 0).then_some(())
+    });
+
+    let both = json!({"description": "both", "prompt": "More", "agent": "general", "fork": true, "resume": id});
+    let refused = tui.uses("asyncagents_task", &both);
+    assert!(refused.contains("exclude each other"), "{refused}");
+    let nobody = json!({"description": "no", "prompt": "More", "agent": "wizard"});
+    let refused = tui.uses("asyncagents_task", &nobody);
+    assert!(
+        refused.contains("`wizard`") && refused.contains("explore"),
+        "{refused}"
+    );
+    let cleared = tui.uses("asyncagents_clear", &json!({}));
+    assert!(cleared.contains("Cleared 3 tasks"), "{cleared}");
+
+    // The same as OpenCode has it.
+    let session = tui.session_id();
+    drop(tui);
+    let opencode = world.serve();
+    let parent = opencode.session_of(&session);
+    assert_eq!(parent.results("asyncagents_task").len(), 6);
+    assert_eq!(parent.children().len(), 3);
+    for once in ["\"recall\" finished", "\"stars\" cancelled"] {
+        let mut told = parent.notices();
+        told.retain(|notice| notice.visible.contains(once));
+        assert_eq!(told.len(), 1, "{once}: {told:?}");
+    }
 }

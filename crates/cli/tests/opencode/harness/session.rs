@@ -243,7 +243,7 @@ fn notice_of(message: &Value) -> Option<Notice> {
         part["text"].as_str().map(str::to_owned)
     };
     let visible = text(false)?;
-    let told = info["role"] == "user" && visible.starts_with(['✓', '✗', '⊘']);
+    let told = info["role"] == "user" && is_notice(&visible);
     told.then(|| Notice {
         visible,
         hidden: text(true).unwrap_or_default(),
@@ -253,6 +253,11 @@ fn notice_of(message: &Value) -> Option<Notice> {
             .unwrap_or_default()
             .to_owned(),
     })
+}
+
+/// Whether a text tells of the end of a task.
+pub(super) fn is_notice(text: &str) -> bool {
+    text.starts_with(['✓', '✗', '⊘'])
 }
 
 fn parts_of(message: &Value) -> impl Iterator<Item = &Value> {

@@ -2,7 +2,14 @@
 
 use std::process::Command;
 
-use super::world::World;
+use asyncagents_scripted_model::Recorded;
+use serde_json::Value;
+
+use super::{
+    playbook::using,
+    session::is_notice,
+    world::{World, header},
+};
 
 /// The terminal interface; it ends when this goes.
 pub(crate) struct Tui<'w> {
@@ -27,9 +34,43 @@ impl<'w> Tui<'w> {
     /// Types a line.
     pub(crate) fn types(&self, line: &str) {
         self.tmux(&["send-keys", "-l", line]);
-        // It is on the screen before it is sent off: what is typed too fast is a paste.
-        self.until_shows(line);
+        // It is on the screen before it is sent off: what is typed too fast is a paste. It may
+        // be broken there.
+        let typed = unbroken(line);
+        self.until(&format!("the screen shows {line:?}"), |screen| {
+            unbroken(screen).contains(&typed)
+        });
         self.tmux(&["send-keys", "Enter"]);
+    }
+
+    /// Has the session's model use a tool, as the user types it. Returns what the model was
+    /// answered, by the tool and by whoever spoke meanwhile.
+    pub(crate) fn uses(&self, tool: &str, parameters: &Value) -> String {
+        let words = using(tool);
+        let before = self.requests().len();
+        self.types(&format!("{words} {parameters}"));
+        let what = format!("the model knows what {tool} answered");
+        self.world.until(&what, || {
+            let new = self.requests().into_iter().skip(before);
+            let mut new = new.map(|request| request.last());
+            // It may be told of a task before it reads what was typed.
+            new.find(|last| !last.contains(&words) && !is_notice(last))
+        })
+    }
+
+    /// The session on the screen, of which there must be one.
+    pub(crate) fn session_id(&self) -> String {
+        let request = self.requests().pop().expect("a request");
+        header(&request, "x-session-id").expect("an ID").to_owned()
+    }
+
+    /// The model's requests of the session, but for those that ask for a title.
+    fn requests(&self) -> Vec<Recorded> {
+        let mut requests = self.world.model.requests();
+        requests.retain(|request| {
+            header(request, "x-parent-session-id").is_none() && !request.tool_names().is_empty()
+        });
+        requests
     }
 
     /// Waits until the screen shows this, and returns what it shows then.
@@ -100,4 +141,11 @@ fn toast(screen: &str) -> String {
         }
     }
     text
+}
+
+/// A text without its blanks and without the lines around it.
+fn unbroken(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, '┃' | '│'))
+        .collect()
 }
