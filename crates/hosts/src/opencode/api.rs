@@ -14,6 +14,9 @@ use super::{
     wire::{Agent, Message, Session, Statuses},
 };
 
+/// How a connection says that an answer is too long for it.
+const TOO_LONG: u16 = 413;
+
 /// The API of one OpenCode, in one folder.
 #[derive(Clone)]
 pub(super) struct Api {
@@ -124,26 +127,34 @@ impl Api {
         self.read(Request::get("/session/status")).await
     }
 
-    /// A page of the newest messages, or of those before a page.
+    /// A page of the newest messages, or of those before a page. Where so many do not get
+    /// through, fewer are asked for, then and later.
     pub(super) async fn page(
         &self,
         id: &SessionId,
-        limit: usize,
+        limit: &mut usize,
         before: Option<&str>,
     ) -> Result<Page, HostError> {
         if !is_session(id) {
             return Err(HostError::NoSession(id.clone()));
         }
-        let mut request = Request::get(format!("/session/{id}/message"));
-        request = request.query("limit", limit.to_string());
-        if let Some(before) = before {
-            request = request.query("before", before);
+        let path = format!("/session/{id}/message");
+        loop {
+            let mut request = Request::get(&path).query("limit", limit.to_string());
+            if let Some(before) = before {
+                request = request.query("before", before);
+            }
+            let response = self.connection.send(request).await?;
+            if response.status == TOO_LONG && *limit > 1 {
+                *limit /= 2;
+                continue;
+            }
+            let response = judged(response, &path)?;
+            return Ok(Page {
+                text: response.body,
+                older: response.next,
+            });
         }
-        let response = self.send(request).await?;
-        Ok(Page {
-            text: response.body,
-            older: response.next,
-        })
     }
 
     pub(super) async fn change_part(

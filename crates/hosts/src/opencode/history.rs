@@ -90,7 +90,7 @@ pub(super) async fn has_worked(
     session: &SessionId,
     since: Moment,
 ) -> Result<bool, HostError> {
-    let page = api.page(session, LATELY, None).await?;
+    let page = api.page(session, &mut { LATELY }, None).await?;
     let mut messages = page.newest_first()?.into_iter();
     Ok(messages.any(|message| message.post().is_none() && message.info.created() >= since))
 }
@@ -217,7 +217,7 @@ impl<'a> Pages<'a> {
             Next::Before(cursor) => Some(cursor.as_str()),
             Next::Nothing => return Ok(None),
         };
-        let page = self.api.page(self.session, self.size, before).await?;
+        let page = self.api.page(self.session, &mut self.size, before).await?;
         self.next = match &page.older {
             Some(cursor) => Next::Before(cursor.clone()),
             None => Next::Nothing,

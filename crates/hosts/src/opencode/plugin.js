@@ -108,7 +108,7 @@ function makeBridge() {
   /** Writes to the child that is meant: the one that asked, not the one that came after it. */
   function write(to, message) {
     const line = JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n"
-    if (Buffer.byteLength(line) > LONGEST_LINE) throw new Error("this is too long to be passed on")
+    if (Buffer.byteLength(line) > LONGEST_LINE) throw new TooLong("this is too long to be passed on")
     to?.stdin.write(line)
     // One that reads no more would fill OpenCode's memory.
     if (to?.stdin.writableLength > LONGEST_LINE * 2) to.kill()
@@ -158,7 +158,9 @@ function makeBridge() {
       write(to, { id, result: await api(params) })
     } catch (error) {
       const message = error?.message || JSON.stringify(error) || "it failed"
-      write(to, { id, error: { code: -32000, message } })
+      // Whoever asked can ask for less.
+      if (error instanceof TooLong) write(to, { id, result: { status: 413, body: message } })
+      else write(to, { id, error: { code: -32000, message } })
     }
   }
 
@@ -275,6 +277,8 @@ function makeBridge() {
 
 /** The bridge ended, or is not there. */
 class Gone extends Error {}
+
+class TooLong extends Error {}
 
 /** What the first of these becomes, or what `late` says when that takes too long. */
 function within(time, these, late) {

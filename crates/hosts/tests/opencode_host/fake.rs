@@ -37,6 +37,8 @@ struct Inside {
     requests: Vec<Request>,
     /// How many messages were read in all.
     served: usize,
+    /// As many messages as get through at once.
+    widest: usize,
     accidents: Vec<Accident>,
     listeners: Vec<mpsc::UnboundedSender<Signal>>,
     named: u64,
@@ -96,6 +98,7 @@ impl FakeOpenCode {
             statuses: BTreeMap::new(),
             requests: Vec::new(),
             served: 0,
+            widest: usize::MAX,
             accidents: Vec::new(),
             listeners: Vec::new(),
             named: 0,
@@ -272,6 +275,11 @@ impl FakeOpenCode {
         let mut sent = self.sent(method, path_ends);
         assert_eq!(sent.len(), 1, "{} …{path_ends}", method.as_str());
         sent.remove(0)
+    }
+
+    /// From now on more messages than these do not get through at once.
+    pub(crate) fn narrow(&self, widest: usize) {
+        self.lock().widest = widest;
     }
 
     /// How many messages were read.
@@ -524,6 +532,9 @@ impl Inside {
         });
         let start = end.saturating_sub(limit);
         let page = &all[start..end];
+        if page.len() > self.widest {
+            return problem(413, "TooLong", "this is too long to be passed on");
+        }
         let next = page.first().filter(|_| start > 0).map(|oldest| {
             let oldest = oldest["info"]["id"].as_str().expect("an ID");
             format!("before {oldest}")

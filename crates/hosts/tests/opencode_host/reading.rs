@@ -65,6 +65,20 @@ async fn a_short_conversation_is_read_whole() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn messages_with_much_in_them_are_read_in_smaller_pages() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let all = talk(&world, &parent, 120);
+    world.opencode.narrow(30);
+    let recent = world.host.recent(&parent, &plan(None)).await.unwrap();
+    assert_eq!(ids(&recent), all);
+    world.opencode.narrow(0);
+    let error = world.host.recent(&parent, &plan(None)).await.err();
+    let why = "OpenCode answered 413: this is too long to be passed on".to_owned();
+    assert_eq!(error, Some(HostError::Refused(why)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_twenty_thousand_messages_only_the_newest_are_fetched() {
     let world = World::new();
     let parent = world.opencode.parent();
