@@ -4,7 +4,9 @@
 use std::{
     collections::{HashSet, VecDeque},
     future::Future,
+    panic::resume_unwind,
     sync::Arc,
+    thread,
     time::Duration,
 };
 
@@ -195,13 +197,16 @@ impl Run {
         let recent =
             recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
         let read = begun.elapsed();
-        let forked = spawn_blocking(move || {
+        let fork = move || {
             let parent = match recent.unread {
                 true => Parent::end_of(recent.transcript),
                 false => Parent::new(recent.transcript),
             };
             fork(&parent, &plan.limits, tokens::o200k)
-        });
+        };
+        // What counting tokens keeps for each thread, some 2 MB, goes with a thread that ends.
+        let in_a_thread = || thread::spawn(fork).join();
+        let forked = spawn_blocking(|| in_a_thread().unwrap_or_else(|panic| resume_unwind(panic)));
         let forked = forked
             .await
             .map_err(|error| format!("the conversation could not be forked: {error}"))?
