@@ -22,7 +22,7 @@ use std::{
 };
 
 use asyncagents_scripted_model::Reply;
-use harness::{Session, Setup, child, forked, launch, story};
+use harness::{Session, Setup, asked, child, forked, launch, story};
 use serde_json::{Value, json};
 
 const CALLS: usize = 150;
@@ -61,7 +61,7 @@ fn bridge() {
     let hello = json!({"directory": "/", "pid": std::process::id(), "opencode_plugin": 1});
     ask(1_000_000, "hello", hello);
     let mut times = Vec::new();
-    for number in 0..2_000 {
+    for number in 0..4_000 {
         let call =
             json!({"directory": "/", "sessionID": "ses_a", "tool": "asyncagents_list", "args": {}});
         let begun = Instant::now();
@@ -78,10 +78,25 @@ fn bridge() {
     bridge.wait().expect("ends");
 }
 
+/// A plugin with a tool that does nothing: what every tool call costs in OpenCode.
+const NOTHING: &str = r#"
+export const Nothing = async () => ({
+  tool: { nothing: { description: "Does nothing.", args: {}, execute: async () => "" } },
+})
+"#;
+
 /// From OpenCode's call of the tool to its answer, as OpenCode itself writes both down.
 fn calls() {
-    let script = story().rule(child("Nothing to do"), Reply::text("Nothing."));
+    let script = story()
+        .rule(child("Nothing to do"), Reply::text("Nothing."))
+        .rule(
+            asked("Please use nothing"),
+            Reply::call("nothing", json!({})),
+        );
     let world = Setup::new(script).world();
+    let plugins = world.project(".opencode/plugin");
+    fs::create_dir_all(&plugins).expect("made");
+    fs::write(plugins.join("nothing.js"), NOTHING).expect("written");
     let opencode = world.serve();
     let parent = opencode.session();
     // The first call waits for the bridge, and OpenCode for a model.
@@ -91,6 +106,7 @@ fn calls() {
     println!("| tool | calls | median | 99 % within | longest |");
     println!("|---|---|---|---|---|");
     for (tool, parameters) in [
+        ("nothing", json!({})),
         ("asyncagents_list", json!({})),
         ("asyncagents_output", json!({"task_id": "task_"})),
         ("asyncagents_task", launch("one more", "Nothing to do")),

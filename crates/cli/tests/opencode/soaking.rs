@@ -68,10 +68,7 @@ fn mixed_load_for_a_while_leaves_nothing_behind() {
         warm / 1024,
         used / 1024
     );
-    assert!(
-        used < warm + CACHES,
-        "the bridge grows: {warm} to {used}"
-    );
+    assert!(used < warm + CACHES, "the bridge grows: {warm} to {used}");
 
     let took = opencode.terminate();
     assert!(
