@@ -25,7 +25,7 @@ use asyncagents_scripted_model::Reply;
 use harness::{Session, Setup, asked, child, forked, launch, story};
 use serde_json::{Value, json};
 
-const CALLS: usize = 150;
+const CALLS: usize = 100;
 const MESSAGES: usize = 2_000;
 const FORKS: usize = 10;
 
@@ -78,11 +78,19 @@ fn bridge() {
     bridge.wait().expect("ends");
 }
 
-/// A plugin with a tool that does nothing: what every tool call costs in OpenCode.
-const NOTHING: &str = r#"
-export const Nothing = async () => ({
-  tool: { nothing: { description: "Does nothing.", args: {}, execute: async () => "" } },
-})
+/// A plugin with a tool that does nothing but wait for a line from another process: what a tool
+/// call costs in OpenCode, whoever answers it.
+const ECHO: &str = r#"
+import { spawn } from "node:child_process"
+export const Echo = async () => {
+  const cat = spawn("cat")
+  const execute = () => {
+    const said = new Promise((resolve) => cat.stdout.once("data", (line) => resolve(String(line))))
+    cat.stdin.write("hello\n")
+    return said
+  }
+  return { tool: { echo: { description: "Says hello.", args: {}, execute } } }
+}
 "#;
 
 /// From OpenCode's call of the tool to its answer, as OpenCode itself writes both down.
@@ -90,33 +98,30 @@ fn calls() {
     let script = story()
         .rule(child("Nothing to do"), Reply::text("Nothing."))
         .rule(
-            asked("Please use nothing"),
-            Reply::call("nothing", json!({})),
+            asked("Please use echo with"),
+            Reply::call("echo", json!({})),
         );
     let world = Setup::new(script).world();
     let plugins = world.project(".opencode/plugin");
     fs::create_dir_all(&plugins).expect("made");
-    fs::write(plugins.join("nothing.js"), NOTHING).expect("written");
+    fs::write(plugins.join("echo.js"), ECHO).expect("written");
     let opencode = world.serve();
     let parent = opencode.session();
     // The first call waits for the bridge, and OpenCode for a model.
-    parent.uses("asyncagents_list", json!({}));
     parent.uses("asyncagents_task", launch("first", "Nothing to do"));
     parent.until_told(1);
+    let tools = ["echo", "asyncagents_list"];
+    let before = tools.map(|tool| took(&parent, tool).len());
+    // In turns, so that whatever else the machine does slows all of them down.
+    for _ in 0..CALLS {
+        tools.iter().for_each(|tool| {
+            parent.uses(tool, json!({}));
+        });
+    }
     println!("| tool | calls | median | 99 % within | longest |");
     println!("|---|---|---|---|---|");
-    for (tool, parameters) in [
-        ("nothing", json!({})),
-        ("asyncagents_list", json!({})),
-        ("asyncagents_output", json!({"task_id": "task_"})),
-        ("asyncagents_task", launch("one more", "Nothing to do")),
-    ] {
-        let mut times: Vec<Duration> = Vec::new();
-        for _ in 0..CALLS {
-            let before = took(&parent, tool).len();
-            parent.uses(tool, parameters.clone());
-            times.extend(&took(&parent, tool)[before..]);
-        }
+    for (tool, before) in tools.iter().zip(before) {
+        let mut times = took(&parent, tool).split_off(before);
         times.sort();
         println!(
             "| `{tool}` | {} | {:.0} ms | {:.0} ms | {:.0} ms |",
@@ -128,7 +133,7 @@ fn calls() {
     }
 }
 
-/// How long each use of a tool took in the newest turn.
+/// How long each use of a tool took.
 fn took(session: &Session, tool: &str) -> Vec<Duration> {
     let messages = session.messages();
     let parts = messages
@@ -156,8 +161,12 @@ fn forks() {
     for number in 1..=FORKS {
         parent.uses("asyncagents_task", forked("fork", "Use what you know"));
         parent.until_told(number);
-        let request = world.requests_with("Use what you know");
-        let request = request.get(number - 1).expect("a request of the child");
+        let mut requests = world.requests_with("Use what you know");
+        requests.retain(|request| {
+            let mut headers = request.headers.iter();
+            headers.any(|(name, _)| name == "x-parent-session-id")
+        });
+        let request = requests.get(number - 1).expect("a request of the child");
         let launched = started(&parent, "asyncagents_task");
         let log = fs::read_to_string(world.log()).expect("a log");
         let inside = ["read", "cut", "created", "injected"].map(|step| last_time(&log, step));

@@ -15,8 +15,11 @@ use super::{
     wire::Message,
 };
 
-/// How many messages are asked for at once.
+/// How many messages are asked for at first. A request takes OpenCode longer than the messages
+/// do, so whoever needs more gets twice as many each time.
 const PAGE: usize = 100;
+/// How many messages are asked for at most.
+const WIDEST: usize = 400;
 /// What was put into a session lately is among this many messages.
 const LATELY: usize = 20;
 /// How far back something is looked for of which nobody knows when it was sent.
@@ -79,7 +82,6 @@ pub(super) async fn find(
                 return Ok(false);
             }
         }
-        pages.size = PAGE;
     }
     Ok(false)
 }
@@ -192,6 +194,7 @@ pub(super) struct Pages<'a> {
     api: &'a Api,
     session: &'a SessionId,
     size: usize,
+    widest: usize,
     next: Next,
 }
 
@@ -207,6 +210,7 @@ impl<'a> Pages<'a> {
             api,
             session,
             size,
+            widest: WIDEST,
             next: Next::Newest,
         }
     }
@@ -217,7 +221,12 @@ impl<'a> Pages<'a> {
             Next::Before(cursor) => Some(cursor.as_str()),
             Next::Nothing => return Ok(None),
         };
+        let asked = self.size;
         let page = self.api.page(self.session, &mut self.size, before).await?;
+        if self.size < asked {
+            self.widest = self.size;
+        }
+        self.size = (self.size * 2).min(self.widest);
         self.next = match &page.older {
             Some(cursor) => Next::Before(cursor.clone()),
             None => Next::Nothing,
