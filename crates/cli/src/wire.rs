@@ -191,6 +191,10 @@ impl Hosts for KnownHosts {
             || remote_of(key).is_some()
     }
 
+    fn heir(&self, key: &HostKey) -> Option<HostKey> {
+        self.furniture.bridges.as_ref()?.heir(key)
+    }
+
     fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
         match key.as_str().split_once(':') {
             Some(("engine", _)) => Ok(Arc::new(self.engine(key)?)),
@@ -224,7 +228,12 @@ impl KnownHosts {
     /// The OpenCode at the address that the key names.
     pub(crate) fn remote(&self, key: &HostKey) -> Result<OpenCode, HostError> {
         let address = remote_of(key).ok_or_else(|| {
-            HostError::Unreachable("its OpenCode is not running any more".to_owned())
+            let ended = |(_, origin): (_, Origin)| !opencode::process::is_alive(&origin.process);
+            let why = match origin_of(key).is_none_or(ended) {
+                true => "its OpenCode is not running any more",
+                false => "only its OpenCode knows the conversation; ask there",
+            };
+            HostError::Unreachable(why.to_owned())
         })?;
         let prefix = self.manager.get().and_then(WeakManager::upgrade);
         let prefix = prefix.map(|manager| manager.settings().wording.prefix.clone());
@@ -399,6 +408,16 @@ impl Bridges {
             .map(|bridged| bridged.process.clone())
     }
 
+    /// The OpenCode of its folder, if it is another that has ended.
+    fn heir(&self, key: &HostKey) -> Option<HostKey> {
+        let (directory, _) = origin_of(key).filter(|_| self.serve(key))?;
+        let here = self
+            .lock()
+            .get(directory)
+            .map(|bridged| bridged.key.clone());
+        here.filter(|here| here != key)
+    }
+
     /// Its own tasks, and those of an OpenCode that had the same sessions and has ended.
     fn serve(&self, key: &HostKey) -> bool {
         let Some((directory, origin)) = origin_of(key) else {
@@ -414,9 +433,11 @@ impl Bridges {
     }
 
     fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
-        let here = origin_of(key).and_then(|(directory, _)| self.host(directory));
+        let instances = self.lock();
+        let here = origin_of(key).and_then(|(directory, _)| instances.get(directory));
         match here {
-            Some(host) => Ok(host),
+            Some(bridged) if bridged.key == *key => Ok(bridged.host.clone()),
+            Some(bridged) => Ok(Arc::new(bridged.host.successor())),
             None => Err(HostError::Unreachable(
                 "its OpenCode is not here".to_owned(),
             )),

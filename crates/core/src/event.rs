@@ -3,7 +3,7 @@
 use crate::{
     budget::{Budget, Spent},
     fork::Plan,
-    id::{OwnerId, SessionId},
+    id::{HostKey, OwnerId, SessionId},
     progress::Observation,
     task::{Brief, Outcome, Place},
 };
@@ -48,6 +48,11 @@ pub enum Event {
         prompt: String,
         /// The batch it belongs to now.
         batch: u64,
+    },
+    /// Another host has its session now.
+    Moved {
+        /// Which.
+        host: HostKey,
     },
     /// Its result was read.
     Retrieved,

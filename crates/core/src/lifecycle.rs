@@ -444,6 +444,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.retrieved_at = None;
             task.state = State::Queued { since: at };
         }
+        Event::Moved { host } => task.brief.host = host.clone(),
         Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),
         Event::Cleared => task.cleared = true,
     }

@@ -217,7 +217,11 @@ impl Host for Engine {
                 (Standing::Working, self.inner.totals(session))
             }
         };
-        Ok(Inspection { standing, totals })
+        Ok(Inspection {
+            standing,
+            totals,
+            asking: None,
+        })
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {

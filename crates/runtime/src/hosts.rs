@@ -17,6 +17,13 @@ pub trait Hosts: Send + Sync {
     /// Whether tasks of this host can be run by this process.
     fn serves(&self, key: &HostKey) -> bool;
 
+    /// The host that has the sessions of this one now, if this one has ended and another is
+    /// served here in its place.
+    fn heir(&self, key: &HostKey) -> Option<HostKey> {
+        let _ = key;
+        None
+    }
+
     /// Opens a host. It is asked once for each key, unless it fails.
     ///
     /// # Errors
@@ -59,6 +66,10 @@ impl HostBook {
 
     pub(crate) fn serves(&self, key: &HostKey) -> bool {
         self.source.serves(key)
+    }
+
+    pub(crate) fn heir(&self, key: &HostKey) -> Option<HostKey> {
+        self.source.heir(key)
     }
 
     /// The host, opened if it was not.

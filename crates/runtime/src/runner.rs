@@ -2,7 +2,7 @@
 //! it ends. Everything it learns is saved before it goes on.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     future::Future,
     panic::resume_unwind,
     sync::Arc,
@@ -345,7 +345,7 @@ impl Run {
         wake.max(Duration::from_millis(1))
     }
 
-    /// Asks the host, and leaves out what it reported meanwhile: that is in its sums already.
+    /// Asks the host, and does not count what it reported meanwhile: that is in its sums already.
     /// Returns whether there was progress that nobody had reported.
     async fn catch_up(
         &mut self,
@@ -360,6 +360,15 @@ impl Run {
         let mut news = News::default();
         while let Ok(next) = heard.try_recv() {
             news.take(next, seen);
+        }
+        news.observed.retain(|news| {
+            matches!(
+                news,
+                Observation::Asked { .. } | Observation::Answered { .. }
+            )
+        });
+        if !news.observed.is_empty() {
+            self.record(Command::Observe(news.observed)).await?;
         }
         if news.ask || news.deleted {
             self.look(session).await?;
@@ -411,6 +420,9 @@ impl Run {
         match after_asking(inspection.standing) {
             Next::Wait => {
                 let mut commands: Vec<Command> = totals.map(counted).into_iter().collect();
+                let questions = inspection.asking.map(|open| self.questions(&open));
+                let questions = questions.filter(|news| !news.is_empty());
+                commands.extend(questions.map(Command::Observe));
                 if stage(&self.task) == Some(Stage::Prompting) {
                     commands.push(Command::Prompted);
                 }
@@ -446,6 +458,19 @@ impl Run {
             journal.unsettled_below(&id).map_err(Problem::from)
         });
         Ok(unsettled.await?)
+    }
+
+    /// What has been asked and answered while nobody listened, if these questions are open.
+    fn questions(&self, open: &BTreeMap<String, String>) -> Vec<Observation> {
+        let known = &self.task.progress.asking;
+        let asked = open.iter().filter(|(id, _)| !known.contains_key(*id));
+        let asked = asked.map(|(id, question)| Observation::Asked {
+            id: id.clone(),
+            question: question.clone(),
+        });
+        let answered = known.keys().filter(|id| !open.contains_key(*id));
+        let answered = answered.map(|id| Observation::Answered { id: id.clone() });
+        asked.chain(answered).collect()
     }
 
     fn is_news(&self, totals: &Totals) -> bool {
@@ -562,8 +587,10 @@ impl News {
     fn take(&mut self, heard: Heard, seen: &mut Seen) {
         match heard {
             Heard::Event(SessionEvent::Observed { key, what }) => {
-                if seen.is_new(key) {
-                    self.observed.push(what);
+                // What is heard again, such as a tool whose output grows, is a sign of life.
+                match seen.is_new(key) {
+                    true => self.observed.push(what),
+                    false => self.alive = true,
                 }
             }
             Heard::Event(SessionEvent::Alive) => self.alive = true,

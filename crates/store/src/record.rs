@@ -88,6 +88,9 @@ pub(crate) enum EventRecord {
         prompt: String,
         batch: u64,
     },
+    Moved {
+        host: String,
+    },
     Retrieved,
     Cleared,
 }
@@ -127,6 +130,7 @@ impl EventRecord {
             EventRecord::Ended { .. } => "ended",
             EventRecord::Stopped => "stopped",
             EventRecord::Resumed { .. } => "resumed",
+            EventRecord::Moved { .. } => "moved",
             EventRecord::Retrieved => "retrieved",
             EventRecord::Cleared => "cleared",
         }
@@ -193,6 +197,9 @@ impl From<&Event> for EventRecord {
             Event::Resumed { prompt, batch } => EventRecord::Resumed {
                 prompt: prompt.clone(),
                 batch: *batch,
+            },
+            Event::Moved { host } => EventRecord::Moved {
+                host: host.to_string(),
             },
             Event::Retrieved => EventRecord::Retrieved,
             Event::Cleared => EventRecord::Cleared,
@@ -342,6 +349,7 @@ impl From<EventRecord> for Event {
             },
             EventRecord::Stopped => Event::Stopped,
             EventRecord::Resumed { prompt, batch } => Event::Resumed { prompt, batch },
+            EventRecord::Moved { host } => Event::Moved { host: host.into() },
             EventRecord::Retrieved => Event::Retrieved,
             EventRecord::Cleared => Event::Cleared,
         }

@@ -75,7 +75,7 @@ fn a_caller_who_waits_while_the_bridge_is_killed_gets_an_answer() {
 #[test]
 fn opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on() {
     let never = Gate::closed();
-    let world = World::new(
+    let world = Setup::new(
         story()
             .rule(child("Count the files"), Reply::text("There are three."))
             // It was never answered, so the model is asked both at once.
@@ -84,7 +84,9 @@ fn opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on(
                 Reply::text("There are very many."),
             )
             .rule(child("Count the stars"), Reply::text("…").behind(&never)),
-    );
+    )
+    .spied()
+    .world();
     let opencode = world.serve();
     let parent = opencode.session();
     let files = task_id(&parent.uses("asyncagents_task", launch("files", "Count the files")));
@@ -124,6 +126,13 @@ fn opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on(
     let shown = parent.uses("asyncagents_output", json!({"task_id": files}));
     assert!(shown.contains("There are three."), "{shown}");
 
+    let toasts = || {
+        let requests = world.api_requests().into_iter();
+        requests
+            .filter(|request| request == "POST /tui/show-toast")
+            .count()
+    };
+    let before = toasts();
     parent.uses("asyncagents_task", resume(&stars, "Go on counting"));
     let notices = parent.until_told(3);
     assert!(
@@ -138,6 +147,8 @@ fn opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on(
     );
     let result = parent.uses("asyncagents_output", json!({"task_id": stars}));
     assert!(result.contains("There are very many."), "{result}");
+    // It belongs to this OpenCode now, which shows its end.
+    world.until("a toast", || (toasts() > before).then_some(()));
     assert_eq!(parent.children().len(), 2);
     world.stays("three times in all", || parent.notices().len() == 3);
 }
@@ -159,6 +170,7 @@ fn opencode_is_stopped_properly_and_started_again() {
 
     let opencode = world.serve();
     let parent = opencode.session_of(&id);
+    let asked = parent.requests().len();
     let notices = parent.until_notices(1);
     assert!(
         notices[0].visible.contains("\"stars\" failed"),
@@ -166,6 +178,8 @@ fn opencode_is_stopped_properly_and_started_again() {
     );
     assert!(notices[0].hidden.contains("resume"), "{notices:?}");
     world.stays("told once", || parent.notices().len() == 1);
+    // Nobody looks at that session here, so nobody pays for an answer.
+    assert_eq!(parent.requests().len(), asked);
 }
 
 #[test]

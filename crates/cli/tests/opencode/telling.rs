@@ -76,6 +76,8 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
             |child: &serde_json::Value| status.get(child["id"].as_str().expect("an ID")).is_some();
         (!children.iter().any(busy)).then_some(())
     });
+    // Whatever the parent is doing, it has them before it goes on.
+    parent.until_notices(5);
     fs::write(&go, "").expect("written");
     thought.open();
 
@@ -128,7 +130,7 @@ fn a_notice_that_comes_during_the_parents_last_step_is_answered_too() {
         (world.model.in_flight() == 2).then_some(())
     });
     counted.open();
-    parent.child().until_idle();
+    parent.until_notices(1);
     said.open();
 
     let notices = parent.until_told(1);

@@ -1,5 +1,7 @@
 //! A host: where sessions live and agents work.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use thiserror::Error;
 
@@ -166,6 +168,9 @@ pub struct Inspection {
     pub standing: Standing,
     /// What the session has used in all.
     pub totals: Option<Totals>,
+    /// What it has asked its user and waits for, by the host's names for the questions, if
+    /// the host was asked for that too.
+    pub asking: Option<BTreeMap<String, String>>,
 }
 
 /// Something that happened in a host.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     connection::{Connection, Request, Response},
-    wire::{Agent, Message, Session, Statuses},
+    wire::{Agent, Message, Properties, Session, Statuses},
 };
 
 /// How a connection says that an answer is too long for it.
@@ -49,9 +49,15 @@ impl Api {
         &*self.connection
     }
 
-    /// The version of OpenCode.
+    /// The version of OpenCode; nothing if something else answers.
     pub(super) async fn version(&self) -> Result<String, HostError> {
-        let health: Value = self.read(Request::get("/global/health")).await?;
+        let path = "/global/health";
+        let response = self.connection.send(Request::get(path)).await?;
+        if response.status == 404 {
+            return Ok(String::new());
+        }
+        let health = judged(response, path)?.body;
+        let health: Value = serde_json::from_str(&health).unwrap_or_default();
         Ok(health["version"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -125,6 +131,14 @@ impl Api {
 
     pub(super) async fn statuses(&self) -> Result<Statuses, HostError> {
         self.read(Request::get("/session/status")).await
+    }
+
+    /// What all sessions have asked their users and wait for.
+    pub(super) async fn questions(&self) -> Result<Vec<Properties>, HostError> {
+        let mut open: Vec<Properties> = self.read(Request::get("/permission")).await?;
+        let questions: Vec<Properties> = self.read(Request::get("/question")).await?;
+        open.extend(questions);
+        Ok(open)
     }
 
     /// A page of the newest messages, or of those before a page. Where so many do not get

@@ -170,7 +170,15 @@ fn seen(part: &Part) -> SessionEvent {
 }
 
 fn asked(about: &Properties) -> Option<SessionEvent> {
-    let id = about.id.clone()?;
+    let (id, question) = question(about)?;
+    Some(SessionEvent::Observed {
+        key: format!("{id}.asked"),
+        what: Observation::Asked { id, question },
+    })
+}
+
+/// What a user is asked, with OpenCode's name for the question.
+pub(super) fn question(about: &Properties) -> Option<(String, String)> {
     let question = match &about.permission {
         Some(permission) => {
             let what = about.patterns.join(", ");
@@ -187,8 +195,5 @@ fn asked(about: &Properties) -> Option<SessionEvent> {
             said.collect::<Vec<_>>().join(" ")
         }
     };
-    Some(SessionEvent::Observed {
-        key: format!("{id}.asked"),
-        what: Observation::Asked { id, question },
-    })
+    Some((about.id.clone()?, question))
 }

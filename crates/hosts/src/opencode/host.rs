@@ -1,6 +1,7 @@
 //! OpenCode as a host: what the runtime asks of it.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -26,9 +27,9 @@ use super::{
     api::{self, Api, is_session},
     branch,
     connection::Connection,
-    events::Ears,
+    events::{self, Ears},
     history::{self, Run},
-    known::{BadEnd, Known},
+    known::{self, BadEnd, Known},
     version,
     wire::{self, Agent, Message, Rule, Session},
 };
@@ -78,6 +79,23 @@ impl OpenCode {
             clock,
             settings,
             known: Arc::default(),
+            agents: Mutex::default(),
+            checked: OnceCell::new(),
+        }
+    }
+
+    /// The same for the tasks of an OpenCode that has ended: what was done in its sessions
+    /// until now was done there, and nobody looks at them here.
+    #[must_use]
+    pub fn successor(&self) -> Self {
+        Self {
+            api: self.api.clone(),
+            clock: self.clock.clone(),
+            settings: Settings {
+                began: Some(self.clock.now()),
+                ..self.settings.clone()
+            },
+            known: self.known.clone(),
             agents: Mutex::default(),
             checked: OnceCell::new(),
         }
@@ -395,10 +413,17 @@ impl Host for OpenCode {
     }
 
     async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
-        match is_session(session) {
-            true => self.api.abort(session).await,
-            false => Ok(()),
+        if !is_session(session) {
+            return Ok(());
         }
+        // What OpenCode has not set to work yet it does not stop, and sets to work afterwards.
+        let started = async {
+            while self.known.is_starting(session, self.clock.now()) {
+                time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = time::timeout(known::START, started).await;
+        self.api.abort(session).await
     }
 
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
@@ -441,22 +466,25 @@ impl Host for OpenCode {
     }
 
     async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
-        let working = Inspection {
+        let working = |asking| Inspection {
             standing: Standing::Working,
             totals: None,
+            asking,
         };
         if self.known.is_busy(session, self.clock.now()) {
-            return Ok(working);
+            return Ok(working(None));
         }
         // First whether it works, then what it has said: what is said later is not missed.
         let statuses = self.api.statuses().await?;
         if statuses.contains_key(session.as_str()) {
-            return Ok(working);
+            // It may have asked something while nobody listened.
+            return Ok(working(Some(self.asking(session).await?)));
         }
         if self.api.session(session).await?.is_none() {
             return Ok(Inspection {
                 standing: Standing::Gone,
                 totals: None,
+                asking: None,
             });
         }
         let run = history::run(&self.api, session, prompt).await?;
@@ -465,7 +493,7 @@ impl Host for OpenCode {
             // It may have begun to work again since.
             let statuses = self.api.statuses().await?;
             if statuses.contains_key(session.as_str()) {
-                return Ok(working);
+                return Ok(working(None));
             }
         }
         let cancelled = |standing: &Standing| match standing {
@@ -478,7 +506,11 @@ impl Host for OpenCode {
             self.api.version().await?;
         }
         let totals = Some(run.totals).filter(|totals| *totals != Totals::default());
-        Ok(Inspection { standing, totals })
+        Ok(Inspection {
+            standing,
+            totals,
+            asking: None,
+        })
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
@@ -543,6 +575,13 @@ impl OpenCode {
             self.known.arrived(notice);
         }
         Ok(found)
+    }
+
+    /// What a session has asked its user and waits for.
+    async fn asking(&self, session: &SessionId) -> Result<BTreeMap<String, String>, HostError> {
+        let open = self.api.questions().await?;
+        let open = open.iter().filter(|open| open.is_of(session));
+        Ok(open.filter_map(events::question).collect())
     }
 
     /// Tells a child that has its parent's messages what they are.

@@ -189,8 +189,13 @@ impl Remote {
     /// The response, unless it says that it is of no use to ask.
     fn accepted(&self, response: reqwest::Response) -> Result<reqwest::Response, HostError> {
         let why = match (response.status().as_u16(), &self.password) {
-            (401, None) => "wants a password; set OPENCODE_SERVER_PASSWORD",
-            (401, Some(_)) => "refuses the password; check OPENCODE_SERVER_PASSWORD",
+            (401, None) => {
+                "wants a password; set OPENCODE_SERVER_PASSWORD (a worker keeps what it began with)"
+            }
+            (401, Some(_)) => {
+                "refuses the password; check OPENCODE_SERVER_PASSWORD (a worker keeps what it \
+                 began with)"
+            }
             // Following it could carry the password to a stranger.
             (300..=399, _) => "sends us elsewhere; is it the right address?",
             _ => return Ok(response),

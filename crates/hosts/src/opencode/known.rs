@@ -15,7 +15,7 @@ use asyncagents_core::{
 /// Events are reliable; this is for the day they are not.
 const TRUST: Duration = Duration::from_secs(4 * 60);
 /// A prompt that was taken may take so long until the session is at work.
-const START: Duration = Duration::from_secs(10);
+pub(super) const START: Duration = Duration::from_secs(10);
 
 /// What is known about sessions.
 #[derive(Default)]

@@ -15,7 +15,7 @@ pub fn check(version: &str) -> Result<(), HostError> {
     let mut numbers = version.split(['.', '-', '+']).map(str::parse::<u64>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
         return Err(HostError::Refused(format!(
-            "this OpenCode does not say its version (`{version}`); {}",
+            "this is no OpenCode, or it does not say its version (`{version}`); {}",
             known()
         )));
     };
@@ -52,8 +52,8 @@ mod tests {
             ("1.17.9", "too old"),
             ("0.9.1", "too old"),
             ("2.0.0", "newer"),
-            ("local", "does not say"),
-            ("", "does not say"),
+            ("local", "does not say its version"),
+            ("", "this is no OpenCode"),
         ] {
             let error = check(unknown).unwrap_err().to_string();
             assert!(error.contains(why), "{unknown}: {error}");

@@ -301,6 +301,13 @@ pub(super) struct Properties {
     pub(super) questions: Vec<Question>,
 }
 
+impl Properties {
+    /// Whether they are about this session.
+    pub(super) fn is_of(&self, session: &SessionId) -> bool {
+        self.session.as_deref() == Some(session.as_str())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct EventInfo {
     pub(super) id: Option<String>,

@@ -1,7 +1,7 @@
 //! The host itself.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -16,7 +16,7 @@ use asyncagents_core::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
         Prompt, Report, SessionEvent,
     },
-    progress::{Observation, Totals},
+    progress::{Observation, Progress, Totals},
     read::Format,
     task::Outcome,
     transcript::{
@@ -332,6 +332,17 @@ impl Course {
         parts
     }
 
+    /// What it has asked and waits for.
+    fn asking(&self, now: Moment) -> BTreeMap<String, String> {
+        let mut progress = Progress::default();
+        for (after, what) in &self.plan.seen {
+            if self.begun.after(*after) <= now {
+                progress.note(what, now);
+            }
+        }
+        progress.asking
+    }
+
     /// What it has used until now.
     fn add_to(&self, totals: &mut Totals, now: Moment) {
         let until = self.cut.map_or(now, |(at, _)| at);
@@ -470,16 +481,19 @@ impl Host for ScriptedHost {
             return Ok(Inspection {
                 standing: Standing::Gone,
                 totals: None,
+                asking: None,
             });
         }
         let now = self.inner.clock.now();
         let mut totals = Totals::default();
         let mut standing = Standing::Unprompted;
+        let mut asking = None;
         for course in self.inner.courses(&lines) {
             course.add_to(&mut totals, now);
             if course.prompt == *prompt {
                 standing = course.standing(now);
                 if standing == Standing::Working {
+                    asking = Some(course.asking(now));
                     self.attend(session, course);
                 }
             }
@@ -487,6 +501,7 @@ impl Host for ScriptedHost {
         Ok(Inspection {
             standing,
             totals: Some(totals),
+            asking,
         })
     }
 

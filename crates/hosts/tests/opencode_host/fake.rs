@@ -39,6 +39,8 @@ struct Inside {
     served: usize,
     /// As many messages as get through at once.
     widest: usize,
+    /// What was asked and not answered.
+    questions: Vec<Value>,
     accidents: Vec<Accident>,
     listeners: Vec<mpsc::UnboundedSender<Signal>>,
     named: u64,
@@ -99,6 +101,7 @@ impl FakeOpenCode {
             requests: Vec::new(),
             served: 0,
             widest: usize::MAX,
+            questions: Vec::new(),
             accidents: Vec::new(),
             listeners: Vec::new(),
             named: 0,
@@ -277,6 +280,11 @@ impl FakeOpenCode {
         sent.remove(0)
     }
 
+    /// A session asks its user something.
+    pub(crate) fn asks(&self, question: Value) {
+        self.lock().questions.push(question);
+    }
+
     /// From now on more messages than these do not get through at once.
     pub(crate) fn narrow(&self, widest: usize) {
         self.lock().widest = widest;
@@ -347,6 +355,16 @@ impl Inside {
                 ok(&json!({"healthy": true, "version": self.version}))
             }
             (Method::Get, ["agent"]) => ok(&self.agents),
+            (Method::Get, ["permission"]) => {
+                let mut open = self.questions.clone();
+                open.retain(|question| question["permission"].is_string());
+                ok(&json!(open))
+            }
+            (Method::Get, ["question"]) => {
+                let mut open = self.questions.clone();
+                open.retain(|question| question["questions"].is_array());
+                ok(&json!(open))
+            }
             (Method::Post, ["tui", "show-toast"]) => ok(&json!(true)),
             (Method::Get, ["session"]) => {
                 let limit = number(request, "limit").expect("a limit");

@@ -563,6 +563,36 @@ async fn idle_twice_is_idle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_asked_while_nobody_listened_is_found() {
+    let mut world = World::new();
+    let (child, prompt) = world.working_child().await;
+    world.opencode.is_busy(&child);
+    let name = child.as_str();
+    world.opencode.asks(
+        json!({"id": "per_1", "sessionID": name, "permission": "bash",
+        "patterns": ["make"], "metadata": {}, "always": []}),
+    );
+    world.opencode.asks(json!({"id": "que_1", "sessionID": name,
+        "questions": [{"question": "Which one?", "header": "one", "options": []}]}));
+    world.opencode.asks(
+        json!({"id": "per_2", "sessionID": "ses_other", "permission": "bash",
+        "patterns": ["rm"], "metadata": {}, "always": []}),
+    );
+    let inspection = world.host.inspect(&child, &prompt).await.unwrap();
+    assert_eq!(inspection.asking, None, "all was heard");
+    world.opencode.loses_events();
+    assert_eq!(world.next().await, Report::Missed);
+    let inspection = world.host.inspect(&child, &prompt).await.unwrap();
+    assert_eq!(inspection.standing, Standing::Working);
+    let open = [
+        ("per_1", "permission for bash make"),
+        ("que_1", "Which one?"),
+    ];
+    let open = open.map(|(id, question)| (id.to_owned(), question.to_owned()));
+    assert_eq!(inspection.asking, Some(BTreeMap::from(open)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_that_comes_late_makes_nobody_busy() {
     let mut world = World::new();
     let (child, prompt) = world.working_child().await;

@@ -1,8 +1,11 @@
 //! Passing on what a child inherits, and setting it to work.
 
+use std::time::Duration;
+
 use asyncagents_core::port::{Host, HostError, Prompt};
 use asyncagents_hosts::opencode::Method;
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::world::{World, for_agent, inheritance, new_session, prompt, task};
 
@@ -128,6 +131,27 @@ async fn a_session_that_is_gone_takes_no_prompt() {
     let gone = Err(HostError::NoSession(child.clone()));
     assert_eq!(world.host.prompt(&child, prompt()).await, gone);
     assert_eq!(world.host.inject(&child, inheritance()).await, gone);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_at_work_yet_is_stopped_when_it_is() {
+    let mut world = World::new();
+    let parent = world.opencode.parent();
+    let child = world.host.create(new_session(&parent)).await.unwrap();
+    world.host.prompt(&child, prompt()).await.unwrap();
+    let (host, session) = (world.host.successor(), child.clone());
+    let stopping = tokio::spawn(async move { host.abort(&session).await });
+    sleep(Duration::from_secs(1)).await;
+    assert!(world.opencode.sent(Method::Post, "/abort").is_empty());
+    world.hears_busy(&child).await;
+    stopping.await.expect("no panic").unwrap();
+    world.opencode.sent_once(Method::Post, "/abort");
+
+    // If it never begins, that is not waited for without end.
+    world.opencode.forget_requests();
+    world.host.prompt(&child, prompt()).await.unwrap();
+    world.host.abort(&child).await.unwrap();
+    world.opencode.sent_once(Method::Post, "/abort");
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,6 +58,21 @@ async fn a_version_that_nobody_knows_is_refused_before_anything_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn something_else_at_the_address_is_no_opencode() {
+    for (status, body) in [(404, "not found"), (200, "<html>Hello</html>"), (200, "[]")] {
+        let world = World::new();
+        let path = "/global/health";
+        world.opencode.fails(Method::Get, path, status, body);
+        let refusal = world.host.agents().await.err();
+        let Some(HostError::Refused(why)) = refusal else {
+            panic!("{refusal:?}");
+        };
+        assert!(why.contains("this is no OpenCode"), "{why}");
+        assert!(why.contains("1.18 and later"), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_known_version_is_asked_for_once() {
     let world = World::new();
     let parent = world.opencode.parent();

@@ -171,6 +171,10 @@ impl Manager {
             let now = desk.now();
             let command = Command::Resume { prompt, batch };
             carry_out(journal, &mut task, command, now, &desk.settings)?;
+            // Where it goes on, it is looked for if that ends too.
+            if let Some(host) = desk.hosts.heir(&task.brief.host) {
+                journal.append(&mut task, &[Event::Moved { host }], now)?;
+            }
             let by = desk.owner();
             if !has_owner(journal, &task)? && task.owner != by {
                 journal.append(&mut task, &[Event::Owned { by }], now)?;

@@ -6,6 +6,8 @@ use asyncagents_core::{
     answer,
     budget::{Budget, Cost},
     id::TaskId,
+    port::{Report, SessionEvent},
+    progress::Observation,
     request::TaskArgs,
     task::Status,
 };
@@ -406,6 +408,42 @@ async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
         process.output(&task).await.answer.as_deref(),
         Some("removed")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_child_asked_while_nobody_listened_is_found_out() {
+    let house = House::new(Script::of([
+        Step::Ask("permission for bash make".to_owned()),
+        Step::Wait(seconds(30 * 60)),
+        Step::Answered,
+        Step::Answer("made".to_owned()),
+    ]));
+    house.host.faults().mute = true;
+    let process = house.start().await;
+    let task = process.launch("build").await;
+    tokio::time::sleep(seconds(20 * 60)).await;
+    let list = process.list("main").await;
+    assert!(list.contains("running (asks)"), "{list}");
+    process.settled().await;
+    assert_eq!(process.output(&task).await.answer.as_deref(), Some("made"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_heard_of_again_and_again_is_at_work() {
+    let house = House::new(Script::of([Step::Hang]));
+    let process = house.start().await;
+    let task = process.launch("build").await;
+    process.until_prompted(&task).await;
+    // Its output grows, for longer than a silent child may take.
+    for _ in 0..20 {
+        tokio::time::sleep(seconds(60)).await;
+        let (tool, call) = ("bash".to_owned(), 1);
+        let (key, what) = ("call".to_owned(), Observation::ToolCalled { tool, call });
+        let event = SessionEvent::Observed { key, what };
+        let session = ScriptedHost::session_of(&task);
+        house.host.report(Report::Session(session, event));
+    }
+    assert_eq!(process.status(&task).await, Status::Running);
 }
 
 #[tokio::test(start_paused = true)]
