@@ -3,7 +3,7 @@
 use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
-use crate::harness::{Setup, World, asked, child, launch, resume, story, task_id};
+use crate::harness::{Setup, World, asked, child, counting, launch, resume, story, task_id};
 
 #[test]
 fn a_bridge_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled() {
@@ -54,8 +54,7 @@ fn a_bridge_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled() {
 #[test]
 fn a_caller_who_waits_while_the_bridge_is_killed_gets_an_answer() {
     let counted = Gate::closed();
-    let answer = Reply::text("There are three.").behind(&counted);
-    let world = World::new(story().rule(child("Count the files"), answer));
+    let world = World::new(counting(&counted));
     let opencode = world.serve();
     let parent = opencode.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
@@ -185,8 +184,7 @@ fn opencode_is_stopped_properly_and_started_again() {
 #[test]
 fn two_opencodes_in_one_folder_leave_each_others_tasks_alone() {
     let counted = Gate::closed();
-    let answer = Reply::text("There are three.").behind(&counted);
-    let world = World::new(story().rule(child("Count the files"), answer));
+    let world = World::new(counting(&counted));
     let (one, two) = (world.serve(), world.serve());
     let parent = one.session();
     parent.uses("asyncagents_task", launch("count", "Count the files"));

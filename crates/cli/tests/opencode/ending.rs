@@ -4,7 +4,7 @@ use asyncagents_scripted_model::{Fault, Gate, Reply};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{World, child, launch, story, task_id};
+use crate::harness::{World, child, counting, launch, story, task_id};
 
 /// Waits until the model answers so many requests.
 fn until_in_flight(world: &World, requests: usize) {
@@ -155,8 +155,7 @@ fn a_child_whose_model_is_busy_for_a_moment_is_not_given_up() {
 #[test]
 fn a_user_who_stops_the_parent_does_not_stop_its_children() {
     let counted = Gate::closed();
-    let answer = Reply::text("There are three.").behind(&counted);
-    let world = World::new(story().rule(child("Count the files"), answer));
+    let world = World::new(counting(&counted));
     let opencode = world.serve();
     let parent = opencode.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));

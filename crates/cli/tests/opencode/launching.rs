@@ -6,14 +6,14 @@ use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
 use crate::harness::{
-    FIRST_MODEL, SECOND_MODEL, Setup, World, child, forked, launch, resume, story, task_id, tool,
+    FIRST_MODEL, SECOND_MODEL, Setup, World, child, counting, forked, launch, resume, story,
+    task_id, tool,
 };
 
 #[test]
 fn seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once() {
     let counted = Gate::closed();
-    let answer = Reply::text("There are three.").behind(&counted);
-    let world = World::new(story().rule(child("Count the files"), answer));
+    let world = World::new(counting(&counted));
     let opencode = world.serve();
     let parent = opencode.session().with_agent("plan").with_second_model();
 

@@ -5,7 +5,7 @@ use std::thread;
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use serde_json::{Value, json};
 
-use crate::harness::{World, asked, child, forked, launch, resume, root, story, tool};
+use crate::harness::{World, asked, child, counting, forked, launch, resume, root, story, tool};
 
 /// The parent has just launched something.
 fn launched() -> When {
@@ -113,12 +113,8 @@ fn a_task_is_looked_at_resumed_and_cleared() {
         ("asyncagents_task", nobody),
         ("asyncagents_clear", json!({})),
     ];
-    let mut script = story()
-        .rule(
-            child("Count the files"),
-            Reply::text("There are three.").behind(&counted),
-        )
-        .rule(child("And the folders?"), Reply::text("There are two."));
+    let mut script =
+        counting(&counted).rule(child("And the folders?"), Reply::text("There are two."));
     for (turn, (tool, parameters)) in steps.into_iter().enumerate() {
         let mut when = root().tools(true).turn_is(turn);
         if parameters.to_string().contains("{{id}}") {

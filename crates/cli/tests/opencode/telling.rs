@@ -6,7 +6,7 @@ use asyncagents_scripted_model::{Gate, Reply};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{World, asked, child, launch, story, task_id};
+use crate::harness::{World, asked, child, counting, launch, story, task_id};
 
 #[derive(Debug, Clone, Copy)]
 enum Parent {
@@ -114,12 +114,7 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
 fn a_notice_that_comes_during_the_parents_last_step_is_answered_too() {
     let (counted, said) = (Gate::closed(), Gate::closed());
     let world = World::new(
-        story()
-            .rule(
-                child("Count the files"),
-                Reply::text("There are three.").behind(&counted),
-            )
-            .rule(asked("Say goodbye"), Reply::text("Goodbye.").behind(&said)),
+        counting(&counted).rule(asked("Say goodbye"), Reply::text("Goodbye.").behind(&said)),
     );
     let opencode = world.serve();
     let parent = opencode.session();
@@ -146,17 +141,10 @@ fn a_notice_that_comes_during_the_parents_last_step_is_answered_too() {
 #[test]
 fn a_user_who_stops_the_parent_while_a_notice_waits_still_has_it_once() {
     let (counted, never) = (Gate::closed(), Gate::closed());
-    let world = World::new(
-        story()
-            .rule(
-                child("Count the files"),
-                Reply::text("There are three.").behind(&counted),
-            )
-            .rule(
-                asked("Think about it").times(1),
-                Reply::text("…").behind(&never),
-            ),
-    );
+    let world = World::new(counting(&counted).rule(
+        asked("Think about it").times(1),
+        Reply::text("…").behind(&never),
+    ));
     let opencode = world.serve();
     let parent = opencode.session();
     parent.uses("asyncagents_task", launch("count", "Count the files"));

@@ -3,18 +3,14 @@
 use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
-use crate::harness::{World, asked, child, forked, launch, resume, story, task_id};
+use crate::harness::{World, asked, child, counting, forked, launch, resume, task_id};
 
 #[test]
 fn a_user_sees_the_launch_the_toast_and_the_notice() {
     let counted = Gate::closed();
     let task = launch("count", "Count the files");
     let world = World::new(
-        story()
-            .rule(
-                child("Count the files"),
-                Reply::text("There are three.").behind(&counted),
-            )
+        counting(&counted)
             .rule(asked("Launch one"), Reply::call("asyncagents_task", task))
             .rule(asked("All 1 tasks finished."), Reply::text("I was told.")),
     );
@@ -41,11 +37,7 @@ fn a_user_sees_the_launch_the_toast_and_the_notice() {
 fn every_tool_works_there() {
     let (counted, never) = (Gate::closed(), Gate::closed());
     let world = World::new(
-        story()
-            .rule(
-                child("Count the files"),
-                Reply::text("There are three.").behind(&counted),
-            )
+        counting(&counted)
             .rule(child("And the folders?"), Reply::text("There are two."))
             .rule(child("What was said?"), Reply::text("You counted."))
             .rule(child("Count the stars"), Reply::text("…").behind(&never)),

@@ -12,7 +12,8 @@ mod turns;
 mod world;
 
 pub(crate) use playbook::{
-    FIRST_MODEL, SECOND_MODEL, asked, child, forked, launch, resume, root, story, task_id, tool,
+    FIRST_MODEL, SECOND_MODEL, asked, child, counting, forked, launch, resume, root, story,
+    task_id, tool,
 };
 pub(crate) use processes::{cpu_time, memory};
 pub(crate) use session::{Notice, Session};

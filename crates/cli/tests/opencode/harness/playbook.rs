@@ -1,6 +1,6 @@
 //! What the scripted model does in every story.
 
-use asyncagents_scripted_model::{Recorded, Reply, Script, When};
+use asyncagents_scripted_model::{Gate, Recorded, Reply, Script, When};
 use serde_json::{Value, json};
 
 /// The models of the scripted provider; OpenCode uses the first unless told otherwise.
@@ -25,6 +25,13 @@ pub(crate) fn story() -> Script {
     // OpenCode asks for a title when a session has none.
     let title = root().tools(false).first("Generate a title");
     Script::new().rule(title, Reply::text("A story"))
+}
+
+/// The beginning of a script in which a child counts the files, and says how many there are
+/// when the gate is opened.
+pub(crate) fn counting(gate: &Gate) -> Script {
+    let three = Reply::text("There are three.").behind(gate);
+    story().rule(child("Count the files"), three)
 }
 
 /// The end of every script: a root session does as it is told, and is content with the rest.
