@@ -345,7 +345,7 @@ impl Run {
         wake.max(Duration::from_millis(1))
     }
 
-    /// Asks the host, and does not count what it reported meanwhile: that is in its sums already.
+    /// Asks the host, and does not count what it reported meanwhile if that is in its sums already.
     /// Returns whether there was progress that nobody had reported.
     async fn catch_up(
         &mut self,
@@ -354,18 +354,18 @@ impl Run {
         seen: &mut Seen,
     ) -> Result<bool, Over> {
         let before = self.task.progress.spent;
-        if !self.look(session).await? {
+        let Some(Look { summed }) = self.look(session).await? else {
             return Ok(false);
-        }
+        };
         let mut news = News::default();
         while let Ok(next) = heard.try_recv() {
             news.take(next, seen);
         }
-        news.observed.retain(|news| {
-            matches!(
-                news,
-                Observation::Asked { .. } | Observation::Answered { .. }
-            )
+        news.observed.retain(|news| match news {
+            Observation::Asked { .. } | Observation::Answered { .. } => true,
+            Observation::ToolCalled { .. }
+            | Observation::Turned { .. }
+            | Observation::Counted(_) => !summed,
         });
         if !news.observed.is_empty() {
             self.record(Command::Observe(news.observed)).await?;
@@ -376,15 +376,19 @@ impl Run {
         Ok(self.task.progress.spent.beyond(before) != Spent::default())
     }
 
-    /// Asks the host what became of the prompt, and acts on it. False if it does not answer;
+    /// Asks the host what became of the prompt, and acts on it. Nothing if it does not answer;
     /// it will be asked again.
-    async fn look(&mut self, session: &SessionId) -> Result<bool, Over> {
+    async fn look(&mut self, session: &SessionId) -> Result<Option<Look>, Over> {
         self.waits = self.unsettled_below().await? > 0;
         match self.ask(session).await {
-            Ok(inspection) => self.act(session, inspection).await.map(|()| true),
+            Ok(inspection) => {
+                let summed = inspection.totals.is_some();
+                self.act(session, inspection).await?;
+                Ok(Some(Look { summed }))
+            }
             Err(error) => {
                 tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
-                Ok(false)
+                Ok(None)
             }
         }
     }
@@ -549,6 +553,12 @@ pub(crate) async fn in_time<T>(
             PATIENCE.as_secs()
         ))),
     }
+}
+
+/// What came of asking the host.
+struct Look {
+    /// It said what the session has used in all.
+    summed: bool,
 }
 
 /// The names of the newest reports.
