@@ -35,7 +35,7 @@ const NOTHING_DONE: &str = include_str!("nothing_done.toml");
 
 /// How often a bridge looks whether another process has written. Nearly everything about its
 /// tasks comes through itself, and it is there for as long as OpenCode is.
-const LOOK_OF_BRIDGES: Duration = Duration::from_millis(250);
+const LOOK_OF_BRIDGES: Duration = Duration::from_millis(500);
 
 /// Everything that a command works with.
 pub(crate) struct House {
