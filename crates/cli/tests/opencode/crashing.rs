@@ -3,7 +3,9 @@
 use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
-use crate::harness::{Setup, World, asked, child, counting, launch, resume, story, task_id};
+use crate::harness::{
+    Setup, World, asked, child, counting, each_shelf_told_once, launch, resume, story, task_id,
+};
 
 #[test]
 fn a_bridge_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled() {
@@ -32,13 +34,7 @@ fn a_bridge_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled() {
     let first = world.kill_bridge();
     late.open();
     let notices = parent.until_told(5);
-    for number in 1..=5 {
-        let told = format!("✓ **Agent \"shelf {number}\" finished in ");
-        let times = notices
-            .iter()
-            .filter(|notice| notice.visible.starts_with(&told));
-        assert_eq!(times.count(), 1, "{told}: {notices:#?}");
-    }
+    each_shelf_told_once(&notices);
     let second = world.bridge().expect("a bridge");
     assert_ne!(first, second);
     world.stays("five times in all", || parent.notices().len() == 5);

@@ -5,17 +5,20 @@ use serde_json::json;
 
 use crate::harness::{World, child, launch, resume, story, task_id};
 
+/// A child counts files at once, and folders when the gate is opened.
+fn counts_twice(again: &Gate) -> World {
+    let two = Reply::text("There are two.").behind(again);
+    World::new(
+        story()
+            .rule(child("Count the files"), Reply::text("There are three."))
+            .rule(child("And the folders?"), two),
+    )
+}
+
 #[test]
 fn seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history() {
     let again = Gate::closed();
-    let world = World::new(
-        story()
-            .rule(child("Count the files"), Reply::text("There are three."))
-            .rule(
-                child("And the folders?"),
-                Reply::text("There are two.").behind(&again),
-            ),
-    );
+    let world = counts_twice(&again);
     let opencode = world.serve();
     let parent = opencode.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
@@ -58,14 +61,7 @@ fn seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history() 
 #[test]
 fn seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up() {
     let again = Gate::closed();
-    let world = World::new(
-        story()
-            .rule(child("Count the files"), Reply::text("There are three."))
-            .rule(
-                child("And the folders?"),
-                Reply::text("There are two.").behind(&again),
-            ),
-    );
+    let world = counts_twice(&again);
     let opencode = world.serve();
     let parent = opencode.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));

@@ -6,7 +6,7 @@ use asyncagents_scripted_model::{Gate, Reply};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{World, asked, child, counting, launch, story, task_id};
+use crate::harness::{World, asked, child, counting, each_shelf_told_once, launch, story, task_id};
 
 #[derive(Debug, Clone, Copy)]
 enum Parent {
@@ -82,13 +82,7 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
     thought.open();
 
     let notices = parent.until_told(5);
-    for number in 1..=5 {
-        let told = format!("✓ **Agent \"shelf {number}\" finished in ");
-        let times = notices
-            .iter()
-            .filter(|notice| notice.visible.starts_with(&told));
-        assert_eq!(times.count(), 1, "{told}: {notices:#?}");
-    }
+    each_shelf_told_once(&notices);
     let finished =
         |notice: &&crate::harness::Notice| notice.hidden.contains("All 5 tasks finished.");
     assert_eq!(notices.iter().filter(finished).count(), 1, "{notices:#?}");

@@ -16,5 +16,5 @@ pub(crate) use playbook::{
     task_id, tool,
 };
 pub(crate) use processes::{cpu_time, memory};
-pub(crate) use session::{Notice, Session};
+pub(crate) use session::{Notice, Session, each_shelf_told_once};
 pub(crate) use world::{Setup, World};

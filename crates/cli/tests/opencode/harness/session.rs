@@ -255,6 +255,17 @@ fn notice_of(message: &Value) -> Option<Notice> {
     })
 }
 
+/// Five children have each counted a shelf, and each end was told once.
+pub(crate) fn each_shelf_told_once(notices: &[Notice]) {
+    for number in 1..=5 {
+        let told = format!("✓ **Agent \"shelf {number}\" finished in ");
+        let times = notices
+            .iter()
+            .filter(|notice| notice.visible.starts_with(&told));
+        assert_eq!(times.count(), 1, "{told}: {notices:#?}");
+    }
+}
+
 /// Whether a text tells of the end of a task.
 pub(super) fn is_notice(text: &str) -> bool {
     text.starts_with(['✓', '✗', '⊘'])
