@@ -45,6 +45,8 @@ names! {
     /// What is put into a session under a name of ours, so that it can be found again
     /// there: a prompt, an inherited context, a notification.
     PostId;
+    /// The trace of one run: a UUID.
+    ChainId;
 }
 
 impl TaskId {

@@ -67,15 +67,20 @@ impl FromStr for Rule {
             None => (text, None),
             Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(wrong)?)),
         };
-        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*');
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*' | '.');
         if tool.is_empty() || !tool.chars().all(is_name) {
             return Err(wrong());
         }
+        let pattern = pattern.map(str::trim);
+        let pattern = pattern.filter(|pattern| !matches!(*pattern, "" | "*" | ":*"));
         // `git:*` is how some write `git *`.
-        let pattern = pattern.filter(|pattern| !pattern.is_empty() && *pattern != "*");
+        let blank = |pattern: &str| match pattern.strip_suffix(":*") {
+            Some(word) => format!("{word} *"),
+            None => pattern.to_owned(),
+        };
         Ok(Rule {
             tool: tool.to_lowercase(),
-            pattern: pattern.map(|pattern| pattern.replace(":*", "*")),
+            pattern: pattern.map(blank),
         })
     }
 }
@@ -135,8 +140,8 @@ impl Rule {
         let Some(pattern) = &self.pattern else {
             return self.names(tool);
         };
-        let plain = kind != Kind::Run || !target.contains(COMBINING);
-        self.names(tool) && plain && fits(pattern, target.trim())
+        let plain = kind != Kind::Run || (!target.contains(COMBINING) && !climbs(pattern, target));
+        self.names(tool) && plain && is_meant(pattern, target.trim())
     }
 
     /// Whether it stops this use: any of the commands that it is made of.
@@ -149,8 +154,20 @@ impl Rule {
             Kind::Read | Kind::Edit | Kind::Note => vec![target],
         };
         let said = parts.iter().map(|part| plainly(part));
-        self.names(tool) && said.into_iter().any(|part| fits(pattern, &part))
+        self.names(tool) && said.into_iter().any(|part| is_meant(pattern, &part))
     }
+}
+
+/// `git *` means `git` with anything behind it, or nothing; never `gitk`.
+fn is_meant(pattern: &str, target: &str) -> bool {
+    fits(pattern, target) || pattern.strip_suffix(" *") == Some(target)
+}
+
+/// Whether a command leaves the folder that a pattern speaks of: `scripts/*` does not mean
+/// `scripts/../../bin/sh`.
+fn climbs(pattern: &str, command: &str) -> bool {
+    let up = |word: &str| word.split('/').any(|part| part == "..");
+    pattern.contains('/') && command.split_whitespace().any(up)
 }
 
 /// A command without what may stand before it, and with single blanks: `X=1 sudo  git push` is
@@ -170,7 +187,7 @@ fn plainly(command: &str) -> String {
 }
 
 /// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`.
-pub(super) fn pieces(line: &str) -> Vec<String> {
+pub(crate) fn pieces(line: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut depth = 0_usize;
     for c in line.chars() {

@@ -5,7 +5,10 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::{Kind, Rule, permission::pieces};
-use crate::id::AgentName;
+use crate::{
+    frontmatter::{self, Unreadable},
+    id::AgentName,
+};
 
 /// Who works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,19 @@ impl Tools {
         listed && !self.not.iter().any(|rule| rule.is_about_all(tool))
     }
 
+    /// The same in this house's names for tools, where other agents have their own.
+    #[must_use]
+    pub fn called_here(&self) -> Tools {
+        let here = |rules: &[Rule]| -> Vec<Rule> {
+            let rules = rules.iter().cloned();
+            rules.flat_map(Rule::called_here).collect()
+        };
+        Tools {
+            only: self.only.as_deref().map(here),
+            not: here(&self.not),
+        }
+    }
+
     /// Whether a use of a tool is within what the agent may do.
     pub fn allows(&self, tool: &str, kind: Kind, target: &str) -> bool {
         let only = self.only.as_ref();
@@ -65,6 +81,15 @@ pub enum ProfileError {
     /// It has nothing to say to the model.
     #[error("it has no prompt below its settings")]
     NoPrompt,
+}
+
+impl ProfileError {
+    fn broken(unreadable: Unreadable) -> Self {
+        // The line with the fence comes first.
+        let line = unreadable.line.map(|line| format!("line {}: ", line + 1));
+        let line = line.unwrap_or_default();
+        ProfileError::Broken(format!("{line}{}", unreadable.why))
+    }
 }
 
 /// The settings of a profile as asyncagents, Claude Code and OpenCode write them.
@@ -142,13 +167,12 @@ impl Profile {
     /// # Errors
     /// When it is not such a file.
     pub fn parse(stem: &str, text: &str) -> Result<Option<Profile>, ProfileError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let (front, body) = split(text).ok_or(ProfileError::NoFrontmatter)?;
-        let front: Front = read(front).map_err(ProfileError::Broken)?;
+        let split = frontmatter::split(text).map_err(|_| ProfileError::NoFrontmatter)?;
+        let front: Front = frontmatter::read(split.front).map_err(ProfileError::broken)?;
         if front.disable {
             return Ok(None);
         }
-        let prompt = body.trim();
+        let prompt = split.body.trim();
         if prompt.is_empty() {
             return Err(ProfileError::NoPrompt);
         }
@@ -247,49 +271,4 @@ impl Rule {
         };
         here.iter().map(|name| self.clone().renamed(name)).collect()
     }
-}
-
-/// The settings between the two lines `---`, and what follows.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix("---")?;
-    let rest = rest.trim_start_matches([' ', '\t']);
-    let rest = rest.strip_prefix("\r\n").or(rest.strip_prefix('\n'))?;
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return Some((rest.get(..at)?, rest.get(at + line.len()..)?));
-        }
-        at += line.len();
-    }
-    None
-}
-
-/// Strict YAML first. Many write `description: Use when: x`, which is none; then the values
-/// of plain lines are taken as text.
-fn read(front: &str) -> Result<Front, String> {
-    if front.trim().is_empty() {
-        return Ok(Front::default());
-    }
-    let strict = serde_saphyr::from_str(front);
-    strict.or_else(|error| {
-        let quoted: Vec<String> = front.lines().map(quote).collect();
-        serde_saphyr::from_str(&quoted.join("\n")).map_err(|_| first_line(&error.to_string()))
-    })
-}
-
-/// `key: any: text` as `key: "any: text"`.
-fn quote(line: &str) -> String {
-    match line.split_once(": ") {
-        Some((key, value))
-            if value.contains(": ") && !value.starts_with(['"', '\'', '[', '{', '|', '>']) =>
-        {
-            let value = value.trim_end().replace('\\', "\\\\").replace('"', "\\\"");
-            format!("{key}: \"{value}\"")
-        }
-        _ => line.to_owned(),
-    }
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }

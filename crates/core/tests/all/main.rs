@@ -12,6 +12,7 @@ mod reading;
 mod recorded;
 mod scheduling;
 mod seeds;
+mod skills;
 mod tool_set;
 
 use asyncagents_core::{

@@ -1,0 +1,186 @@
+//! The skills there are, and which of several with one name counts.
+
+use std::{cmp::Reverse, collections::HashMap, path::PathBuf, sync::Arc};
+
+use thiserror::Error;
+
+use super::{Flaw, Skill};
+use crate::wording::listed;
+
+/// Whose a skill is. A higher layer always beats a lower one; the highest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// Of whoever looks after the machine.
+    Enterprise,
+    /// The user's own.
+    User,
+    /// The project's.
+    Project,
+    /// A plugin's.
+    Plugin,
+}
+
+impl Layer {
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layer::Enterprise => "enterprise",
+            Layer::User => "user",
+            Layer::Project => "project",
+            Layer::Plugin => "plugin",
+        }
+    }
+}
+
+/// A `SKILL.md` that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Whose it is.
+    pub layer: Layer,
+    /// Which folder of its layer it was found in, the nearest first.
+    pub place: usize,
+    /// The file.
+    pub file: PathBuf,
+    /// What is in it, or what is wrong with it.
+    pub skill: Result<Arc<Skill>, Vec<Flaw>>,
+}
+
+/// A skill that can be used, or could if another of its name were not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Whose it is.
+    pub layer: Layer,
+    /// The file.
+    pub file: PathBuf,
+    /// What is in it.
+    pub skill: Arc<Skill>,
+    /// The file that counts in its place.
+    pub shadowed_by: Option<PathBuf>,
+}
+
+/// The skills there are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Catalog {
+    /// In order: by layer, priority and name.
+    pub skills: Vec<Listed>,
+    /// The files that cannot be used, each with what is wrong.
+    pub broken: Vec<(PathBuf, Vec<Flaw>)>,
+}
+
+/// There is no skill of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnknownSkill {
+    /// Nobody has heard of it.
+    #[error("there is no skill `{name}`; there {}", known(names))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        names: Vec<String>,
+    },
+    /// Its file cannot be used.
+    #[error("the skill `{name}` cannot be used: {}:{}: {}", file.display(), flaw.line, flaw.why)]
+    Broken {
+        /// What was asked for.
+        name: String,
+        /// Its file.
+        file: PathBuf,
+        /// The first thing that is wrong with it.
+        flaw: Flaw,
+    },
+}
+
+/// How many names are listed for somebody who has mistaken one.
+const NAMES: usize = 30;
+
+fn known(names: &[String]) -> String {
+    match names {
+        [] => "are none".to_owned(),
+        [one] => format!("is {one}"),
+        names if names.len() > NAMES => {
+            let (first, rest) = names.split_at(NAMES);
+            format!("are {} and {} more", first.join(", "), rest.len())
+        }
+        names => format!("are {}", listed(names, "and")),
+    }
+}
+
+impl Catalog {
+    /// Sorts what was found, and says what counts.
+    pub fn new(found: Vec<Found>) -> Self {
+        let mut catalog = Catalog::default();
+        let mut good = Vec::new();
+        for found in found {
+            match found.skill {
+                Ok(skill) => good.push((found.place, found.layer, found.file, skill)),
+                Err(flaws) => catalog.broken.push((found.file, flaws)),
+            }
+        }
+        // Which of one name counts is decided by layer, priority and place.
+        good.sort_by(
+            |(place, layer, file, skill), (place2, layer2, file2, skill2)| {
+                let one = (layer, Reverse(skill.manifest.priority), place, file);
+                one.cmp(&(layer2, Reverse(skill2.manifest.priority), place2, file2))
+            },
+        );
+        let mut counting: HashMap<String, PathBuf> = HashMap::new();
+        for (_, layer, file, skill) in good {
+            let name = &skill.manifest.name;
+            let shadowed_by = counting.get(name).cloned();
+            if shadowed_by.is_none() {
+                counting.insert(name.clone(), file.clone());
+            }
+            catalog.skills.push(Listed {
+                layer,
+                file,
+                skill,
+                shadowed_by,
+            });
+        }
+        catalog.skills.sort_by(|one, other| {
+            let key = |listed: &Listed| (listed.layer, Reverse(listed.skill.manifest.priority));
+            let by_name = || one.skill.manifest.name.cmp(&other.skill.manifest.name);
+            key(one).cmp(&key(other)).then_with(by_name)
+        });
+        catalog.broken.sort();
+        catalog
+    }
+
+    /// The skills that count.
+    pub fn active(&self) -> impl Iterator<Item = &Listed> {
+        let skills = self.skills.iter();
+        skills.filter(|listed| listed.shadowed_by.is_none())
+    }
+
+    /// The skill of a name.
+    ///
+    /// # Errors
+    /// When there is none, or its file cannot be used.
+    pub fn get(&self, name: &str) -> Result<&Listed, UnknownSkill> {
+        let asked = name.trim().trim_start_matches('/');
+        let is_it = |listed: &&Listed| listed.skill.manifest.name.eq_ignore_ascii_case(asked);
+        if let Some(listed) = self.active().find(is_it) {
+            return Ok(listed);
+        }
+        let in_folder = |(file, _): &&(PathBuf, Vec<Flaw>)| {
+            let folder = file.parent().and_then(|folder| folder.file_name());
+            folder.is_some_and(|folder| folder == asked)
+        };
+        if let Some((file, flaws)) = self.broken.iter().find(in_folder)
+            && let Some(flaw) = flaws.first()
+        {
+            return Err(UnknownSkill::Broken {
+                name: asked.to_owned(),
+                file: file.clone(),
+                flaw: flaw.clone(),
+            });
+        }
+        let names = self
+            .active()
+            .map(|listed| listed.skill.manifest.name.clone());
+        Err(UnknownSkill::Unknown {
+            name: asked.to_owned(),
+            names: names.collect(),
+        })
+    }
+}

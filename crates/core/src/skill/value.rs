@@ -1,0 +1,117 @@
+//! The values of a manifest's keys. Each says what it would have accepted.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::Value;
+
+use crate::agent::{Rule, rule_pieces};
+
+/// How long a duration may be.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Text; numbers and switches are text to those who write them.
+pub(super) fn text(value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.trim().to_owned()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(on) => Ok(on.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => Err("expected a text".to_owned()),
+    }
+}
+
+/// `true` or `false`.
+pub(super) fn switch(value: &Value) -> Result<bool, String> {
+    match value {
+        Value::Bool(on) => Ok(*on),
+        Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+        Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+        other => Err(format!(
+            "{} is refused; allowed: true or false",
+            shown(other)
+        )),
+    }
+}
+
+/// A whole number within bounds.
+pub(super) fn number(value: &Value, least: i64, most: i64) -> Result<i64, String> {
+    let number = match value {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let within = number.filter(|number| (least..=most).contains(number));
+    within.ok_or_else(|| format!("{} is refused; allowed: {least} to {most}", shown(value)))
+}
+
+/// `500ms`, `30s`, `5m`, `1h`, or seconds.
+pub(super) fn duration(value: &Value) -> Result<Duration, String> {
+    let wrong = || {
+        format!(
+            "{} is refused; allowed: 500ms, 30s, 5m, 1h, or seconds, up to 24h",
+            shown(value)
+        )
+    };
+    let written = text(value).map_err(|_| wrong())?;
+    let digits = written.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = written.get(digits.len()..).unwrap_or_default();
+    let unit_in_seconds = match unit.to_ascii_lowercase().as_str() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
+    let time = Duration::try_from_secs_f64(number * unit_in_seconds).map_err(|_| wrong())?;
+    match !time.is_zero() && time <= LONGEST {
+        true => Ok(time),
+        false => Err(wrong()),
+    }
+}
+
+/// A list, or one text split at blanks and commas.
+pub(super) fn words(value: &Value) -> Result<Vec<String>, String> {
+    let wrong = || "expected a list of words, or one text".to_owned();
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| text(item).map_err(|_| wrong()));
+            items.collect()
+        }
+        Value::String(line) => Ok(rule_pieces(line)),
+        Value::Number(_) | Value::Bool(_) => Ok(vec![text(value)?]),
+        Value::Object(_) => Err(wrong()),
+    }
+}
+
+/// Tools, as a list or as one text; patterns may hold blanks and commas.
+pub(super) fn tools(value: &Value) -> Result<Vec<Rule>, String> {
+    let rules = words(value)?;
+    let rules = rules.iter().filter(|rule| !rule.is_empty());
+    let parsed: Result<Vec<Rule>, _> = rules.map(|rule| rule.parse()).collect();
+    parsed.map_err(|error| error.to_string())
+}
+
+/// Keys and texts.
+pub(super) fn table(value: &Value) -> Result<BTreeMap<String, String>, String> {
+    let Value::Object(entries) = value else {
+        return Err("expected keys and values".to_owned());
+    };
+    let entry = |(key, value): (&String, &Value)| {
+        let text = text(value).unwrap_or_else(|_| value.to_string());
+        (key.clone(), text)
+    };
+    Ok(entries.iter().map(entry).collect())
+}
+
+/// A value as it was written, more or less, in few characters.
+pub(super) fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+        None => format!("`{text}`"),
+    }
+}
