@@ -28,6 +28,7 @@ Examples:
   asyncagents list                         all tasks
   asyncagents output ID --follow           how far it has come, then its result
   asyncagents fork session.json            show what a forked child would inherit
+  asyncagents skill list                   the skills an agent has here
   asyncagents setup opencode               background agents in OpenCode
   asyncagents help task                    all options and more examples
 
@@ -71,6 +72,11 @@ impl Args {
             Command::Fork(args) => &args.common,
             Command::Run(args) => &args.common,
             Command::Demo(args) => &args.common,
+            Command::Skill(args) => match &args.verb {
+                SkillVerb::List(args) => &args.common,
+                SkillVerb::Show(args) => &args.common,
+                SkillVerb::Check(args) => &args.common,
+            },
             Command::Setup(SetupArgs {
                 host: SetupHost::Opencode(args),
             }) => &args.common,
@@ -104,6 +110,7 @@ impl Args {
             | Command::OpencodeBridge(_)
             | Command::Config(_)
             | Command::Demo(_)
+            | Command::Skill(_)
             | Command::Setup(_) => {}
         }
         settings
@@ -125,6 +132,7 @@ pub(crate) enum Command {
     OpencodeBridge(BridgeArgs),
     Config(ConfigArgs),
     Fork(ForkArgs),
+    Skill(SkillArgs),
     Setup(SetupArgs),
 }
 
@@ -484,6 +492,82 @@ pub(crate) struct ForkArgs {
     /// Refuse an input larger than this many megabytes (1 MB is 1,000,000 bytes).
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) max_input: u64,
+}
+
+/// Find and check skills: instructions in a file SKILL.md that an agent follows when asked.
+#[derive(Debug, clap::Args)]
+#[command(
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  asyncagents skill list
+  asyncagents skill show code-review
+  asyncagents skill check .claude/skills"
+)]
+pub(crate) struct SkillArgs {
+    #[command(subcommand)]
+    pub(crate) verb: SkillVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillVerb {
+    List(SkillListArgs),
+    Show(SkillShowArgs),
+    Check(SkillCheckArgs),
+}
+
+/// Show the skills that an agent in this folder has, and what keeps others from being used.
+///
+/// Skills are found in the enterprise's folder (the setting `skills.enterprise`), in yours, in
+/// the project's from this folder up to the root of its repository, and in those of plugins (the
+/// setting `skills.plugins`): `.asyncagents/skills`, `.agents/skills`, `.claude/skills`,
+/// `.opencode/skills` and `.opencode/skill`. The first layer that has a name counts.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents skill list --tag review
+  asyncagents skill list --json | jq -r '.skills[].name'")]
+pub(crate) struct SkillListArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Only those with this tag.
+    #[arg(long)]
+    pub(crate) tag: Option<String>,
+
+    /// Print one line of JSON: `{skills, broken}`.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show one skill: what its head says, and its body.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents skill show code-review")]
+pub(crate) struct SkillShowArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The skill.
+    pub(crate) name: String,
+
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Check skills, and say file, line and reason for whatever is wrong.
+///
+/// Exit code 0 if all can be used, 1 if any is bad.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents skill check .claude/skills
+  asyncagents skill check my-skill/SKILL.md")]
+pub(crate) struct SkillCheckArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// A SKILL.md, the folder of a skill, or a folder of skills.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// Give another agent the tools for background agents.

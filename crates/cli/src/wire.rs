@@ -20,13 +20,15 @@ use asyncagents_hosts::{
     scripted::{Script, ScriptedHost, World},
 };
 use asyncagents_models::Models;
-use asyncagents_runtime::{Hosts, Manager, SystemClock, ToolDoor, WeakManager};
+use asyncagents_runtime::{
+    Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, SystemClock, ToolDoor, WeakManager,
+};
 use asyncagents_store::Sqlite;
 use asyncagents_tools::Toolbox;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{AgentConfig, Config, config_folder, load_launched},
+    config::{AgentConfig, Config, SkillConfig, config_folder, load_launched},
     exit::Failure,
 };
 
@@ -506,6 +508,19 @@ fn helper() -> std::io::Result<PathBuf> {
         true => Ok(PathBuf::from("/proc/self/exe")),
         false => env::current_exe(),
     }
+}
+
+/// The skills of a workspace.
+pub(crate) fn skill_dirs(workspace: &Path, config: &SkillConfig) -> SkillDirs {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let home = home.filter(|home| home.is_absolute());
+    SkillDirs::new(SkillPlaces::usual(&SkillAround {
+        workspace: Some(workspace),
+        home: home.as_deref(),
+        config: config_folder().as_deref(),
+        enterprise: config.enterprise.as_deref(),
+        plugins: &config.plugins,
+    }))
 }
 
 /// Where agents are declared: for the user, then for the project; other tools' folders

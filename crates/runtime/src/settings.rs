@@ -32,6 +32,11 @@ pub struct Settings {
     pub settle: Duration,
     /// How long work in progress may take to come to an end when a worker stops.
     pub farewell: Duration,
+    /// How often the model of a skill may answer where the skill does not say, before that is
+    /// reduced for sub-agents.
+    pub skill_iterations: u64,
+    /// How often a skill may try the same failing call again where it does not say.
+    pub skill_retries: u32,
 }
 
 impl Default for Settings {
@@ -47,6 +52,8 @@ impl Default for Settings {
             grace: Duration::from_secs(2),
             settle: Duration::from_secs(2),
             farewell: Duration::from_secs(3),
+            skill_iterations: 15,
+            skill_retries: 3,
         }
     }
 }

@@ -10,6 +10,7 @@ mod opencode_bridge;
 mod output;
 mod run;
 mod setup;
+mod skill;
 mod task;
 mod worker;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Worker(_) => worker::run(&shell(false)?),
         Command::OpencodeBridge(_) => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),
+        Command::Skill(args) => skill::run(&loaded.config, args),
         Command::Setup(args) => setup::run(&loaded.config, args),
     }
 }

@@ -364,7 +364,7 @@ fn listed(rules: &[Rule]) -> String {
     rules.join(",")
 }
 
-fn paths(slot: &mut Vec<PathBuf>, value: &str) -> Result<(), String> {
+pub(super) fn paths(slot: &mut Vec<PathBuf>, value: &str) -> Result<(), String> {
     let paths = value.split(',').map(str::trim);
     let paths = paths.filter(|path| !path.is_empty()).map(PathBuf::from);
     let paths: Vec<PathBuf> = paths.collect();
@@ -375,7 +375,7 @@ fn paths(slot: &mut Vec<PathBuf>, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn folders(paths: &[PathBuf]) -> String {
+pub(super) fn folders(paths: &[PathBuf]) -> String {
     let paths: Vec<String> = paths
         .iter()
         .map(|path| path.display().to_string())

@@ -13,6 +13,7 @@ use super::{
     agent_settings::AGENT_SETTINGS,
     all_settings,
     settings::{Config, config_folder},
+    skill_settings::SKILL_SETTINGS,
 };
 
 /// The settings, and where each came from if it is not a default.
@@ -206,7 +207,8 @@ const ADDED: &[&str] = &["permissions.ask", "permissions.deny"];
 /// Whether a setting is one of the built-in agent's.
 fn is_of_agent(key: &str) -> bool {
     let dynamic = key.starts_with("providers.") || key.starts_with("aliases.");
-    dynamic || AGENT_SETTINGS.iter().any(|setting| setting.key == key)
+    let mut settings = AGENT_SETTINGS.iter().chain(SKILL_SETTINGS);
+    dynamic || settings.any(|setting| setting.key == key)
 }
 
 /// Whether a setting is not for a project's file to say. An address could lead a key

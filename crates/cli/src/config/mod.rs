@@ -5,13 +5,16 @@
 mod agent_settings;
 mod load;
 mod settings;
+mod skill_settings;
 
 pub(crate) use agent_settings::AgentConfig;
 pub(crate) use load::{Loaded, load, load_launched};
 pub(crate) use settings::{Config, Setting, config_folder, dollars, duration};
+pub(crate) use skill_settings::SkillConfig;
 
 /// Every setting that has one key.
 pub(crate) fn all_settings() -> impl Iterator<Item = &'static Setting> {
     let agents = agent_settings::AGENT_SETTINGS.iter();
-    settings::SETTINGS.iter().chain(agents)
+    let skills = skill_settings::SKILL_SETTINGS.iter();
+    settings::SETTINGS.iter().chain(agents).chain(skills)
 }

@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
-use super::agent_settings::AgentConfig;
+use super::{agent_settings::AgentConfig, skill_settings::SkillConfig};
 use asyncagents_core::{
     budget::Cost,
     fork::{Limits, Mode, Preset},
@@ -30,6 +30,7 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_file: Option<PathBuf>,
     pub(crate) agent_config: AgentConfig,
+    pub(crate) skills: SkillConfig,
 }
 
 /// One setting.
@@ -73,6 +74,7 @@ impl Config {
             log: "info".to_owned(),
             log_file: None,
             agent_config: AgentConfig::defaults(),
+            skills: SkillConfig::defaults(),
         }
     }
 
@@ -99,6 +101,8 @@ impl Config {
             fork: self.fork.clone(),
             fork_mode: self.fork_mode,
             lease: self.lease,
+            skill_iterations: self.skills.iterations,
+            skill_retries: self.skills.retries,
             ..Settings::default()
         };
         settings.wording.prefix.clone_from(&self.prefix);

@@ -1,0 +1,114 @@
+//! `asyncagents skill show`: one skill.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use asyncagents_core::{
+    agent::Rule,
+    skill::{Catalog, Listed, Manifest, SkillContext},
+};
+use serde_json::json;
+
+use super::shown;
+use crate::{
+    args::SkillShowArgs,
+    exit::{Exit, Failure},
+    print,
+};
+
+pub(super) fn run(catalog: &Catalog, args: &SkillShowArgs) -> Result<Exit, Failure> {
+    let listed = catalog.get(&args.name);
+    let listed = listed.map_err(|unknown| Failure::Input(anyhow!(unknown)))?;
+    let lines = lines(&listed.skill.manifest);
+    if args.json {
+        let mut shown = json!({
+            "name": listed.skill.manifest.name,
+            "file": listed.file,
+            "layer": listed.layer.name(),
+            "body": listed.skill.body,
+        });
+        for (key, value) in lines {
+            shown[key] = value.into();
+        }
+        print::json_line(&shown)?;
+        return Ok(Exit::Done);
+    }
+    print::answer(&as_text(listed, &lines))?;
+    Ok(Exit::Done)
+}
+
+fn as_text(listed: &Listed, lines: &[(&str, String)]) -> String {
+    let (layer, file) = (listed.layer.name(), shown(&listed.file));
+    let mut text = format!("{} ({layer}, {file})\n", listed.skill.manifest.name);
+    for (key, value) in lines {
+        text.push_str(&format!("{key}: {value}\n"));
+    }
+    for remark in &listed.skill.remarks {
+        text.push_str(&format!("remark: line {}: {}\n", remark.line, remark.why));
+    }
+    text.push_str(&format!("\n{}", listed.skill.body));
+    text
+}
+
+/// What its head says, as people write it. What is not said is not listed.
+fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
+    let context = match manifest.context {
+        SkillContext::Inherit => "inherit",
+        SkillContext::Fork => "fork",
+    };
+    let tools = |rules: &[Rule]| {
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        match rules.is_empty() {
+            true => "none".to_owned(),
+            false => rules.join(", "),
+        }
+    };
+    let time = |time: Duration| format!("{}ms", time.as_millis());
+    let not = (!manifest.tools.not.is_empty()).then(|| tools(&manifest.tools.not));
+    let metadata = manifest.metadata.iter();
+    let metadata: Vec<String> = metadata
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let filled = |list: &[String]| (!list.is_empty()).then(|| list.join(", "));
+    let all = [
+        ("description", Some(manifest.description.clone())),
+        ("when-to-use", manifest.when_to_use.clone()),
+        ("context", Some(context.to_owned())),
+        ("agent", manifest.agent.clone()),
+        ("model", manifest.model.clone()),
+        ("allowed-tools", manifest.tools.only.as_deref().map(tools)),
+        ("disallowed-tools", not),
+        (
+            "max-iterations",
+            manifest.max_iterations.map(|most| most.to_string()),
+        ),
+        (
+            "max-retries-per-tool",
+            manifest.max_retries.map(|most| most.to_string()),
+        ),
+        ("timeout-per-iteration", manifest.iteration_time.map(time)),
+        ("timeout", manifest.time.map(time)),
+        ("background", manifest.background.map(|on| on.to_string())),
+        (
+            "disable-model-invocation",
+            (!manifest.for_model).then(|| "true".to_owned()),
+        ),
+        (
+            "user-invocable",
+            (!manifest.for_user).then(|| "false".to_owned()),
+        ),
+        ("argument-hint", manifest.argument_hint.clone()),
+        ("arguments", filled(&manifest.arguments)),
+        (
+            "priority",
+            (manifest.priority != 0).then(|| manifest.priority.to_string()),
+        ),
+        ("tags", filled(&manifest.tags)),
+        ("license", manifest.license.clone()),
+        ("compatibility", manifest.compatibility.clone()),
+        ("metadata", filled(&metadata)),
+    ];
+    let said = all.into_iter();
+    said.filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}
