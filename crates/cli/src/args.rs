@@ -29,6 +29,7 @@ Examples:
   asyncagents output ID --follow           how far it has come, then its result
   asyncagents fork session.json            show what a forked child would inherit
   asyncagents skill list                   the skills an agent has here
+  asyncagents trace ID                     what happened in a run, step by step
   asyncagents setup opencode               background agents in OpenCode
   asyncagents help task                    all options and more examples
 
@@ -72,7 +73,9 @@ impl Args {
             Command::Fork(args) => &args.common,
             Command::Run(args) => &args.common,
             Command::Demo(args) => &args.common,
+            Command::Trace(args) => &args.common,
             Command::Skill(args) => match &args.verb {
+                SkillVerb::Run(args) => &args.common,
                 SkillVerb::List(args) => &args.common,
                 SkillVerb::Show(args) => &args.common,
                 SkillVerb::Check(args) => &args.common,
@@ -101,6 +104,11 @@ impl Args {
                 add("permissions.mode", &args.permission);
                 add("model", &args.model);
             }
+            Command::Skill(SkillArgs {
+                verb: SkillVerb::Run(args),
+            }) => {
+                add("permissions.mode", &args.permission);
+            }
             Command::Fork(_)
             | Command::Resume(_)
             | Command::List(_)
@@ -110,6 +118,7 @@ impl Args {
             | Command::OpencodeBridge(_)
             | Command::Config(_)
             | Command::Demo(_)
+            | Command::Trace(_)
             | Command::Skill(_)
             | Command::Setup(_) => {}
         }
@@ -133,6 +142,7 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     Fork(ForkArgs),
     Skill(SkillArgs),
+    Trace(TraceArgs),
     Setup(SetupArgs),
 }
 
@@ -494,13 +504,41 @@ pub(crate) struct ForkArgs {
     pub(crate) max_input: u64,
 }
 
-/// Find and check skills: instructions in a file SKILL.md that an agent follows when asked.
+/// Show what happened in a run: its steps, what they took and cost, and the sub-agents below it.
+///
+/// A run has a chain ID; a task's newest run is also found by the task's ID. Without one, the
+/// newest runs are listed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents trace
+  asyncagents trace 3f9c21ab
+  asyncagents trace 3f9c21ab --follow
+  asyncagents trace 3f9c21ab --json | jq .total.cost_usd")]
+pub(crate) struct TraceArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The run's chain ID or its task's ID, or the beginning of it.
+    #[arg(value_name = "ID")]
+    pub(crate) run: Option<String>,
+
+    /// Print steps as they come, until the run is over; with --json, each as a line of JSON.
+    #[arg(long, requires = "run")]
+    pub(crate) follow: bool,
+
+    /// Print one line of JSON: the whole trace, with all texts.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Find, check and run skills: instructions in a file SKILL.md that an agent follows when asked.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_help_subcommand = true,
     after_help = "\
 Examples:
   asyncagents skill list
+  asyncagents skill run code-review \"the newest commit\"
   asyncagents skill show code-review
   asyncagents skill check .claude/skills"
 )]
@@ -511,9 +549,50 @@ pub(crate) struct SkillArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillVerb {
+    Run(SkillRunArgs),
     List(SkillListArgs),
     Show(SkillShowArgs),
     Check(SkillCheckArgs),
+}
+
+/// Run a skill with the built-in agent in this folder.
+///
+/// The answer goes to standard output; steps and totals to standard error. A skill with `context:
+/// fork` runs as an isolated sub-agent with a reduced budget. Ctrl-C cancels it, a second one
+/// ends at once. Exit code 0 with an answer, 2 if it could not be started, 4 if it failed or was
+/// stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents skill run deep-analysis \"the parser\"
+  asyncagents skill run fix-issue 12 main
+  asyncagents skill run deep-analysis \"the parser\" --json")]
+pub(crate) struct SkillRunArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The skill.
+    pub(crate) name: String,
+
+    /// What is said behind its name: the request, or the arguments it takes; `-` for standard
+    /// input.
+    pub(crate) request: Vec<String>,
+
+    /// The model, as provider/model or an alias [default: the skill's, or the setting `model`].
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+
+    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission: Option<String>,
+
+    /// Print a line of JSON for every event: status, message, error, done.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// With --json: also what the sub-agent itself does, step by step.
+    #[arg(long, requires = "json")]
+    pub(crate) sub_agent_events: bool,
 }
 
 /// Show the skills that an agent in this folder has, and what keeps others from being used.

@@ -7,6 +7,8 @@ mod exit;
 mod log;
 mod print;
 mod screen;
+mod trace_tree;
+mod trace_view;
 mod view;
 mod wire;
 mod worker_process;

@@ -181,7 +181,7 @@ fn part<'a>(part: &'a Part) -> PartView<'a> {
     }
 }
 
-fn time(moment: Moment) -> String {
+pub(crate) fn time(moment: Moment) -> String {
     let stamp = jiff::Timestamp::from_millisecond(moment.as_millis());
     stamp.map_or_else(
         |_| moment.as_millis().to_string(),

@@ -10,9 +10,11 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use async_trait::async_trait;
 use asyncagents_core::{
+    agent::{Kind, Permissions, Verdict},
     id::HostKey,
-    port::{Clock, Host, HostError, Store},
+    port::{Clock, Commands, Host, HostError, Store},
 };
 use asyncagents_engine::{Approver, Engine, Parts};
 use asyncagents_hosts::{
@@ -21,7 +23,7 @@ use asyncagents_hosts::{
 };
 use asyncagents_models::Models;
 use asyncagents_runtime::{
-    Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, SystemClock, ToolDoor, WeakManager,
+    Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, Skills, SystemClock, ToolDoor, WeakManager,
 };
 use asyncagents_store::Sqlite;
 use asyncagents_tools::Toolbox;
@@ -175,7 +177,7 @@ pub(crate) struct KnownHosts {
     clock: Arc<dyn Clock>,
     furniture: Furniture,
     manager: OnceLock<WeakManager>,
-    engines: Mutex<HashMap<HostKey, Engine>>,
+    engines: Mutex<HashMap<HostKey, (Engine, Skills)>>,
 }
 
 impl Hosts for KnownHosts {
@@ -216,15 +218,20 @@ impl Hosts for KnownHosts {
 impl KnownHosts {
     /// The built-in agent in the folder that the key names.
     pub(crate) fn engine(&self, key: &HostKey) -> Result<Engine, HostError> {
+        self.engine_and_skills(key).map(|(engine, _)| engine)
+    }
+
+    /// The built-in agent in the folder that the key names, and the skills there.
+    pub(crate) fn engine_and_skills(&self, key: &HostKey) -> Result<(Engine, Skills), HostError> {
         let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = engines.get(key) {
-            return Ok(engine.clone());
+        if let Some(made) = engines.get(key) {
+            return Ok(made.clone());
         }
-        let engine = self
+        let made = self
             .make_engine(key)
             .map_err(|error| HostError::Refused(format!("{error:#}")))?;
-        engines.insert(key.clone(), engine.clone());
-        Ok(engine)
+        engines.insert(key.clone(), made.clone());
+        Ok(made)
     }
 
     /// The OpenCode at the address that the key names.
@@ -249,16 +256,16 @@ impl KnownHosts {
 
     /// Lets all built-in agents finish their step.
     pub(crate) async fn stop(&self) {
-        let engines: Vec<Engine> = {
+        let engines: Vec<(Engine, _)> = {
             let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
             engines.values().cloned().collect()
         };
-        for engine in engines {
+        for (engine, _) in engines {
             engine.stop().await;
         }
     }
 
-    fn make_engine(&self, key: &HostKey) -> anyhow::Result<Engine> {
+    fn make_engine(&self, key: &HostKey) -> anyhow::Result<(Engine, Skills)> {
         let (workspace, said) = engine_of(key)?;
         if !workspace.is_dir() {
             anyhow::bail!("the folder {} is not there any more", workspace.display());
@@ -283,30 +290,41 @@ impl KnownHosts {
             prefix: manager.settings().wording.prefix.clone(),
             ..asyncagents_engine::Settings::new(workspace.clone())
         };
-        Ok(Engine::new(Parts {
+        let toolbox = self.toolbox(&workspace, config, &models)?;
+        let mut door = ToolDoor::new(&manager, key.clone());
+        let skills = skills(&workspace, config, &toolbox);
+        if !self.furniture.bare {
+            door = door.with_skills(skills.clone());
+        }
+        let engine = Engine::new(Parts {
             settings,
             store: self.store.clone(),
             clock: self.clock.clone(),
-            toolbox: self.toolbox(&workspace, agent, &models)?,
+            toolbox,
             models,
-            delegation: Arc::new(ToolDoor::new(&manager, key.clone())),
+            delegation: Arc::new(door),
             approver: self.furniture.approver.clone(),
             owner: {
                 let manager = manager.downgrade();
                 Arc::new(move || manager.upgrade()?.owner())
             },
-        }))
+        });
+        Ok((engine, skills))
     }
 
     fn toolbox(
         &self,
         workspace: &Path,
-        agent: &AgentConfig,
+        config: &Config,
         models: &Models,
     ) -> anyhow::Result<Toolbox> {
+        let agent = &config.agent_config;
+        let mut readable = agent.readable.clone();
+        // The files of a skill are for those who use it.
+        readable.extend(skill_dirs(workspace, &config.skills).folders());
         let settings = asyncagents_tools::Settings {
             allowed: agent.allowed.clone(),
-            readable: agent.readable.clone(),
+            readable,
             sandbox: agent.sandbox,
             network: agent.network,
             secret_variables: models.secret_variables(),
@@ -507,6 +525,38 @@ fn helper() -> std::io::Result<PathBuf> {
     match cfg!(target_os = "linux") {
         true => Ok(PathBuf::from("/proc/self/exe")),
         false => env::current_exe(),
+    }
+}
+
+/// The skills of a workspace, and what runs their commands.
+pub(crate) fn skills(workspace: &Path, config: &Config, toolbox: &Toolbox) -> Skills {
+    let commands = LookingCommands {
+        toolbox: toolbox.clone(),
+        permissions: config.agent_config.permissions.clone(),
+    };
+    let dirs = skill_dirs(workspace, &config.skills);
+    Skills::new(dirs, Arc::new(commands), workspace.to_owned())
+}
+
+/// Runs the commands in skills' bodies, which may only look. Nobody is asked about them: what
+/// the user forbids or wants to be asked about is refused.
+struct LookingCommands {
+    toolbox: Toolbox,
+    permissions: Permissions,
+}
+
+#[async_trait]
+impl Commands for LookingCommands {
+    async fn run(&self, command: &str) -> Result<String, String> {
+        let may_run_free = match self.permissions.judge("bash", Kind::Run, command) {
+            Verdict::Allow => true,
+            Verdict::Ask { by_rule: false } => false,
+            Verdict::Ask { by_rule: true } => {
+                return Err("your permissions want it to be asked for".to_owned());
+            }
+            Verdict::Deny(why) => return Err(why),
+        };
+        self.toolbox.glance(command, may_run_free).await
     }
 }
 

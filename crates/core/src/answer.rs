@@ -47,6 +47,21 @@ pub fn launched(shown: &Shown, prefix: &str) -> String {
     )
 }
 
+/// A sub-agent that runs a skill was launched.
+pub fn skill_launched(shown: &Shown, prefix: &str) -> String {
+    let Shown { id, task } = shown;
+    let skill = task.brief.skill.as_ref();
+    let skill = skill.map_or("", |terms| terms.skill.as_str());
+    let trace = task.chain.as_ref().map(ToString::to_string);
+    let trace = trace.map_or(String::new(), |chain| format!("\nFull trace: {chain}"));
+    format!(
+        "Task {id} is {}: a sub-agent executes the skill {skill}.\n\
+         You will be told when it has finished. Until then go on with your work; \
+         {prefix}output(task_id=\"{id}\") shows how far it has come.{trace}",
+        task.status(),
+    )
+}
+
 /// A task was resumed.
 pub fn resumed(shown: &Shown, ignored: &[&str], prefix: &str) -> String {
     let Shown { id, task } = shown;

@@ -3,7 +3,7 @@
 use crate::{
     budget::{Budget, Spent},
     fork::Plan,
-    id::{HostKey, OwnerId, SessionId},
+    id::{ChainId, HostKey, OwnerId, SessionId},
     progress::Observation,
     task::{Brief, Outcome, Place},
 };
@@ -48,6 +48,10 @@ pub enum Event {
         prompt: String,
         /// The batch it belongs to now.
         batch: u64,
+        /// The trace of this run.
+        chain: Option<ChainId>,
+        /// The trace of the run that asked for it.
+        from: Option<ChainId>,
     },
     /// Another host has its session now.
     Moved {
@@ -78,4 +82,10 @@ pub struct Launched {
     pub batch: u64,
     /// The process that looks after it, if one does already.
     pub owner: Option<OwnerId>,
+    /// The trace of its first run.
+    pub chain: Option<ChainId>,
+    /// The trace of the run that launched it.
+    pub from: Option<ChainId>,
+    /// What the skill says that it runs.
+    pub instructions: Option<String>,
 }

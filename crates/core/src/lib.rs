@@ -33,5 +33,6 @@ pub mod task;
 pub mod task_limits;
 pub mod tokens;
 pub mod tool_set;
+pub mod trace;
 pub mod transcript;
 mod wording;

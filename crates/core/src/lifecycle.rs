@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{
     budget::Spent,
     event::{Event, Launched},
-    id::{SessionId, TaskId},
+    id::{ChainId, SessionId, TaskId},
     moment::Moment,
     progress::{Observation, Progress, Totals},
     refusal::Refusal,
@@ -52,6 +52,10 @@ pub enum Command {
         prompt: String,
         /// The batch it belongs to from now on.
         batch: u64,
+        /// The trace of this run.
+        chain: ChainId,
+        /// The trace of the run that asks for it.
+        from: Option<ChainId>,
     },
     /// Its result is being read.
     Retrieve,
@@ -150,7 +154,24 @@ pub fn decide(
         (State::Queued { .. }, Command::Clear) => cleared(task, true, false),
         (State::Running { .. }, Command::Clear) => cleared(task, true, true),
 
-        (State::Ended { .. }, Command::Resume { prompt, batch }) => resumed(task, prompt, batch),
+        (
+            State::Ended { .. },
+            Command::Resume {
+                prompt,
+                batch,
+                chain,
+                from,
+            },
+        ) => {
+            let chain = Some(chain);
+            let resume = Event::Resumed {
+                prompt,
+                batch,
+                chain,
+                from,
+            };
+            resumed(task, resume)
+        }
         (State::Ended { .. }, Command::Cancel(CancelledBy::Request)) => {
             Err(Refusal::AlreadyEnded {
                 task: task.id.clone(),
@@ -255,16 +276,16 @@ fn cleared(task: &Task, live: bool, stop: bool) -> Result<Decision, Refusal> {
     Ok(decision)
 }
 
-fn resumed(task: &Task, prompt: String, batch: u64) -> Result<Decision, Refusal> {
+fn resumed(task: &Task, resume: Event) -> Result<Decision, Refusal> {
     if task.session.is_none() {
         return Err(Refusal::NeverBegan {
             task: task.id.clone(),
         });
     }
-    if prompt.trim().is_empty() {
+    if matches!(&resume, Event::Resumed { prompt, .. } if prompt.trim().is_empty()) {
         return Err(Refusal::EmptyPrompt);
     }
-    happens(Event::Resumed { prompt, batch })
+    happens(resume)
 }
 
 fn observed(
@@ -297,7 +318,12 @@ fn observed(
 fn over_the_limit(task: &Task, progress: &Progress, limits: &TaskLimits) -> Option<String> {
     let spent = progress.spent.plus(task.below).beyond(task.spent_before);
     let repeated = progress.repeated.times;
-    task.budget.exceeded(spent).or_else(|| {
+    let too_many = || {
+        let most = task.brief.skill.as_ref().map(|terms| terms.iterations)?;
+        let turns = progress.spent.turns.saturating_sub(progress.turns_before);
+        (turns > most).then(|| format!("the limit of {most} iterations is reached"))
+    };
+    task.budget.exceeded(spent).or_else(too_many).or_else(|| {
         (repeated >= limits.same_calls).then(|| {
             let tool = progress.recent.back().map_or("a tool", String::as_str);
             format!("it called {tool} with the same parameters {repeated} times in a row")
@@ -398,6 +424,7 @@ pub fn begin(id: TaskId, launched: &Launched, at: Moment) -> Task {
         retrieved_at: None,
         cleared: false,
         owner: launched.owner.clone(),
+        chain: launched.chain.clone(),
         seq: 1,
     }
 }
@@ -418,6 +445,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.progress.repeated = Default::default();
             task.progress.asking.clear();
             task.progress.using = None;
+            task.progress.turns_before = task.progress.spent.turns;
         }
         Event::SessionMade { session } => {
             task.session = Some(session.clone());
@@ -437,8 +465,9 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             };
         }
         Event::Stopped => task.stopping = false,
-        Event::Resumed { batch, .. } => {
+        Event::Resumed { batch, chain, .. } => {
             task.run += 1;
+            task.chain.clone_from(chain);
             task.spent_before = task.progress.spent.plus(task.below);
             task.batch = *batch;
             task.retrieved_at = None;

@@ -1,6 +1,7 @@
 //! What a parent is told about a task that has ended.
 
 use crate::{
+    skill,
     task::{Outcome, State, Task},
     wording::duration,
 };
@@ -57,6 +58,27 @@ pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Opt
     Some(Message {
         visible: format!("{mark} **{headline}**\nTask Progress: {ended}/{total}{hint}"),
         hidden: hidden(outcome, shown, batch, &wording.prefix),
+    })
+}
+
+/// Words the message about a task that ran a skill: a summary of what came of it, and where
+/// the whole is.
+pub fn skill_message(
+    task: &Task,
+    shown: &str,
+    answer: Option<&str>,
+    batch: Batch,
+    wording: &Wording,
+) -> Option<Message> {
+    let State::Ended { outcome, .. } = &task.state else {
+        return None;
+    };
+    let told = message(task, shown, batch, wording)?;
+    let summary = skill::summary(outcome, answer);
+    let [summary, trace] = skill::message_parts(&summary, task.chain.as_ref());
+    Some(Message {
+        visible: format!("{}\n\n{summary}", told.visible),
+        hidden: format!("{trace}\n{}", told.hidden),
     })
 }
 

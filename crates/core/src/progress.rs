@@ -19,6 +19,8 @@ pub struct Progress {
     pub by_tool: BTreeMap<String, u64>,
     /// The newest tools, newest last.
     pub recent: VecDeque<String>,
+    /// How often its model had answered when this run began.
+    pub turns_before: u64,
     /// The tool it called last, until its model answers.
     pub using: Option<String>,
     /// When something was last heard of it.

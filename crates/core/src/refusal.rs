@@ -91,6 +91,12 @@ pub enum Refusal {
         /// What was asked for.
         asked: String,
     },
+    /// Nothing matches.
+    #[error("there is no run `{asked}`; `asyncagents trace` shows the newest")]
+    UnknownChain {
+        /// What was asked for.
+        asked: String,
+    },
     /// More than one matches.
     #[error(
         "`{asked}` is the beginning of {}; give more of the ID",

@@ -6,6 +6,7 @@ use crate::{
     budget::Budget,
     id::{AgentName, HostKey, ModelName, SessionId},
     refusal::Refusal,
+    skill::{Manifest, Role, Terms},
     task::Context,
 };
 
@@ -52,6 +53,64 @@ pub struct LaunchTask {
     pub model: Option<ModelName>,
     /// What the task may spend.
     pub budget: Budget,
+    /// The skill that it runs. Its terms have the iterations that the skill has; what is left
+    /// of them at its depth is worked out at the launch.
+    pub role: Option<Role>,
+}
+
+impl LaunchTask {
+    /// A sub-agent that runs a skill. `usual` are the iterations and retries of skills that do
+    /// not say.
+    pub fn of_skill(
+        skill: &Manifest,
+        arguments: &str,
+        instructions: String,
+        usual: (u64, u32),
+    ) -> Self {
+        let prompt = match arguments.trim() {
+            "" => format!("Execute the skill '{}'.", skill.name),
+            said => said.to_owned(),
+        };
+        let terms = Terms {
+            skill: skill.name.clone(),
+            tools: skill.tools.clone(),
+            iterations: skill.max_iterations.unwrap_or(usual.0),
+            retries: skill.max_retries.unwrap_or(usual.1),
+            iteration_time: skill.iteration_time,
+        };
+        Self {
+            prompt,
+            role: Some(Role {
+                terms,
+                instructions,
+            }),
+            ..Self::of_body(skill, arguments, String::new())
+        }
+    }
+
+    /// A task that does what a skill says, as any other.
+    pub fn of_body(skill: &Manifest, arguments: &str, body: String) -> Self {
+        let description = match one_line(arguments) {
+            said if said.is_empty() => format!("skill {}", skill.name),
+            said => one_line(&format!("skill {}: {said}", skill.name)),
+        };
+        let agent = skill.agent.as_deref().unwrap_or(Self::USUAL_AGENT);
+        Self {
+            description,
+            prompt: body,
+            agent: agent.into(),
+            context: Context::Fresh,
+            model: skill.model.as_deref().map(ModelName::from),
+            budget: Budget {
+                time: skill.time,
+                ..Budget::default()
+            },
+            role: None,
+        }
+    }
+
+    /// Who runs a skill that does not say.
+    const USUAL_AGENT: &str = "general";
 }
 
 /// A finished task to go on with.
@@ -149,6 +208,7 @@ impl TryFrom<TaskArgs> for TaskRequest {
             },
             model: args.model.map(ModelName::from),
             budget: args.budget,
+            role: None,
         }))
     }
 }

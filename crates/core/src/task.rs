@@ -4,9 +4,10 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use crate::{
     budget::{Budget, Spent},
-    id::{AgentName, HostKey, ModelName, OwnerId, SessionId, TaskId},
+    id::{AgentName, ChainId, HostKey, ModelName, OwnerId, SessionId, TaskId},
     moment::Moment,
     progress::Progress,
+    skill::Terms,
 };
 
 /// A background task. Everything here is folded from the task's events; see
@@ -45,6 +46,8 @@ pub struct Task {
     pub cleared: bool,
     /// The process that looks after it.
     pub owner: Option<OwnerId>,
+    /// The trace of its newest run.
+    pub chain: Option<ChainId>,
     /// How many events it has had.
     pub seq: u64,
 }
@@ -76,6 +79,8 @@ pub struct Brief {
     pub context: Context,
     /// The host it runs in.
     pub host: HostKey,
+    /// The skill it runs, and on what terms.
+    pub skill: Option<Terms>,
 }
 
 /// What a child knows at the start.

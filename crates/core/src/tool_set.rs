@@ -23,7 +23,23 @@ pub enum ToolRequest {
     Cancel(String),
     /// Stop and forget all tasks of the session.
     Clear,
+    /// Use a skill.
+    Skill(SkillCall),
 }
+
+/// What a call of the tool for skills wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillCall {
+    /// The skill.
+    pub name: String,
+    /// What is said behind its name.
+    pub arguments: String,
+    /// Whether a sub-agent goes on in the background, if the model says so.
+    pub background: Option<bool>,
+}
+
+/// The tool for skills in the built-in agent. Elsewhere it has the prefix of the others.
+pub const SKILL: &str = "skill";
 
 /// A tool: its name after the prefix, what it does, what it takes.
 struct Tool {
@@ -80,6 +96,23 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
+const SKILLS: &str = "Use a skill: instructions for a kind of work. Its text comes back as the \
+    result; follow it. A skill that runs as a sub-agent comes back with a task ID at once, and you \
+    are told when it has finished; with `background: false` the call waits for its summary \
+    instead. Use a skill when its description fits what you are asked to do.";
+
+const SKILL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"The skill"},"arguments":{"type":"string","description":"What is said behind its name: the request, or what its description asks for"},"background":{"type":"boolean","description":"false: wait for a sub-agent's summary"}},"required":["name"]}"#;
+
+/// The tool for skills as a model sees it, under a name. `disclosed` lists the skills.
+pub fn skill_spec(name: &str, disclosed: Option<&str>) -> ToolSpec {
+    let list = disclosed.unwrap_or("(none are installed here)");
+    ToolSpec {
+        name: name.to_owned(),
+        description: format!("{SKILLS}\n\nSkills:\n{list}"),
+        schema: SKILL_SCHEMA.to_owned(),
+    }
+}
+
 /// The tools as a model sees them, their names with a prefix.
 pub fn specs(prefix: &str) -> Vec<ToolSpec> {
     let spec = |tool: &Tool| ToolSpec {
@@ -100,6 +133,10 @@ pub fn only_looks(prefix: &str, name: &str) -> bool {
 /// # Errors
 /// With a sentence for the model that made it.
 pub fn parse(prefix: &str, name: &str, input: &str) -> Result<ToolRequest, String> {
+    if name == SKILL || name.strip_prefix(prefix) == Some(SKILL) {
+        let call = read::<SkillInput>(input).and_then(SkillInput::request);
+        return call.map_err(|why| format!("{name}: {why}"));
+    }
     let Some(tool) = find(prefix, name) else {
         let known: Vec<String> = specs(prefix).into_iter().map(|spec| spec.name).collect();
         return Err(format!(
@@ -208,8 +245,45 @@ impl ListCall {
 }
 
 #[derive(Deserialize)]
+struct SkillInput {
+    #[serde(alias = "skill")]
+    name: String,
+    #[serde(default, alias = "args")]
+    arguments: serde_json::Value,
+    #[serde(default, deserialize_with = "maybe_switch")]
+    background: Option<bool>,
+}
+
+impl SkillInput {
+    fn request(self) -> Result<ToolRequest, String> {
+        if self.name.trim().is_empty() {
+            return Err("`name` is empty; say which skill".to_owned());
+        }
+        // Some models write what the skill takes as JSON.
+        let arguments = match self.arguments {
+            serde_json::Value::Null => String::new(),
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Ok(ToolRequest::Skill(SkillCall {
+            name: self.name.trim().to_owned(),
+            arguments,
+            background: self.background,
+        }))
+    }
+}
+
+#[derive(Deserialize)]
 struct CancelCall {
     task_id: String,
+}
+
+/// A switch that may be left open.
+fn maybe_switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    #[derive(Deserialize)]
+    struct Said(#[serde(deserialize_with = "switch")] bool);
+    let said = Option::<Said>::deserialize(from)?;
+    Ok(said.map(|Said(on)| on))
 }
 
 /// `true`, and `"true"` as some models write it.

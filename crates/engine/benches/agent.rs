@@ -286,6 +286,7 @@ async fn children(many: usize) {
             context: Context::Fresh,
             model: None,
             budget: Default::default(),
+            role: None,
         };
         place
             .manager
@@ -331,6 +332,7 @@ async fn prompt(engine: &Engine, session: &SessionId) -> PostId {
         text: "Look".to_owned(),
         agent: "general".into(),
         model: None,
+        role: None,
     };
     engine.prompt(session, prompt).await.expect("taken");
     id

@@ -130,6 +130,8 @@ pub(crate) struct Driver {
     released: bool,
     /// The window was full, and the conversation has been compacted for it.
     squeezed: bool,
+    /// When the iteration has to be over, for a skill that says so.
+    pub(crate) until: Option<time::Instant>,
 }
 
 impl Driver {
@@ -140,9 +142,12 @@ impl Driver {
         let conversation = taken.conversation();
         let session = taken.session;
         let profiles = engine.profiles();
-        let tools = engine.tools(&session, &known_or_harmless(&profiles, &session.agent));
-        let delegation = engine.delegation.tools();
-        let delegation = delegation.into_iter().map(|spec| spec.name).collect();
+        let profile = known_or_harmless(&profiles, &session.agent);
+        let allowed = match &session.terms {
+            Some(terms) => terms.over(&profile.tools),
+            None => profile.tools,
+        };
+        let (tools, delegation) = engine.tools(session.delegates, &allowed);
         let cache_key = session
             .base
             .as_ref()
@@ -161,6 +166,7 @@ impl Driver {
             version: None,
             released: false,
             squeezed: false,
+            until: None,
         };
         driver.publish();
         Ok(driver)
@@ -170,7 +176,18 @@ impl Driver {
     /// that requests begin alike; what it may do is this agent's.
     pub(crate) fn acting(&self) -> Profile {
         let agent = self.conversation.agent().unwrap_or(&self.session.agent);
-        known_or_harmless(&self.profiles, agent)
+        let mut profile = known_or_harmless(&self.profiles, agent);
+        if let Some(terms) = &self.session.terms {
+            profile.tools = terms.over(&profile.tools);
+            profile.max_turns = Some(terms.iterations);
+        }
+        profile
+    }
+
+    /// How often a call has failed in this run.
+    pub(crate) fn failures(&self, call: &Call) -> u32 {
+        let run = self.conversation.run();
+        run.map_or(0, |run| run.failures(call))
     }
 
     /// Whether the newest answer was cut at the model's greatest length.
@@ -251,8 +268,20 @@ impl Driver {
 
     async fn ask(&mut self, model: &Model) -> Result<(), Over> {
         let shown = self.conversation.shown();
-        let asked = self.request(model, &shown.turns, Aloud::Yes).await?;
-        match asked {
+        let longest = self.session.terms.as_ref();
+        let longest = longest.and_then(|terms| terms.iteration_time);
+        self.until = longest.map(|longest| time::Instant::now() + longest);
+        let asked = self.request(model, &shown.turns, Aloud::Yes);
+        let asked = match self.until {
+            Some(until) => time::timeout_at(until, asked).await,
+            None => Ok(asked.await),
+        };
+        let Ok(asked) = asked else {
+            let longest = longest.unwrap_or_default();
+            let why = format!("an iteration took longer than {longest:?}");
+            return self.finish(End::Failed { why }).await;
+        };
+        match asked? {
             Ok(answer) => {
                 self.squeezed = false;
                 let seen = shown.seen;
@@ -398,7 +427,7 @@ impl Driver {
 
     async fn fail(&mut self, error: &(dyn ToString + Sync)) -> Result<(), Over> {
         let why = error.to_string();
-        self.finish(End::Failed { why }).await
+        self.finish(End::Broken { why }).await
     }
 
     /// Ends the run, unless there is more to it than this driver knew.

@@ -10,10 +10,12 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{End, Entry, Profile, ToolSpec, Usage},
+    agent::{End, Entry, Profile, ToolSpec, Tools, Usage},
     id::{AgentName, OwnerId, PostId, SessionId},
     port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store},
     progress::Totals,
+    skill::{self, Role},
+    tool_set,
 };
 use asyncagents_models::{Model, Models};
 use asyncagents_tools::{Sandbox, Toolbox};
@@ -165,6 +167,7 @@ impl Engine {
             system: self.inner.system(&profiles, profile, true),
             delegates: true,
             workspace: self.inner.workspace(),
+            terms: None,
             base: None,
             begun: self.inner.record.clock.now(),
         };
@@ -473,14 +476,40 @@ impl Inner {
         })
     }
 
-    /// The tools that a session's model is offered, always in the same order.
-    pub(crate) fn tools(&self, session: &Session, profile: &Profile) -> Vec<ToolSpec> {
+    /// What a sub-agent that runs a skill is told. It knows nothing of its caller.
+    pub(crate) fn system_of_skill(
+        &self,
+        profiles: &Profiles,
+        profile: &Profile,
+        delegates: bool,
+        role: &Role,
+    ) -> String {
+        let system = self.system(profiles, profile, delegates);
+        let (tools, _) = self.tools(delegates, &profile.tools);
+        let first = |text: &'_ str| text.split(". ").next().unwrap_or_default().to_owned();
+        let tools: Vec<(String, String)> = tools
+            .into_iter()
+            .map(|spec| (spec.name, first(&spec.description)))
+            .collect();
+        let tools = tools
+            .iter()
+            .map(|(name, about)| (name.as_str(), about.as_str()));
+        let skill = skill::isolated(&role.terms.skill, &role.instructions, tools);
+        format!("{system}\n# Skill\n\n{skill}\n")
+    }
+
+    /// The tools that a session's model is offered, always in the same order; and the names of
+    /// those that are not the toolbox's.
+    pub(crate) fn tools(&self, delegates: bool, tools: &Tools) -> (Vec<ToolSpec>, Vec<String>) {
         let own = self.toolbox.specs().into_iter();
-        let delegation = self.delegation.tools().into_iter();
-        let delegation = delegation.filter(|_| session.delegates);
-        own.chain(delegation)
-            .filter(|spec| profile.tools.offers(&spec.name))
-            .collect()
+        let delegation = self.delegation.tools();
+        let names = delegation.iter().map(|spec| spec.name.clone()).collect();
+        // A skill need not be a task.
+        let may = |spec: &ToolSpec| delegates || spec.name == tool_set::SKILL;
+        let delegation = delegation.into_iter().filter(may);
+        let offered = own.chain(delegation);
+        let offered = offered.filter(|spec| tools.offers(&spec.name));
+        (offered.collect(), names)
     }
 
     pub(crate) async fn existing(&self, session: &SessionId) -> Result<Whole, HostError> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use asyncagents_core::{
     agent::{self, End, Entry},
     fork::Plan,
-    id::{AgentName, ModelName, PostId, SessionId},
+    id::{AgentName, ChainId, ModelName, PostId, SessionId},
     lifecycle::Standing,
     port::{
         Base, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
@@ -14,6 +14,7 @@ use asyncagents_core::{
     transcript::Transcript,
 };
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
 use crate::{
     Engine, Live,
@@ -39,15 +40,25 @@ impl Host for Engine {
         let parent = self.inner.record.session(&new.parent).await?;
         let asked = new.model.as_ref().map(ModelName::as_str);
         let model = self.inner.model_for(asked, profile, parent.as_ref())?;
+        let system = match &new.role {
+            Some(role) => {
+                let mut profile = profile.clone();
+                profile.tools = role.terms.over(&profile.tools);
+                let inner = &self.inner;
+                inner.system_of_skill(&profiles, &profile, new.may_delegate, role)
+            }
+            None => self.inner.system(&profiles, profile, new.may_delegate),
+        };
         let session = Session {
             id: session_of(&new),
             task: Some(new.task),
             title: new.title,
             agent: new.agent,
             model: model.name().clone(),
-            system: self.inner.system(&profiles, profile, new.may_delegate),
+            system,
             delegates: new.may_delegate,
             workspace: self.inner.workspace(),
+            terms: new.role.map(|role| role.terms),
             base: None,
             begun: self.inner.record.clock.now(),
         };
@@ -90,6 +101,7 @@ impl Host for Engine {
             // the limits to say.
             delegates: parent.session.delegates,
             workspace: self.inner.workspace(),
+            terms: None,
             base: Some(Base {
                 session: parent.session.id,
                 until: conversation.newest(),
@@ -117,15 +129,18 @@ impl Host for Engine {
         self.inner.profiles().known(&prompt.agent)?;
         let (id, now) = (session.clone(), self.inner.record.clock.now());
         let post = prompt.id.clone();
-        let entry = Entry::Prompted {
-            post: prompt.id,
-            text: prompt.text,
-            agent: prompt.agent,
-            model: prompt.model,
-        };
+        let chain = ChainId::from(Uuid::new_v4().to_string());
         let filed = self.inner.record.write(move |journal| {
-            let there = journal.session(&id)?.is_some();
-            if there {
+            let session = journal.session(&id)?;
+            let there = session.is_some();
+            if let Some(session) = session {
+                let entry = Entry::Prompted {
+                    post: prompt.id,
+                    text: prompt.text,
+                    agent: prompt.agent,
+                    model: prompt.model,
+                    chain: session.task.is_none().then_some(chain),
+                };
                 if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
                     let why = "a newer prompt took its place".to_owned();
                     let ended = Entry::Ended {
@@ -202,7 +217,7 @@ impl Host for Engine {
             (true, Some(Entry::Ended { end, answer, .. }), _) => {
                 let outcome = match end {
                     End::Answered => Outcome::Completed,
-                    End::Failed { why } => Outcome::Failed { why },
+                    End::Failed { why } | End::Broken { why } => Outcome::Failed { why },
                     End::Aborted => Outcome::Failed {
                         why: "it was stopped".to_owned(),
                     },

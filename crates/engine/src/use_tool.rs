@@ -49,6 +49,14 @@ impl Driver {
 
     /// What a call means, or what is wrong with it.
     fn prepare(&self, call: &Call) -> Result<Prepared, String> {
+        let failures = self.failures(call);
+        if let Some(terms) = &self.session.terms
+            && terms.is_used_up(failures)
+        {
+            return Err(format!(
+                "this call has failed {failures} times and was not run again: go another way"
+            ));
+        }
         if !self.tools.iter().any(|spec| spec.name == call.name) {
             let names: Vec<&str> = self.tools.iter().map(|spec| spec.name.as_str()).collect();
             return Err(format!(
@@ -100,8 +108,8 @@ impl Driver {
         }));
         let outcomes = self.unless_halted(results).await?;
         let ended = |((call, _), outcome): ((Call, Prepared), ToolOutcome)| Entry::ToolEnded {
+            outcome: self.advised(&call, outcome),
             call: call.id,
-            outcome,
         };
         let entries = calls.into_iter().zip(outcomes).map(ended).collect();
         self.save(entries).await
@@ -136,11 +144,23 @@ impl Driver {
     }
 
     async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), Over> {
+        let outcome = self.advised(&call, outcome);
         self.save(vec![Entry::ToolEnded {
             call: call.id,
             outcome,
         }])
         .await
+    }
+
+    /// Where a skill runs, a failure says how often the same call may be tried again.
+    fn advised(&self, call: &Call, outcome: ToolOutcome) -> ToolOutcome {
+        match (outcome, &self.session.terms) {
+            (ToolOutcome::Failed(why), Some(terms)) => {
+                let advice = terms.advice(self.failures(call) + 1);
+                ToolOutcome::Failed(format!("{why}\n{advice}"))
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// Whether the agent may do this. Err is what the model is told.
@@ -207,28 +227,31 @@ impl Driver {
             name: name.clone(),
             target: pattern(call).unwrap_or_else(|| prepared.target.clone()),
         });
-        let session = &self.session.id;
-        let outcome = match self.is_delegation(&name) {
-            true => {
-                let outcome = self
-                    .engine
-                    .delegation
-                    .call(session, &name, &call.input)
-                    .await;
-                within(outcome)
+        let work = self.work(call);
+        let outcome = match self.until {
+            Some(until) => {
+                let late = || ToolOutcome::Failed("stopped: the iteration's time is up".to_owned());
+                let worked = time::timeout_at(until, work).await;
+                worked.unwrap_or_else(|_| late())
             }
-            false => {
-                let progress = |line: &str| self.show(Live::Line(line.to_owned()));
-                let toolbox = &self.engine.toolbox;
-                toolbox
-                    .call(session.as_str(), &name, &call.input, &progress)
-                    .await
-            }
+            None => work.await,
         };
         let error = outcome.is_error().then(|| last_line(outcome.text()));
         let call = call.id.clone();
         self.show(Live::ToolEnded { call, name, error });
         outcome
+    }
+
+    async fn work(&self, call: &Call) -> ToolOutcome {
+        let session = &self.session.id;
+        if self.is_delegation(&call.name) {
+            let delegation = &self.engine.delegation;
+            return within(delegation.call(session, &call.name, &call.input).await);
+        }
+        let progress = |line: &str| self.show(Live::Line(line.to_owned()));
+        let toolbox = &self.engine.toolbox;
+        let called = toolbox.call(session.as_str(), &call.name, &call.input, &progress);
+        called.await
     }
 
     /// Waits for something, unless the driver is halted: at once, or after a while if it may
@@ -280,7 +303,7 @@ fn about_task(input: &str) -> String {
     match said("resume") {
         Some(task) => format!("resume {task}"),
         None => {
-            let names = ["description", "task_id", "status"];
+            let names = ["description", "task_id", "name", "status"];
             names
                 .into_iter()
                 .find_map(said)

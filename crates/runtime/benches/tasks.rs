@@ -257,12 +257,16 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                         model: None,
                         context: Context::Fresh,
                         host: "scripted".into(),
+                        skill: None,
                     },
                     prompt: "do it ".repeat(50),
                     fork: None,
                     budget: Budget::default(),
                     batch: 0,
                     owner: Some("worker".into()),
+                    chain: None,
+                    from: None,
+                    instructions: None,
                 };
                 let now = Moment::from_millis(1);
                 let mut task = journal.insert(id, launched, now).expect("saved");

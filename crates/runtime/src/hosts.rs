@@ -89,21 +89,26 @@ impl HostBook {
 }
 
 impl OpenHost {
-    /// Whether there is such an agent; if not, which there are. The host is asked only
-    /// about agents it has not named before.
-    pub(crate) async fn check_agent(
+    /// The agent of a name, whatever its letters' case; if there is none, which there are. The
+    /// host is asked only about agents it has not named before.
+    pub(crate) async fn agent_named(
         &self,
-        agent: &AgentName,
-    ) -> Result<Result<(), Vec<AgentName>>, HostError> {
-        if lock(&self.agents).contains(agent) {
-            return Ok(Ok(()));
+        asked: &AgentName,
+    ) -> Result<Result<AgentName, Vec<AgentName>>, HostError> {
+        let named = |known: &[AgentName]| {
+            let alike = |agent: &&AgentName| {
+                let (agent, asked) = (agent.as_str(), asked.as_str());
+                agent.to_lowercase() == asked.to_lowercase()
+            };
+            let exact = known.iter().find(|agent| *agent == asked);
+            exact.or_else(|| known.iter().find(alike)).cloned()
+        };
+        if let Some(agent) = named(&lock(&self.agents)) {
+            return Ok(Ok(agent));
         }
         let known = at_the_door(self.host.agents()).await?;
         lock(&self.agents).clone_from(&known);
-        Ok(match known.contains(agent) {
-            true => Ok(()),
-            false => Err(known),
-        })
+        Ok(named(&known).ok_or(known))
     }
 
     /// Hears what happens in a session from now on.

@@ -18,6 +18,7 @@ use asyncagents_core::{
     moment::Moment,
     port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
     progress::{Observation, Totals},
+    skill::Role,
     task::{Context, Outcome, Stage, State, Task},
     tokens,
 };
@@ -27,7 +28,7 @@ use crate::{
     Problem,
     hosts::{Heard, OpenHost},
     manager::{Desk, carry_out},
-    transact,
+    metrics, transact,
 };
 
 /// How long a host may take to answer.
@@ -80,7 +81,12 @@ impl From<Problem> for Over {
 impl Run {
     /// Drives the task to its end, or until the worker stops.
     pub(crate) async fn drive(mut self) {
-        match self.steps().await {
+        if self.got == Got::Started {
+            metrics::spawned(&self.task);
+        }
+        let driven = self.steps().await;
+        metrics::ended(&self.desk, &self.task).await;
+        match driven {
             Ok(()) | Err(Over::Enough) => {}
             Err(Over::Broken(problem)) => {
                 tracing::error!(task = %self.task.id, %problem, "a task cannot be followed");
@@ -152,6 +158,7 @@ impl Run {
             agent: brief.agent.clone(),
             model: brief.model.clone(),
             may_delegate: place.depth < limits.depth,
+            role: self.role().await?,
         };
         let failed = |error| format!("its session could not be made: {error}");
         let host = &self.host.host;
@@ -177,6 +184,22 @@ impl Run {
             tracing::debug!(task = %id, ?created, ?injected, "its context is passed on");
         }
         Ok(session)
+    }
+
+    /// The skill that the task runs.
+    async fn role(&self) -> Result<Option<Role>, String> {
+        let Some(terms) = self.task.brief.skill.clone() else {
+            return Ok(None);
+        };
+        let id = self.task.id.clone();
+        let instructions = transact::read(&*self.desk.store, move |journal| {
+            journal.instructions(&id).map_err(Problem::from)
+        });
+        let instructions = instructions.await.map_err(|problem| problem.to_string())?;
+        Ok(Some(Role {
+            terms,
+            instructions: instructions.unwrap_or_default(),
+        }))
     }
 
     /// What of the parent's conversation the child inherits.
@@ -228,11 +251,17 @@ impl Run {
             ours(journal.task(&id)?, &owner, run)?;
             journal.prompt(&id).map_err(Problem::from)
         });
+        let text = text.await?.unwrap_or_default();
+        let role = match self.role().await {
+            Ok(role) => role,
+            Err(why) => return Err(self.give_up(why).await),
+        };
         let prompt = Prompt {
             id: self.prompt_id(),
-            text: text.await?.unwrap_or_default(),
+            text,
             agent: self.task.brief.agent.clone(),
             model: self.task.brief.model.clone(),
+            role,
         };
         if let Err(error) = in_time(self.host.host.prompt(session, prompt)).await {
             let why = format!("its prompt could not be sent: {error}");

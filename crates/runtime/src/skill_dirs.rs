@@ -159,6 +159,13 @@ impl SkillDirs {
         }
     }
 
+    /// The folders that skills are in, as far as they are there and not a project's own.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let others = |place: &&Place| place.within.is_none() && place.folder.is_dir();
+        let places = self.places.places.iter().filter(others);
+        places.map(|place| place.folder.clone()).collect()
+    }
+
     /// The skills there are now. Looks at every file, and reads those that are new or changed.
     pub fn catalog(&self) -> Catalog {
         let mut files = Vec::new();

@@ -1,22 +1,27 @@
-//! The door for agents: the five tools, as a model calls them.
+//! The door for agents: the tools for background tasks and skills, as a model calls them.
 
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
-    answer,
+    answer::{self, Shown},
     id::{HostKey, SessionId},
     port::Delegation,
-    request::Caller,
-    tool_set::{self, ToolRequest},
+    request::{Caller, OutputRequest},
+    skill::{SkillContext, message_parts, summary},
+    task::{Outcome, State},
+    tool_set::{self, SkillCall, ToolRequest},
 };
 
-use crate::{Manager, Problem, WeakManager};
+use crate::{
+    Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakManager, skill_run::trouble,
+};
 
 /// The tools for the sessions of one host.
 pub struct ToolDoor {
     manager: WeakManager,
     host: HostKey,
     prefix: String,
+    skills: Option<Skills>,
 }
 
 impl ToolDoor {
@@ -26,6 +31,16 @@ impl ToolDoor {
             manager: manager.downgrade(),
             host,
             prefix: manager.settings().wording.prefix.clone(),
+            skills: None,
+        }
+    }
+
+    /// With these skills.
+    #[must_use]
+    pub fn with_skills(self, skills: Skills) -> Self {
+        Self {
+            skills: Some(skills),
+            ..self
         }
     }
 
@@ -49,10 +64,92 @@ impl ToolDoor {
             host: self.host.clone(),
             message,
         };
-        match self.answer(&manager, session, caller, request).await {
-            Ok(text) => ToolOutcome::Done(text),
-            Err(problem) => ToolOutcome::Failed(problem.to_string()),
+        let answered = self.answer(&manager, session, caller, request).await;
+        answered.unwrap_or_else(|problem| ToolOutcome::Failed(problem.to_string()))
+    }
+
+    async fn use_skill(
+        &self,
+        manager: &Manager,
+        session: &SessionId,
+        caller: Caller,
+        call: SkillCall,
+    ) -> ToolOutcome {
+        let used = self.skill(manager, session, caller, call).await;
+        used.unwrap_or_else(|trouble| {
+            ToolOutcome::Failed(format!("{}: {}", trouble.code.name(), trouble.why))
+        })
+    }
+
+    /// Uses a skill: its text for the model to follow, or a sub-agent.
+    async fn skill(
+        &self,
+        manager: &Manager,
+        session: &SessionId,
+        caller: Caller,
+        call: SkillCall,
+    ) -> Result<ToolOutcome, SkillTrouble> {
+        let Some(skills) = &self.skills else {
+            return Ok(ToolOutcome::Failed("there are no skills here".to_owned()));
+        };
+        let listed = skills.find(&call.name, Invoker::Model).await?;
+        let manifest = &listed.skill.manifest;
+        if manifest.context == SkillContext::Fork {
+            manager.check_depth(&caller).await?;
         }
+        let invocation = Invocation {
+            name: call.name,
+            arguments: call.arguments,
+            by: Invoker::Model,
+            session: session.clone(),
+            model: None,
+        };
+        let ready = skills.fill(&listed, &invocation).await?;
+        if manifest.context == SkillContext::Inherit {
+            let folder = listed.file.parent().unwrap_or(&listed.file);
+            return Ok(ToolOutcome::Done(format!(
+                "Skill {} (its files are in {}):\n\n{}",
+                manifest.name,
+                folder.display(),
+                ready.body
+            )));
+        }
+        let background = call.background.or(manifest.background).unwrap_or(true);
+        let task = ready.task(&invocation.arguments, manager.settings());
+        let launched = manager.launch(&caller, task).await.map_err(trouble)?;
+        match background {
+            true => Ok(ToolOutcome::Done(answer::skill_launched(
+                &launched.shown,
+                &self.prefix,
+            ))),
+            false => self.summary(manager, &caller, &launched.shown).await,
+        }
+    }
+
+    /// Waits for a sub-agent, for as long as anybody may wait.
+    async fn summary(
+        &self,
+        manager: &Manager,
+        caller: &Caller,
+        shown: &Shown,
+    ) -> Result<ToolOutcome, SkillTrouble> {
+        let request = OutputRequest {
+            task: shown.task.id.to_string(),
+            wait: Some(OutputRequest::LONGEST),
+            conversation: None,
+        };
+        let report = manager.output(caller, request).await.map_err(trouble)?;
+        let task = &report.shown.task;
+        let State::Ended { outcome, .. } = &task.state else {
+            let text = answer::skill_launched(&report.shown, &self.prefix);
+            return Ok(ToolOutcome::Done(text));
+        };
+        let said = summary(outcome, report.answer.as_deref());
+        let said = message_parts(&said, task.chain.as_ref()).join("\n");
+        Ok(match outcome {
+            Outcome::Completed => ToolOutcome::Done(said),
+            Outcome::Failed { .. } | Outcome::Cancelled => ToolOutcome::Failed(said),
+        })
     }
 
     async fn answer(
@@ -61,8 +158,8 @@ impl ToolDoor {
         session: &SessionId,
         caller: Caller,
         request: ToolRequest,
-    ) -> Result<String, Problem> {
-        Ok(match request {
+    ) -> Result<ToolOutcome, Problem> {
+        Ok(ToolOutcome::Done(match request {
             ToolRequest::Task(args) => manager.task(&caller, args).await?.text(&self.prefix),
             ToolRequest::Output(request) => {
                 let report = manager.output(&caller, request).await?;
@@ -74,14 +171,21 @@ impl ToolDoor {
             }
             ToolRequest::Cancel(task) => manager.cancel(&caller, &task).await?.text(),
             ToolRequest::Clear => manager.clear(session).await?.text(),
-        })
+            ToolRequest::Skill(call) => {
+                return Ok(self.use_skill(manager, session, caller, call).await);
+            }
+        }))
     }
 }
 
 #[async_trait]
 impl Delegation for ToolDoor {
     fn tools(&self) -> Vec<ToolSpec> {
-        tool_set::specs(&self.prefix)
+        let mut tools = tool_set::specs(&self.prefix);
+        let disclosed = self.skills.as_ref().and_then(Skills::disclosed);
+        let skill = |list: String| tool_set::skill_spec(tool_set::SKILL, Some(&list));
+        tools.extend(disclosed.map(skill));
+        tools
     }
 
     async fn call(&self, session: &SessionId, tool: &str, input: &str) -> ToolOutcome {

@@ -21,6 +21,8 @@ pub(crate) enum EntryRecord {
         agent: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chain: Option<String>,
     },
     Told {
         post: String,
@@ -118,6 +120,7 @@ pub(crate) enum ToolRecord {
 pub(crate) enum EndRecord {
     Answered,
     Failed,
+    Broken,
     Aborted,
 }
 
@@ -155,11 +158,13 @@ impl From<&Entry> for EntryRecord {
                 text,
                 agent,
                 model,
+                chain,
             } => EntryRecord::Prompted {
                 post: post.to_string(),
                 text: text.clone(),
                 agent: agent.to_string(),
                 model: model.as_ref().map(ToString::to_string),
+                chain: chain.as_ref().map(ToString::to_string),
             },
             Entry::Told {
                 post,
@@ -200,6 +205,7 @@ impl From<&Entry> for EntryRecord {
                 let (end, error) = match end {
                     End::Answered => (EndRecord::Answered, None),
                     End::Failed { why } => (EndRecord::Failed, Some(why.clone())),
+                    End::Broken { why } => (EndRecord::Broken, Some(why.clone())),
                     End::Aborted => (EndRecord::Aborted, None),
                 };
                 EntryRecord::Ended {
@@ -230,11 +236,13 @@ impl From<EntryRecord> for Entry {
                 text,
                 agent,
                 model,
+                chain,
             } => Entry::Prompted {
                 post: post.into(),
                 text,
                 agent: agent.into(),
                 model: model.map(Into::into),
+                chain: chain.map(Into::into),
             },
             EntryRecord::Told {
                 post,
@@ -278,6 +286,9 @@ impl From<EntryRecord> for Entry {
                 end: match end {
                     EndRecord::Answered => End::Answered,
                     EndRecord::Failed => End::Failed {
+                        why: error.unwrap_or_default(),
+                    },
+                    EndRecord::Broken => End::Broken {
                         why: error.unwrap_or_default(),
                     },
                     EndRecord::Aborted => End::Aborted,

@@ -6,13 +6,14 @@ use asyncagents_core::{
     budget::{Cost, Spent},
     event::{Event, Launched},
     fork::Plan,
-    id::{HostKey, OwnerId, PostId, SessionId, TaskId},
+    id::{ChainId, HostKey, OwnerId, PostId, SessionId, TaskId},
     lifecycle,
     moment::Moment,
     notify::{Batch, Message},
     port::{Fate, Journal, Notice, PendingNotice, Saved, StoreError, Stored},
     schedule::Slots,
     task::Task,
+    trace::{Chain, ChainOf},
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, params, types::Value};
 use serde::{Serialize, de::DeserializeOwned};
@@ -126,6 +127,35 @@ impl<'c> Transaction<'c> {
     }
 }
 
+/// A run of a task, as a trace.
+fn chain_of(task: &Task, id: &ChainId, parent: Option<ChainId>, begun: Moment) -> Chain {
+    Chain {
+        id: id.clone(),
+        parent,
+        of: ChainOf::Task {
+            task: task.id.clone(),
+            run: task.run,
+        },
+        begun,
+    }
+}
+
+impl Transaction<'_> {
+    /// How a task began.
+    fn launched(&self, id: &TaskId) -> Stored<Option<Launched>> {
+        let body = self.one(
+            "SELECT body FROM events WHERE task = ?1 AND seq = 1",
+            [id.as_str()],
+            |row| row.get::<_, String>(0),
+        )?;
+        let Some(body) = body else { return Ok(None) };
+        match self.event(&body)? {
+            Event::Launched(launched) => Ok(Some(*launched)),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl Journal for Transaction<'_> {
     fn task(&mut self, id: &TaskId) -> Stored<Option<Task>> {
         let found = self.tasks("id = ?1", [id.as_str()])?;
@@ -139,11 +169,15 @@ impl Journal for Transaction<'_> {
 
     fn insert(&mut self, id: TaskId, launched: Launched, at: Moment) -> Stored<Task> {
         let task = lifecycle::begin(id, &launched, at);
+        let from = launched.from.clone();
         let event = Event::Launched(Box::new(launched));
         let place = self.save(&task.id, task.seq, &event, at)?;
         let mut values = row::values(&task).to_vec();
         values.push(Value::Integer(place));
         self.execute(&row::INSERT, &*row::params(&values))?;
+        if let Some(id) = &task.chain {
+            self.begin_chain(&chain_of(&task, id, from, at))?;
+        }
         Ok(task)
     }
 
@@ -152,8 +186,11 @@ impl Journal for Transaction<'_> {
         for event in events {
             let place = self.save(&task.id, task.seq + 1, event, at)?;
             lifecycle::apply(task, event, at);
-            if matches!(event, Event::Resumed { .. }) {
+            if let Event::Resumed { chain, from, .. } = event {
                 queued = Some(place);
+                if let Some(id) = chain {
+                    self.begin_chain(&chain_of(task, id, from.clone(), at))?;
+                }
             }
         }
         let only_progress =
@@ -206,16 +243,13 @@ impl Journal for Transaction<'_> {
     }
 
     fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>> {
-        let body = self.one(
-            "SELECT body FROM events WHERE task = ?1 AND seq = 1",
-            [id.as_str()],
-            |row| row.get::<_, String>(0),
-        )?;
-        let Some(body) = body else { return Ok(None) };
-        match self.event(&body)? {
-            Event::Launched(launched) => Ok(launched.fork),
-            _ => Ok(None),
-        }
+        let launched = self.launched(id)?;
+        Ok(launched.and_then(|launched| launched.fork))
+    }
+
+    fn instructions(&mut self, id: &TaskId) -> Stored<Option<String>> {
+        let launched = self.launched(id)?;
+        Ok(launched.and_then(|launched| launched.instructions))
     }
 
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>> {
@@ -622,6 +656,15 @@ impl Journal for Transaction<'_> {
             "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE task = ?1 AND state = 'pending' AND attempted IS NULL",
             params![task.as_str(), why, at.as_millis()],
+        )?;
+        Ok(())
+    }
+
+    fn withdraw_one(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
+        self.execute(
+            "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
+             WHERE id = ?1 AND state = 'pending' AND attempted IS NULL",
+            params![notice.as_str(), why, at.as_millis()],
         )?;
         Ok(())
     }

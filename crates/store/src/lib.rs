@@ -4,6 +4,7 @@
 //! event is written. The SQL is what SQLite and Postgres have in common; what only SQLite
 //! knows (pragmas, how a transaction begins, error codes) is in `sqlite.rs` and `open.rs`.
 
+mod chains;
 mod entry;
 mod journal;
 mod open;
@@ -11,6 +12,7 @@ mod record;
 mod row;
 mod sessions;
 mod sqlite;
+mod terms;
 mod trouble;
 
 pub use open::{Durability, Options};

@@ -19,6 +19,7 @@ const APPLICATION: i64 = 0x6173_796e;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
 ];
 
 /// When a transaction counts as done.

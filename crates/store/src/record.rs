@@ -12,6 +12,8 @@ use asyncagents_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::terms::TermsRecord;
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(
@@ -41,6 +43,14 @@ pub(crate) enum EventRecord {
         budget: BudgetRecord,
         batch: u64,
         owner: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chain: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        skill: Option<TermsRecord>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
     },
     Owned {
         by: Option<String>,
@@ -87,6 +97,10 @@ pub(crate) enum EventRecord {
     Resumed {
         prompt: String,
         batch: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chain: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
     },
     Moved {
         host: String,
@@ -194,9 +208,16 @@ impl From<&Event> for EventRecord {
                 stop: *stop,
             },
             Event::Stopped => EventRecord::Stopped,
-            Event::Resumed { prompt, batch } => EventRecord::Resumed {
+            Event::Resumed {
+                prompt,
+                batch,
+                chain,
+                from,
+            } => EventRecord::Resumed {
                 prompt: prompt.clone(),
                 batch: *batch,
+                chain: chain.as_ref().map(ToString::to_string),
+                from: from.as_ref().map(ToString::to_string),
             },
             Event::Moved { host } => EventRecord::Moved {
                 host: host.to_string(),
@@ -216,6 +237,9 @@ fn launched_record(launched: &Launched) -> EventRecord {
         budget,
         batch,
         owner,
+        chain,
+        from,
+        instructions,
     } = launched;
     EventRecord::Launched {
         parent: place.parent.to_string(),
@@ -237,6 +261,10 @@ fn launched_record(launched: &Launched) -> EventRecord {
         budget: budget.into(),
         batch: *batch,
         owner: owner.as_ref().map(ToString::to_string),
+        chain: chain.as_ref().map(ToString::to_string),
+        from: from.as_ref().map(ToString::to_string),
+        skill: brief.skill.as_ref().map(TermsRecord::from),
+        instructions: instructions.clone(),
     }
 }
 
@@ -260,6 +288,10 @@ impl From<EventRecord> for Event {
                 budget,
                 batch,
                 owner,
+                chain,
+                from,
+                skill,
+                instructions,
             } => Event::Launched(Box::new(Launched {
                 place: Place {
                     parent: parent.into(),
@@ -277,6 +309,7 @@ impl From<EventRecord> for Event {
                         Context::Fresh
                     },
                     host: host.into(),
+                    skill: skill.map(Into::into),
                 },
                 prompt,
                 fork: fork.map(|limits| Plan {
@@ -289,6 +322,9 @@ impl From<EventRecord> for Event {
                 budget: budget.into(),
                 batch,
                 owner: owner.map(Into::into),
+                chain: chain.map(Into::into),
+                from: from.map(Into::into),
+                instructions,
             })),
             EventRecord::Owned { by } => Event::Owned {
                 by: by.map(Into::into),
@@ -348,7 +384,17 @@ impl From<EventRecord> for Event {
                 stop,
             },
             EventRecord::Stopped => Event::Stopped,
-            EventRecord::Resumed { prompt, batch } => Event::Resumed { prompt, batch },
+            EventRecord::Resumed {
+                prompt,
+                batch,
+                chain,
+                from,
+            } => Event::Resumed {
+                prompt,
+                batch,
+                chain: chain.map(Into::into),
+                from: from.map(Into::into),
+            },
             EventRecord::Moved { host } => Event::Moved { host: host.into() },
             EventRecord::Retrieved => Event::Retrieved,
             EventRecord::Cleared => Event::Cleared,

@@ -7,10 +7,13 @@ use asyncagents_core::{
     id::TaskId,
     moment::Moment,
     progress::{Progress, Repeated},
+    skill::Terms,
     task::{Brief, Context, Outcome, Place, Stage, State, Task},
 };
 use rusqlite::{Row, ToSql, types::Value};
 use serde::{Deserialize, Serialize};
+
+use crate::terms::TermsRecord;
 
 /// The columns of a task, in the order of [`values`] and [`task`].
 pub(crate) const COLUMNS: &str = "id, parent, above, root, depth, description, agent, model, \
@@ -18,9 +21,9 @@ pub(crate) const COLUMNS: &str = "id, parent, above, root, depth, description, a
     session, state, since, stage, ended_at, ran, error, stopping, tokens, cost, turns, calls, \
     tools, last_activity, below_tokens, below_cost, below_turns, below_calls, before_tokens, \
     before_cost, before_turns, before_calls, retrieved_at, cleared, owner, seq, live, taken, \
-    unfinished";
+    unfinished, skill, chain";
 /// How many there are.
-pub(crate) const COUNT: usize = 47;
+pub(crate) const COUNT: usize = 49;
 
 /// Inserts a task; the last parameter is the event that began it.
 pub(crate) static INSERT: LazyLock<String> = LazyLock::new(|| {
@@ -50,6 +53,8 @@ struct Tools {
     using: Option<String>,
     call: u64,
     times: u64,
+    #[serde(default)]
+    turns_before: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asking: BTreeMap<String, String>,
 }
@@ -151,6 +156,8 @@ pub(crate) fn values(task: &Task) -> [Value; COUNT] {
         Value::Integer(live.into()),
         Value::Integer(taken.into()),
         Value::Integer((live || task.stopping).into()),
+        maybe_text(task.brief.skill.as_ref().map(terms).as_ref()),
+        maybe_text(task.chain.as_ref()),
     ]
 }
 
@@ -191,9 +198,14 @@ fn tools(progress: &Progress) -> String {
         using: progress.using.clone(),
         call: progress.repeated.call,
         times: progress.repeated.times,
+        turns_before: progress.turns_before,
         asking: progress.asking.clone(),
     };
     serde_json::to_string(&tools).unwrap_or_default()
+}
+
+pub(crate) fn terms(terms: &Terms) -> String {
+    serde_json::to_string(&TermsRecord::from(terms)).unwrap_or_default()
 }
 
 /// Reads a task from a row of [`COLUMNS`].
@@ -261,6 +273,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
                 _ => Context::Fresh,
             },
             host: string(9)?.into(),
+            skill: terms_at(row, 47)?,
         },
         budget: Budget {
             tokens: maybe_count(10)?,
@@ -280,6 +293,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
             by_tool: tools.by_tool,
             recent: tools.recent.into(),
             using: tools.using,
+            turns_before: tools.turns_before,
             last_activity: maybe_moment(31)?,
             repeated: Repeated {
                 call: tools.call,
@@ -292,6 +306,18 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
         retrieved_at: maybe_moment(40)?,
         cleared: row.get(41)?,
         owner: maybe_string(42)?.map(Into::into),
+        chain: maybe_string(48)?.map(Into::into),
         seq: count(43)?,
     })
+}
+
+/// The terms of a skill in a column.
+pub(crate) fn terms_at(row: &Row, at: usize) -> rusqlite::Result<Option<Terms>> {
+    let Some(text) = row.get::<_, Option<String>>(at)? else {
+        return Ok(None);
+    };
+    let record: TermsRecord = serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, Box::new(error))
+    })?;
+    Ok(Some(record.into()))
 }

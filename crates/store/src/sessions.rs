@@ -5,13 +5,14 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     moment::Moment,
     port::{Base, Session, Sessions, Stored},
+    trace::{Chain, ChainOf},
 };
 use rusqlite::{Row, params};
 
-use crate::{entry::EntryRecord, journal::Transaction};
+use crate::{entry::EntryRecord, journal::Transaction, row};
 
-const COLUMNS: &str =
-    "id, task, title, agent, model, system, delegates, workspace, base, base_until, begun";
+const COLUMNS: &str = "id, task, title, agent, model, system, delegates, workspace, base, base_until, begun, \
+     terms";
 
 impl Sessions for Transaction<'_> {
     fn session(&mut self, id: &SessionId) -> Stored<Option<Session>> {
@@ -44,7 +45,7 @@ impl Sessions for Transaction<'_> {
     fn begin_session(&mut self, new: &Session) -> Stored<()> {
         let sql = format!(
             "INSERT INTO sessions ({COLUMNS}) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
         );
         self.execute(
             &sql,
@@ -60,6 +61,7 @@ impl Sessions for Transaction<'_> {
                 new.base.as_ref().map(|base| base.session.as_str()),
                 new.base.as_ref().map(|base| number(base.until)),
                 new.begun.as_millis(),
+                new.terms.as_ref().map(row::terms),
             ],
         )?;
         Ok(())
@@ -105,6 +107,22 @@ impl Sessions for Transaction<'_> {
             ],
             |row| row.get::<_, i64>(0),
         )?;
+        if let Entry::Prompted {
+            post,
+            chain: Some(chain),
+            ..
+        } = entry
+        {
+            self.begin_chain(&Chain {
+                id: chain.clone(),
+                parent: None,
+                of: ChainOf::Session {
+                    session: session.clone(),
+                    prompt: post.clone(),
+                },
+                begun: at,
+            })?;
+        }
         Ok(added.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0))
     }
 
@@ -192,6 +210,7 @@ fn session(row: &Row) -> rusqlite::Result<Session> {
                 .unwrap_or(0),
         }),
         begun: Moment::from_millis(row.get(10)?),
+        terms: row::terms_at(row, 11)?,
     })
 }
 

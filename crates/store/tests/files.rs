@@ -42,12 +42,16 @@ fn launched(parent: &str) -> Launched {
             model: None,
             context: Context::Fresh,
             host: "scripted".into(),
+            skill: None,
         },
         prompt: "do it ".repeat(100),
         fork: None,
         budget: Budget::default(),
         batch: 0,
         owner: None,
+        chain: None,
+        from: None,
+        instructions: None,
     }
 }
 
@@ -338,6 +342,7 @@ fn session(id: &str) -> Session {
         system: "You are.".to_owned(),
         delegates: true,
         workspace: "/work".to_owned(),
+        terms: None,
         base: None,
         begun: Moment::from_millis(7),
     }
@@ -386,6 +391,7 @@ async fn every_kind_of_entry_is_read_as_it_was_written() {
             text: "t".to_owned(),
             agent: "general".into(),
             model: Some("test/other".into()),
+            chain: Some("0198-c".into()),
         },
         Entry::Told {
             post: "t".into(),

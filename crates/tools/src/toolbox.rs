@@ -5,6 +5,7 @@ use std::{
     io,
     os::unix::fs::PermissionsExt,
     sync::{Arc, Mutex, OnceLock},
+    time::Duration,
 };
 
 use asyncagents_core::agent::{ToolOutcome, ToolSpec};
@@ -16,8 +17,13 @@ use crate::{
     places::Places,
     sandbox::{self, Limits, Order, Sandbox},
     settings::{SandboxMode, Settings},
-    tool::{self, Abandoned, Call},
+    tool::{self, Abandoned, Call, bash},
 };
+
+/// How long a command that only looks may take.
+const GLANCE: Duration = Duration::from_secs(5);
+/// How much of what it prints is kept.
+const GLANCED: usize = 10_000;
 
 /// The tools of one workspace. Clones share what they know.
 #[derive(Clone)]
@@ -93,6 +99,16 @@ impl Toolbox {
             Ok(call) => self.work(session, call).await,
             Err(why) => ToolOutcome::Failed(why),
         }
+    }
+
+    /// Runs a command that may only look, in a sandbox in which it can write nothing but its
+    /// temporary files, for 5 seconds at most. Returns what it prints, up to 10,000 characters
+    /// and the middle left out. Where there is no sandbox it runs only if it may do so freely.
+    ///
+    /// # Errors
+    /// With a sentence: it was not run, it failed, or it took too long.
+    pub async fn glance(&self, command: &str, may_run_free: bool) -> Result<String, String> {
+        bash::glance(&self.inner, command, GLANCE, GLANCED, may_run_free).await
     }
 
     /// Whether commands run in a sandbox. The first question takes some milliseconds.

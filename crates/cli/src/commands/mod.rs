@@ -12,6 +12,7 @@ mod run;
 mod setup;
 mod skill;
 mod task;
+mod trace;
 mod worker;
 
 use std::{
@@ -57,7 +58,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Worker(_) => worker::run(&shell(false)?),
         Command::OpencodeBridge(_) => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),
-        Command::Skill(args) => skill::run(&loaded.config, args),
+        Command::Trace(args) => in_runtime(trace::run(&shell(true)?, args)),
+        Command::Skill(args) => skill::run(&loaded.config, || shell(true), args),
         Command::Setup(args) => setup::run(&loaded.config, args),
     }
 }

@@ -46,7 +46,7 @@ const MOST_LINES: usize = 20;
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// What a shell says when it was ended by Ctrl-C.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: i32 = 130;
 
 pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
     let typed = (!args.words.is_empty()).then(|| args.words.join(" "));
@@ -137,13 +137,13 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
 }
 
 /// Ctrl-C, and being told to end. Whatever comes is kept until someone looks.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::Machine(error.into()));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
@@ -151,7 +151,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -296,6 +296,7 @@ async fn begin(
         text: text.clone(),
         agent: AgentName::from(agent),
         model,
+        role: None,
     };
     let sent = engine.prompt(&session, asked).await;
     sent.map_err(no_session)?;
@@ -353,7 +354,7 @@ pub(super) fn no_session(error: HostError) -> Failure {
 }
 
 /// Ends in good order. What is left of background tasks goes on in a worker.
-async fn close(shell: &Shell, house: House, worker: Worker) {
+pub(super) async fn close(shell: &Shell, house: House, worker: Worker) {
     // First the agents: what one of them is about to finish is not given to another worker.
     house.hosts.stop().await;
     worker.stop().await;
@@ -450,7 +451,7 @@ impl Run {
         Ok(ended.map(|(end, answer)| Ended {
             outcome: match end {
                 End::Answered => Outcome::Completed,
-                End::Failed { why } => Outcome::Failed { why },
+                End::Failed { why } | End::Broken { why } => Outcome::Failed { why },
                 End::Aborted => Outcome::Cancelled,
             },
             answer,

@@ -74,6 +74,8 @@ pub struct Run {
     /// The newest call, and how often it came in a row.
     pub same_calls: u64,
     newest_call: Option<(String, String)>,
+    /// How often calls have failed, by tool and parameters.
+    failed: BTreeMap<(String, String), u32>,
 }
 
 /// What a request shows.
@@ -106,6 +108,7 @@ impl Conversation {
                 text,
                 agent,
                 model,
+                chain: _,
             } => {
                 self.say(filed.seq, text.clone());
                 self.drop_waiting_calls();
@@ -120,6 +123,7 @@ impl Conversation {
                     cuts: 0,
                     same_calls: 0,
                     newest_call: None,
+                    failed: BTreeMap::new(),
                 });
             }
             Entry::Told {
@@ -270,6 +274,10 @@ impl Conversation {
         };
         if let Some(open) = self.open(call) {
             open.outcome = Some(outcome.clone());
+            let key = (open.call.name.clone(), open.call.input.clone());
+            if let Some(run) = self.run.as_mut().filter(|_| outcome.is_error()) {
+                *run.failed.entry(key).or_default() += 1;
+            }
         } else if let Some(open) = self.calls.iter_mut().find(stopped) {
             // It was running when its run was ended, and has come to an end all the same.
             open.outcome = Some(outcome.clone());
@@ -347,6 +355,12 @@ impl Conversation {
 }
 
 impl Run {
+    /// How often a call has failed.
+    pub fn failures(&self, call: &Call) -> u32 {
+        let key = (call.name.clone(), call.input.clone());
+        self.failed.get(&key).copied().unwrap_or(0)
+    }
+
     fn note(&mut self, answer: &Answer, goes_on: bool) {
         self.answers += 1;
         let text = answer.text();

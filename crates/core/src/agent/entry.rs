@@ -2,7 +2,7 @@
 
 use super::{Answer, ToolOutcome};
 use crate::{
-    id::{AgentName, ModelName, PostId},
+    id::{AgentName, ChainId, ModelName, PostId},
     moment::Moment,
 };
 
@@ -28,6 +28,8 @@ pub enum Entry {
         agent: AgentName,
         /// With which model, if not the session's.
         model: Option<ModelName>,
+        /// The trace of the run, if it is a person's. A task's run has it with the task.
+        chain: Option<ChainId>,
     },
     /// A background task has ended.
     Told {
@@ -86,8 +88,13 @@ pub enum Entry {
 pub enum End {
     /// With an answer.
     Answered,
-    /// With an error.
+    /// Without success: a limit was reached, or the model would not.
     Failed {
+        /// What went wrong.
+        why: String,
+    },
+    /// It could not go on: the model could not be asked.
+    Broken {
         /// What went wrong.
         why: String,
     },

@@ -11,6 +11,7 @@ use crate::{
     lifecycle::Standing,
     notify::Message,
     progress::{Observation, Totals},
+    skill::Role,
     transcript::Transcript,
 };
 
@@ -115,6 +116,8 @@ pub struct NewSession {
     pub model: Option<ModelName>,
     /// Whether tasks may be launched from it. At the depth limit they may not.
     pub may_delegate: bool,
+    /// The skill that it runs, on whose terms it works.
+    pub role: Option<Role>,
 }
 
 /// What a forked child inherits.
@@ -139,6 +142,8 @@ pub struct Prompt {
     pub agent: AgentName,
     /// With which model, if not the agent's own.
     pub model: Option<ModelName>,
+    /// The skill that the session runs, for hosts that have to be told with every prompt.
+    pub role: Option<Role>,
 }
 
 /// What a parent is told.

@@ -1,13 +1,17 @@
 //! What the rules need of the world: somewhere to keep tasks, and a host to run them in.
 
+mod chains;
 mod clock;
+mod commands;
 mod delegation;
 mod host;
 mod sessions;
 mod store;
 mod typed;
 
+pub use chains::Chains;
 pub use clock::Clock;
+pub use commands::Commands;
 pub use delegation::Delegation;
 pub use host::{
     Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, Prompt,

@@ -5,6 +5,7 @@ use crate::{
     agent::{Entry, Filed},
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     moment::Moment,
+    skill::Terms,
 };
 
 /// A session of the built-in agent. What happened in it are its entries.
@@ -27,6 +28,8 @@ pub struct Session {
     pub delegates: bool,
     /// The folder it works in.
     pub workspace: String,
+    /// The terms on which it runs a skill.
+    pub terms: Option<Terms>,
     /// The conversation it begins with, entry by entry.
     pub base: Option<Base>,
     /// When it began.

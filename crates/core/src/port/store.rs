@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::{Notice, Sessions};
+use super::{Chains, Notice, Sessions};
 use crate::{
     budget::Spent,
     event::{Event, Launched},
@@ -38,7 +38,7 @@ pub trait Store: Send + Sync {
 }
 
 /// The journal as one transaction sees it.
-pub trait Journal: Sessions {
+pub trait Journal: Sessions + Chains {
     /// A task.
     fn task(&mut self, id: &TaskId) -> Stored<Option<Task>>;
     /// The task that works in a session.
@@ -54,6 +54,8 @@ pub trait Journal: Sessions {
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
     /// What a forked child inherits.
     fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>>;
+    /// What the skill says that a task runs.
+    fn instructions(&mut self, id: &TaskId) -> Stored<Option<String>>;
     /// What a task has to do in its newest run.
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
     /// What a task's child said at the end of its newest finished run.
@@ -142,6 +144,8 @@ pub trait Journal: Sessions {
     fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// Withdraws a task's notices that nobody has begun to send.
     fn withdraw(&mut self, task: &TaskId, why: &str, at: Moment) -> Stored<()>;
+    /// Withdraws one notice, unless someone has begun to send it.
+    fn withdraw_one(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// A task's notices, and what became of each.
     fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>>;
     /// Someone waits for a task until then.

@@ -1,5 +1,7 @@
 //! What a caller who runs a skill is told, in order. The last one is always [`SkillEvent::Done`].
 
+use crate::trace::Step;
+
 /// Something that a caller is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillEvent {
@@ -25,6 +27,13 @@ pub enum SkillEvent {
         code: ErrorCode,
         /// What went wrong.
         message: String,
+    },
+    /// Something that the sub-agent did, for callers who want to know.
+    SubAgent {
+        /// The sub-agent.
+        sub_task: String,
+        /// What it did.
+        step: Box<Step>,
     },
     /// It is over.
     Done {

@@ -20,6 +20,33 @@ pub struct Terms {
     pub iteration_time: Option<Duration>,
 }
 
+impl Terms {
+    /// What a sub-agent may use: the skill's own list if it has one, or else its agent's.
+    pub fn over(&self, agent: &Tools) -> Tools {
+        let mine = self.tools.called_here();
+        let mut not = agent.not.clone();
+        not.extend(mine.not);
+        Tools {
+            only: mine.only.or(agent.only.clone()),
+            not,
+        }
+    }
+
+    /// What a model is told of a call that has failed `times` times by now.
+    pub fn advice(&self, times: u32) -> String {
+        match (u64::from(self.retries) + 1).saturating_sub(times.into()) {
+            0 => "[no tries left for this call: go another way]".to_owned(),
+            1 => "[1 try left for this call]".to_owned(),
+            left => format!("[{left} tries left for this call]"),
+        }
+    }
+
+    /// Whether a call that has failed so often is not tried again.
+    pub fn is_used_up(&self, times: u32) -> bool {
+        times > self.retries
+    }
+}
+
 /// Terms, and what the skill says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {

@@ -38,6 +38,7 @@ impl Story {
             text: text.to_owned(),
             agent: "general".into(),
             model: None,
+            chain: None,
         })
     }
 

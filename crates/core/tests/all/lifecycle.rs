@@ -38,12 +38,16 @@ fn launched() -> Launched {
             model: None,
             context: Context::Fresh,
             host: "scripted".into(),
+            skill: None,
         },
         prompt: "do it".to_owned(),
         fork: None,
         budget: Budget::default(),
         batch: 0,
         owner: Some("worker".into()),
+        chain: None,
+        from: None,
+        instructions: None,
     }
 }
 
@@ -114,6 +118,8 @@ fn stand(from: From) -> Task {
     let resumed = Event::Resumed {
         prompt: "more".to_owned(),
         batch: 1,
+        chain: None,
+        from: None,
     };
     let and = |more: &[Event]| [&working[..], more].concat();
     match from {
@@ -179,6 +185,8 @@ fn resume() -> Command {
     Command::Resume {
         prompt: "more".to_owned(),
         batch: 3,
+        chain: "chain".into(),
+        from: None,
     }
 }
 
@@ -269,7 +277,7 @@ fn a_command_in_a_state(#[case] from: From, #[case] command: Command, #[case] ex
     resume(),
     "ended before it had a session to go on with"
 )]
-#[case(From::Completed, Command::Resume { prompt: " ".into(), batch: 1 }, "the prompt is empty")]
+#[case(From::Completed, Command::Resume { prompt: " ".into(), batch: 1, chain: "c".into(), from: None }, "the prompt is empty")]
 #[case(
     From::Completed,
     Command::Cancel(CancelledBy::Request),

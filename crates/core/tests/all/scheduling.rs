@@ -26,12 +26,16 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             model: model.map(Into::into),
             context: Context::Fresh,
             host: "scripted".into(),
+            skill: None,
         },
         prompt: String::new(),
         fork: None,
         budget: Budget::default(),
         batch: 0,
         owner: None,
+        chain: None,
+        from: None,
+        instructions: None,
     };
     begin(TaskId::from_random(id), &launched, Moment::default())
 }

@@ -193,6 +193,7 @@ impl House {
             text: text.to_owned(),
             agent: agent.into(),
             model: None,
+            role: None,
         };
         self.engine.prompt(session, prompt).await?;
         Ok(id)

@@ -166,6 +166,7 @@ pub(crate) fn new_session(parent: &SessionId) -> NewSession {
         agent: "general".into(),
         model: None,
         may_delegate: true,
+        role: None,
     }
 }
 
@@ -182,6 +183,7 @@ pub(crate) fn prompt() -> Prompt {
         text: "count the files".to_owned(),
         agent: "general".into(),
         model: None,
+        role: None,
     }
 }
 

@@ -4,17 +4,18 @@ use asyncagents_core::{
     answer::{self, Shown},
     event::{Event, Launched},
     fork::Plan,
-    id::{SessionId, TaskId},
+    id::{ChainId, SessionId, TaskId},
     lifecycle::Command,
     port::Journal,
     refusal::Refusal,
     request::{Caller, LaunchTask, ResumeTask},
+    skill::{Role, Terms, iterations},
     task::{Brief, Context, Place, Task},
 };
 use uuid::Uuid;
 
 use super::{Manager, carry_out, find, perform::was_stopped, shown};
-use crate::{Problem, hosts::at_the_door, transact};
+use crate::{Problem, SkillTrouble, hosts::at_the_door, skill_run::trouble, transact};
 
 /// A task that was launched or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,35 @@ impl Manager {
     /// # Errors
     /// When the request is refused; nothing is created then.
     pub async fn launch(&self, caller: &Caller, launch: LaunchTask) -> Result<Accepted, Problem> {
+        let id = TaskId::from_random(Uuid::new_v4().as_u128());
+        self.launch_as(caller, launch, id).await
+    }
+
+    /// Whether a caller may launch a task at all, as deep as it is.
+    pub(crate) async fn check_depth(&self, caller: &Caller) -> Result<(), SkillTrouble> {
+        let session = match caller {
+            Caller::Session { session, .. } | Caller::Shell { session, .. } => session.clone(),
+            Caller::Person => return Ok(()),
+        };
+        let limit = self.desk.settings.limits.depth;
+        let depth = transact::read(&*self.desk.store, move |journal| {
+            let above = journal.task_in(&session)?;
+            Ok::<_, Problem>(above.map_or(0, |above| above.place.depth) + 1)
+        });
+        match depth.await {
+            Ok(depth) if depth <= limit => Ok(()),
+            Ok(depth) => Err(trouble(Refusal::TooDeep { depth, limit }.into())),
+            Err(problem) => Err(trouble(problem)),
+        }
+    }
+
+    /// Launches a task under a name that is known already.
+    pub(crate) async fn launch_as(
+        &self,
+        caller: &Caller,
+        launch: LaunchTask,
+        id: TaskId,
+    ) -> Result<Accepted, Problem> {
         let (session, host, asked_in, from_shell) = match caller.clone() {
             Caller::Session {
                 session,
@@ -55,19 +85,17 @@ impl Manager {
                 }));
             }
         };
-        let known = self
-            .desk
-            .hosts
-            .get(&host)?
-            .check_agent(&launch.agent)
-            .await?;
-        if let Err(known) = known {
-            return Err(Problem::Refused(Refusal::UnknownAgent {
-                agent: launch.agent,
-                known,
-            }));
-        }
-        let id = TaskId::from_random(Uuid::new_v4().as_u128());
+        let known = self.desk.hosts.get(&host)?;
+        let agent = match known.agent_named(&launch.agent).await? {
+            Ok(agent) => agent,
+            Err(known) => {
+                return Err(Problem::Refused(Refusal::UnknownAgent {
+                    agent: launch.agent,
+                    known,
+                }));
+            }
+        };
+        let chain = ChainId::from(Uuid::new_v4().to_string());
         let (desk, owner) = (self.desk.clone(), self.desk.owner());
         let launched = transact::write(&*self.desk.store, move |journal| {
             let limits = &desk.settings.limits;
@@ -103,15 +131,19 @@ impl Manager {
                 let whose = "your";
                 return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
             }
+            let from = journal.open_chain(&place.parent)?;
+            let above = place.depth.saturating_sub(1);
+            let (terms, instructions) = launch.role.map(|role| reduced(role, above)).unzip();
             let launched = Launched {
                 batch: journal.open_batch(&place.parent)?,
                 place,
                 brief: Brief {
                     description: launch.description,
-                    agent: launch.agent,
+                    agent,
                     model: launch.model,
                     context: launch.context,
                     host,
+                    skill: terms,
                 },
                 prompt: launch.prompt,
                 fork: match launch.context {
@@ -124,6 +156,9 @@ impl Manager {
                 },
                 budget,
                 owner,
+                chain: Some(chain),
+                from,
+                instructions,
             };
             let task = journal.insert(id, launched, now)?;
             shown(journal, task)
@@ -162,14 +197,24 @@ impl Manager {
                 task: task.id,
             }));
         }
-        let desk = self.desk.clone();
+        let (desk, asking) = (self.desk.clone(), caller.session().cloned());
         let resumed = transact::write(&*self.desk.store, move |journal| {
             let Some(mut task) = journal.task(&task.id)?.filter(|task| !task.cleared) else {
                 return Err(Problem::Refused(Refusal::UnknownTask { asked }));
             };
             let batch = journal.open_batch(&task.place.parent)?;
             let now = desk.now();
-            let command = Command::Resume { prompt, batch };
+            let chain = ChainId::from(Uuid::new_v4().to_string());
+            let from = match &asking {
+                Some(session) => journal.open_chain(session)?,
+                None => None,
+            };
+            let command = Command::Resume {
+                prompt,
+                batch,
+                chain,
+                from,
+            };
             carry_out(journal, &mut task, command, now, &desk.settings)?;
             // Where it goes on, it is looked for if that ends too.
             if let Some(host) = desk.hosts.heir(&task.brief.host) {
@@ -203,6 +248,15 @@ fn place(session: SessionId, above: Option<&Task>) -> Place {
             depth: 1,
         },
     }
+}
+
+/// A sub-agent has less of what its skill has, the deeper it is.
+fn reduced(role: Role, depth_of_caller: u32) -> (Terms, String) {
+    let terms = Terms {
+        iterations: iterations(role.terms.iterations, depth_of_caller),
+        ..role.terms
+    };
+    (terms, role.instructions)
 }
 
 fn has_owner(journal: &mut dyn Journal, task: &Task) -> Result<bool, Problem> {

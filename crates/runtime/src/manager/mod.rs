@@ -5,6 +5,7 @@ mod launch;
 mod output;
 mod perform;
 mod steer;
+mod trace;
 
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -296,7 +297,11 @@ pub(crate) fn find(
     let unknown = || Refusal::UnknownTask {
         asked: asked.to_owned(),
     };
-    let digits = asked.strip_prefix(TaskId::KIND).unwrap_or(asked);
+    // The sub-agent of a task that runs a skill is that task.
+    let task = asked
+        .split_once("-subagent-")
+        .map_or(asked, |(task, _)| task);
+    let digits = task.strip_prefix(TaskId::KIND).unwrap_or(task);
     if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(unknown().into());
     }

@@ -179,7 +179,9 @@ impl Manager {
                 let now = desk.now();
                 carry_out(journal, &mut task, Command::Retrieve, now, &desk.settings)?;
                 if wait.is_some() && !task.is_live() {
-                    journal.withdraw(&id, "a blocked caller got the result", now)?;
+                    // Of the runs before it nobody has heard here.
+                    let notice = id.notice(task.run);
+                    journal.withdraw_one(&notice, "a blocked caller got the result", now)?;
                 }
             }
             look(journal, &id)

@@ -101,7 +101,15 @@ fn post(
 ) -> Result<(), Problem> {
     let batch = journal.batch(&task.place.parent, task.batch)?;
     let shown = shown(journal, task.clone())?;
-    if let Some(message) = notify::message(task, &shown.id, batch, &settings.wording) {
+    let wording = &settings.wording;
+    let message = match &task.brief.skill {
+        Some(_) => {
+            let answer = journal.answer(&task.id)?;
+            notify::skill_message(task, &shown.id, answer.as_deref(), batch, wording)
+        }
+        None => notify::message(task, &shown.id, batch, wording),
+    };
+    if let Some(message) = message {
         let id = task.id.notice(task.run);
         journal.post(task, &Notice { id, message }, not_before)?;
     }

@@ -537,3 +537,34 @@ fn cases() -> u32 {
     let set = std::env::var("PROPTEST_CASES").ok();
     set.and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
+
+/// A parent that waits for a follow-up is still told of the run before it, if that notice was
+/// not yet sent: workers that come and go are slow to send it.
+#[test]
+fn who_waits_for_a_follow_up_is_told_of_the_run_before() {
+    for _ in 0..10 {
+        let ops = vec![
+            Op::Crash,
+            Op::Launch {
+                parent: 1,
+                kind: Kind::Hangs,
+            },
+            Op::SecondWorker,
+            Op::Cancel { task: 0 },
+            Op::Resume { task: 0 },
+            Op::SecondWorker,
+            Op::Cancel { task: 0 },
+            Op::SecondWorker,
+            Op::WaitFor {
+                task: 0,
+                seconds: 25,
+            },
+        ];
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(tell(ops));
+    }
+}

@@ -14,7 +14,7 @@ use crate::{
     arguments::Arguments,
     clean_output::Cleaner,
     fit_answer::HeadAndTail,
-    sandbox::{Order, Report, Sandbox, Stage},
+    sandbox::{Limits, Order, Report, Sandbox, Stage},
     secrets,
     settings::SandboxMode,
     toolbox::Inner,
@@ -116,6 +116,48 @@ impl Bash {
             Ok(ended) => ended.outcome(order.limits.is_some(), inner, session),
             Err(error) => ToolOutcome::Failed(format!("bash cannot be started: {error}")),
         }
+    }
+}
+
+/// Runs a command that may only look: nothing but the temporary folder is writable, and there is
+/// no network. Returns what it prints.
+pub(crate) async fn glance(
+    inner: &Arc<Inner>,
+    command: &str,
+    time: Duration,
+    limit: usize,
+    may_run_free: bool,
+) -> Result<String, String> {
+    if command.contains('\0') || command.len() > LONGEST_COMMAND {
+        return Err("it is no command".to_owned());
+    }
+    let limits = match find_out(inner).await? {
+        Sandbox::Enforced { .. } => Some(Limits {
+            network: false,
+            writable: vec![inner.temporary.path().to_owned()],
+            ..inner.limits()
+        }),
+        Sandbox::Missing { .. } | Sandbox::Off if may_run_free => None,
+        Sandbox::Missing { why } => return Err(format!("it cannot be sandboxed: {why}")),
+        Sandbox::Off => return Err("it cannot be sandboxed: that is switched off".to_owned()),
+    };
+    let order = Order {
+        limits,
+        command: vec![shell().into(), "-c".into(), command.into()],
+    };
+    let cannot_start = |error: io::Error| format!("it cannot be started: {error}");
+    let running = Running::start(inner, &order).map_err(cannot_start)?;
+    // Room for the remarks is taken from the limit.
+    let ended = running.finish(time, limit + 1_000, &|_| {}).await;
+    let Ended { output, how } = ended.map_err(cannot_start)?;
+    let last = || output.lines().next_back().unwrap_or_default().to_owned();
+    match how {
+        How::Reported(Report::Exited(0)) => Ok(output),
+        How::Reported(Report::Exited(code)) => Err(format!("exit code {code}: {}", last())),
+        How::TimedOut { after, .. } => Err(format!("it took longer than {after:?}")),
+        How::Reported(Report::Killed(signal)) => Err(format!("ended by {}", name(signal))),
+        How::Reported(Report::Failed(why) | Report::Left(why)) => Err(why),
+        How::Lost | How::Stuck => Err("nobody knows how it ended".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tools, one file each.
 
-mod bash;
+pub(crate) mod bash;
 mod edit;
 mod glob;
 mod grep;

@@ -2,6 +2,7 @@
 
 mod check;
 mod list;
+mod run;
 mod show;
 
 use std::{env, path::Path};
@@ -9,6 +10,7 @@ use std::{env, path::Path};
 use anyhow::Context;
 use asyncagents_core::skill::Catalog;
 
+use super::Shell;
 use crate::{
     args::{SkillArgs, SkillVerb},
     config::Config,
@@ -16,8 +18,13 @@ use crate::{
     wire,
 };
 
-pub(super) fn run(config: &Config, args: &SkillArgs) -> Result<Exit, Failure> {
+pub(super) fn run(
+    config: &Config,
+    shell: impl FnOnce() -> Result<Shell, Failure>,
+    args: &SkillArgs,
+) -> Result<Exit, Failure> {
     match &args.verb {
+        SkillVerb::Run(args) => run::run(&shell()?, args),
         SkillVerb::List(args) => list::run(&catalog(config)?, args),
         SkillVerb::Show(args) => show::run(&catalog(config)?, args),
         SkillVerb::Check(args) => check::run(args),

@@ -1,0 +1,206 @@
+//! `asyncagents skill run`: a skill, run by the built-in agent in this folder.
+
+use std::{
+    env,
+    io::{self, IsTerminal},
+    process,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use asyncagents_core::{
+    request::{Caller, OutputRequest},
+    skill::{ErrorCode, FinalState, SkillEvent},
+};
+use asyncagents_engine::Approver;
+use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Worker};
+use serde_json::{Value, json};
+
+use crate::{
+    args::SkillRunArgs,
+    commands::{
+        Shell,
+        run::{INTERRUPTED, Signals, close, refused},
+        task, two_threads,
+    },
+    exit::{Exit, Failure},
+    print,
+    screen::Screen,
+    trace_tree, trace_view,
+    wire::{self, Furniture},
+};
+
+pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
+    let request = match args.request.as_slice() {
+        [] => String::new(),
+        words => task::prompt(&words.join(" "))?,
+    };
+    let runtime = two_threads()?;
+    let ran = runtime.block_on(go(shell, args, request));
+    // A question that nobody answers must not keep the process.
+    runtime.shutdown_background();
+    ran
+}
+
+async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit, Failure> {
+    let screen = Screen::new();
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !args.json;
+    let approver: Arc<dyn Approver> = Arc::new(screen.clone());
+    let mut stop = Signals::new()?;
+    let here = env::current_dir()
+        .context("this folder")
+        .map_err(Failure::Machine)?;
+    let host = wire::host_key(&format!("engine:{}", here.display()), &shell.said);
+    let host = host.map_err(Failure::Input)?;
+    let furniture = Furniture {
+        approver: can_ask.then_some(approver),
+        only: Some(host.clone()),
+        ..Furniture::default()
+    };
+    let house = wire::house(&shell.config, furniture)?;
+    let (engine, skills) = house.hosts.engine_and_skills(&host).map_err(refused)?;
+    // What is wrong with the model is better known now than in a task that fails.
+    if let Ok(listed) = skills.find(&args.name, Invoker::User).await {
+        let manifest = &listed.skill.manifest;
+        let agent = manifest
+            .agent
+            .as_deref()
+            .unwrap_or("general")
+            .to_lowercase();
+        let model = args.model.as_deref().or(manifest.model.as_deref());
+        engine
+            .check(&agent.as_str().into(), model)
+            .map_err(refused)?;
+    }
+    let worker = Worker::start(&house.manager).await?;
+    let session = shell.session();
+    let caller = Caller::Shell {
+        session: session.clone(),
+        host,
+    };
+    let invocation = Invocation {
+        name: args.name.clone(),
+        arguments: request,
+        by: Invoker::User,
+        session,
+        model: args.model.as_deref().map(Into::into),
+    };
+    // People see the steps as progress; programs, if they ask for them.
+    let steps = args.sub_agent_events || !args.json;
+    let run = SkillRun::new(&house.manager, &skills, caller, invocation, steps);
+    let told = tell(&house.manager, run, args, &screen, &mut stop).await;
+    screen.end();
+    tokio::select! {
+        () = close(shell, house, worker) => told,
+        () = stop.next() => process::exit(INTERRUPTED),
+    }
+}
+
+/// Tells what happens until it is over. The first Ctrl-C cancels the task, the second ends at
+/// once.
+async fn tell(
+    manager: &Manager,
+    mut run: SkillRun,
+    args: &SkillRunArgs,
+    screen: &Screen,
+    stop: &mut Signals,
+) -> Result<Exit, Failure> {
+    let task = run.task().to_string();
+    let mut exit = Exit::Done;
+    let mut stopping = false;
+    loop {
+        let event = tokio::select! {
+            event = run.next() => event,
+            () = stop.next() => {
+                if stopping {
+                    screen.end();
+                    process::exit(INTERRUPTED);
+                }
+                stopping = true;
+                screen.remark("stopping; Ctrl-C again ends at once");
+                if let Err(problem) = manager.cancel(&Caller::Person, &task).await {
+                    tracing::warn!(task, %problem, "not cancelled");
+                }
+                continue;
+            }
+        };
+        let Some(event) = event else {
+            return Ok(exit);
+        };
+        match &event {
+            SkillEvent::Error { code, .. } => exit = exit_of(*code),
+            SkillEvent::Done {
+                state: FinalState::Failed,
+                ..
+            } if exit == Exit::Done => exit = Exit::TaskFailed,
+            _ => {}
+        }
+        match args.json {
+            true => print::json_line(&as_json(&event))?,
+            false => show(manager, &event, screen).await?,
+        }
+    }
+}
+
+fn exit_of(code: ErrorCode) -> Exit {
+    match code {
+        ErrorCode::SubagentError => Exit::TaskFailed,
+        ErrorCode::MaxDepthExceeded
+        | ErrorCode::SkillNotFound
+        | ErrorCode::NotInvocable
+        | ErrorCode::InvocationFailed => Exit::BadInput,
+    }
+}
+
+/// For people: the answer on standard output, everything else beside it.
+async fn show(manager: &Manager, event: &SkillEvent, screen: &Screen) -> Result<(), Failure> {
+    match event {
+        SkillEvent::Status { task, message } => screen.remark(&format!("{message} ({task})")),
+        SkillEvent::SubAgent { step, .. } => screen.remark(&trace_tree::step_line(step)),
+        SkillEvent::Message { task, parts } => {
+            screen.end();
+            let request = OutputRequest::new(task, false, None).map_err(Problem::from)?;
+            let report = manager.output(&Caller::Person, request).await?;
+            match report.answer.filter(|answer| !answer.trim().is_empty()) {
+                Some(answer) => print::answer(&answer)?,
+                None => screen.remark(&parts[0]),
+            }
+            screen.remark(&format!("{}; `asyncagents trace` shows it", parts[1]));
+        }
+        SkillEvent::Error { code, message, .. } => {
+            screen.remark(&format!("asyncagents: {}: {message}", code.name()));
+        }
+        SkillEvent::Done { .. } => {}
+    }
+    Ok(())
+}
+
+/// For programs.
+fn as_json(event: &SkillEvent) -> Value {
+    match event {
+        SkillEvent::Status { task, message } => {
+            json!({"type": "status", "task_id": task, "state": "RUNNING", "message": message})
+        }
+        SkillEvent::Message { task, parts } => {
+            let parts = parts.each_ref().map(|text| json!({"text": text}));
+            json!({"type": "message", "task_id": task, "message_parts": parts})
+        }
+        SkillEvent::Error {
+            task,
+            code,
+            message,
+        } => json!({
+            "type": "error",
+            "task_id": task,
+            "error_code": code.name(),
+            "error_message": message,
+        }),
+        SkillEvent::SubAgent { sub_task, step } => {
+            let step = trace_view::step(step);
+            json!({"type": "sub_agent", "task_id": sub_task, "step": step})
+        }
+        SkillEvent::Done { task, state } => {
+            json!({"type": "done", "task_id": task, "final_state": state.name()})
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `asyncagents trace`: what happened in a run, step by step.
+
+use std::{collections::HashMap, time::Duration};
+
+use asyncagents_core::trace::Trace;
+use asyncagents_runtime::Manager;
+use serde_json::json;
+use tokio::time;
+
+use super::Shell;
+use crate::{
+    args::TraceArgs,
+    exit::{Exit, Failure},
+    print, trace_tree, trace_view,
+};
+
+/// How many runs are listed.
+const NEWEST: usize = 20;
+
+/// How often a run that is followed is looked at.
+const GLANCE: Duration = Duration::from_millis(300);
+
+pub(super) async fn run(shell: &Shell, args: &TraceArgs) -> Result<Exit, Failure> {
+    let manager = shell.manager()?;
+    let Some(asked) = &args.run else {
+        return list(&manager, args.json).await;
+    };
+    if args.follow {
+        return follow(&manager, asked, args.json).await;
+    }
+    let trace = manager.trace(asked).await?;
+    match args.json {
+        true => print::json_line(&trace_view::trace(&trace))?,
+        false => print::answer(&trace_tree::tree(&trace))?,
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(manager: &Manager, json: bool) -> Result<Exit, Failure> {
+    let traces = manager.newest_traces(NEWEST).await?;
+    if json {
+        let heads: Vec<_> = traces.iter().map(trace_view::head).collect();
+        print::json_line(&heads)?;
+        return Ok(Exit::Done);
+    }
+    let lines: Vec<String> = traces.iter().map(trace_tree::headline).collect();
+    match lines.is_empty() {
+        true => print::answer("No runs found")?,
+        false => print::answer(&lines.join("\n"))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints steps as they come, until the run is over. A step without a result is printed when
+/// it has one.
+async fn follow(manager: &Manager, asked: &str, json: bool) -> Result<Exit, Failure> {
+    let mut told = HashMap::new();
+    loop {
+        let trace = manager.trace(asked).await?;
+        tell(&trace, 0, json, &mut told)?;
+        if !trace.state.is_live() {
+            match json {
+                true => {
+                    let mut head = trace_view::head(&trace);
+                    head["type"] = "end".into();
+                    print::json_line(&head)?;
+                }
+                false => print::answer(&trace_tree::headline(&trace))?,
+            }
+            return Ok(Exit::Done);
+        }
+        time::sleep(GLANCE).await;
+    }
+}
+
+/// Prints what is new in a run and those below it.
+fn tell(
+    trace: &Trace,
+    depth: usize,
+    json: bool,
+    told: &mut HashMap<String, usize>,
+) -> Result<(), Failure> {
+    let chain = trace.chain.as_ref();
+    let name = chain.map_or_else(|| trace.title.clone(), ToString::to_string);
+    let live = trace.state.is_live();
+    let indent = "│  ".repeat(depth);
+    if !told.contains_key(&name) && !json && depth > 0 {
+        print::answer(&format!("{indent}{}", trace.title))?;
+    }
+    let known = told.entry(name.clone()).or_insert(0);
+    let new = trace.steps.iter().skip(*known);
+    for step in new.take_while(|step| !live || !step.is_open()) {
+        *known += 1;
+        match json {
+            true => {
+                let step = trace_view::step(step);
+                print::json_line(&json!({"type": "step", "chain_id": name, "step": step}))?;
+            }
+            false => print::answer(&format!("{indent}{}", trace_tree::step_line(step)))?,
+        }
+    }
+    for child in &trace.children {
+        tell(child, depth + 1, json, told)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! A trace as a tree, for people.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    agent::Usage,
+    budget::Cost,
+    trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
+};
+
+use crate::screen::{counted, dollars};
+
+/// How many characters of a text are shown in a line.
+const PREVIEW: usize = 80;
+
+/// The whole tree.
+pub(crate) fn tree(trace: &Trace) -> String {
+    let mut lines = Vec::new();
+    draw(trace, "", "", &mut lines);
+    lines.join("\n")
+}
+
+/// A run, its steps, and the runs below it, each after the step that began it. `first` stands
+/// before the run's own line and `rest` before all others.
+fn draw(trace: &Trace, first: &str, rest: &str, lines: &mut Vec<String>) {
+    lines.push(format!("{first}{}", headline(trace)));
+    let mut items = Vec::new();
+    let mut children = trace.children.iter().peekable();
+    for step in &trace.steps {
+        while let Some(child) = children.next_if(|child| child.begun < step.at) {
+            items.push(Item::Child(child));
+        }
+        items.push(Item::Step(step));
+    }
+    items.extend(children.map(Item::Child));
+    items.extend(end(trace).map(Item::End));
+    let last = items.len().saturating_sub(1);
+    for (at, item) in items.iter().enumerate() {
+        let (branch, below) = match at == last {
+            true => ("└─ ", "   "),
+            false => ("├─ ", "│  "),
+        };
+        match item {
+            Item::Step(step) => lines.push(format!("{rest}{branch}{}", step_line(step))),
+            Item::End(line) => lines.push(format!("{rest}{branch}{line}")),
+            Item::Child(child) => {
+                let (first, rest) = (format!("{rest}{branch}"), format!("{rest}{below}"));
+                draw(child, &first, &rest, lines);
+            }
+        }
+    }
+}
+
+enum Item<'a> {
+    Step(&'a Step),
+    Child(&'a Trace),
+    End(String),
+}
+
+/// What a run is, how it stands, and what it has used: itself, and all below it.
+pub(crate) fn headline(trace: &Trace) -> String {
+    let mark = match trace.state {
+        TraceState::Queued => "…",
+        TraceState::Running => "▸",
+        TraceState::Completed => "✓",
+        TraceState::Failed { .. } | TraceState::Died { .. } => "✗",
+        TraceState::Cancelled => "⊘",
+    };
+    let title = preview(&trace.title);
+    let agent = trace.agent.as_ref();
+    let agent = agent.map_or(String::new(), |agent| format!(" · {agent}"));
+    let chain = trace
+        .chain
+        .as_ref()
+        .map_or("no name", |chain| chain.as_str());
+    let used = |totals: &TraceTotals| {
+        format!(
+            "{}, {}, {}, {}",
+            counted(totals.turns, "answer"),
+            counted(totals.tool_calls, "tool call"),
+            counted(totals.tokens(), "token"),
+            dollars(totals.cost)
+        )
+    };
+    let mut line = format!(
+        "{mark} {title}{agent} · {} · {} · {} [{chain}]",
+        trace.state.name(),
+        seconds(trace.took),
+        used(&trace.own),
+    );
+    if !trace.children.is_empty() {
+        line.push_str(&format!(" · with sub-agents {}", used(&trace.all)));
+    }
+    line
+}
+
+/// What a run said at its end, or why it has nothing to say.
+fn end(trace: &Trace) -> Option<String> {
+    let failed = trace
+        .state
+        .why()
+        .map(|why| format!("error: {}", preview(why)));
+    let answer = trace.answer.as_deref();
+    let answer = answer.filter(|answer| !answer.trim().is_empty());
+    failed.or_else(|| answer.map(|answer| format!("answer: {}", preview(answer))))
+}
+
+/// One step in a line.
+pub(crate) fn step_line(step: &Step) -> String {
+    let took = step.took.map_or(String::new(), seconds);
+    let what = match &step.what {
+        StepKind::Thought { text } => format!("thought  {}", preview(text)),
+        StepKind::Model {
+            model,
+            usage,
+            cost,
+            said,
+        } => {
+            let model = model.as_ref().map_or("", |model| model.as_str());
+            format!("model    {model} {} {}", used(*usage, *cost), preview(said))
+        }
+        StepKind::Compacted { model, usage, cost } => {
+            format!("summary  {model} {}", used(*usage, *cost))
+        }
+        StepKind::Tool {
+            name,
+            input,
+            result,
+            retries,
+        } => {
+            let again = match retries {
+                0 => String::new(),
+                times => format!(" (try {})", times + 1),
+            };
+            let result = match result {
+                ToolResult::Open => " …".to_owned(),
+                ToolResult::Done(text) => format!(" → {}", preview(text)),
+                ToolResult::Failed(text) => format!(" ✗ {}", preview(text)),
+                ToolResult::Unknown => " ✗ interrupted".to_owned(),
+                ToolResult::Untold => String::new(),
+            };
+            format!("tool     {name}{again} {}{result}", preview(input))
+        }
+        StepKind::Told { text } => format!("notice   {}", preview(text)),
+        StepKind::Nudged { text } => format!("host     {}", preview(text)),
+    };
+    format!("{took:>7}  {}", what.trim_end())
+}
+
+fn used(usage: Usage, cost: Cost) -> String {
+    let read = usage.context().saturating_sub(usage.output);
+    let cached = match usage.cache_read {
+        0 => String::new(),
+        cached => format!(" ({cached} cached)"),
+    };
+    format!("{read}{cached} in, {} out, {}", usage.output, dollars(cost))
+}
+
+fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => format!("{:.1}s", time.as_secs_f64()),
+        seconds => format!("{}m {:02}s", seconds / 60, seconds % 60),
+    }
+}
+
+/// The beginning of a text, in one line.
+fn preview(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if line.chars().count() > PREVIEW {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    match line.char_indices().nth(PREVIEW) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

@@ -1,0 +1,115 @@
+//! A trace as JSON. The names here are read by other people's programs.
+
+use asyncagents_core::{
+    agent::Usage,
+    budget::Cost,
+    trace::{Step, StepKind, ToolResult, Trace, TraceTotals},
+};
+use serde_json::{Value, json};
+
+use crate::view::time;
+
+/// A run with its steps and the runs below it.
+pub(crate) fn trace(trace: &Trace) -> Value {
+    let mut shown = head(trace);
+    shown["steps"] = trace.steps.iter().map(step).collect();
+    shown["children"] = trace.children.iter().map(self::trace).collect();
+    shown
+}
+
+/// A run without what happened in it.
+pub(crate) fn head(trace: &Trace) -> Value {
+    json!({
+        "chain_id": trace.chain.as_ref().map(|chain| chain.as_str()),
+        "parent_chain_id": trace.parent.as_ref().map(|chain| chain.as_str()),
+        "task_id": trace.task.as_ref().map(|task| task.as_str()),
+        "title": trace.title,
+        "skill": trace.skill,
+        "agent": trace.agent.as_ref().map(|agent| agent.as_str()),
+        "status": trace.state.name(),
+        "error": trace.state.why(),
+        "request": trace.request,
+        "answer": trace.answer,
+        "begun_at": time(trace.begun),
+        "duration_ms": millis(trace.took),
+        "own": totals(&trace.own),
+        "total": totals(&trace.all),
+    })
+}
+
+fn totals(totals: &TraceTotals) -> Value {
+    let mut shown = usage(totals.usage, totals.cost);
+    shown["turns"] = totals.turns.into();
+    shown["tool_calls"] = totals.tool_calls.into();
+    shown
+}
+
+fn usage(usage: Usage, cost: Cost) -> Value {
+    json!({
+        "tokens": usage.context(),
+        "input_tokens": usage.input,
+        "cache_read_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "output_tokens": usage.output,
+        "cost_usd": cost.0 as f64 / 1e6,
+    })
+}
+
+/// One step.
+pub(crate) fn step(step: &Step) -> Value {
+    let mut shown = match &step.what {
+        StepKind::Thought { text } => json!({"type": "thought", "text": text}),
+        StepKind::Model {
+            model,
+            usage: used,
+            cost,
+            said,
+        } => json!({
+            "type": "model_call",
+            "model": model.as_ref().map(|model| model.as_str()),
+            "usage": usage(*used, *cost),
+            "text": said,
+        }),
+        StepKind::Compacted {
+            model,
+            usage: used,
+            cost,
+        } => json!({
+            "type": "compaction",
+            "model": model.as_str(),
+            "usage": usage(*used, *cost),
+        }),
+        StepKind::Tool {
+            name,
+            input,
+            result,
+            retries,
+        } => {
+            let (status, text) = match result {
+                ToolResult::Open => ("running", None),
+                ToolResult::Done(text) => ("completed", Some(text)),
+                ToolResult::Failed(text) => ("error", Some(text)),
+                ToolResult::Unknown => ("interrupted", None),
+                ToolResult::Untold => ("unknown", None),
+            };
+            json!({
+                "type": "tool_call",
+                "tool": name,
+                "arguments": serde_json::from_str(input).unwrap_or(Value::String(input.clone())),
+                "status": status,
+                "result": text,
+                "retries": retries,
+            })
+        }
+        StepKind::Told { text } => json!({"type": "notice", "text": text}),
+        StepKind::Nudged { text } => json!({"type": "nudge", "text": text}),
+    };
+    shown["seq"] = step.seq.into();
+    shown["at"] = time(step.at).into();
+    shown["duration_ms"] = step.took.map(millis).into();
+    shown
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

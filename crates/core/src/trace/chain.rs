@@ -1,0 +1,147 @@
+//! A run and its place among others.
+
+use std::time::Duration;
+
+use super::{Step, TraceTotals};
+use crate::{
+    id::{AgentName, ChainId, PostId, SessionId, TaskId},
+    moment::Moment,
+};
+
+/// A run that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// Its name.
+    pub id: ChainId,
+    /// The run from which it was begun.
+    pub parent: Option<ChainId>,
+    /// What it is a run of.
+    pub of: ChainOf,
+    /// When it was asked for.
+    pub begun: Moment,
+}
+
+/// What a chain is a run of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChainOf {
+    /// A task's.
+    Task {
+        /// The task.
+        task: TaskId,
+        /// 0 for the launch, then one for each follow-up.
+        run: u32,
+    },
+    /// A person's, in a session of the built-in agent.
+    Session {
+        /// The session.
+        session: SessionId,
+        /// What began it.
+        prompt: PostId,
+    },
+}
+
+/// A run with everything that happened in it, and the runs below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// The run; tasks of old have no name for theirs.
+    pub chain: Option<ChainId>,
+    /// The run from which it was begun.
+    pub parent: Option<ChainId>,
+    /// The task, if it is one's.
+    pub task: Option<TaskId>,
+    /// For people.
+    pub title: String,
+    /// The skill that it runs.
+    pub skill: Option<String>,
+    /// Who works.
+    pub agent: Option<AgentName>,
+    /// What was asked.
+    pub request: String,
+    /// Where it stands.
+    pub state: TraceState,
+    /// When it was asked for.
+    pub begun: Moment,
+    /// How long it has taken, or took.
+    pub took: Duration,
+    /// What happened, in order.
+    pub steps: Vec<Step>,
+    /// What was said at the end.
+    pub answer: Option<String>,
+    /// What it has used itself.
+    pub own: TraceTotals,
+    /// What it has used together with the runs below it.
+    pub all: TraceTotals,
+    /// The runs that were begun from within it, in order.
+    pub children: Vec<Trace>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TraceState {
+    /// Waiting for a slot.
+    Queued,
+    /// At work, or interrupted: nothing says that it is over.
+    Running,
+    /// It ended with an answer.
+    Completed,
+    /// It came to its end without success: a limit, a refusal.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// It could not go on: the model, its host or its process failed.
+    Died {
+        /// Why.
+        why: String,
+    },
+    /// It was stopped by request.
+    Cancelled,
+}
+
+impl TraceState {
+    /// As people and programs call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TraceState::Queued => "queued",
+            TraceState::Running => "running",
+            TraceState::Completed => "completed",
+            TraceState::Failed { .. } => "failed",
+            TraceState::Died { .. } => "error",
+            TraceState::Cancelled => "cancelled",
+        }
+    }
+
+    /// Why it has no answer, if there is a reason.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            TraceState::Failed { why } | TraceState::Died { why } => Some(why),
+            TraceState::Queued
+            | TraceState::Running
+            | TraceState::Completed
+            | TraceState::Cancelled => None,
+        }
+    }
+
+    /// Whether there is more to come.
+    pub fn is_live(&self) -> bool {
+        matches!(self, TraceState::Queued | TraceState::Running)
+    }
+}
+
+impl Trace {
+    /// Sums up what it and the runs below it have used.
+    pub fn add_up(&mut self) {
+        self.own = TraceTotals::of(&self.steps);
+        self.all = self.own;
+        for child in &mut self.children {
+            child.add_up();
+            self.all = self.all.plus(child.all);
+        }
+    }
+
+    /// It, and all runs below it.
+    pub fn walk(&self, each: &mut dyn FnMut(&Trace)) {
+        each(self);
+        self.children.iter().for_each(|child| child.walk(each));
+    }
+}

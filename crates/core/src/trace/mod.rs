@@ -1,0 +1,14 @@
+//! Traces: what happened in a run, step by step, read from the journal. Nothing is kept for
+//! them beside it.
+
+mod chain;
+mod of_entries;
+mod of_events;
+mod step;
+mod totals;
+
+pub use chain::{Chain, ChainOf, Trace, TraceState};
+pub use of_entries::steps_of_entries;
+pub use of_events::steps_of_events;
+pub use step::{Step, StepKind, ToolResult};
+pub use totals::TraceTotals;

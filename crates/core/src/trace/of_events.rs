@@ -1,0 +1,51 @@
+//! The steps of a run in another host, as far as the task's own events tell them.
+
+use super::{Step, StepKind, ToolResult};
+use crate::{agent::Usage, event::Event, moment::Moment, port::Saved, progress::Observation};
+
+/// What a task's events say about one of its runs.
+pub fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut at_run = 0;
+    let mut last: Option<Moment> = None;
+    for saved in events {
+        if matches!(saved.event, Event::Resumed { .. }) {
+            at_run += 1;
+        }
+        if at_run != run {
+            continue;
+        }
+        let before = last.unwrap_or(saved.at);
+        let what = match &saved.event {
+            Event::Observed(Observation::Turned { tokens, cost }) => StepKind::Model {
+                model: None,
+                usage: Usage {
+                    input: *tokens,
+                    ..Usage::default()
+                },
+                cost: *cost,
+                said: String::new(),
+            },
+            Event::Observed(Observation::ToolCalled { tool, .. }) => StepKind::Tool {
+                name: tool.clone(),
+                input: String::new(),
+                result: ToolResult::Untold,
+                retries: 0,
+            },
+            Event::Started | Event::Prompted => {
+                last = Some(saved.at);
+                continue;
+            }
+            _ => continue,
+        };
+        last = Some(saved.at);
+        let model = matches!(what, StepKind::Model { .. });
+        steps.push(Step {
+            seq: saved.seq,
+            at: if model { before } else { saved.at },
+            took: model.then(|| saved.at.since(before)),
+            what,
+        });
+    }
+    steps
+}

@@ -1,0 +1,55 @@
+//! What steps come to.
+
+use super::{Step, StepKind};
+use crate::{agent::Usage, budget::Cost};
+
+/// What steps come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TraceTotals {
+    /// Tokens, by kind.
+    pub usage: Usage,
+    /// Money.
+    pub cost: Cost,
+    /// Answers of the model.
+    pub turns: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+}
+
+impl TraceTotals {
+    /// What these steps come to.
+    pub fn of(steps: &[Step]) -> Self {
+        let each = steps.iter().map(|step| match &step.what {
+            StepKind::Model { usage, cost, .. } | StepKind::Compacted { usage, cost, .. } => Self {
+                usage: *usage,
+                cost: *cost,
+                turns: 1,
+                tool_calls: 0,
+            },
+            StepKind::Tool { .. } => Self {
+                tool_calls: 1,
+                ..Self::default()
+            },
+            StepKind::Thought { .. } | StepKind::Told { .. } | StepKind::Nudged { .. } => {
+                Self::default()
+            }
+        });
+        each.fold(Self::default(), Self::plus)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self {
+            usage: self.usage.plus(more.usage),
+            cost: Cost(self.cost.0.saturating_add(more.cost.0)),
+            turns: self.turns.saturating_add(more.turns),
+            tool_calls: self.tool_calls.saturating_add(more.tool_calls),
+        }
+    }
+
+    /// All tokens, in and out.
+    pub fn tokens(self) -> u64 {
+        self.usage.context()
+    }
+}

@@ -1,0 +1,216 @@
+//! A skill that is run, told event by event. Whatever happens, the last event is that it is
+//! over.
+
+use std::{collections::VecDeque, time::Duration};
+
+use asyncagents_core::{
+    id::TaskId,
+    refusal::Refusal,
+    request::Caller,
+    skill::{ErrorCode, FinalState, SkillContext, SkillEvent, message_parts, summary},
+    task::{Outcome, State},
+    trace::{Step, Trace, TraceState},
+};
+use uuid::Uuid;
+
+use crate::{Invocation, Manager, Problem, SkillTrouble, Skills};
+
+/// How long one look at a task may last.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A skill that is run.
+pub struct SkillRun {
+    manager: Manager,
+    skills: Skills,
+    caller: Caller,
+    invocation: Invocation,
+    /// Whether the sub-agent's own steps are told too.
+    sub_agent_events: bool,
+    task: TaskId,
+    stage: Stage,
+    ready: VecDeque<SkillEvent>,
+    /// How many of the sub-agent's steps were told.
+    told: usize,
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    Asked,
+    Launched {
+        context: SkillContext,
+        /// The newest event of the task that was seen.
+        seen: Option<u64>,
+    },
+    Over,
+}
+
+impl SkillRun {
+    /// Runs a skill when its events are asked for.
+    pub fn new(
+        manager: &Manager,
+        skills: &Skills,
+        caller: Caller,
+        invocation: Invocation,
+        sub_agent_events: bool,
+    ) -> Self {
+        Self {
+            manager: manager.clone(),
+            skills: skills.clone(),
+            caller,
+            invocation,
+            sub_agent_events,
+            task: TaskId::from_random(Uuid::new_v4().as_u128()),
+            stage: Stage::Asked,
+            ready: VecDeque::new(),
+            told: 0,
+        }
+    }
+
+    /// The task that it is, or will be.
+    pub fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    /// The next event; nothing after the last.
+    pub async fn next(&mut self) -> Option<SkillEvent> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            match self.stage.clone() {
+                Stage::Asked => match self.launch().await {
+                    Ok(context) => {
+                        let seen = None;
+                        self.stage = Stage::Launched { context, seen };
+                    }
+                    Err(trouble) => self.fail(trouble.code, trouble.why),
+                },
+                Stage::Launched { context, seen } => {
+                    if let Err(problem) = self.follow(context, seen).await {
+                        self.fail(ErrorCode::SubagentError, problem.to_string());
+                    }
+                }
+                Stage::Over => return None,
+            }
+        }
+    }
+
+    async fn launch(&mut self) -> Result<SkillContext, SkillTrouble> {
+        let Invocation { name, by, .. } = &self.invocation;
+        let listed = self.skills.find(name, *by).await?;
+        let manifest = &listed.skill.manifest;
+        let (context, name) = (manifest.context, manifest.name.clone());
+        if context == SkillContext::Fork {
+            self.manager.check_depth(&self.caller).await?;
+        }
+        let ready = self.skills.fill(&listed, &self.invocation).await?;
+        let mut task = ready.task(&self.invocation.arguments, self.manager.settings());
+        task.model = self.invocation.model.clone().or(task.model);
+        let launched = self
+            .manager
+            .launch_as(&self.caller, task, self.task.clone());
+        launched.await.map_err(trouble)?;
+        let message = match context {
+            SkillContext::Fork => format!("Spawning sub-agent for skill: {name}"),
+            SkillContext::Inherit => format!("Running skill: {name}"),
+        };
+        let task = self.task.to_string();
+        self.ready.push_back(SkillEvent::Status { task, message });
+        Ok(context)
+    }
+
+    async fn follow(&mut self, context: SkillContext, seen: Option<u64>) -> Result<(), Problem> {
+        let asked = self.task.to_string();
+        let report = self
+            .manager
+            .follow(&Caller::Person, &asked, seen, LOOK)
+            .await?;
+        let task = report.shown.task;
+        let seen = Some(task.seq);
+        self.stage = Stage::Launched { context, seen };
+        if self.sub_agent_events {
+            let trace = self.manager.trace(&asked).await?;
+            self.tell_steps(&trace, task.place.depth);
+        }
+        let State::Ended { outcome, .. } = &task.state else {
+            return Ok(());
+        };
+        let trace = self.manager.trace(&asked).await?;
+        let state = match outcome {
+            Outcome::Completed => FinalState::Completed,
+            Outcome::Failed { .. } | Outcome::Cancelled => FinalState::Failed,
+        };
+        let said = summary(outcome, report.answer.as_deref());
+        match &trace.state {
+            TraceState::Died { .. } | TraceState::Cancelled => {
+                let why = said.strip_prefix("Failed: ").unwrap_or(&said);
+                let [_, full] = message_parts(&said, trace.chain.as_ref());
+                let message = format!("{why} ({full})");
+                self.ready.push_back(SkillEvent::Error {
+                    task: asked.clone(),
+                    code: ErrorCode::SubagentError,
+                    message,
+                });
+            }
+            TraceState::Queued
+            | TraceState::Running
+            | TraceState::Completed
+            | TraceState::Failed { .. } => {
+                let mut parts = message_parts(&said, trace.chain.as_ref());
+                if context == SkillContext::Inherit && state == FinalState::Completed {
+                    parts[0] = report.answer.unwrap_or_default();
+                }
+                let task = asked.clone();
+                self.ready.push_back(SkillEvent::Message { task, parts });
+            }
+        }
+        self.done(state);
+        Ok(())
+    }
+
+    /// Tells the steps that were not told yet. One without a result is told when it has one.
+    fn tell_steps(&mut self, trace: &Trace, depth: u32) {
+        let sub_task = format!("{}-subagent-{depth}", self.task);
+        let live = trace.state.is_live();
+        let settled = |step: &&Step| !live || !step.is_open();
+        let new = trace.steps.iter().skip(self.told).take_while(settled);
+        for step in new {
+            self.told += 1;
+            self.ready.push_back(SkillEvent::SubAgent {
+                sub_task: sub_task.clone(),
+                step: Box::new(step.clone()),
+            });
+        }
+    }
+
+    fn fail(&mut self, code: ErrorCode, message: String) {
+        let task = self.task.to_string();
+        self.ready.push_back(SkillEvent::Error {
+            task,
+            code,
+            message,
+        });
+        self.done(FinalState::Failed);
+    }
+
+    fn done(&mut self, state: FinalState) {
+        let task = self.task.to_string();
+        self.ready.push_back(SkillEvent::Done { task, state });
+        self.stage = Stage::Over;
+    }
+}
+
+/// Why a sub-agent was not launched.
+pub(crate) fn trouble(problem: Problem) -> SkillTrouble {
+    match problem {
+        Problem::Refused(Refusal::TooDeep { limit, .. }) => SkillTrouble {
+            code: ErrorCode::MaxDepthExceeded,
+            why: format!("Maximum sub-agent depth ({limit}) exceeded"),
+        },
+        problem => SkillTrouble {
+            code: ErrorCode::SubagentError,
+            why: problem.to_string(),
+        },
+    }
+}

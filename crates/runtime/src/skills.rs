@@ -1,0 +1,201 @@
+//! Skills as they are invoked: by a model through a tool, or by a person.
+
+use std::{path::PathBuf, sync::Arc};
+
+use asyncagents_core::{
+    agent::Kind,
+    id::{ModelName, SessionId},
+    port::Commands,
+    request::LaunchTask,
+    skill::{Body, Catalog, ErrorCode, Listed, Piece, Skill, SkillContext, Surroundings, disclose},
+};
+use thiserror::Error;
+use tokio::task::spawn_blocking;
+
+use crate::{Settings, SkillDirs};
+
+/// How many characters of what a command prints are used.
+const MOST_OUTPUT: usize = 10_000;
+
+/// The skills of a folder.
+#[derive(Clone)]
+pub struct Skills {
+    dirs: Arc<SkillDirs>,
+    commands: Arc<dyn Commands>,
+    project: PathBuf,
+}
+
+/// Who invokes a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invoker {
+    /// A model.
+    Model,
+    /// A person.
+    User,
+}
+
+/// A skill that is to be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// The skill.
+    pub name: String,
+    /// What was said behind its name.
+    pub arguments: String,
+    /// Who wants it.
+    pub by: Invoker,
+    /// The session in which that was said.
+    pub session: SessionId,
+    /// The model, if not the skill's own.
+    pub model: Option<ModelName>,
+}
+
+/// A skill that is ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// Its body, filled in.
+    pub body: String,
+}
+
+/// Why a skill was not used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{why}")]
+pub struct SkillTrouble {
+    /// Which kind of trouble.
+    pub code: ErrorCode,
+    /// What went wrong.
+    pub why: String,
+}
+
+impl SkillTrouble {
+    fn new(code: ErrorCode, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { code, why }
+    }
+}
+
+impl Skills {
+    /// The skills of these folders, for agents that work in a project. `commands` runs what
+    /// their bodies ask for.
+    pub fn new(dirs: SkillDirs, commands: Arc<dyn Commands>, project: PathBuf) -> Self {
+        Self {
+            dirs: Arc::new(dirs),
+            commands,
+            project,
+        }
+    }
+
+    /// The skills there are now.
+    pub fn catalog(&self) -> Catalog {
+        self.dirs.catalog()
+    }
+
+    /// What a model is shown of them, if there are any for it.
+    pub fn disclosed(&self) -> Option<String> {
+        disclose(&self.catalog())
+    }
+
+    /// The skill of a name, if whoever asks may use it.
+    ///
+    /// # Errors
+    /// When there is none, or it is not for them.
+    pub async fn find(&self, name: &str, by: Invoker) -> Result<Listed, SkillTrouble> {
+        let dirs = self.dirs.clone();
+        let looked = spawn_blocking(move || dirs.catalog()).await;
+        let catalog = looked
+            .map_err(|error| SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string()))?;
+        let listed = catalog.get(name);
+        let listed = listed
+            .map_err(|error| SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string()))?;
+        let manifest = &listed.skill.manifest;
+        let name = &manifest.name;
+        match by {
+            Invoker::Model if !manifest.for_model => Err(SkillTrouble::new(
+                ErrorCode::NotInvocable,
+                format!("the skill `{name}` is for the user to run; ask for it if it is needed"),
+            )),
+            Invoker::User if !manifest.for_user => Err(SkillTrouble::new(
+                ErrorCode::NotInvocable,
+                format!("the skill `{name}` is for agents; `user-invocable: false` says so"),
+            )),
+            Invoker::Model | Invoker::User => Ok(listed.clone()),
+        }
+    }
+
+    /// Fills in a skill's body.
+    ///
+    /// # Errors
+    /// When a command in it is refused or fails.
+    pub async fn fill(
+        &self,
+        listed: &Listed,
+        invocation: &Invocation,
+    ) -> Result<Ready, SkillTrouble> {
+        let skill = listed.skill.clone();
+        let folder = listed.file.parent().unwrap_or(&listed.file);
+        let (folder, project) = (folder.to_string_lossy(), self.project.to_string_lossy());
+        let around = Surroundings {
+            arguments: &invocation.arguments,
+            skill_dir: &folder,
+            session: invocation.session.as_str(),
+            project_dir: &project,
+        };
+        let failed = |why: String| {
+            let name = &skill.manifest.name;
+            let why = format!("the skill `{name}` was not used: {why}");
+            SkillTrouble::new(ErrorCode::InvocationFailed, why)
+        };
+        let pieces = Body::parse(&skill.body, &skill.manifest.arguments).fill(&around);
+        let mut body = String::new();
+        for piece in pieces.map_err(failed)? {
+            match piece {
+                Piece::Text(text) => body.push_str(&text),
+                Piece::Command(command) => {
+                    let printed = self.run(&skill, &command).await.map_err(failed)?;
+                    body.push_str(&printed);
+                }
+            }
+        }
+        Ok(Ready { skill, body })
+    }
+
+    /// What a command of a skill prints.
+    async fn run(&self, skill: &Skill, command: &str) -> Result<String, String> {
+        let tools = skill.manifest.tools.called_here();
+        // What nobody has listed is not allowed.
+        if tools.only.is_none() || !tools.allows("bash", Kind::Run, command) {
+            return Err(format!(
+                "its command `{command}` is refused; its `allowed-tools` do not permit it"
+            ));
+        }
+        let printed = self.commands.run(command).await;
+        let printed = printed.map_err(|why| format!("its command `{command}` failed: {why}"))?;
+        let printed = printed.trim_end();
+        Ok(match printed.char_indices().nth(MOST_OUTPUT) {
+            Some((end, _)) => {
+                let kept = printed.get(..end).unwrap_or_default();
+                format!("{kept}\n[cut at {MOST_OUTPUT} characters]")
+            }
+            None => printed.to_owned(),
+        })
+    }
+}
+
+impl Ready {
+    /// The task that runs it: as a sub-agent on the skill's terms, or, where it is a person's
+    /// and joins no conversation, as any other.
+    pub fn task(self, arguments: &str, settings: &Settings) -> LaunchTask {
+        match self.skill.manifest.context {
+            SkillContext::Fork => LaunchTask::of_skill(
+                &self.skill.manifest,
+                arguments,
+                self.body,
+                (settings.skill_iterations, settings.skill_retries),
+            ),
+            SkillContext::Inherit => {
+                LaunchTask::of_body(&self.skill.manifest, arguments, self.body)
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! How the terms of a skill are written. The names here are on people's disks.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    agent::{Rule, Tools},
+    skill::Terms,
+};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TermsRecord {
+    skill: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    only: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    not: Vec<String>,
+    iterations: u64,
+    retries: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iteration_ms: Option<u64>,
+}
+
+impl From<&Terms> for TermsRecord {
+    fn from(terms: &Terms) -> Self {
+        let written = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect();
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            skill: terms.skill.clone(),
+            only: terms.tools.only.as_deref().map(written),
+            not: written(&terms.tools.not),
+            iterations: terms.iterations,
+            retries: terms.retries,
+            iteration_ms: terms.iteration_time.map(millis),
+        }
+    }
+}
+
+impl From<TermsRecord> for Terms {
+    fn from(record: TermsRecord) -> Self {
+        // What was written by a rule can be read as one.
+        let read = |rules: Vec<String>| rules.iter().filter_map(|rule| rule.parse().ok()).collect();
+        Self {
+            skill: record.skill,
+            tools: Tools {
+                only: record.only.map(read),
+                not: read(record.not),
+            },
+            iterations: record.iterations,
+            retries: record.retries,
+            iteration_time: record.iteration_ms.map(Duration::from_millis),
+        }
+    }
+}
