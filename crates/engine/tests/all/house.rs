@@ -3,21 +3,24 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
+use async_trait::async_trait;
 use asyncagents_core::{
     agent::{Mode, Usage},
     id::{HostKey, PostId, SessionId},
     lifecycle::Standing,
-    port::{Delegation, Host, HostError, Prompt, Report, SessionEvent, Store},
+    port::{Commands, Delegation, Host, HostError, Prompt, Report, SessionEvent, Store},
     progress::Totals,
     task::{Outcome, Task},
 };
 use asyncagents_engine::{Approver, Begin, Engine, Parts, Settings};
 use asyncagents_models::{KeySource, Models, Provider, Wire};
-use asyncagents_runtime::{Hosts, Manager, SystemClock, ToolDoor, Worker};
+use asyncagents_runtime::{
+    Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, Skills, SystemClock, ToolDoor, Worker,
+};
 use asyncagents_scripted_model::{ModelServer, Script};
 use asyncagents_store::{Durability, Options, Sqlite};
 use asyncagents_tools::Toolbox;
@@ -58,6 +61,8 @@ pub(crate) struct House {
     pub(crate) model: Arc<ModelServer>,
     pub(crate) manager: Manager,
     pub(crate) engine: Engine,
+    pub(crate) skills: Skills,
+    pub(crate) commands: Arc<SaidCommands>,
     worker: Option<Worker>,
     plan: Arc<Plan>,
 }
@@ -109,7 +114,9 @@ impl House {
             Arc::new(SystemClock),
             plan.runtime.clone(),
         );
-        let engine = engine(&folder, &model, &manager, store, &plan);
+        let commands = Arc::new(SaidCommands::default());
+        let skills = skills(&folder, commands.clone());
+        let engine = engine(&folder, &model, &manager, store, &plan, &skills);
         let _ = hosts.0.set(engine.clone());
         let worker = Worker::start(&manager).await.expect("a worker");
         Self {
@@ -117,6 +124,8 @@ impl House {
             model,
             manager,
             engine,
+            skills,
+            commands,
             worker: Some(worker),
             plan,
         }
@@ -158,6 +167,14 @@ impl House {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).expect("written");
+    }
+
+    /// A skill of the project.
+    pub(crate) fn skill(&self, name: &str, head: &str, body: &str) {
+        let folder = self.path(".asyncagents/skills").join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        let text = format!("---\nname: {name}\n{head}\n---\n{body}\n");
+        fs::write(folder.join("SKILL.md"), text).expect("written");
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
@@ -270,6 +287,39 @@ impl House {
     }
 }
 
+/// What skills' commands would have run, and what they print.
+#[derive(Default)]
+pub(crate) struct SaidCommands(Mutex<Vec<String>>);
+
+impl SaidCommands {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().expect("not poisoned").clone()
+    }
+}
+
+#[async_trait]
+impl Commands for SaidCommands {
+    async fn run(&self, command: &str) -> Result<String, String> {
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .push(command.to_owned());
+        match command.contains("fails") {
+            true => Err("exit code 1".to_owned()),
+            false => Ok(format!("<printed by {command}>\n")),
+        }
+    }
+}
+
+fn skills(folder: &TempDir, commands: Arc<SaidCommands>) -> Skills {
+    let workspace = folder.path().join("work").canonicalize().expect("a folder");
+    let places = SkillPlaces::usual(&SkillAround {
+        workspace: Some(&workspace),
+        ..SkillAround::default()
+    });
+    Skills::new(SkillDirs::new(places), commands, workspace)
+}
+
 #[derive(Default)]
 struct OneHost(OnceLock<Engine>);
 
@@ -291,6 +341,7 @@ fn engine(
     manager: &Manager,
     store: Arc<dyn Store>,
     plan: &Plan,
+    skills: &Skills,
 ) -> Engine {
     let workspace = folder.path().join("work").canonicalize().expect("a folder");
     let mut settings = Settings {
@@ -315,7 +366,10 @@ fn engine(
     let toolbox = asyncagents_tools::Settings::new(workspace, Path::new("no-helper"));
     let delegation: Arc<dyn Delegation> = match &plan.delegation {
         Some(delegation) => delegation.clone(),
-        None => Arc::new(ToolDoor::new(manager, "engine:test".into())),
+        None => {
+            let door = ToolDoor::new(manager, "engine:test".into());
+            Arc::new(door.with_skills(skills.clone()))
+        }
     };
     Engine::new(Parts {
         settings,

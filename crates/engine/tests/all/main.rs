@@ -11,4 +11,5 @@ mod delegating;
 mod house;
 mod permitting;
 mod prefix;
+mod skills;
 mod windows;
