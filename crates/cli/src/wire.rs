@@ -234,6 +234,14 @@ impl KnownHosts {
         Ok(made)
     }
 
+    /// The skills that agents in a folder have, whoever they are.
+    pub(crate) fn skills_in(&self, folder: &Path) -> anyhow::Result<Skills> {
+        let loaded = load_launched(Some(folder), &BTreeMap::new())?;
+        let models = models(&loaded.config.agent_config)?;
+        let toolbox = self.toolbox(folder, &loaded.config, &models)?;
+        Ok(skills(folder, &loaded.config, &toolbox))
+    }
+
     /// The OpenCode at the address that the key names.
     pub(crate) fn remote(&self, key: &HostKey) -> Result<OpenCode, HostError> {
         let address = remote_of(key).ok_or_else(|| {

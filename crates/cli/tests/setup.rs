@@ -29,12 +29,13 @@ use rstest::rstest;
 use serde_json::json;
 use tempfile::TempDir;
 
-const TOOLS: [&str; 5] = [
+const TOOLS: [&str; 6] = [
     "asyncagents_task",
     "asyncagents_output",
     "asyncagents_list",
     "asyncagents_cancel",
     "asyncagents_clear",
+    "asyncagents_skill",
 ];
 
 /// A user with a project, and nothing else.
@@ -133,7 +134,7 @@ impl Said {
 
 /// What the plugin should be when a program is named.
 fn rendered(program: &str) -> String {
-    plugin::render(program, &tool_set::specs("asyncagents_"))
+    plugin::render(program, &tool_set::specs_with_skill("asyncagents_", None))
 }
 
 fn current() -> String {
@@ -605,7 +606,7 @@ fn a_check_says_what_to_do_when_tools_are_missing() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let missing = format!("plugin: {} is not there", home.user_file().display());
     assert!(said.answer.contains(&missing), "{said:?}");
-    let not_seen = "tool asyncagents_clear: not seen by OpenCode";
+    let not_seen = "tool asyncagents_skill: not seen by OpenCode";
     assert!(said.answer.ends_with(not_seen), "{said:?}");
     said.remarks("OpenCode sees none of the tools: the plugin is not there; `asyncagents setup opencode` installs it");
     assert!(nothing_is_left(&home));

@@ -123,6 +123,13 @@ pub fn specs(prefix: &str) -> Vec<ToolSpec> {
     TOOLS.iter().map(spec).collect()
 }
 
+/// All tools, that for skills included, their names with a prefix. `disclosed` lists the skills.
+pub fn specs_with_skill(prefix: &str, disclosed: Option<&str>) -> Vec<ToolSpec> {
+    let mut tools = specs(prefix);
+    tools.push(skill_spec(&format!("{prefix}{SKILL}"), disclosed));
+    tools
+}
+
 /// Whether a tool of this set only looks and can be called again without harm.
 pub fn only_looks(prefix: &str, name: &str) -> bool {
     find(prefix, name).is_some_and(|tool| tool.looks)

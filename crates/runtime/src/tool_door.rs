@@ -44,6 +44,11 @@ impl ToolDoor {
         }
     }
 
+    /// What a model is shown of the skills, if there are any for it.
+    pub fn disclosed(&self) -> Option<String> {
+        self.skills.as_ref().and_then(Skills::disclosed)
+    }
+
     /// Calls a tool, from a message of the session if it is known which.
     pub async fn call_from(
         &self,
@@ -182,7 +187,7 @@ impl ToolDoor {
 impl Delegation for ToolDoor {
     fn tools(&self) -> Vec<ToolSpec> {
         let mut tools = tool_set::specs(&self.prefix);
-        let disclosed = self.skills.as_ref().and_then(Skills::disclosed);
+        let disclosed = self.disclosed();
         let skill = |list: String| tool_set::skill_spec(tool_set::SKILL, Some(&list));
         tools.extend(disclosed.map(skill));
         tools

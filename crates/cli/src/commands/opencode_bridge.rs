@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -25,14 +26,14 @@ use serde_json::Value;
 use tokio::{
     io::{stdin, stdout},
     signal::unix::{SignalKind, signal},
-    task::JoinSet,
+    task::{JoinSet, spawn_blocking},
     time,
 };
 
 use super::Shell;
 use crate::{
     exit::{Exit, Failure},
-    wire::{self, Bridges, Furniture, House},
+    wire::{self, Bridges, Furniture, House, KnownHosts},
 };
 
 /// What a task is told whose OpenCode has ended.
@@ -59,11 +60,12 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
         bridges: Some(bridges.clone()),
         ..Furniture::default()
     };
-    let House { manager, .. } = wire::house(&shell.config, furniture)?;
+    let House { manager, hosts } = wire::house(&shell.config, furniture)?;
     let worker = Worker::start(&manager).await?;
     tracing::info!(db = %shell.config.db.display(), "a bridge begins");
     let office = Arc::new(Office {
         manager: manager.clone(),
+        hosts,
         bridges: bridges.clone(),
         prefix: shell.config.prefix.clone(),
         doors: Mutex::default(),
@@ -115,6 +117,7 @@ async fn is_gone(process: &str) -> bool {
 /// Answers the plugin.
 struct Office {
     manager: Manager,
+    hosts: Arc<KnownHosts>,
     bridges: Arc<Bridges>,
     prefix: String,
     doors: Mutex<HashMap<String, Arc<ToolDoor>>>,
@@ -198,15 +201,22 @@ impl Door for Office {
         let place = directory.clone();
         let key = self.bridges.arrive(instance, &self.prefix);
         tracing::info!(host = %key, "OpenCode is there");
-        let door = Arc::new(ToolDoor::new(&self.manager, key));
-        self.doors().insert(directory, door);
+        let mut door = ToolDoor::new(&self.manager, key);
+        match self.hosts.skills_in(Path::new(&directory)) {
+            Ok(skills) => door = door.with_skills(skills),
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "there are no skills"),
+        }
+        self.doors().insert(directory, Arc::new(door));
         self.manager.look_again();
         self.ask_for_agents(&place);
-        tool_set::specs(&self.prefix)
+        tool_set::specs_with_skill(&self.prefix, None)
     }
 
     async fn tools(&self, directory: &str) -> Vec<ToolSpec> {
-        let mut tools = tool_set::specs(&self.prefix);
+        let door = self.doors().get(directory).cloned();
+        let disclosed = spawn_blocking(move || door?.disclosed()).await;
+        let disclosed = disclosed.ok().flatten();
+        let mut tools = tool_set::specs_with_skill(&self.prefix, disclosed.as_deref());
         let agents = self.agents(directory).await;
         let lines = agents.iter().map(|agent| match agent.about.is_empty() {
             true => format!("- {}", agent.name),
@@ -245,7 +255,8 @@ impl Door for Office {
 /// What a call is about, for people.
 fn title(input: &str) -> Option<String> {
     let input: Value = serde_json::from_str(input).ok()?;
-    let about = input.get("description").or_else(|| input.get("task_id"))?;
+    let mut about = ["description", "task_id", "name"].into_iter();
+    let about = about.find_map(|name| input.get(name))?;
     about.as_str().map(str::to_owned)
 }
 

@@ -57,7 +57,7 @@ fn seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once() {
 }
 
 #[test]
-fn the_model_has_the_five_tools_and_knows_whom_it_can_launch() {
+fn the_model_has_the_tools_and_knows_whom_it_can_launch() {
     let painter = json!({
         "mode": "subagent",
         "description": "Paints what it is told to.",
@@ -71,7 +71,7 @@ fn the_model_has_the_five_tools_and_knows_whom_it_can_launch() {
     let mut ours = request.tool_names();
     ours.retain(|name| name.starts_with("asyncagents_"));
     ours.sort();
-    let expected = ["cancel", "clear", "list", "output", "task"];
+    let expected = ["cancel", "clear", "list", "output", "skill", "task"];
     assert_eq!(ours, expected.map(|name| format!("asyncagents_{name}")));
 
     let task = tool(request, "asyncagents_task");

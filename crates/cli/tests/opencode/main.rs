@@ -40,6 +40,7 @@ mod remote;
 mod resting;
 mod resuming;
 mod running;
+mod skilling;
 mod smoke;
 mod soaking;
 mod telling;

@@ -111,8 +111,14 @@ impl Rule {
         pieces(text).iter().map(|piece| piece.parse()).collect()
     }
 
-    pub(super) fn tool_name(&self) -> &str {
+    /// The tool, in small letters.
+    pub fn tool_name(&self) -> &str {
         &self.tool
+    }
+
+    /// Which uses of it; all of them without one.
+    pub fn pattern(&self) -> Option<&str> {
+        self.pattern.as_deref()
     }
 
     pub(super) fn renamed(self, tool: &str) -> Self {

@@ -17,6 +17,7 @@ use asyncagents_core::{
         Prompt, Recent,
     },
     progress::Totals,
+    skill::{self, Role},
     task::Outcome,
     transcript::Transcript,
 };
@@ -30,7 +31,7 @@ use super::{
     events::{self, Ears},
     history::{self, Run},
     known::{self, BadEnd, Known},
-    version,
+    skill_rules, version,
     wire::{self, Agent, Message, Rule, Session},
 };
 
@@ -324,6 +325,18 @@ fn for_now(error: HostError) -> HostError {
     }
 }
 
+/// What a sub-agent that runs a skill is told, beside what OpenCode tells its agent.
+fn system_of(role: &Role) -> String {
+    let terms = &role.terms;
+    let listed = terms.tools.only.as_ref();
+    let names: Vec<String> = match listed {
+        Some(rules) => rules.iter().map(ToString::to_string).collect(),
+        None => vec!["those of your agent".to_owned()],
+    };
+    let names = names.iter().map(|name| (name.as_str(), ""));
+    skill::isolated(&terms.skill, &role.instructions, names)
+}
+
 /// The model of a session, as a prompt names it.
 fn same_model(model: &wire::SessionModel) -> Vec<(&'static str, Value)> {
     let name = json!({"providerID": model.provider, "modelID": model.id});
@@ -356,11 +369,19 @@ impl Host for OpenCode {
         if parent.is_none() && is_session(&new.parent) {
             return Err(HostError::NoSession(new.parent));
         }
+        let mut rules = self.rules(parent.as_ref(), new.may_delegate);
+        if let Some(role) = &new.role {
+            let agent = self.agent(&new.agent).await?;
+            let mut theirs = agent.map(|agent| agent.permission).unwrap_or_default();
+            theirs.extend(rules.clone());
+            let (tools, prefix) = (&role.terms.tools, &self.settings.prefix);
+            rules.extend(skill_rules::rules(tools, &theirs, prefix));
+        }
         let mut body = json!({
             "title": format!("{} (@{} in the background)", new.title, new.agent),
             "agent": new.agent.as_str(),
             "metadata": wire::metadata(&new.task, &new.parent),
-            "permission": self.rules(parent.as_ref(), new.may_delegate),
+            "permission": rules,
         });
         if let Some(parent) = &parent {
             body["parentID"] = json!(parent.id);
@@ -400,6 +421,9 @@ impl Host for OpenCode {
             "agent": prompt.agent.as_str(),
             "parts": [wire::text(&prompt.text, &prompt.id, false)],
         });
+        if let Some(role) = &prompt.role {
+            body["system"] = json!(system_of(role));
+        }
         let model = self.model_for(prompt.model.as_ref(), &prompt.agent, &there);
         for (key, value) in model.await? {
             body[key] = value;

@@ -13,6 +13,7 @@ mod lines;
 pub mod plugin;
 pub mod process;
 pub mod rpc;
+mod skill_rules;
 pub mod version;
 mod wire;
 

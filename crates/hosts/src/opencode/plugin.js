@@ -236,8 +236,8 @@ function makeBridge() {
         return { output, title: title ?? "", metadata: {} }
       } catch (error) {
         if (!(error instanceof Gone)) throw error
-        const unknown = `whether the task was launched is not known; ${tool.replace(/_task$/, "_list")} shows it`
-        const then = tool.endsWith("_task") ? unknown : "it can be called again"
+        const unknown = `whether the task was launched is not known; ${tool.replace(/_(task|skill)$/, "_list")} shows it`
+        const then = /_(task|skill)$/.test(tool) ? unknown : "it can be called again"
         throw new Error(`asyncagents ended during the call (${error.message}): ${then}.`)
       }
     },

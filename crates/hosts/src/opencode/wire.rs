@@ -51,6 +51,15 @@ pub(super) struct Agent {
     pub(super) hidden: bool,
     /// Its own model, if it has one.
     pub(super) model: Option<Value>,
+    /// What it may do, if that is said in the way that is known here.
+    #[serde(default, deserialize_with = "rules_or_none")]
+    pub(super) permission: Vec<Rule>,
+}
+
+/// Rules, or none if they are written in another way.
+fn rules_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    let said = Value::deserialize(from)?;
+    Ok(serde_json::from_value(said).unwrap_or_default())
 }
 
 /// A message with its parts.

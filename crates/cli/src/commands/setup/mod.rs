@@ -25,7 +25,7 @@ pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
 
 fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> {
     let around = Surroundings::look()?;
-    let tools = tool_set::specs(&config.prefix);
+    let tools = tool_set::specs_with_skill(&config.prefix, None);
     let place = || match args.project {
         true => Ok(around.project()),
         false => around.user(),

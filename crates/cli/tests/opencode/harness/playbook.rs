@@ -16,6 +16,7 @@ const USABLE: &[&str] = &[
     "asyncagents_list",
     "asyncagents_cancel",
     "asyncagents_clear",
+    "asyncagents_skill",
     "bash",
     "read",
 ];

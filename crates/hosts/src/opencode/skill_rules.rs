@@ -1,0 +1,163 @@
+//! A skill's tools as rules of a session. A skill narrows what its agent may do; it never
+//! widens it.
+
+use asyncagents_core::agent::Tools;
+
+use super::wire::Rule;
+
+/// What OpenCode asks about beside tools. A skill has no say in it.
+const NOT_TOOLS: [&str; 2] = ["external_directory", "doom_loop"];
+
+/// The rules for a sub-agent that has these tools. `theirs` are those that its agent and its
+/// parent have, the last that fits counting; `prefix` is what our tools' names begin with.
+pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    if let Some(only) = &tools.only {
+        rules.push(rule("*", "*", "deny"));
+        for kept in NOT_TOOLS {
+            rules.extend(own(theirs, kept));
+        }
+        for listed in only {
+            for permission in permissions(listed.tool_name(), prefix) {
+                match listed.pattern() {
+                    None => rules.extend(own(theirs, &permission)),
+                    Some(pattern) => {
+                        let action = action(theirs, &permission, pattern);
+                        rules.push(rule(&permission, pattern, &action));
+                        // What is forbidden or asked for in particular stays so.
+                        let narrower = own(theirs, &permission).into_iter();
+                        rules.extend(
+                            narrower.filter(|rule| rule.pattern != "*" && rule.action != "allow"),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    for listed in &tools.not {
+        for permission in permissions(listed.tool_name(), prefix) {
+            rules.push(rule(&permission, listed.pattern().unwrap_or("*"), "deny"));
+        }
+    }
+    rules
+}
+
+fn rule(permission: &str, pattern: &str, action: &str) -> Rule {
+    Rule {
+        permission: permission.to_owned(),
+        pattern: pattern.to_owned(),
+        action: action.to_owned(),
+    }
+}
+
+/// What a tool is called where OpenCode speaks of permissions.
+fn permissions(tool: &str, prefix: &str) -> Vec<String> {
+    let names: &[&str] = match tool {
+        "write" | "multiedit" | "patch" | "apply_patch" => &["edit"],
+        "ls" => &["list"],
+        "shell" => &["bash"],
+        "todo" | "todoread" | "todolist" => &["todowrite"],
+        "task" | "agent" => {
+            let ours = ["task", "output", "list", "cancel", "clear"];
+            let ours = ours.map(|name| format!("{prefix}{name}"));
+            return ["task".to_owned()].into_iter().chain(ours).collect();
+        }
+        "skill" => return vec!["skill".to_owned(), format!("{prefix}skill")],
+        other => &[other],
+    };
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Everything that the agent's own rules say about a permission, in order.
+fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
+    let about = theirs
+        .iter()
+        .filter(|rule| fits(&rule.permission, permission));
+    let said = about.map(|said| rule(permission, &said.pattern, &said.action));
+    let mut rules: Vec<Rule> = said.collect();
+    // OpenCode asks where nothing is said.
+    if !rules.iter().any(|rule| rule.pattern == "*") {
+        rules.insert(0, rule(permission, "*", "ask"));
+    }
+    rules
+}
+
+/// What the agent's own rules say about a use of a permission.
+fn action(theirs: &[Rule], permission: &str, pattern: &str) -> String {
+    let rules = own(theirs, permission);
+    let mut about = rules.iter().rev();
+    let last = about.find(|rule| rule.pattern == "*" || rule.pattern == pattern);
+    last.map_or_else(|| "ask".to_owned(), |rule| rule.action.clone())
+}
+
+/// Whether the name in a rule, which may end with `*`, is that of a permission.
+fn fits(named: &str, permission: &str) -> bool {
+    match named.strip_suffix('*') {
+        Some(beginning) => permission.starts_with(beginning),
+        None => named == permission,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use asyncagents_core::agent::{Rule as Tool, Tools};
+
+    use super::{Rule, rule, rules};
+
+    fn tools(only: Option<&[&str]>, not: &[&str]) -> Tools {
+        let read = |names: &[&str]| -> Vec<Tool> {
+            names.iter().filter_map(|name| name.parse().ok()).collect()
+        };
+        Tools {
+            only: only.map(read),
+            not: read(not),
+        }
+    }
+
+    fn shown(rules: &[Rule]) -> Vec<String> {
+        let shown = rules
+            .iter()
+            .map(|rule| format!("{} {} {}", rule.permission, rule.pattern, rule.action));
+        shown.collect()
+    }
+
+    #[test]
+    fn a_skill_narrows_what_its_agent_may_do_and_widens_nothing() {
+        let theirs = [
+            rule("*", "*", "allow"),
+            rule("bash", "*", "ask"),
+            rule("bash", "git push*", "deny"),
+            rule("edit", "*", "deny"),
+        ];
+        let rules = rules(
+            &tools(
+                Some(&["Read", "Bash(git:*)", "Write"]),
+                &["Bash(git reset *)"],
+            ),
+            &theirs,
+            "asyncagents_",
+        );
+        assert_eq!(
+            shown(&rules),
+            [
+                "* * deny",
+                "external_directory * allow",
+                "doom_loop * allow",
+                "read * allow",
+                "bash git * ask",
+                "bash git push* deny",
+                "edit * allow",
+                "edit * deny",
+                "bash git reset * deny",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_skill_without_a_list_has_its_agents_tools() {
+        let theirs = [rule("*", "*", "allow")];
+        assert!(rules(&tools(None, &[]), &theirs, "a_").is_empty());
+        let without = rules(&tools(None, &["Skill"]), &theirs, "a_");
+        assert_eq!(shown(&without), ["skill * deny", "a_skill * deny"]);
+    }
+}
