@@ -7,9 +7,12 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::config::Config;
 
-/// Begins to log. Commands that answer and end log only what goes wrong.
+/// Begins to log. Commands that answer on a terminal log only what goes wrong there.
 pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
-    let level = if quiet { "error" } else { &config.log };
+    let level = match quiet && config.log_file.is_none() {
+        true => "error",
+        false => &config.log,
+    };
     let log = fmt()
         .with_env_filter(EnvFilter::new(level))
         .with_target(false);

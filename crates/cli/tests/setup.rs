@@ -556,7 +556,7 @@ fn a_check_says_what_there_is_and_that_the_tools_are_seen() {
         ),
     ];
     lines.extend(TOOLS.map(|tool| format!("tool {tool}: seen by OpenCode")));
-    lines.push("All 5 tools are seen.".to_owned());
+    lines.push("All 6 tools are seen.".to_owned());
     let said = Said::of(&mut opencode.check(&home)).done(&lines.join("\n"));
     assert_eq!(said.remarks, "");
     assert!(nothing_is_left(&home));
@@ -630,7 +630,7 @@ fn a_check_says_what_to_do_when_tools_are_missing() {
     home.write(&home.project_file(), &format!("// {}\n", plugin::MARK));
     let said = Said::of(&mut some.check(&home));
     assert_eq!(said.code, Some(1), "{said:?}");
-    said.remarks("does not see 2 of the 5 tools: the plugin is not of this version; `asyncagents setup opencode --project` updates it");
+    said.remarks("does not see 3 of the 6 tools: the plugin is not of this version; `asyncagents setup opencode --project` updates it");
 }
 
 #[test]

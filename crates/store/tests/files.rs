@@ -9,12 +9,13 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Usage},
+    agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Tools, Usage},
     budget::{Budget, Cost},
     event::{Event, Launched},
     id::TaskId,
     moment::Moment,
-    port::{Journal, Session, Store, StoreError, Stored},
+    port::{Chains, Journal, Session, Store, StoreError, Stored},
+    skill::Terms,
     task::{Brief, Context, Place, Task},
 };
 use asyncagents_store::{Options, Sqlite};
@@ -147,7 +148,7 @@ async fn a_newer_format_is_refused_and_left_alone() {
     let error = Sqlite::open(&path).err().expect("an error");
     let said = error.to_string();
     assert!(
-        said.ends_with("has format 99, and this version knows formats up to 2"),
+        said.ends_with("has format 99, and this version knows formats up to 3"),
         "{said}"
     );
     assert_eq!(fs::read(&path).expect("read"), before);
@@ -305,13 +306,64 @@ async fn everybody_notices_when_anybody_writes() {
     assert_ne!(one.version().await.expect("a number"), before);
 }
 
+/// What the third format has added, taken away.
+const WITHOUT_SKILLS: &str = "DROP TABLE chains; ALTER TABLE tasks DROP COLUMN skill; \
+    ALTER TABLE tasks DROP COLUMN chain; ALTER TABLE sessions DROP COLUMN terms;";
+
+#[tokio::test]
+async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let older = Connection::open(&path).expect("open");
+    older
+        .execute_batch(&format!("{WITHOUT_SKILLS} PRAGMA user_version = 2;"))
+        .expect("as the second version left it");
+    drop(older);
+    let store = Sqlite::open(&path).expect("opened");
+    let terms = Terms {
+        skill: "look".to_owned(),
+        tools: Tools {
+            only: Some(vec!["bash(git log *)".parse().expect("a rule")]),
+            not: vec!["write".parse().expect("a rule")],
+        },
+        iterations: 7,
+        retries: 2,
+        iteration_time: Some(Duration::from_millis(500)),
+    };
+    let mut launched = launched("main");
+    launched.brief.skill = Some(terms.clone());
+    launched.chain = Some("0198-aa".into());
+    launched.instructions = Some("Look.".to_owned());
+    let (old, task, said, chains) = write(&store, move |journal| {
+        let old = journal.tasks_of(None)?;
+        let task = journal.insert(TaskId::from_random(9), launched, Moment::from_millis(5))?;
+        let read = journal.task(&task.id)?.expect("there");
+        assert_eq!(read, task);
+        let said = journal.instructions(&task.id)?;
+        let chains = journal.chains_beginning_with("0198")?;
+        Ok((old, task, said, chains))
+    })
+    .await
+    .expect("written");
+    assert!(
+        old.iter()
+            .all(|task| task.chain.is_none() && task.brief.skill.is_none())
+    );
+    assert!(!old.is_empty());
+    assert_eq!(task.brief.skill, Some(terms));
+    assert_eq!(said.as_deref(), Some("Look."));
+    assert_eq!(chains.len(), 1);
+}
+
 #[tokio::test]
 async fn a_file_of_the_first_format_keeps_its_tasks_and_takes_sessions() {
     let (_folder, path) = folder();
     filled(&path).await;
     let older = Connection::open(&path).expect("open");
     older
-        .execute_batch("DROP TABLE entries; DROP TABLE sessions; PRAGMA user_version = 1;")
+        .execute_batch(&format!(
+            "{WITHOUT_SKILLS} DROP TABLE entries; DROP TABLE sessions; PRAGMA user_version = 1;"
+        ))
         .expect("as the first version left it");
     drop(older);
     let store = Sqlite::open(&path).expect("opened");

@@ -1,13 +1,15 @@
 //! Making the session of a child.
 
 use asyncagents_core::{
+    agent::Tools,
     id::SessionId,
-    port::{Host, HostError, NewSession},
+    port::{Host, HostError, NewSession, Prompt},
+    skill::{Role, Terms},
 };
 use asyncagents_hosts::opencode::Method;
 use serde_json::{Value, json};
 
-use crate::world::{World, for_agent, new_session, task};
+use crate::world::{World, for_agent, new_session, prompt, task};
 
 #[tokio::test(start_paused = true)]
 async fn a_child_knows_its_parent_its_agent_and_its_task() {
@@ -187,4 +189,59 @@ async fn a_session_says_where_it_works() {
     let parent = world.opencode.parent();
     let folder = world.host.folder_of(&parent).await.unwrap();
     assert_eq!(folder.as_deref(), Some("/home/user/project"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let role = Role {
+        terms: Terms {
+            skill: "look".to_owned(),
+            tools: Tools {
+                only: Some(vec![
+                    "read".parse().unwrap(),
+                    "bash(git log *)".parse().unwrap(),
+                ]),
+                not: Vec::new(),
+            },
+            iterations: 5,
+            retries: 3,
+            iteration_time: None,
+        },
+        instructions: "Look around.".to_owned(),
+    };
+    let new = NewSession {
+        role: Some(role.clone()),
+        ..new_session(&parent)
+    };
+    let child = world.host.create(new).await.unwrap();
+    let body = world.opencode.sent_once(Method::Post, "/session");
+    let rules = body["permission"].as_array().unwrap();
+    let shown: Vec<String> = rules
+        .iter()
+        .map(|rule| format!("{} {}", rule["permission"], rule["pattern"]).replace('"', ""))
+        .collect();
+    let at = |rule: &str| shown.iter().position(|shown| shown == rule);
+    let denied = at("* *").expect("all is forbidden first");
+    assert!(at("read *") > Some(denied), "{shown:?}");
+    assert!(at("bash git log *") > Some(denied), "{shown:?}");
+    for run in 0..2 {
+        let prompt = Prompt {
+            id: task().prompt(run),
+            role: Some(role.clone()),
+            ..prompt()
+        };
+        world.host.prompt(&child, prompt).await.unwrap();
+    }
+    let sent = world.opencode.sent(Method::Post, "/prompt_async");
+    assert_eq!(sent.len(), 2);
+    for body in sent {
+        let system = body["system"].as_str().unwrap();
+        assert!(
+            system.contains("SKILL INSTRUCTIONS:\nLook around."),
+            "{system}"
+        );
+        assert!(system.contains("- bash(git log *)\n"), "{system}");
+    }
 }

@@ -12,6 +12,7 @@ mod bash;
 mod cost;
 mod edit;
 mod escapes;
+mod glance;
 mod paths;
 mod read;
 mod search;
