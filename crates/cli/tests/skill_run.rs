@@ -146,7 +146,7 @@ fn a_forked_skill_answers_and_its_trace_can_be_looked_up() {
     assert_eq!(json["skill"], "count");
     assert_eq!(json["status"], "completed");
     assert_eq!(json["request"], "all of them");
-    assert_eq!(json["steps"][1]["result"], "one.txt");
+    assert_eq!(json["steps"][1]["result"], "one.txt\n");
     assert_eq!(json["total"]["turns"], 2);
     // By its task too; and the newest runs are listed.
     let task = json["task_id"].as_str().expect("an ID");
