@@ -33,7 +33,7 @@ pub struct TaskArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRequest {
     /// A new task.
-    Launch(LaunchTask),
+    Launch(Box<LaunchTask>),
     /// A follow-up.
     Resume(ResumeTask),
 }
@@ -197,7 +197,7 @@ impl TryFrom<TaskArgs> for TaskRequest {
             }
             said => said,
         };
-        Ok(TaskRequest::Launch(LaunchTask {
+        Ok(TaskRequest::Launch(Box::new(LaunchTask {
             description,
             prompt: args.prompt,
             agent: args.agent.trim().into(),
@@ -209,7 +209,7 @@ impl TryFrom<TaskArgs> for TaskRequest {
             model: args.model.map(ModelName::from),
             budget: args.budget,
             role: None,
-        }))
+        })))
     }
 }
 

@@ -14,7 +14,7 @@ use asyncagents_core::{
     event::{Event, Launched},
     id::TaskId,
     moment::Moment,
-    port::{Chains, Journal, Session, Store, StoreError, Stored},
+    port::{Journal, Session, Store, StoreError, Stored},
     skill::Terms,
     task::{Brief, Context, Place, Task},
 };

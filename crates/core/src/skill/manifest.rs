@@ -193,7 +193,9 @@ impl<'a> Head<'a> {
                     .unwrap_or_default(),
             },
             context: self.take("context", context).unwrap_or_default(),
-            agent: self.take("agent", value::text).filter(is_filled),
+            agent: self
+                .take("agent", value::text)
+                .filter(|agent| is_filled(agent)),
             model: self
                 .take("model", value::text)
                 .filter(|model| is_filled(model) && !model.eq_ignore_ascii_case("inherit")),
@@ -253,7 +255,8 @@ impl<'a> Head<'a> {
 
     fn description(&mut self, body: &str) -> String {
         let line = self.line_of("description");
-        let Some(said) = self.take("description", value::text).filter(is_filled) else {
+        let said = self.take("description", value::text);
+        let Some(said) = said.filter(|said| is_filled(said)) else {
             return first_paragraph(body);
         };
         let length = said.chars().count();
@@ -300,7 +303,7 @@ impl<'a> Head<'a> {
     }
 }
 
-fn is_filled(text: &String) -> bool {
+fn is_filled(text: &str) -> bool {
     !text.trim().is_empty()
 }
 

@@ -8,7 +8,7 @@ mod step;
 mod totals;
 
 pub use chain::{Chain, ChainOf, Trace, TraceState};
-pub use of_entries::steps_of_entries;
+pub use of_entries::{RunEnd, steps_of_entries};
 pub use of_events::steps_of_events;
 pub use step::{Step, StepKind, ToolResult};
 pub use totals::TraceTotals;

@@ -9,12 +9,20 @@ use crate::{
     moment::Moment,
 };
 
+/// How a run in a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEnd {
+    /// How.
+    pub end: End,
+    /// What was said last.
+    pub answer: Option<String>,
+    /// When.
+    pub at: Moment,
+}
+
 /// What the entries of a session say about one of its runs: the steps, and how it ended if it
 /// has.
-pub fn steps_of_entries(
-    entries: &[Filed],
-    prompt: &PostId,
-) -> (Vec<Step>, Option<(End, Option<String>, Moment)>) {
+pub fn steps_of_entries(entries: &[Filed], prompt: &PostId) -> (Vec<Step>, Option<RunEnd>) {
     let begins =
         |filed: &Filed| matches!(&filed.entry, Entry::Prompted { post, .. } if post == prompt);
     let Some(begun) = entries.iter().position(begins) else {
@@ -28,7 +36,12 @@ pub fn steps_of_entries(
                 end,
                 answer,
             } if ended == prompt => {
-                return (run.steps, Some((end.clone(), answer.clone(), filed.at)));
+                let ended = RunEnd {
+                    end: end.clone(),
+                    answer: answer.clone(),
+                    at: filed.at,
+                };
+                return (run.steps, Some(ended));
             }
             // The next run.
             Entry::Prompted { .. } => break,

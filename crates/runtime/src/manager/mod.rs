@@ -128,7 +128,7 @@ impl Manager {
     /// When the request is refused; nothing is created then.
     pub async fn task(&self, caller: &Caller, args: TaskArgs) -> Result<Accepted, Problem> {
         match TaskRequest::try_from(args)? {
-            TaskRequest::Launch(launch) => self.launch(caller, launch).await,
+            TaskRequest::Launch(launch) => self.launch(caller, *launch).await,
             TaskRequest::Resume(resume) => self.resume(caller, resume).await,
         }
     }

@@ -9,7 +9,9 @@ use asyncagents_core::{
     refusal::Refusal,
     request::Caller,
     task::{Outcome, State, Task},
-    trace::{Chain, ChainOf, Trace, TraceState, TraceTotals, steps_of_entries, steps_of_events},
+    trace::{
+        Chain, ChainOf, RunEnd, Trace, TraceState, TraceTotals, steps_of_entries, steps_of_events,
+    },
 };
 
 use super::{Manager, find};
@@ -135,7 +137,10 @@ fn of_task(
     let run = RunOf::new(&events, run);
     let begun = chain.as_ref().map_or(task.launched_at, |chain| chain.begun);
     let (state, at) = match &run.ended {
-        Some((outcome, at)) => (ended_state(outcome, end.as_ref().map(|(end, ..)| end)), *at),
+        Some((outcome, at)) => (
+            ended_state(outcome, end.as_ref().map(|ended| &ended.end)),
+            *at,
+        ),
         None if matches!(task.state, State::Queued { .. }) => (TraceState::Queued, now),
         None => (TraceState::Running, now),
     };
@@ -208,7 +213,7 @@ fn of_session(
     let (agent, request) = asked(&entries, prompt);
     let (state, answer, at) = match end {
         None => (TraceState::Running, None, now),
-        Some((end, answer, at)) => {
+        Some(RunEnd { end, answer, at }) => {
             let state = match end {
                 End::Answered => TraceState::Completed,
                 End::Failed { why } => TraceState::Failed { why },
