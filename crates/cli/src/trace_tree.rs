@@ -113,11 +113,16 @@ pub(crate) fn step_line(step: &Step) -> String {
         StepKind::Model {
             model,
             usage,
+            untold,
             cost,
             said,
         } => {
             let model = model.as_ref().map_or("", |model| model.as_str());
-            format!("model    {model} {} {}", used(*usage, *cost), preview(said))
+            let used = match untold {
+                0 => used(*usage, *cost),
+                tokens => format!("{}, {}", counted(*tokens, "token"), dollars(*cost)),
+            };
+            format!("model    {model} {used} {}", preview(said))
         }
         StepKind::Compacted { model, usage, cost } => {
             format!("summary  {model} {}", used(*usage, *cost))

@@ -38,15 +38,16 @@ pub(crate) fn head(trace: &Trace) -> Value {
 }
 
 fn totals(totals: &TraceTotals) -> Value {
-    let mut shown = usage(totals.usage, totals.cost);
+    let mut shown = usage(totals.usage, totals.untold, totals.cost);
     shown["turns"] = totals.turns.into();
     shown["tool_calls"] = totals.tool_calls.into();
     shown
 }
 
-fn usage(usage: Usage, cost: Cost) -> Value {
+/// Tokens by kind, as far as they are known; `tokens` are all.
+fn usage(usage: Usage, untold: u64, cost: Cost) -> Value {
     json!({
-        "tokens": usage.context(),
+        "tokens": usage.context().saturating_add(untold),
         "input_tokens": usage.input,
         "cache_read_tokens": usage.cache_read,
         "cache_write_tokens": usage.cache_write,
@@ -62,12 +63,13 @@ pub(crate) fn step(step: &Step) -> Value {
         StepKind::Model {
             model,
             usage: used,
+            untold,
             cost,
             said,
         } => json!({
             "type": "model_call",
             "model": model.as_ref().map(|model| model.as_str()),
-            "usage": usage(*used, *cost),
+            "usage": usage(*used, *untold, *cost),
             "text": said,
         }),
         StepKind::Compacted {
@@ -77,7 +79,7 @@ pub(crate) fn step(step: &Step) -> Value {
         } => json!({
             "type": "compaction",
             "model": model.as_str(),
-            "usage": usage(*used, *cost),
+            "usage": usage(*used, 0, *cost),
         }),
         StepKind::Tool {
             name,

@@ -25,6 +25,9 @@ pub(crate) struct TaskView<'a> {
     session: Option<&'a str>,
     depth: u32,
     forked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill: Option<&'a str>,
+    chain_id: Option<&'a str>,
     resume_count: u32,
     launched_at: String,
     ended_at: Option<String>,
@@ -108,6 +111,8 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
         session: task.session.as_ref().map(|session| session.as_str()),
         depth: task.place.depth,
         forked: task.brief.context == Context::Forked,
+        skill: task.brief.skill.as_ref().map(|terms| terms.skill.as_str()),
+        chain_id: task.chain.as_ref().map(|chain| chain.as_str()),
         resume_count: task.run,
         launched_at: time(task.launched_at),
         ended_at: ended_at.map(time),

@@ -221,3 +221,26 @@ fn a_users_folder_of_skills_may_be_a_link() {
     let text = stdout(&project.run(&["skill", "list"]));
     assert_eq!(text, "notes  user        Notes.\n");
 }
+
+#[test]
+fn links_that_multiply_are_an_error_and_no_endless_search() {
+    let project = Project::new();
+    project.skill("work/.claude/skills/fine", "description: Fine.");
+    let skills = project.path("work/.claude/skills");
+    // Each folder leads ten times to the next one.
+    for level in 0..6 {
+        let folder = skills.join(format!("level{level}"));
+        fs::create_dir_all(&folder).expect("made");
+        for link in 0..10 {
+            let to = skills.join(format!("level{}", level + 1));
+            std::os::unix::fs::symlink(to, folder.join(format!("link{link}"))).expect("linked");
+        }
+    }
+    fs::create_dir_all(skills.join("level6")).expect("made");
+    let text = stdout(&project.run(&["skill", "list"]));
+    assert!(text.starts_with("fine  project     Fine.\n"), "{text}");
+    assert!(
+        text.contains("more than 2000 folders are in one folder of skills"),
+        "{text}"
+    );
+}

@@ -304,7 +304,7 @@ fn wrong_names_refused_commands_and_failures_are_told() {
     assert_eq!(code, Some(2));
     assert_eq!(
         why,
-        "asyncagents: SKILL_NOT_FOUND: there is no skill `cuont`; there are count, sly and theirs"
+        "asyncagents: SKILL_NOT_FOUND: there is no skill `cuont`; there are count and sly"
     );
     let (code, why) = said(&["skill", "run", "theirs"]);
     assert_eq!(code, Some(2));
@@ -372,4 +372,65 @@ fn a_run_is_followed_while_it_works_and_stopped_by_ctrl_c() {
         .collect();
     assert_eq!(kinds, ["step", "step", "end"]);
     assert_eq!(followed[2]["status"], "cancelled");
+}
+
+#[test]
+fn a_run_that_comes_to_nothing_says_why() {
+    let look = Reply::call("glob", json!({"pattern": "*.txt"})).and_text("Let me try.");
+    let home = Home::new(Script::new().rule(When::always(), look));
+    home.skill("count", FORK, "Count.");
+    let output = home.run(&["-c", "skills.max_iterations=6", "skill", "run", "count"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let shown = text(&output.stderr);
+    let why = "Sub-agent completed: Failed: the limit of 3 answers is reached";
+    assert!(shown.contains(why), "{shown}");
+    assert_eq!(text(&output.stdout), "Let me try.");
+}
+
+#[test]
+fn a_skill_that_is_stopped_before_it_begins_does_not_begin() {
+    let home = Home::new(Script::new());
+    home.skill(
+        "slow",
+        &format!("{FORK}\nallowed-tools: Bash(sleep *)"),
+        "!`sleep 4`",
+    );
+    let mut command = home.command(&["skill", "run", "slow", "--json"]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let sleeps = || {
+        let listed = Command::new("pgrep")
+            .args(["-P", &child.id().to_string()])
+            .output();
+        listed.is_ok_and(|listed| !listed.stdout.is_empty())
+    };
+    home.until("its command runs", sleeps);
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a number")).expect("a process");
+    kill_process(pid, Signal::INT).expect("sent");
+    let stopped = child.wait_with_output().expect("ends");
+    assert_eq!(stopped.status.code(), Some(4), "{stopped:?}");
+    let events = lines(&stopped);
+    assert_eq!(events[0]["error_code"], "SUBAGENT_ERROR");
+    assert_eq!(events[0]["error_message"], "it was stopped before it began");
+    assert_eq!(events[1]["final_state"], "FAILED");
+    assert_eq!(home.ask(&["list"]), "No background tasks found");
+}
+
+#[test]
+fn programs_are_told_the_end_also_of_what_cannot_begin() {
+    let home = Home::new(Script::new());
+    home.skill("odd", &format!("{FORK}\nagent: Wizard"), "x");
+    let output = home.run(&["skill", "run", "odd", "--json"]);
+    let events = lines(&output);
+    assert_eq!(events[0]["error_code"], "SUBAGENT_ERROR");
+    let why = events[0]["error_message"].as_str().expect("a reason");
+    assert!(
+        why.starts_with("there is no agent `Wizard`; there are "),
+        "{why}"
+    );
+    assert_eq!(events[1]["final_state"], "FAILED");
+    assert_eq!(output.status.code(), Some(4));
 }

@@ -49,6 +49,11 @@ names! {
     ChainId;
 }
 
+impl ModelName {
+    /// Stands for the caller's model, whatever that is.
+    pub const INHERIT: &'static str = "inherit";
+}
+
 impl TaskId {
     /// What every task's ID begins with.
     pub const KIND: &'static str = "task_";

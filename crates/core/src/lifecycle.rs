@@ -318,17 +318,20 @@ fn observed(
 fn over_the_limit(task: &Task, progress: &Progress, limits: &TaskLimits) -> Option<String> {
     let spent = progress.spent.plus(task.below).beyond(task.spent_before);
     let repeated = progress.repeated.times;
-    let too_many = || {
-        let most = task.brief.skill.as_ref().map(|terms| terms.iterations)?;
-        let turns = progress.spent.turns.saturating_sub(progress.turns_before);
-        (turns > most).then(|| format!("the limit of {most} iterations is reached"))
-    };
-    task.budget.exceeded(spent).or_else(too_many).or_else(|| {
+    task.budget.exceeded(spent).or_else(|| {
         (repeated >= limits.same_calls).then(|| {
             let tool = progress.recent.back().map_or("a tool", String::as_str);
             format!("it called {tool} with the same parameters {repeated} times in a row")
         })
     })
+}
+
+/// Why a skill has had its iterations, if it has: for hosts that do not count them.
+pub fn over_iterations(task: &Task) -> Option<String> {
+    let most = task.brief.skill.as_ref().map(|terms| terms.iterations)?;
+    let progress = &task.progress;
+    let turns = progress.spent.turns.saturating_sub(progress.turns_before);
+    (turns > most).then(|| format!("the limit of {most} iterations is reached"))
 }
 
 /// Why a task, or what it has left at work, must end because of what was spent below it.

@@ -6,7 +6,7 @@ use crate::{
     budget::Budget,
     id::{AgentName, HostKey, ModelName, SessionId},
     refusal::Refusal,
-    skill::{Manifest, Role, Terms},
+    skill::{Manifest, Role, Terms, UsualTerms},
     task::Context,
 };
 
@@ -59,13 +59,12 @@ pub struct LaunchTask {
 }
 
 impl LaunchTask {
-    /// A sub-agent that runs a skill. `usual` are the iterations and retries of skills that do
-    /// not say.
+    /// A sub-agent that runs a skill.
     pub fn of_skill(
         skill: &Manifest,
         arguments: &str,
         instructions: String,
-        usual: (u64, u32),
+        usual: UsualTerms,
     ) -> Self {
         let prompt = match arguments.trim() {
             "" => format!("Execute the skill '{}'.", skill.name),
@@ -74,8 +73,8 @@ impl LaunchTask {
         let terms = Terms {
             skill: skill.name.clone(),
             tools: skill.tools.clone(),
-            iterations: skill.max_iterations.unwrap_or(usual.0),
-            retries: skill.max_retries.unwrap_or(usual.1),
+            iterations: skill.max_iterations.unwrap_or(usual.iterations),
+            retries: skill.max_retries.unwrap_or(usual.retries),
             iteration_time: skill.iteration_time,
         };
         Self {
@@ -110,7 +109,7 @@ impl LaunchTask {
     }
 
     /// Who runs a skill that does not say.
-    const USUAL_AGENT: &str = "general";
+    pub const USUAL_AGENT: &str = "general";
 }
 
 /// A finished task to go on with.

@@ -273,7 +273,8 @@ impl SkillInput {
             other => other.to_string(),
         };
         Ok(ToolRequest::Skill(SkillCall {
-            name: self.name.trim().to_owned(),
+            // As rules and catalogs spell it.
+            name: self.name.trim().trim_start_matches('/').to_lowercase(),
             arguments,
             background: self.background,
         }))

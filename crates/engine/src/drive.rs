@@ -147,7 +147,10 @@ impl Driver {
             Some(terms) => terms.over(&profile.tools),
             None => profile.tools,
         };
-        let (tools, delegation) = engine.tools(session.delegates, &allowed);
+        // Skills are looked for in folders.
+        let (inner, delegates) = (engine.clone(), session.delegates);
+        let found = spawn_blocking(move || inner.tools(delegates, &allowed)).await;
+        let (tools, delegation) = found.unwrap_or_default();
         let cache_key = session
             .base
             .as_ref()
@@ -179,7 +182,9 @@ impl Driver {
         let mut profile = known_or_harmless(&self.profiles, agent);
         if let Some(terms) = &self.session.terms {
             profile.tools = terms.over(&profile.tools);
-            profile.max_turns = Some(terms.iterations);
+            let most = [profile.max_turns, self.engine.settings.max_turns];
+            let least = most.into_iter().flatten().fold(terms.iterations, u64::min);
+            profile.max_turns = Some(least);
         }
         profile
     }

@@ -11,7 +11,7 @@ use std::{
 
 use asyncagents_core::{
     agent::{End, Entry, Profile, ToolSpec, Tools, Usage},
-    id::{AgentName, OwnerId, PostId, SessionId},
+    id::{AgentName, ModelName, OwnerId, PostId, SessionId},
     port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store},
     progress::Totals,
     skill::{self, Role},
@@ -435,7 +435,8 @@ impl Inner {
     ) -> Result<Model, HostError> {
         let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
         let parents = parent.map(|parent| parent.model.as_str());
-        if let Some(asked) = asked {
+        let inherits = asked == Some(ModelName::INHERIT);
+        if let Some(asked) = asked.filter(|_| !inherits) {
             return self.models.resolve(asked).map_err(refused);
         }
         let usual = || {
@@ -443,7 +444,7 @@ impl Inner {
             let named = named.map_or_else(|| self.models.default_model(), |name| Ok(name.into()));
             named.and_then(|name: String| self.models.resolve(&name))
         };
-        let Some(own) = profile.model.as_deref() else {
+        let Some(own) = profile.model.as_deref().filter(|_| !inherits) else {
             return usual().map_err(refused);
         };
         // An agent's file may come from somebody with other keys.
@@ -453,6 +454,17 @@ impl Inner {
                 tracing::warn!(agent = %profile.name, %error, model = %model.name(), "used instead");
             }),
         }
+    }
+
+    /// Whether there is such a model, and a key for it. A skill may come from somebody with other
+    /// models.
+    pub(crate) fn can_ask(&self, model: &str) -> bool {
+        let inherits = model == ModelName::INHERIT;
+        let checked = self.models.check(model);
+        let warn = |error: &asyncagents_models::ModelError| {
+            tracing::warn!(model, %error, "a skill's model is not there; another is used");
+        };
+        inherits || checked.inspect_err(warn).is_ok()
     }
 
     pub(crate) fn system(&self, profiles: &Profiles, profile: &Profile, delegates: bool) -> String {

@@ -39,6 +39,7 @@ impl Host for Engine {
         let profile = profiles.known(&new.agent)?;
         let parent = self.inner.record.session(&new.parent).await?;
         let asked = new.model.as_ref().map(ModelName::as_str);
+        let asked = asked.filter(|asked| new.role.is_none() || self.inner.can_ask(asked));
         let model = self.inner.model_for(asked, profile, parent.as_ref())?;
         let system = match &new.role {
             Some(role) => {
@@ -130,6 +131,10 @@ impl Host for Engine {
         let (id, now) = (session.clone(), self.inner.record.clock.now());
         let post = prompt.id.clone();
         let chain = ChainId::from(Uuid::new_v4().to_string());
+        // What a skill says about its model was settled with its session.
+        let named = |model: &ModelName| model.as_str() != ModelName::INHERIT;
+        let model = prompt.model.filter(named);
+        let model = model.filter(|_| prompt.role.is_none());
         let filed = self.inner.record.write(move |journal| {
             let session = journal.session(&id)?;
             let there = session.is_some();
@@ -138,7 +143,7 @@ impl Host for Engine {
                     post: prompt.id,
                     text: prompt.text,
                     agent: prompt.agent,
-                    model: prompt.model,
+                    model,
                     chain: session.task.is_none().then_some(chain),
                 };
                 if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
@@ -187,6 +192,10 @@ impl Host for Engine {
         }
         self.inner.report(session, SessionEvent::Idle);
         Ok(())
+    }
+
+    fn counts_iterations(&self) -> bool {
+        true
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {

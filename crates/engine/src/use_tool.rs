@@ -3,7 +3,7 @@
 
 use asyncagents_core::{
     agent::{Call, Entry, Kind, ToolOutcome, Verdict},
-    tool_set,
+    tool_set::{self, ToolRequest},
 };
 use futures_util::future::join_all;
 use tokio::time;
@@ -68,7 +68,7 @@ impl Driver {
         if self.is_delegation(&call.name) {
             return Ok(Prepared {
                 kind: Kind::Note,
-                target: about_task(&call.input),
+                target: self.about(call),
                 looks: tool_set::only_looks(&self.engine.settings.prefix, &call.name),
             });
         }
@@ -89,6 +89,14 @@ impl Driver {
         })
     }
 
+    /// What a call about tasks or skills is about, for rules and for people.
+    fn about(&self, call: &Call) -> String {
+        match tool_set::parse(&self.engine.settings.prefix, &call.name, &call.input) {
+            Ok(ToolRequest::Skill(skill)) => skill.name,
+            Ok(_) | Err(_) => about_task(&call.input),
+        }
+    }
+
     fn is_delegation(&self, tool: &str) -> bool {
         self.delegation.iter().any(|name| name == tool)
     }
@@ -99,7 +107,7 @@ impl Driver {
         }
         let results = join_all(calls.iter().map(|(call, prepared)| async {
             match self.permitted(call, prepared).await {
-                Ok(()) => self.call(call, prepared).await,
+                Ok(()) => self.advised(call, self.call(call, prepared).await),
                 Err(why) => {
                     self.show_refusal(call, &why);
                     ToolOutcome::Failed(why)
@@ -108,15 +116,18 @@ impl Driver {
         }));
         let outcomes = self.unless_halted(results).await?;
         let ended = |((call, _), outcome): ((Call, Prepared), ToolOutcome)| Entry::ToolEnded {
-            outcome: self.advised(&call, outcome),
             call: call.id,
+            outcome,
         };
         let entries = calls.into_iter().zip(outcomes).map(ended).collect();
         self.save(entries).await
     }
 
     async fn change(&mut self, call: Call, prepared: Prepared) -> Result<(), Over> {
+        let begun = time::Instant::now();
         let permitted = self.unless_halted(self.permitted(&call, &prepared)).await?;
+        // A person who thinks does not take the iteration's time.
+        self.until = self.until.map(|until| until + begun.elapsed());
         if let Err(why) = permitted {
             return self.refuse(call, why).await;
         }
@@ -126,6 +137,7 @@ impl Driver {
         }])
         .await?;
         let outcome = self.unless_halted(self.call(&call, &prepared)).await?;
+        let outcome = self.advised(&call, outcome);
         self.end(call, outcome).await
     }
 
@@ -144,7 +156,6 @@ impl Driver {
     }
 
     async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), Over> {
-        let outcome = self.advised(&call, outcome);
         self.save(vec![Entry::ToolEnded {
             call: call.id,
             outcome,
@@ -169,10 +180,16 @@ impl Driver {
         let tool = call.name.as_str();
         let acting = self.acting();
         if !acting.tools.allows(tool, *kind, target) {
-            return Err(format!(
-                "the agent {} may not use {tool} for this: its profile does not allow it",
-                acting.name
-            ));
+            return Err(match &self.session.terms {
+                Some(terms) => format!(
+                    "the skill {} may not use {tool} for this: its tools do not allow it",
+                    terms.skill
+                ),
+                None => format!(
+                    "the agent {} may not use {tool} for this: its profile does not allow it",
+                    acting.name
+                ),
+            });
         }
         match self.engine.settings.permissions.judge(tool, *kind, target) {
             Verdict::Allow => Ok(()),
@@ -228,7 +245,9 @@ impl Driver {
             target: pattern(call).unwrap_or_else(|| prepared.target.clone()),
         });
         let work = self.work(call);
-        let outcome = match self.until {
+        // A sub-agent that is waited for would go on, and be paid for, without its caller.
+        let until = self.until.filter(|_| !self.is_delegation(&name));
+        let outcome = match until {
             Some(until) => {
                 let late = || ToolOutcome::Failed("stopped: the iteration's time is up".to_owned());
                 let worked = time::timeout_at(until, work).await;
@@ -303,7 +322,7 @@ fn about_task(input: &str) -> String {
     match said("resume") {
         Some(task) => format!("resume {task}"),
         None => {
-            let names = ["description", "task_id", "name", "status"];
+            let names = ["description", "task_id", "status"];
             names
                 .into_iter()
                 .find_map(said)

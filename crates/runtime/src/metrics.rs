@@ -4,10 +4,14 @@
 use asyncagents_core::{
     agent::Usage,
     task::{Outcome, State, Task},
-    trace::{TraceTotals, steps_of_entries},
+    trace::TraceTotals,
 };
 
-use crate::{Problem, manager::Desk, transact};
+use crate::{
+    Problem,
+    manager::{Desk, of_task},
+    transact,
+};
 
 /// What all sub-agents do, in the words of the conventions.
 const OPERATION: &str = "invoke_agent";
@@ -40,21 +44,19 @@ pub(crate) async fn ended(desk: &Desk, task: &Task) {
         if task.is_live() {
             return Ok(None);
         }
-        let entries = match &task.session {
-            Some(session) => journal.entries(session, 0, u64::MAX)?,
-            None => Vec::new(),
-        };
-        let (steps, _) = steps_of_entries(&entries, &task.id.prompt(run));
-        Ok(Some((task, TraceTotals::of(&steps).usage)))
+        let mut trace = of_task(journal, task.clone(), run, task.launched_at, 0)?;
+        trace.children.clear();
+        trace.add_up();
+        Ok(Some((task, trace.own)))
     });
     match looked.await {
-        Ok(Some((task, usage))) => log(&task, usage),
+        Ok(Some((task, used))) => log(&task, used),
         Ok(None) => {}
         Err(problem) => tracing::warn!(%problem, "what a sub-agent came to cannot be read"),
     }
 }
 
-fn log(task: &Task, usage: Usage) {
+fn log(task: &Task, used: TraceTotals) {
     let State::Ended { ran, outcome, .. } = &task.state else {
         return;
     };
@@ -63,26 +65,25 @@ fn log(task: &Task, usage: Usage) {
         Outcome::Failed { why } => ("failed", Some(why.as_str())),
         Outcome::Cancelled => ("cancelled", None),
     };
-    // A host that does not say more says how many there were in all.
-    let (input, output) = match usage.context() {
-        0 => (task.progress.spent.tokens, 0),
-        _ => (usage.context().saturating_sub(usage.output), usage.output),
-    };
+    // Hosts that do not say the kind of tokens say how many there were.
+    let known = (used.untold == 0).then_some(used.usage);
+    let read = |usage: Usage| usage.context().saturating_sub(usage.output);
     tracing::info!(
         gen_ai.operation.name = OPERATION,
         gen_ai.agent.name = %task.brief.agent,
         gen_ai.agent.id = %task.id,
         gen_ai.conversation.id = %task.place.parent,
-        gen_ai.usage.input_tokens = input,
-        gen_ai.usage.cache_read.input_tokens = usage.cache_read,
-        gen_ai.usage.output_tokens = output,
+        gen_ai.usage.input_tokens = known.map(read),
+        gen_ai.usage.cache_read.input_tokens = known.map(|usage| usage.cache_read),
+        gen_ai.usage.output_tokens = known.map(|usage| usage.output),
         gen_ai.client.operation.duration = ran.as_secs_f64(),
         "error.type" = error.map(|_| outcome),
         asyncagents.error = error,
         asyncagents.outcome = outcome,
-        asyncagents.cost_usd = task.progress.spent.cost.0 as f64 / 1e6,
-        asyncagents.turns = task.progress.spent.turns,
-        asyncagents.tool_calls = task.progress.spent.tool_calls,
+        asyncagents.tokens = used.tokens(),
+        asyncagents.cost_usd = used.cost.0 as f64 / 1e6,
+        asyncagents.turns = used.turns,
+        asyncagents.tool_calls = used.tool_calls,
         asyncagents.skill = task.brief.skill.as_ref().map(|terms| terms.skill.as_str()),
         asyncagents.chain.id = task.chain.as_ref().map(|chain| chain.as_str()),
         asyncagents.depth = task.place.depth,

@@ -14,7 +14,7 @@ use asyncagents_core::{
     budget::Spent,
     fork::{Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
-    lifecycle::{Command, Next, Standing, after_asking, overdue},
+    lifecycle::{Command, Next, Standing, after_asking, over_iterations, overdue},
     moment::Moment,
     port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
     progress::{Observation, Totals},
@@ -332,7 +332,17 @@ impl Run {
                 last = self.desk.now();
                 silence = self.desk.settings.silence;
             }
+            self.check_iterations().await?;
             self.check_progress(&mut last).await?;
+        }
+    }
+
+    /// Ends a skill that has had its iterations, unless its host sees to that.
+    async fn check_iterations(&mut self) -> Result<(), Over> {
+        let why = over_iterations(&self.task);
+        match why.filter(|_| !self.host.host.counts_iterations()) {
+            Some(why) => Err(self.give_up(why).await),
+            None => Ok(()),
         }
     }
 

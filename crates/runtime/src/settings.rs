@@ -5,6 +5,7 @@ use std::time::Duration;
 use asyncagents_core::{
     fork::{Limits, Mode},
     notify::Wording,
+    skill::UsualTerms,
     task_limits::TaskLimits,
 };
 
@@ -32,11 +33,8 @@ pub struct Settings {
     pub settle: Duration,
     /// How long work in progress may take to come to an end when a worker stops.
     pub farewell: Duration,
-    /// How often the model of a skill may answer where the skill does not say, before that is
-    /// reduced for sub-agents.
-    pub skill_iterations: u64,
-    /// How often a skill may try the same failing call again where it does not say.
-    pub skill_retries: u32,
+    /// On what terms skills run that do not say.
+    pub skills: UsualTerms,
 }
 
 impl Default for Settings {
@@ -52,8 +50,7 @@ impl Default for Settings {
             grace: Duration::from_secs(2),
             settle: Duration::from_secs(2),
             farewell: Duration::from_secs(3),
-            skill_iterations: 15,
-            skill_retries: 3,
+            skills: UsualTerms::default(),
         }
     }
 }

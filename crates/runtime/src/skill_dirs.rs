@@ -20,6 +20,8 @@ const LARGEST: u64 = 1_000_000;
 const DEEPEST: usize = 6;
 /// How many skills are looked at in one folder of skills.
 const MOST: usize = 10_000;
+/// How many folders that group skills are looked into, there.
+const MOST_GROUPS: usize = 2_000;
 
 /// Below a home or a project, where tools of several makers keep skills; the first counts more.
 const FOLDERS: &[&str] = &[
@@ -159,11 +161,21 @@ impl SkillDirs {
         }
     }
 
-    /// The folders that skills are in, as far as they are there and not a project's own.
+    /// The folders that skills are in, as far as they are there and not a project's own; also
+    /// those that links lead to.
     pub fn folders(&self) -> Vec<PathBuf> {
         let others = |place: &&Place| place.within.is_none() && place.folder.is_dir();
         let places = self.places.places.iter().filter(others);
-        places.map(|place| place.folder.clone()).collect()
+        let mut folders: Vec<PathBuf> = places.map(|place| place.folder.clone()).collect();
+        for listed in self.catalog().skills {
+            let real = listed.file.canonicalize().ok();
+            let real = real.as_deref().and_then(Path::parent);
+            let is_link = real.is_some_and(|real| Some(real) != listed.file.parent());
+            if listed.layer != Layer::Project && is_link {
+                folders.extend(real.map(Path::to_owned));
+            }
+        }
+        folders
     }
 
     /// The skills there are now. Looks at every file, and reads those that are new or changed.
@@ -261,6 +273,8 @@ struct Walk {
     within: Option<PathBuf>,
     /// The real paths of the folders that were entered through links.
     through: Vec<PathBuf>,
+    /// How many folders without a skill were looked into.
+    groups: usize,
     seen: Vec<Seen>,
 }
 
@@ -270,6 +284,7 @@ impl Walk {
         Self {
             within: within.map(real),
             through: Vec::new(),
+            groups: 0,
             seen: Vec::new(),
         }
     }
@@ -293,12 +308,20 @@ impl Walk {
     }
 
     fn many(&mut self, folder: &Path, depth: usize) {
+        self.groups += 1;
+        if self.groups == MOST_GROUPS {
+            let why = format!("more than {MOST_GROUPS} folders are in one folder of skills");
+            self.refuse(folder, &why);
+        }
         let Ok(entries) = fs::read_dir(folder) else {
             return;
         };
         let mut entries: Vec<_> = entries.flatten().collect();
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
+            if self.groups >= MOST_GROUPS {
+                return;
+            }
             if self.seen.len() >= MOST {
                 self.refuse(
                     folder,

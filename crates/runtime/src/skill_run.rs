@@ -11,6 +11,7 @@ use asyncagents_core::{
     task::{Outcome, State},
     trace::{Step, Trace, TraceState},
 };
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::{Invocation, Manager, Problem, SkillTrouble, Skills};
@@ -27,6 +28,8 @@ pub struct SkillRun {
     /// Whether the sub-agent's own steps are told too.
     sub_agent_events: bool,
     task: TaskId,
+    /// What launches it. A caller who stops listening for a moment does not launch it twice.
+    launching: JoinSet<Result<(SkillContext, String), SkillTrouble>>,
     stage: Stage,
     ready: VecDeque<SkillEvent>,
     /// How many of the sub-agent's steps were told.
@@ -37,6 +40,7 @@ pub struct SkillRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
     Asked,
+    Launching,
     Launched {
         context: SkillContext,
         /// The newest event of the task that was seen.
@@ -47,23 +51,27 @@ enum Stage {
 
 impl SkillRun {
     /// Runs a skill when its events are asked for.
-    pub fn new(
-        manager: &Manager,
-        skills: &Skills,
-        caller: Caller,
-        invocation: Invocation,
-        sub_agent_events: bool,
-    ) -> Self {
+    pub fn new(manager: &Manager, skills: &Skills, caller: Caller, invocation: Invocation) -> Self {
         Self {
             manager: manager.clone(),
             skills: skills.clone(),
             caller,
             invocation,
-            sub_agent_events,
+            sub_agent_events: false,
+            launching: JoinSet::new(),
             task: TaskId::from_random(Uuid::new_v4().as_u128()),
             stage: Stage::Asked,
             ready: VecDeque::new(),
             told: 0,
+        }
+    }
+
+    /// Tells the sub-agent's own steps too.
+    #[must_use]
+    pub fn with_sub_agent_events(self) -> Self {
+        Self {
+            sub_agent_events: true,
+            ..self
         }
     }
 
@@ -79,12 +87,27 @@ impl SkillRun {
                 return Some(event);
             }
             match self.stage.clone() {
-                Stage::Asked => match self.launch().await {
-                    Ok(context) => {
+                Stage::Asked => {
+                    let launch = Launch {
+                        manager: self.manager.clone(),
+                        skills: self.skills.clone(),
+                        caller: self.caller.clone(),
+                        invocation: self.invocation.clone(),
+                        task: self.task.clone(),
+                    };
+                    self.launching.spawn(launch.go());
+                    self.stage = Stage::Launching;
+                }
+                Stage::Launching => match self.launching.join_next().await {
+                    Some(Ok(Ok((context, message)))) => {
+                        let task = self.task.to_string();
+                        self.ready.push_back(SkillEvent::Status { task, message });
                         let seen = None;
                         self.stage = Stage::Launched { context, seen };
                     }
-                    Err(trouble) => self.fail(trouble.code, trouble.why),
+                    Some(Ok(Err(trouble))) => self.fail(trouble.code, trouble.why),
+                    Some(Err(error)) => self.fail(ErrorCode::SubagentError, error.to_string()),
+                    None => self.fail(ErrorCode::SubagentError, NOT_BEGUN.to_owned()),
                 },
                 Stage::Launched { context, seen } => {
                     if let Err(problem) = self.follow(context, seen).await {
@@ -96,28 +119,27 @@ impl SkillRun {
         }
     }
 
-    async fn launch(&mut self) -> Result<SkillContext, SkillTrouble> {
-        let Invocation { name, by, .. } = &self.invocation;
-        let listed = self.skills.find(name, *by).await?;
-        let manifest = &listed.skill.manifest;
-        let (context, name) = (manifest.context, manifest.name.clone());
-        if context == SkillContext::Fork {
-            self.manager.check_depth(&self.caller).await?;
-        }
-        let ready = self.skills.fill(&listed, &self.invocation).await?;
-        let mut task = ready.task(&self.invocation.arguments, self.manager.settings());
-        task.model = self.invocation.model.clone().or(task.model);
-        let launched = self
-            .manager
-            .launch_as(&self.caller, task, self.task.clone());
-        launched.await.map_err(trouble)?;
-        let message = match context {
-            SkillContext::Fork => format!("Spawning sub-agent for skill: {name}"),
-            SkillContext::Inherit => format!("Running skill: {name}"),
-        };
+    /// Stops it. What has not begun does not begin; its events end as ever.
+    ///
+    /// # Errors
+    /// When it has ended already, or the store fails.
+    pub async fn stop(&mut self) -> Result<(), Problem> {
+        self.launching.shutdown().await;
         let task = self.task.to_string();
-        self.ready.push_back(SkillEvent::Status { task, message });
-        Ok(context)
+        let cancelled = self.manager.cancel(&Caller::Person, &task).await;
+        match (&self.stage, cancelled) {
+            (Stage::Asked | Stage::Launching, Ok(_)) => {
+                // It was launched, and nobody had heard of it.
+                let (context, seen) = (SkillContext::Fork, None);
+                self.stage = Stage::Launched { context, seen };
+                Ok(())
+            }
+            (Stage::Asked | Stage::Launching, Err(_)) => {
+                self.fail(ErrorCode::SubagentError, NOT_BEGUN.to_owned());
+                Ok(())
+            }
+            (Stage::Launched { .. } | Stage::Over, cancelled) => cancelled.map(drop),
+        }
     }
 
     async fn follow(&mut self, context: SkillContext, seen: Option<u64>) -> Result<(), Problem> {
@@ -198,6 +220,41 @@ impl SkillRun {
         let task = self.task.to_string();
         self.ready.push_back(SkillEvent::Done { task, state });
         self.stage = Stage::Over;
+    }
+}
+
+/// What is said of a skill that was stopped too early.
+const NOT_BEGUN: &str = "it was stopped before it began";
+
+/// A skill that is to be launched.
+struct Launch {
+    manager: Manager,
+    skills: Skills,
+    caller: Caller,
+    invocation: Invocation,
+    task: TaskId,
+}
+
+impl Launch {
+    /// Launches it; returns where it runs, and what is said about it.
+    async fn go(self) -> Result<(SkillContext, String), SkillTrouble> {
+        let Invocation { name, by, .. } = &self.invocation;
+        let listed = self.skills.find(name, *by).await?;
+        let manifest = &listed.skill.manifest;
+        let (context, name) = (manifest.context, manifest.name.clone());
+        if context == SkillContext::Fork {
+            self.manager.check_depth(&self.caller).await?;
+        }
+        let ready = self.skills.fill(&listed, &self.invocation).await?;
+        let mut task = ready.task(&self.invocation.arguments, self.manager.settings());
+        task.model = self.invocation.model.clone().or(task.model);
+        let launched = self.manager.launch_as(&self.caller, task, self.task);
+        launched.await.map_err(trouble)?;
+        let message = match context {
+            SkillContext::Fork => format!("Spawning sub-agent for skill: {name}"),
+            SkillContext::Inherit => format!("Running skill: {name}"),
+        };
+        Ok((context, message))
     }
 }
 

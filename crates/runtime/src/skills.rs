@@ -7,7 +7,10 @@ use asyncagents_core::{
     id::{ModelName, SessionId},
     port::Commands,
     request::LaunchTask,
-    skill::{Body, Catalog, ErrorCode, Listed, Piece, Skill, SkillContext, Surroundings, disclose},
+    skill::{
+        Body, Catalog, ErrorCode, Listed, Piece, Skill, SkillContext, Surroundings, UnknownSkill,
+        disclose,
+    },
 };
 use thiserror::Error;
 use tokio::task::spawn_blocking;
@@ -106,21 +109,27 @@ impl Skills {
         let catalog = looked
             .map_err(|error| SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string()))?;
         let listed = catalog.get(name);
-        let listed = listed
-            .map_err(|error| SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string()))?;
+        let listed = listed.map_err(|mut error| {
+            if let UnknownSkill::Unknown { names, .. } = &mut error {
+                // Nobody is told of what is not for them.
+                names.retain(|name| catalog.get(name).is_ok_and(|listed| is_for(listed, by)));
+            }
+            SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string())
+        })?;
         let manifest = &listed.skill.manifest;
         let name = &manifest.name;
-        match by {
-            Invoker::Model if !manifest.for_model => Err(SkillTrouble::new(
-                ErrorCode::NotInvocable,
-                format!("the skill `{name}` is for the user to run; ask for it if it is needed"),
-            )),
-            Invoker::User if !manifest.for_user => Err(SkillTrouble::new(
-                ErrorCode::NotInvocable,
-                format!("the skill `{name}` is for agents; `user-invocable: false` says so"),
-            )),
-            Invoker::Model | Invoker::User => Ok(listed.clone()),
+        if is_for(listed, by) {
+            return Ok(listed.clone());
         }
+        let why = match by {
+            Invoker::Model => {
+                format!("the skill `{name}` is for the user to run; ask for it if it is needed")
+            }
+            Invoker::User => {
+                format!("the skill `{name}` is for agents; `user-invocable: false` says so")
+            }
+        };
+        Err(SkillTrouble::new(ErrorCode::NotInvocable, why))
     }
 
     /// Fills in a skill's body.
@@ -182,20 +191,28 @@ impl Skills {
     }
 }
 
+fn is_for(listed: &Listed, by: Invoker) -> bool {
+    match by {
+        Invoker::Model => listed.skill.manifest.for_model,
+        Invoker::User => listed.skill.manifest.for_user,
+    }
+}
+
 impl Ready {
     /// The task that runs it: as a sub-agent on the skill's terms, or, where it is a person's
     /// and joins no conversation, as any other.
     pub fn task(self, arguments: &str, settings: &Settings) -> LaunchTask {
-        match self.skill.manifest.context {
-            SkillContext::Fork => LaunchTask::of_skill(
-                &self.skill.manifest,
-                arguments,
-                self.body,
-                (settings.skill_iterations, settings.skill_retries),
-            ),
-            SkillContext::Inherit => {
-                LaunchTask::of_body(&self.skill.manifest, arguments, self.body)
+        let manifest = &self.skill.manifest;
+        let task = match manifest.context {
+            SkillContext::Fork => {
+                LaunchTask::of_skill(manifest, arguments, self.body, settings.skills)
             }
+            SkillContext::Inherit => LaunchTask::of_body(manifest, arguments, self.body),
+        };
+        LaunchTask {
+            // A skill may want less than its user grants, and not more.
+            budget: task.budget.at_most(settings.limits.budget),
+            ..task
         }
     }
 }

@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::{HostKey, SessionId},
     port::Delegation,
     request::{Caller, OutputRequest},
-    skill::{SkillContext, message_parts, summary},
+    skill::{ErrorCode, SkillContext, message_parts, summary},
     task::{Outcome, State},
     tool_set::{self, SkillCall, ToolRequest},
 };
@@ -99,6 +99,8 @@ impl ToolDoor {
         };
         let listed = skills.find(&call.name, Invoker::Model).await?;
         let manifest = &listed.skill.manifest;
+        // Not every host asks which skill a sub-agent may use.
+        manager.check_skill(session, &manifest.name).await?;
         if manifest.context == SkillContext::Fork {
             manager.check_depth(&caller).await?;
         }
@@ -151,10 +153,14 @@ impl ToolDoor {
         };
         let said = summary(outcome, report.answer.as_deref());
         let said = message_parts(&said, task.chain.as_ref()).join("\n");
-        Ok(match outcome {
-            Outcome::Completed => ToolOutcome::Done(said),
-            Outcome::Failed { .. } | Outcome::Cancelled => ToolOutcome::Failed(said),
-        })
+        if *outcome == Outcome::Completed {
+            return Ok(ToolOutcome::Done(said));
+        }
+        let trace = manager.trace(task.id.as_str()).await.map_err(trouble)?;
+        Ok(ToolOutcome::Failed(match trace.state.is_own_end() {
+            true => said,
+            false => format!("{}: {said}", ErrorCode::SubagentError.name()),
+        }))
     }
 
     async fn answer(

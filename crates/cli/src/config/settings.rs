@@ -101,8 +101,7 @@ impl Config {
             fork: self.fork.clone(),
             fork_mode: self.fork_mode,
             lease: self.lease,
-            skill_iterations: self.skills.iterations,
-            skill_retries: self.skills.retries,
+            skills: self.skills.usual,
             ..Settings::default()
         };
         settings.wording.prefix.clone_from(&self.prefix);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use asyncagents_core::skill::UsualTerms;
+
 use super::{
     agent_settings::{folders, paths},
     settings::{Setting, number},
@@ -12,18 +14,15 @@ use super::{
 pub(crate) struct SkillConfig {
     pub(crate) enterprise: Option<PathBuf>,
     pub(crate) plugins: Vec<PathBuf>,
-    pub(crate) iterations: u64,
-    pub(crate) retries: u32,
+    pub(crate) usual: UsualTerms,
 }
 
 impl SkillConfig {
     pub(crate) fn defaults() -> Self {
-        let runtime = asyncagents_runtime::Settings::default();
         Self {
             enterprise: Some(PathBuf::from("/etc/asyncagents/skills")),
             plugins: Vec::new(),
-            iterations: runtime.skill_iterations,
-            retries: runtime.skill_retries,
+            usual: UsualTerms::default(),
         }
     }
 }
@@ -61,12 +60,12 @@ pub(crate) const SKILL_SETTINGS: &[Setting] = &[
         about: "how often the model of a skill may answer, where the skill does not say; a \
                 sub-agent gets half of it, one below it a quarter, at least 3",
         personal: false,
-        show: |config| config.skills.iterations.to_string(),
+        show: |config| config.skills.usual.iterations.to_string(),
         set: |config, value| {
             let mut most = 0;
             number(&mut most, value)?;
             match most {
-                1..=100 => config.skills.iterations = most,
+                1..=100 => config.skills.usual.iterations = most,
                 _ => return Err("1 to 100".to_owned()),
             }
             Ok(())
@@ -76,12 +75,12 @@ pub(crate) const SKILL_SETTINGS: &[Setting] = &[
         key: "skills.max_retries_per_tool",
         about: "how often a skill may try the same failing tool call again, where it does not say",
         personal: false,
-        show: |config| config.skills.retries.to_string(),
+        show: |config| config.skills.usual.retries.to_string(),
         set: |config, value| {
             let mut most = 0;
             number(&mut most, value)?;
             match most {
-                0..=10 => config.skills.retries = most,
+                0..=10 => config.skills.usual.retries = most,
                 _ => return Err("0 to 10".to_owned()),
             }
             Ok(())

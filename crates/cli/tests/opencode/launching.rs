@@ -312,7 +312,7 @@ fn a_child_launches_children_down_to_the_limit_where_it_has_no_such_tools() {
         tools.retain(|tool| tool.starts_with("asyncagents_"));
         tools.len()
     };
-    assert_eq!(ours("Dig"), 5, "a child may launch");
+    assert_eq!(ours("Dig"), 6, "a child may launch");
     assert_eq!(ours("Dig deeper"), 0, "a child of a child may not");
     // Each is below the one that launched it, and only the direct parent was told.
     let middle = parent.child();

@@ -275,8 +275,13 @@ impl Conversation {
         if let Some(open) = self.open(call) {
             open.outcome = Some(outcome.clone());
             let key = (open.call.name.clone(), open.call.input.clone());
-            if let Some(run) = self.run.as_mut().filter(|_| outcome.is_error()) {
-                *run.failed.entry(key).or_default() += 1;
+            let changed = open.began && !outcome.is_error();
+            match &mut self.run {
+                // What failed before may work now.
+                Some(run) if changed => run.failed.clear(),
+                Some(run) if outcome.is_error() => *run.failed.entry(key).or_default() += 1,
+                Some(run) => drop(run.failed.remove(&key)),
+                None => {}
             }
         } else if let Some(open) = self.calls.iter_mut().find(stopped) {
             // It was running when its run was ended, and has come to an end all the same.

@@ -172,8 +172,15 @@ fn is_meant(pattern: &str, target: &str) -> bool {
 /// Whether a command leaves the folder that a pattern speaks of: `scripts/*` does not mean
 /// `scripts/../../bin/sh`.
 fn climbs(pattern: &str, command: &str) -> bool {
-    let up = |word: &str| word.split('/').any(|part| part == "..");
-    pattern.contains('/') && command.split_whitespace().any(up)
+    // A shell takes quotes away, and fills in what stands for other characters.
+    let plain: String = command
+        .chars()
+        .filter(|c| !matches!(c, '"' | '\'' | '\\'))
+        .collect();
+    let stands_for_dots = |c: char| matches!(c, '.' | '*' | '?' | '[' | ']' | '!' | '^' | '-');
+    let up = |part: &str| part != "." && part.contains('.') && part.chars().all(stands_for_dots);
+    let climbs = |word: &str| word.split('/').any(up);
+    pattern.contains('/') && plain.split_whitespace().any(climbs)
 }
 
 /// A command without what may stand before it, and with single blanks: `X=1 sudo  git push` is
@@ -225,6 +232,7 @@ const COMBINING: &[char] = &[
 const GUARDED: &[&str] = &[
     ".git",
     ".asyncagents",
+    ".agents",
     ".claude",
     ".opencode",
     "asyncagents.toml",

@@ -63,6 +63,11 @@ pub trait Host: Send + Sync {
         false
     }
 
+    /// Whether it ends a skill itself that has had its iterations.
+    fn counts_iterations(&self) -> bool {
+        false
+    }
+
     /// The session's conversation so far.
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError>;
 

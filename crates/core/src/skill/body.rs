@@ -49,12 +49,6 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether it runs commands.
-    pub fn has_commands(&self) -> bool {
-        let is_command = |token: &Token| matches!(token, Token::Command(_));
-        self.tokens.iter().any(is_command)
-    }
-
     /// Fills it in. Arguments that it does not ask for are added at its end.
     ///
     /// # Errors
@@ -102,25 +96,72 @@ fn filled_command(
     words: &[String],
     around: &Surroundings,
 ) -> Result<String, String> {
+    let own = |token: &Token| matches!(token, Token::Text(text) if text.contains(NESTING));
+    if asks(command) && command.iter().any(own) {
+        return Err("a command that takes arguments cannot use `$`, `<` or a backslash".to_owned());
+    }
     let mut text = String::new();
+    let mut quote = Quote::None;
     for token in command {
-        match token {
+        let given = match token {
             Token::Arguments | Token::Argument(_) if text.trim().is_empty() => {
                 return Err("arguments cannot say which program a command runs".to_owned());
             }
-            Token::Text(own) => text.push_str(own),
-            Token::Arguments => {
-                let words: Vec<String> = words.iter().map(|word| as_word(word)).collect();
-                text.push_str(&words.join(" "));
+            Token::Text(own) => {
+                text.push_str(own);
+                quote = own.chars().fold(quote, Quote::after);
+                continue;
             }
-            Token::Argument(at) => text.push_str(&as_word(words.get(*at).map_or("", |word| word))),
-            Token::SkillDir => text.push_str(&as_word(around.skill_dir)),
-            Token::Session => text.push_str(&as_word(around.session)),
-            Token::ProjectDir => text.push_str(&as_word(around.project_dir)),
-            Token::Command(_) => {}
-        }
+            Token::Arguments if quote == Quote::None => words
+                .iter()
+                .map(|word| as_word(word))
+                .collect::<Vec<_>>()
+                .join(" "),
+            Token::Arguments => quote.around(around.arguments.trim()),
+            Token::Argument(at) => quote.around(words.get(*at).map_or("", |word| word)),
+            Token::SkillDir => quote.around(around.skill_dir),
+            Token::Session => quote.around(around.session),
+            Token::ProjectDir => quote.around(around.project_dir),
+            Token::Command(_) => continue,
+        };
+        text.push_str(&given);
     }
     Ok(text.trim().to_owned())
+}
+
+/// What lets a shell read text in another way than it shows.
+const NESTING: &[char] = &['$', '\\', '<'];
+
+/// The quotes that are open at a place in a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quote {
+    None,
+    Single,
+    Double,
+}
+
+impl Quote {
+    fn after(self, c: char) -> Self {
+        match (self, c) {
+            (Quote::None, '\'') => Quote::Single,
+            (Quote::None, '"') => Quote::Double,
+            (Quote::Single, '\'') | (Quote::Double, '"') => Quote::None,
+            (open, _) => open,
+        }
+    }
+
+    /// A text at this place, as nothing but text.
+    fn around(self, text: &str) -> String {
+        match self {
+            Quote::None => as_word(text),
+            Quote::Single => text.replace('\'', r"'\''"),
+            Quote::Double => match as_word(text) {
+                plain if plain == text => plain,
+                // The quotes are closed for it, and opened again.
+                quoted => format!("\"{quoted}\""),
+            },
+        }
+    }
 }
 
 /// A text as one word of a shell.

@@ -45,7 +45,7 @@ fn line(manifest: &Manifest) -> String {
     let when = when
         .map(|when| format!(" When: {when}"))
         .unwrap_or_default();
-    let hint = manifest.argument_hint.as_deref();
+    let hint = manifest.argument_hint.as_deref().map(shortened);
     let hint = hint
         .map(|hint| format!(" Arguments: {hint}"))
         .unwrap_or_default();

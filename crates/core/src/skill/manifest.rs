@@ -8,6 +8,7 @@ use super::value;
 use crate::{
     agent::Tools,
     frontmatter::{self, Unsplit},
+    id::ModelName,
     wording::counted,
 };
 
@@ -41,7 +42,7 @@ pub struct Manifest {
     pub context: SkillContext,
     /// The agent that runs it in a fork.
     pub agent: Option<String>,
-    /// The model, if not the caller's.
+    /// The model; without, the agent's own or the caller's.
     pub model: Option<String>,
     /// How often the model may answer, before that is reduced for sub-agents.
     pub max_iterations: Option<u64>,
@@ -198,7 +199,13 @@ impl<'a> Head<'a> {
                 .filter(|agent| is_filled(agent)),
             model: self
                 .take("model", value::text)
-                .filter(|model| is_filled(model) && !model.eq_ignore_ascii_case("inherit")),
+                .filter(|model| is_filled(model))
+                .map(
+                    |model| match model.eq_ignore_ascii_case(ModelName::INHERIT) {
+                        true => ModelName::INHERIT.to_owned(),
+                        false => model,
+                    },
+                ),
             max_iterations: self
                 .take("max-iterations", number(1, 100))
                 .and_then(|most| u64::try_from(most).ok()),
@@ -212,7 +219,7 @@ impl<'a> Head<'a> {
                 .unwrap_or(false),
             for_user: self.take("user-invocable", value::switch).unwrap_or(true),
             argument_hint: self.take("argument-hint", hint),
-            arguments: self.take("arguments", value::words).unwrap_or_default(),
+            arguments: self.take("arguments", value::names).unwrap_or_default(),
             when_to_use: self.take("when-to-use", value::text),
             background: self.take("background", value::switch),
             priority: self

@@ -19,4 +19,4 @@ pub use event::{ErrorCode, FinalState, SkillEvent};
 pub use manifest::{Flaw, Manifest, Skill, SkillContext};
 pub use prompt::isolated;
 pub use summary::{message_parts, summary};
-pub use terms::{Role, Terms, iterations};
+pub use terms::{Role, Terms, UsualTerms, iterations};

@@ -47,6 +47,24 @@ impl Terms {
     }
 }
 
+/// The terms of skills that do not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsualTerms {
+    /// How often the model may answer, before that is reduced for sub-agents.
+    pub iterations: u64,
+    /// How often the same failing call may be tried again.
+    pub retries: u32,
+}
+
+impl Default for UsualTerms {
+    fn default() -> Self {
+        Self {
+            iterations: 15,
+            retries: 3,
+        }
+    }
+}
+
 /// Terms, and what the skill says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {

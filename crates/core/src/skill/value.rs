@@ -73,14 +73,28 @@ pub(super) fn duration(value: &Value) -> Result<Duration, String> {
 pub(super) fn words(value: &Value) -> Result<Vec<String>, String> {
     let wrong = || "expected a list of words, or one text".to_owned();
     match value {
-        Value::Null => Ok(Vec::new()),
         Value::Array(items) => {
             let items = items.iter().map(|item| text(item).map_err(|_| wrong()));
             items.collect()
         }
         Value::String(line) => Ok(rule_pieces(line)),
         Value::Number(_) | Value::Bool(_) => Ok(vec![text(value)?]),
-        Value::Object(_) => Err(wrong()),
+        Value::Null | Value::Object(_) => Err(wrong()),
+    }
+}
+
+/// Names that can be asked for in a body.
+pub(super) fn names(value: &Value) -> Result<Vec<String>, String> {
+    let names = words(value)?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match names
+        .iter()
+        .find(|name| name.is_empty() || !name.chars().all(is_part))
+    {
+        Some(name) => Err(format!(
+            "`{name}` is refused; allowed: letters, digits and `_`"
+        )),
+        None => Ok(names),
     }
 }
 

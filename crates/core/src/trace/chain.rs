@@ -67,6 +67,8 @@ pub struct Trace {
     pub steps: Vec<Step>,
     /// What was said at the end.
     pub answer: Option<String>,
+    /// What its host counted, if the steps are only what was heard of them.
+    pub counted: Option<TraceTotals>,
     /// What it has used itself.
     pub own: TraceTotals,
     /// What it has used together with the runs below it.
@@ -122,6 +124,11 @@ impl TraceState {
         }
     }
 
+    /// Whether its agent came to this end, and nothing befell it.
+    pub fn is_own_end(&self) -> bool {
+        matches!(self, TraceState::Completed | TraceState::Failed { .. })
+    }
+
     /// Whether there is more to come.
     pub fn is_live(&self) -> bool {
         matches!(self, TraceState::Queued | TraceState::Running)
@@ -131,17 +138,11 @@ impl TraceState {
 impl Trace {
     /// Sums up what it and the runs below it have used.
     pub fn add_up(&mut self) {
-        self.own = TraceTotals::of(&self.steps);
+        self.own = self.counted.unwrap_or_else(|| TraceTotals::of(&self.steps));
         self.all = self.own;
         for child in &mut self.children {
             child.add_up();
             self.all = self.all.plus(child.all);
         }
-    }
-
-    /// It, and all runs below it.
-    pub fn walk(&self, each: &mut dyn FnMut(&Trace)) {
-        each(self);
-        self.children.iter().for_each(|child| child.walk(each));
     }
 }

@@ -152,6 +152,7 @@ impl Reading {
             StepKind::Model {
                 model: Some(answer.model.clone()),
                 usage: answer.usage,
+                untold: 0,
                 cost: answer.cost,
                 said: answer.text(),
             },

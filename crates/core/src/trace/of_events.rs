@@ -19,10 +19,8 @@ pub fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
         let what = match &saved.event {
             Event::Observed(Observation::Turned { tokens, cost }) => StepKind::Model {
                 model: None,
-                usage: Usage {
-                    input: *tokens,
-                    ..Usage::default()
-                },
+                usage: Usage::default(),
+                untold: *tokens,
                 cost: *cost,
                 said: String::new(),
             },

@@ -29,8 +29,10 @@ pub enum StepKind {
     Model {
         /// Which model, if its host says so.
         model: Option<ModelName>,
-        /// What it used; the sum alone where its host says no more.
+        /// What it used.
         usage: Usage,
+        /// Tokens of which its host does not say the kind.
+        untold: u64,
         /// What that cost.
         cost: Cost,
         /// What it said.

@@ -8,6 +8,8 @@ use crate::{agent::Usage, budget::Cost};
 pub struct TraceTotals {
     /// Tokens, by kind.
     pub usage: Usage,
+    /// Tokens of which nobody says the kind.
+    pub untold: u64,
     /// Money.
     pub cost: Cost,
     /// Answers of the model.
@@ -20,11 +22,23 @@ impl TraceTotals {
     /// What these steps come to.
     pub fn of(steps: &[Step]) -> Self {
         let each = steps.iter().map(|step| match &step.what {
-            StepKind::Model { usage, cost, .. } | StepKind::Compacted { usage, cost, .. } => Self {
+            StepKind::Model {
+                usage,
+                untold,
+                cost,
+                ..
+            } => Self {
                 usage: *usage,
+                untold: *untold,
                 cost: *cost,
                 turns: 1,
                 tool_calls: 0,
+            },
+            StepKind::Compacted { usage, cost, .. } => Self {
+                usage: *usage,
+                cost: *cost,
+                turns: 1,
+                ..Self::default()
             },
             StepKind::Tool { .. } => Self {
                 tool_calls: 1,
@@ -42,6 +56,7 @@ impl TraceTotals {
     pub fn plus(self, more: Self) -> Self {
         Self {
             usage: self.usage.plus(more.usage),
+            untold: self.untold.saturating_add(more.untold),
             cost: Cost(self.cost.0.saturating_add(more.cost.0)),
             turns: self.turns.saturating_add(more.turns),
             tool_calls: self.tool_calls.saturating_add(more.tool_calls),
@@ -50,6 +65,6 @@ impl TraceTotals {
 
     /// All tokens, in and out.
     pub fn tokens(self) -> u64 {
-        self.usage.context()
+        self.usage.context().saturating_add(self.untold)
     }
 }

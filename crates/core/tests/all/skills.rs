@@ -85,7 +85,8 @@ fn what_is_not_said_has_a_default() {
         (None, None)
     );
     assert!(manifest.for_model && manifest.for_user);
-    assert_eq!(parse("---\nmodel: inherit\n---\nx").manifest.model, None);
+    let inherits = parse("---\nmodel: Inherit\n---\nx").manifest.model;
+    assert_eq!(inherits.as_deref(), Some("inherit"));
 }
 
 #[rstest]
@@ -215,6 +216,11 @@ fn disallowed_tools_are_taken_away() {
 #[case("Bash(scripts/*)", "scripts/check.sh", true)]
 #[case("Bash(scripts/*)", "scripts/../evil.sh", false)]
 #[case("Bash(scripts/*)", "scripts/x ../../etc", false)]
+#[case("Bash(bash scripts/*)", "bash scripts/.\"\"./evil.sh", false)]
+#[case("Bash(bash scripts/*)", "bash scripts/.\\./evil.sh", false)]
+#[case("Bash(bash scripts/*)", "bash scripts/.?/evil.sh", false)]
+#[case("Bash(cat docs/*)", "cat docs/*.md", true)]
+#[case("Bash(cat docs/*)", "cat docs/v1.2/x", true)]
 #[case("Bash(git diff *)", "git diff main..feature", true)]
 #[case("Bash(*)", "anything; at all", true)]
 fn a_pattern_lets_pass_what_it_means(
@@ -299,6 +305,12 @@ fn a_body_is_filled_in_once(#[case] body: &str, #[case] arguments: &str, #[case]
 #[case("Say $ARGUMENTS", "!`id`", vec![text("Say !`id`")])]
 #[case("$ARGUMENTS", "\n!`id`", vec![text("!`id`")])]
 #[case("No place.", "!`id`", vec![text("No place.\n\nARGUMENTS: !`id`")])]
+// Quotes of the author hold it together, and hold it in.
+#[case("!`grep \"$0\" src`", "two' words", vec![command(r#"grep ""'two words'"" src"#)])]
+#[case("!`grep \"$0\" src`", "plain", vec![command(r#"grep "plain" src"#)])]
+#[case("!`grep \"$0\" src`", "$(id;uname)", vec![command(r#"grep ""'$(id;uname)'"" src"#)])]
+#[case("!`grep \"for $ARGUMENTS\" src`", "a\"; id", vec![command(r#"grep "for "'a"; id'"" src"#)])]
+#[case("!`grep '$0' src`", "\"x'; id #\"", vec![command(r"grep 'x'\''; id #' src")])]
 // A backtick within ends the command.
 #[case("!`echo `id``", "", vec![command("echo"), text("id``")])]
 fn commands_are_the_authors_alone(
@@ -309,15 +321,31 @@ fn commands_are_the_authors_alone(
     assert_eq!(filled(body, arguments), expected);
 }
 
-#[test]
-fn arguments_do_not_choose_the_program() {
-    let body = Body::parse("!`$ARGUMENTS`", &[]);
+#[rstest]
+#[case("!`$ARGUMENTS`", "arguments cannot say which program a command runs")]
+#[case(
+    "!`echo \"$(grep $0 x)\"`",
+    "a command that takes arguments cannot use `$`, `<` or a backslash"
+)]
+#[case(
+    "!`echo $'a$0'`",
+    "a command that takes arguments cannot use `$`, `<` or a backslash"
+)]
+#[case(
+    "!`cat <<$0`",
+    "a command that takes arguments cannot use `$`, `<` or a backslash"
+)]
+#[case(
+    "!`echo a\\ $0`",
+    "a command that takes arguments cannot use `$`, `<` or a backslash"
+)]
+fn arguments_do_not_choose_what_runs(#[case] body: &str, #[case] why: &str) {
+    let body = Body::parse(body, &[]);
     let around = Surroundings {
         arguments: "rm -rf .",
         ..Surroundings::default()
     };
-    let error = body.fill(&around).expect_err("refused");
-    assert_eq!(error, "arguments cannot say which program a command runs");
+    assert_eq!(body.fill(&around).expect_err("refused"), why);
 }
 
 fn found(layer: Layer, place: usize, file: &str, head: &str) -> Found {

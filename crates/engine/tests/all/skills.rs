@@ -12,7 +12,7 @@ use asyncagents_core::{
 use asyncagents_runtime::{Invocation, Invoker, SkillRun};
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house::{House, Plan};
 
@@ -35,13 +35,7 @@ fn run_skill(house: &House, session: &SessionId, name: &str, request: &str) -> S
         session: session.clone(),
         model: None,
     };
-    SkillRun::new(
-        &house.manager,
-        &house.skills,
-        caller(session),
-        invocation,
-        false,
-    )
+    SkillRun::new(&house.manager, &house.skills, caller(session), invocation)
 }
 
 async fn all(mut run: SkillRun) -> Vec<SkillEvent> {
@@ -382,8 +376,9 @@ async fn seed_004_sub_agent_uses_allowed_tools() {
         "{seen}"
     );
     assert!(seen.contains("hello"), "{seen}");
-    assert!(seen.contains("may not use bash for this"), "{seen}");
-    assert!(seen.contains("[3 tries left for this call]"), "{seen}");
+    let refused = "the skill careful may not use bash for this: its tools do not allow it";
+    assert!(seen.contains(refused), "{seen}");
+    assert!(!seen.contains("tries left"), "a refusal is final: {seen}");
     assert!(!house.path("x").exists());
     house.close().await;
 }
@@ -852,7 +847,7 @@ async fn the_steps_of_a_sub_agent_are_told_to_those_who_want_them() {
         model: None,
     };
     let (manager, skills) = (&house.manager, &house.skills);
-    let run = SkillRun::new(manager, skills, caller(&session), invocation, true);
+    let run = SkillRun::new(manager, skills, caller(&session), invocation).with_sub_agent_events();
     let sub_task = format!("sub-agent {}-subagent-1", run.task());
     let told = short(&all(run).await);
     let steps = told.iter().filter(|event| **event == sub_task).count();
@@ -897,5 +892,190 @@ async fn costs_roll_up_from_nested_skills() {
     assert_eq!(child.parent, trace.chain);
     assert_eq!(trace.all.tokens(), 1_320);
     assert_eq!(trace.all.cost.0, trace.own.cost.0 + child.own.cost.0);
+    house.close().await;
+}
+
+/// Which skills a skill may use is kept, however they are called.
+#[rstest]
+#[case(json!({"name": "deploy"}))]
+#[case(json!({"skill": "deploy"}))]
+#[case(json!({"name": "/Deploy", "description": "review"}))]
+#[case(json!({"skill": "deploy", "status": "review"}))]
+#[tokio::test]
+async fn a_skill_uses_only_the_skills_it_may(#[case] call: Value) {
+    let script = Script::new()
+        .rule(When::turn(0).first("go"), Reply::call("skill", call))
+        .rule(
+            When::turn(1).first("go"),
+            Reply::call("skill", json!({"name": "review"})),
+        )
+        .rule(When::always(), Reply::text("Done."));
+    let house = House::new(script).await;
+    house.skill("deploy", "description: Deploys.", "DEPLOY IT");
+    house.skill("review", "description: Reviews.", "REVIEW IT");
+    house.skill(
+        "outer",
+        &format!("{FORK}\nallowed-tools: Skill(review)"),
+        "Go.",
+    );
+    events(&house, "outer", "go").await;
+    let requests = house.model.requests();
+    let refused = requests[1].last();
+    assert!(refused.contains("may not use skill for this"), "{refused}");
+    assert!(
+        requests[2].last().ends_with("REVIEW IT"),
+        "{}",
+        requests[2].last()
+    );
+    assert!(house.bodies("DEPLOY IT").is_empty());
+    house.close().await;
+}
+
+/// A user's rule about a skill is kept too.
+#[tokio::test]
+async fn a_rule_about_a_skill_is_kept_however_it_is_called() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("skill", json!({"skill": "/Deploy"})),
+        )
+        .rule(When::turn(1), Reply::text("I may not."));
+    let plan = Plan {
+        settings: Box::new(|settings| {
+            settings.permissions.deny = vec!["skill(deploy)".parse().expect("a rule")];
+        }),
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
+    house.skill("deploy", "description: Deploys.", "DEPLOY IT");
+    house.run("Deploy").await.said();
+    assert!(house.bodies("DEPLOY IT").is_empty());
+    house.close().await;
+}
+
+/// A skill may want less than its user grants, and not more.
+#[tokio::test]
+async fn a_skill_does_not_raise_its_users_limits() {
+    let script = Script::new().rule(When::always(), Reply::text("Done."));
+    let plan = Plan {
+        runtime: {
+            let mut runtime = asyncagents_runtime::Settings::default();
+            runtime.limits.budget.time = Some(Duration::from_secs(60));
+            runtime
+        },
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
+    house.skill("long", &format!("{FORK}\ntimeout: 24h"), "Wait.");
+    house.skill("short", &format!("{FORK}\ntimeout: 5s"), "Wait.");
+    let session = house.begin("general").await;
+    for (name, seconds) in [("long", 60), ("short", 5)] {
+        let run = run_skill(&house, &session, name, "");
+        let id = run.task().clone();
+        all(run).await;
+        let budget = task(&house, &id).await.budget;
+        assert_eq!(budget.time, Some(Duration::from_secs(seconds)), "{name}");
+    }
+    house.close().await;
+}
+
+/// The time of an iteration is no reason to lose, and repeat, a sub-agent that is waited for.
+#[tokio::test]
+async fn waiting_for_a_sub_agent_takes_no_time_of_an_iteration() {
+    let script = Script::new()
+        .rule(
+            When::turn(0).first("outer"),
+            Reply::call(
+                "skill",
+                json!({"name": "inner", "arguments": "in", "background": false}),
+            ),
+        )
+        .rule(
+            When::turn(0).first("in"),
+            Reply::text("Slow.").delay(Duration::from_millis(900)),
+        )
+        .rule(When::turn(1).first("outer"), Reply::text("Heard."));
+    let house = House::new(script).await;
+    house.skill(
+        "outer",
+        &format!("{FORK}\ntimeout-per-iteration: 400ms"),
+        "Go.",
+    );
+    house.skill("inner", FORK, "Go.");
+    let events = events(&house, "outer", "outer").await;
+    assert_eq!(short(&events)[1], "message Sub-agent completed: Heard.");
+    let last = house.model.requests().pop().expect("one").last();
+    assert!(last.starts_with("Sub-agent completed: Slow."), "{last}");
+    assert_eq!(
+        house.manager.list(None, None).await.expect("listed").len(),
+        2
+    );
+    house.close().await;
+}
+
+/// What failed before may work after something has changed.
+#[tokio::test]
+async fn a_change_gives_a_failing_call_its_tries_back() {
+    let read = || Reply::call("read", json!({"path": "later.txt"}));
+    let script = Script::new()
+        .rule(When::turn(0), read())
+        .rule(
+            When::turn(1),
+            Reply::call("write", json!({"path": "later.txt", "content": "here"})),
+        )
+        .rule(When::turn(2), read())
+        .rule(When::turn(3), Reply::text("Read."));
+    let house = House::new(script).await;
+    house.skill(
+        "patient",
+        &format!("{FORK}\nmax-retries-per-tool: 0"),
+        "Read it.",
+    );
+    let events = events(&house, "patient", "").await;
+    assert_eq!(short(&events)[1], "message Sub-agent completed: Read.");
+    let requests = house.model.requests();
+    assert!(
+        requests[1]
+            .last()
+            .ends_with("[no tries left for this call: go another way]")
+    );
+    assert!(
+        requests[3].last().contains("here"),
+        "{}",
+        requests[3].last()
+    );
+    house.close().await;
+}
+
+/// A model that a skill names and nobody has here is no reason to fail: its author has others.
+#[tokio::test]
+async fn a_skill_whose_model_is_not_there_runs_with_its_callers() {
+    let script = Script::new().rule(When::always(), Reply::text("Done."));
+    let house = House::new(script).await;
+    house.skill("elsewhere", &format!("{FORK}\nmodel: sonnet"), "Go.");
+    let events = events(&house, "elsewhere", "").await;
+    assert_eq!(short(&events)[1], "message Sub-agent completed: Done.");
+    house.close().await;
+}
+
+/// A model is not told of skills that are hidden from it, not even when it asks for others.
+#[tokio::test]
+async fn hidden_skills_are_not_named_to_a_model() {
+    let script = Script::new()
+        .rule(When::turn(0), Reply::call("skill", json!({"name": "nix"})))
+        .rule(When::turn(1), Reply::text("I see."));
+    let house = House::new(script).await;
+    house.skill("open", "description: x", "x");
+    house.skill(
+        "hidden",
+        "description: x\ndisable-model-invocation: true",
+        "x",
+    );
+    house.run("Try").await.said();
+    let seen = house.model.requests()[1].last();
+    assert_eq!(
+        seen,
+        "SKILL_NOT_FOUND: there is no skill `nix`; there is open"
+    );
     house.close().await;
 }

@@ -196,6 +196,11 @@ impl OpenCode {
         let mut rules = parent
             .and_then(|parent| parent.permission.clone())
             .unwrap_or_default();
+        // A skill's own tools are its sub-agent's, and not those of whom that launches.
+        if parent.is_some_and(|parent| parent.task().is_some()) {
+            let narrowed = rules.iter().position(skill_rules::is_first);
+            rules.truncate(narrowed.unwrap_or(rules.len()));
+        }
         let ours = format!("{}*", self.settings.prefix);
         rules.retain(|rule| rule.permission != ours || rule.action != "deny");
         if !may_delegate {
@@ -216,11 +221,12 @@ impl OpenCode {
         agent: &AgentName,
         session: &Session,
     ) -> Result<Vec<(&'static str, Value)>, HostError> {
-        if let Some(asked) = asked {
+        let inherits = inherits(asked);
+        if let Some(asked) = asked.filter(|_| !inherits) {
             return Ok(vec![("model", api::model(asked)?)]);
         }
         match &session.model {
-            Some(model) if !self.has_model(agent).await? => Ok(same_model(model)),
+            Some(model) if inherits || !self.has_model(agent).await? => Ok(same_model(model)),
             Some(_) | None => Ok(Vec::new()),
         }
     }
@@ -325,6 +331,24 @@ fn for_now(error: HostError) -> HostError {
     }
 }
 
+/// The model that is asked for. A skill may name one by another agent's word for it, which
+/// OpenCode does not know.
+fn named(asked: Option<&ModelName>, by_skill: bool) -> Option<&ModelName> {
+    let known = |model: &&ModelName| {
+        let known = !by_skill || model.as_str().contains('/') || inherits(Some(model));
+        if !known {
+            tracing::warn!(%model, "OpenCode has no such model; the caller's is used");
+        }
+        known
+    };
+    asked.filter(known)
+}
+
+/// Whether the parent's model is wanted, whatever the agent has.
+fn inherits(asked: Option<&ModelName>) -> bool {
+    asked.is_some_and(|asked| asked.as_str() == ModelName::INHERIT)
+}
+
 /// What a sub-agent that runs a skill is told, beside what OpenCode tells its agent.
 fn system_of(role: &Role) -> String {
     let terms = &role.terms;
@@ -386,11 +410,13 @@ impl Host for OpenCode {
         if let Some(parent) = &parent {
             body["parentID"] = json!(parent.id);
         }
-        if let Some(model) = &new.model {
+        let asked = named(new.model.as_ref(), new.role.is_some());
+        let inherits = inherits(asked);
+        if let Some(model) = asked.filter(|_| !inherits) {
             let model = api::model(model)?;
             body["model"] = json!({"providerID": model["providerID"], "id": model["modelID"]});
         } else if let Some(model) = parent.as_ref().and_then(|parent| parent.model.as_ref())
-            && !self.has_model(&new.agent).await?
+            && (inherits || !self.has_model(&new.agent).await?)
         {
             body["model"] = json!({"providerID": model.provider, "id": model.id});
             if let Some(variant) = &model.variant {
@@ -424,7 +450,8 @@ impl Host for OpenCode {
         if let Some(role) = &prompt.role {
             body["system"] = json!(system_of(role));
         }
-        let model = self.model_for(prompt.model.as_ref(), &prompt.agent, &there);
+        let asked = named(prompt.model.as_ref(), prompt.role.is_some());
+        let model = self.model_for(asked, &prompt.agent, &there);
         for (key, value) in model.await? {
             body[key] = value;
         }

@@ -42,6 +42,15 @@ pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
     rules
 }
 
+/// Whether this is where the rules of a skill begin.
+pub(super) fn is_first(rule: &Rule) -> bool {
+    (
+        rule.permission.as_str(),
+        rule.pattern.as_str(),
+        rule.action.as_str(),
+    ) == ("*", "*", "deny")
+}
+
 fn rule(permission: &str, pattern: &str, action: &str) -> Rule {
     Rule {
         permission: permission.to_owned(),
@@ -68,15 +77,22 @@ fn permissions(tool: &str, prefix: &str) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Everything that the agent's own rules say about a permission, in order.
+/// Everything that the agent's own rules say about a permission, in order. Its name may have
+/// `*` in it; then what they say about some of those it stands for is kept as it is.
 fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
-    let about = theirs
-        .iter()
-        .filter(|rule| fits(&rule.permission, permission));
-    let said = about.map(|said| rule(permission, &said.pattern, &said.action));
-    let mut rules: Vec<Rule> = said.collect();
+    let about = theirs.iter().filter_map(|said| {
+        let named = said.permission.as_str();
+        if covers(named, permission) {
+            return Some(rule(permission, &said.pattern, &said.action));
+        }
+        let some = covers(permission, named);
+        let perhaps = said.action != "allow" && may_meet(permission, named);
+        (some || perhaps).then(|| said.clone())
+    });
+    let mut rules: Vec<Rule> = about.collect();
     // OpenCode asks where nothing is said.
-    if !rules.iter().any(|rule| rule.pattern == "*") {
+    let all = |rule: &Rule| rule.permission == permission && rule.pattern == "*";
+    if !rules.iter().any(all) {
         rules.insert(0, rule(permission, "*", "ask"));
     }
     rules
@@ -90,12 +106,30 @@ fn action(theirs: &[Rule], permission: &str, pattern: &str) -> String {
     last.map_or_else(|| "ask".to_owned(), |rule| rule.action.clone())
 }
 
-/// Whether the name in a rule, which may end with `*`, is that of a permission.
-fn fits(named: &str, permission: &str) -> bool {
-    match named.strip_suffix('*') {
-        Some(beginning) => permission.starts_with(beginning),
-        None => named == permission,
+/// Whether a name with `*` in it stands for another, which may have some too.
+fn covers(named: &str, permission: &str) -> bool {
+    let mut pieces = named.split('*');
+    let Some(mut rest) = permission.strip_prefix(pieces.next().unwrap_or_default()) else {
+        return false;
+    };
+    let pieces: Vec<&str> = pieces.collect();
+    let Some((last, middle)) = pieces.split_last() else {
+        return rest.is_empty();
+    };
+    for piece in middle {
+        match rest.split_once(piece) {
+            Some((_, behind)) => rest = behind,
+            None => return false,
+        }
     }
+    rest.ends_with(last)
+}
+
+/// Whether two names with `*` in them may stand for the same permission.
+fn may_meet(one: &str, other: &str) -> bool {
+    let beginning = |name: &str| name.split('*').next().unwrap_or_default().to_owned();
+    let (one, other) = (beginning(one), beginning(other));
+    one.starts_with(&other) || other.starts_with(&one)
 }
 
 #[cfg(test)]
@@ -151,6 +185,34 @@ mod tests {
                 "bash git reset * deny",
             ]
         );
+    }
+
+    #[test]
+    fn names_with_stars_widen_nothing_either() {
+        let theirs = [
+            rule("*", "*", "allow"),
+            rule("bash", "*", "ask"),
+            rule("edit", "*", "deny"),
+            rule("mcp_*_write", "*", "deny"),
+            rule("mcp_dangerous", "*", "deny"),
+        ];
+        let all = rules(&tools(Some(&["*"]), &[]), &theirs, "a_");
+        let last = |name: &str| {
+            let fits = |rule: &&Rule| super::covers(&rule.permission, name);
+            all.iter().rev().find(fits).map(|rule| rule.action.clone())
+        };
+        assert_eq!(last("read").as_deref(), Some("allow"));
+        assert_eq!(last("bash").as_deref(), Some("ask"));
+        assert_eq!(last("edit").as_deref(), Some("deny"));
+        let some = rules(&tools(Some(&["mcp_*"]), &[]), &theirs, "a_");
+        let last = |name: &str| {
+            let fits = |rule: &&Rule| super::covers(&rule.permission, name);
+            some.iter().rev().find(fits).map(|rule| rule.action.clone())
+        };
+        assert_eq!(last("mcp_files").as_deref(), Some("allow"));
+        assert_eq!(last("mcp_dangerous").as_deref(), Some("deny"));
+        assert_eq!(last("mcp_files_write").as_deref(), Some("deny"));
+        assert_eq!(last("bash").as_deref(), Some("deny"));
     }
 
     #[test]

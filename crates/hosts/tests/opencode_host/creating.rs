@@ -2,7 +2,7 @@
 
 use asyncagents_core::{
     agent::Tools,
-    id::SessionId,
+    id::{SessionId, TaskId},
     port::{Host, HostError, NewSession, Prompt},
     skill::{Role, Terms},
 };
@@ -244,4 +244,38 @@ async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
         );
         assert!(system.contains("- bash(git log *)\n"), "{system}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_within_a_skill_has_its_own_tools_and_not_those_of_the_outer_one() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let role = |tools: &[&str]| Role {
+        terms: Terms {
+            skill: "look".to_owned(),
+            tools: Tools {
+                only: Some(tools.iter().map(|tool| tool.parse().unwrap()).collect()),
+                not: Vec::new(),
+            },
+            iterations: 5,
+            retries: 3,
+            iteration_time: None,
+        },
+        instructions: "Look around.".to_owned(),
+    };
+    let outer = NewSession {
+        role: Some(role(&["skill"])),
+        ..new_session(&parent)
+    };
+    let outer = world.host.create(outer).await.unwrap();
+    let inner = NewSession {
+        task: TaskId::from_random(8),
+        role: Some(role(&["read"])),
+        ..new_session(&outer)
+    };
+    world.host.create(inner).await.unwrap();
+    let sent = world.opencode.sent(Method::Post, "/session");
+    let rules = sent[1]["permission"].to_string();
+    assert_eq!(rules.matches(r#""permission":"*""#).count(), 1, "{rules}");
+    assert!(!rules.contains("asyncagents_skill"), "{rules}");
 }

@@ -1,6 +1,7 @@
 //! Launching, and going on with what was launched.
 
 use asyncagents_core::{
+    agent::Kind,
     answer::{self, Shown},
     event::{Event, Launched},
     fork::Plan,
@@ -9,8 +10,9 @@ use asyncagents_core::{
     port::Journal,
     refusal::Refusal,
     request::{Caller, LaunchTask, ResumeTask},
-    skill::{Role, Terms, iterations},
+    skill::{ErrorCode, Role, Terms, iterations},
     task::{Brief, Context, Place, Task},
+    tool_set,
 };
 use uuid::Uuid;
 
@@ -61,6 +63,35 @@ impl Manager {
             Ok(depth) if depth <= limit => Ok(()),
             Ok(depth) => Err(trouble(Refusal::TooDeep { depth, limit }.into())),
             Err(problem) => Err(trouble(problem)),
+        }
+    }
+
+    /// Whether whoever works in a session may use a skill: one that runs a skill itself may have
+    /// to do with some.
+    pub(crate) async fn check_skill(
+        &self,
+        session: &SessionId,
+        skill: &str,
+    ) -> Result<(), SkillTrouble> {
+        let session = session.clone();
+        let caller = transact::read(&*self.desk.store, move |journal| {
+            journal.task_in(&session).map_err(Problem::from)
+        });
+        let terms = caller.await.map_err(trouble)?;
+        let terms = terms.and_then(|task| task.brief.skill);
+        let may = |terms: &Terms| {
+            let tools = terms.tools.called_here();
+            tools.allows(tool_set::SKILL, Kind::Note, skill)
+        };
+        match terms.filter(|terms| !may(terms)) {
+            None => Ok(()),
+            Some(terms) => Err(SkillTrouble {
+                code: ErrorCode::NotInvocable,
+                why: format!(
+                    "the skill `{}` may not use the skill `{skill}`",
+                    terms.skill
+                ),
+            }),
         }
     }
 

@@ -2,10 +2,12 @@
 
 use asyncagents_core::{
     agent::{End, Entry, Filed},
+    budget::Spent,
     event::Event,
     id::{AgentName, PostId, SessionId, TaskId},
     moment::Moment,
     port::{Journal, Saved},
+    progress::Progress,
     refusal::Refusal,
     request::Caller,
     task::{Outcome, State, Task},
@@ -113,7 +115,7 @@ fn of_chain(
 }
 
 /// A run of a task.
-fn of_task(
+pub(crate) fn of_task(
     journal: &mut dyn Journal,
     task: Task,
     run: u32,
@@ -131,7 +133,8 @@ fn of_task(
     };
     let prompt = task.id.prompt(run);
     let (mut steps, end) = steps_of_entries(&entries, &prompt);
-    if entries.is_empty() {
+    let heard = entries.is_empty();
+    if heard {
         steps = steps_of_events(&events, run);
     }
     let run = RunOf::new(&events, run);
@@ -158,6 +161,7 @@ fn of_task(
         took: at.since(begun),
         steps,
         answer: run.answer,
+        counted: heard.then_some(run.spent),
         own: TraceTotals::default(),
         all: TraceTotals::default(),
         children,
@@ -170,14 +174,22 @@ struct RunOf {
     request: String,
     answer: Option<String>,
     ended: Option<(Outcome, Moment)>,
+    spent: TraceTotals,
 }
 
 impl RunOf {
     fn new(events: &[Saved], run: u32) -> Self {
         let mut found = Self::default();
         let mut at_run = 0;
+        let mut progress = Progress::default();
+        let mut before = Spent::default();
         for saved in events {
+            if at_run > run {
+                break;
+            }
             match &saved.event {
+                Event::Started if at_run == run => before = progress.spent,
+                Event::Observed(observation) => progress.note(observation, saved.at),
                 Event::Launched(launched) if run == 0 => found.request.clone_from(&launched.prompt),
                 Event::Resumed { prompt, .. } => {
                     at_run += 1;
@@ -194,6 +206,14 @@ impl RunOf {
                 _ => {}
             }
         }
+        let spent = progress.spent.beyond(before);
+        found.spent = TraceTotals {
+            untold: spent.tokens,
+            cost: spent.cost,
+            turns: spent.turns,
+            tool_calls: spent.tool_calls,
+            ..TraceTotals::default()
+        };
         found
     }
 }
@@ -242,6 +262,7 @@ fn of_session(
         took: at.since(chain.begun),
         steps,
         answer,
+        counted: None,
         own: TraceTotals::default(),
         all: TraceTotals::default(),
         children,

@@ -9,8 +9,11 @@ use std::{
 
 use anyhow::Context;
 use asyncagents_core::{
-    request::{Caller, OutputRequest},
+    id::ModelName,
+    port::Host,
+    request::{Caller, LaunchTask, OutputRequest},
     skill::{ErrorCode, FinalState, SkillEvent},
+    task::Status,
 };
 use asyncagents_engine::Approver;
 use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Worker};
@@ -59,18 +62,20 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
     };
     let house = wire::house(&shell.config, furniture)?;
     let (engine, skills) = house.hosts.engine_and_skills(&host).map_err(refused)?;
-    // What is wrong with the model is better known now than in a task that fails.
-    if let Ok(listed) = skills.find(&args.name, Invoker::User).await {
+    // What is wrong with the model is better known to people now than in a task that fails.
+    if !args.json
+        && let Ok(listed) = skills.find(&args.name, Invoker::User).await
+    {
         let manifest = &listed.skill.manifest;
-        let agent = manifest
-            .agent
-            .as_deref()
-            .unwrap_or("general")
-            .to_lowercase();
-        let model = args.model.as_deref().or(manifest.model.as_deref());
-        engine
-            .check(&agent.as_str().into(), model)
-            .map_err(refused)?;
+        let agent = manifest.agent.as_deref().unwrap_or(LaunchTask::USUAL_AGENT);
+        let agents = engine.agents().await.map_err(refused)?;
+        let mut alike = agents.into_iter();
+        let alike = alike.find(|known| known.as_str().eq_ignore_ascii_case(agent));
+        let agent = alike.unwrap_or_else(|| agent.into());
+        let own = manifest.model.as_deref();
+        let own = own.filter(|model| *model != ModelName::INHERIT);
+        let model = args.model.as_deref().or(own);
+        engine.check(&agent, model).map_err(refused)?;
     }
     let worker = Worker::start(&house.manager).await?;
     let session = shell.session();
@@ -85,9 +90,11 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         session,
         model: args.model.as_deref().map(Into::into),
     };
+    let mut run = SkillRun::new(&house.manager, &skills, caller, invocation);
     // People see the steps as progress; programs, if they ask for them.
-    let steps = args.sub_agent_events || !args.json;
-    let run = SkillRun::new(&house.manager, &skills, caller, invocation, steps);
+    if args.sub_agent_events || !args.json {
+        run = run.with_sub_agent_events();
+    }
     let told = tell(&house.manager, run, args, &screen, &mut stop).await;
     screen.end();
     tokio::select! {
@@ -105,7 +112,6 @@ async fn tell(
     screen: &Screen,
     stop: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let task = run.task().to_string();
     let mut exit = Exit::Done;
     let mut stopping = false;
     loop {
@@ -118,8 +124,8 @@ async fn tell(
                 }
                 stopping = true;
                 screen.remark("stopping; Ctrl-C again ends at once");
-                if let Err(problem) = manager.cancel(&Caller::Person, &task).await {
-                    tracing::warn!(task, %problem, "not cancelled");
+                if let Err(problem) = run.stop().await {
+                    tracing::warn!(task = %run.task(), %problem, "not cancelled");
                 }
                 continue;
             }
@@ -161,9 +167,13 @@ async fn show(manager: &Manager, event: &SkillEvent, screen: &Screen) -> Result<
             screen.end();
             let request = OutputRequest::new(task, false, None).map_err(Problem::from)?;
             let report = manager.output(&Caller::Person, request).await?;
-            match report.answer.filter(|answer| !answer.trim().is_empty()) {
-                Some(answer) => print::answer(&answer)?,
-                None => screen.remark(&parts[0]),
+            let completed = report.shown.task.status() == Status::Completed;
+            let answer = report.answer.filter(|answer| !answer.trim().is_empty());
+            if !completed || answer.is_none() {
+                screen.remark(&parts[0]);
+            }
+            if let Some(answer) = answer {
+                print::answer(&answer)?;
             }
             screen.remark(&format!("{}; `asyncagents trace` shows it", parts[1]));
         }
