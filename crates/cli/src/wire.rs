@@ -234,9 +234,14 @@ impl KnownHosts {
         Ok(made)
     }
 
-    /// The skills that agents in a folder have, whoever they are.
-    pub(crate) fn skills_in(&self, folder: &Path) -> anyhow::Result<Skills> {
-        let loaded = load_launched(Some(folder), &BTreeMap::new())?;
+    /// The skills that agents in a folder have, whoever they are. `said` is what the environment
+    /// and the flags say about them.
+    pub(crate) fn skills_in(
+        &self,
+        folder: &Path,
+        said: &BTreeMap<String, String>,
+    ) -> anyhow::Result<Skills> {
+        let loaded = load_launched(Some(folder), said)?;
         let models = models(&loaded.config.agent_config)?;
         let toolbox = self.toolbox(folder, &loaded.config, &models)?;
         Ok(skills(folder, &loaded.config, &toolbox))

@@ -2,7 +2,7 @@
 //! tasks of that OpenCode for as long as it is there.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -66,6 +66,7 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     let office = Arc::new(Office {
         manager: manager.clone(),
         hosts,
+        said: shell.said.clone(),
         bridges: bridges.clone(),
         prefix: shell.config.prefix.clone(),
         doors: Mutex::default(),
@@ -118,6 +119,8 @@ async fn is_gone(process: &str) -> bool {
 struct Office {
     manager: Manager,
     hosts: Arc<KnownHosts>,
+    /// What the environment and the flags say about the built-in agent, and about skills.
+    said: BTreeMap<String, String>,
     bridges: Arc<Bridges>,
     prefix: String,
     doors: Mutex<HashMap<String, Arc<ToolDoor>>>,
@@ -202,7 +205,7 @@ impl Door for Office {
         let key = self.bridges.arrive(instance, &self.prefix);
         tracing::info!(host = %key, "OpenCode is there");
         let mut door = ToolDoor::new(&self.manager, key);
-        match self.hosts.skills_in(Path::new(&directory)) {
+        match self.hosts.skills_in(Path::new(&directory), &self.said) {
             Ok(skills) => door = door.with_skills(skills),
             Err(error) => tracing::warn!(error = format!("{error:#}"), "there are no skills"),
         }
