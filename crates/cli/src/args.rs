@@ -559,8 +559,8 @@ pub(crate) enum SkillVerb {
 ///
 /// The answer goes to standard output; steps and totals to standard error. A skill with `context:
 /// fork` runs as an isolated sub-agent with a reduced budget. Ctrl-C cancels it, a second one
-/// ends at once. Exit code 0 with an answer, 2 if it could not be started, 4 if it failed or was
-/// stopped.
+/// ends at once. Exit code 0 with an answer, 2 if there is no such skill or model or a command in
+/// the skill is refused, 4 if it failed or was stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   asyncagents skill run deep-analysis \"the parser\"

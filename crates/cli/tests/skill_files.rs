@@ -240,7 +240,7 @@ fn links_that_multiply_are_an_error_and_no_endless_search() {
     let text = stdout(&project.run(&["skill", "list"]));
     assert!(text.starts_with("fine  project     Fine.\n"), "{text}");
     assert!(
-        text.contains("more than 2000 folders are in one folder of skills"),
+        text.contains("more than 2000 folders are behind links"),
         "{text}"
     );
 }

@@ -76,6 +76,7 @@ impl LaunchTask {
             iterations: skill.max_iterations.unwrap_or(usual.iterations),
             retries: skill.max_retries.unwrap_or(usual.retries),
             iteration_time: skill.iteration_time,
+            model: skill.model.as_deref().map(ModelName::from),
         };
         Self {
             prompt,
@@ -99,7 +100,7 @@ impl LaunchTask {
             prompt: body,
             agent: agent.into(),
             context: Context::Fresh,
-            model: skill.model.as_deref().map(ModelName::from),
+            model: None,
             budget: Budget {
                 time: skill.time,
                 ..Budget::default()

@@ -150,7 +150,7 @@ impl Driver {
         // Skills are looked for in folders.
         let (inner, delegates) = (engine.clone(), session.delegates);
         let found = spawn_blocking(move || inner.tools(delegates, &allowed)).await;
-        let (tools, delegation) = found.unwrap_or_default();
+        let (tools, delegation) = found.map_err(|_| Over::Halted)?;
         let cache_key = session
             .base
             .as_ref()

@@ -39,7 +39,9 @@ impl Host for Engine {
         let profile = profiles.known(&new.agent)?;
         let parent = self.inner.record.session(&new.parent).await?;
         let asked = new.model.as_ref().map(ModelName::as_str);
-        let asked = asked.filter(|asked| new.role.is_none() || self.inner.can_ask(asked));
+        let liked = new.role.as_ref().and_then(|role| role.terms.model.as_ref());
+        let liked = liked.map(ModelName::as_str);
+        let asked = asked.or_else(|| liked.filter(|model| self.inner.can_ask(model)));
         let model = self.inner.model_for(asked, profile, parent.as_ref())?;
         let system = match &new.role {
             Some(role) => {
@@ -131,10 +133,6 @@ impl Host for Engine {
         let (id, now) = (session.clone(), self.inner.record.clock.now());
         let post = prompt.id.clone();
         let chain = ChainId::from(Uuid::new_v4().to_string());
-        // What a skill says about its model was settled with its session.
-        let named = |model: &ModelName| model.as_str() != ModelName::INHERIT;
-        let model = prompt.model.filter(named);
-        let model = model.filter(|_| prompt.role.is_none());
         let filed = self.inner.record.write(move |journal| {
             let session = journal.session(&id)?;
             let there = session.is_some();
@@ -143,7 +141,7 @@ impl Host for Engine {
                     post: prompt.id,
                     text: prompt.text,
                     agent: prompt.agent,
-                    model,
+                    model: prompt.model,
                     chain: session.task.is_none().then_some(chain),
                 };
                 if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {

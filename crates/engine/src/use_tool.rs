@@ -106,8 +106,12 @@ impl Driver {
             return Ok(());
         }
         let results = join_all(calls.iter().map(|(call, prepared)| async {
+            let begun = time::Instant::now();
             match self.permitted(call, prepared).await {
-                Ok(()) => self.advised(call, self.call(call, prepared).await),
+                Ok(()) => {
+                    let until = self.until.map(|until| until + begun.elapsed());
+                    self.advised(call, self.call(call, prepared, until).await)
+                }
                 Err(why) => {
                     self.show_refusal(call, &why);
                     ToolOutcome::Failed(why)
@@ -136,7 +140,13 @@ impl Driver {
             call: call.id.clone(),
         }])
         .await?;
-        let outcome = self.unless_halted(self.call(&call, &prepared)).await?;
+        let begun = time::Instant::now();
+        let called = self.call(&call, &prepared, self.until);
+        let outcome = self.unless_halted(called).await?;
+        if self.is_delegation(&call.name) {
+            // Nor does a sub-agent that is waited for.
+            self.until = self.until.map(|until| until + begun.elapsed());
+        }
         let outcome = self.advised(&call, outcome);
         self.end(call, outcome).await
     }
@@ -237,7 +247,12 @@ impl Driver {
         }
     }
 
-    async fn call(&self, call: &Call, prepared: &Prepared) -> ToolOutcome {
+    async fn call(
+        &self,
+        call: &Call,
+        prepared: &Prepared,
+        until: Option<time::Instant>,
+    ) -> ToolOutcome {
         let name = call.name.clone();
         self.show(Live::Tool {
             call: call.id.clone(),
@@ -246,7 +261,7 @@ impl Driver {
         });
         let work = self.work(call);
         // A sub-agent that is waited for would go on, and be paid for, without its caller.
-        let until = self.until.filter(|_| !self.is_delegation(&name));
+        let until = until.filter(|_| !self.is_delegation(&name));
         let outcome = match until {
             Some(until) => {
                 let late = || ToolOutcome::Failed("stopped: the iteration's time is up".to_owned());

@@ -9,7 +9,7 @@ use asyncagents_core::{
 
 use crate::{
     Problem,
-    manager::{Desk, of_task},
+    manager::{DEEPEST, Desk, of_task},
     transact,
 };
 
@@ -44,8 +44,8 @@ pub(crate) async fn ended(desk: &Desk, task: &Task) {
         if task.is_live() {
             return Ok(None);
         }
-        let mut trace = of_task(journal, task.clone(), run, task.launched_at, 0)?;
-        trace.children.clear();
+        // The run by itself, without those below it.
+        let mut trace = of_task(journal, task.clone(), run, task.launched_at, DEEPEST)?;
         trace.add_up();
         Ok(Some((task, trace.own)))
     });

@@ -20,8 +20,8 @@ const LARGEST: u64 = 1_000_000;
 const DEEPEST: usize = 6;
 /// How many skills are looked at in one folder of skills.
 const MOST: usize = 10_000;
-/// How many folders that group skills are looked into, there.
-const MOST_GROUPS: usize = 2_000;
+/// How many folders behind links are looked into, there: links can multiply.
+const MOST_LINKED: usize = 2_000;
 
 /// Below a home or a project, where tools of several makers keep skills; the first counts more.
 const FOLDERS: &[&str] = &[
@@ -168,12 +168,12 @@ impl SkillDirs {
         let places = self.places.places.iter().filter(others);
         let mut folders: Vec<PathBuf> = places.map(|place| place.folder.clone()).collect();
         for listed in self.catalog().skills {
-            let real = listed.file.canonicalize().ok();
-            let real = real.as_deref().and_then(Path::parent);
-            let is_link = real.is_some_and(|real| Some(real) != listed.file.parent());
-            if listed.layer != Layer::Project && is_link {
-                folders.extend(real.map(Path::to_owned));
-            }
+            let Some(folder) = listed.file.parent() else {
+                continue;
+            };
+            let real = folder.canonicalize().ok();
+            let real = real.filter(|real| real != folder && listed.layer != Layer::Project);
+            folders.extend(real);
         }
         folders
     }
@@ -273,8 +273,8 @@ struct Walk {
     within: Option<PathBuf>,
     /// The real paths of the folders that were entered through links.
     through: Vec<PathBuf>,
-    /// How many folders without a skill were looked into.
-    groups: usize,
+    /// How many folders behind links were looked into.
+    linked: usize,
     seen: Vec<Seen>,
 }
 
@@ -284,7 +284,7 @@ impl Walk {
         Self {
             within: within.map(real),
             through: Vec::new(),
-            groups: 0,
+            linked: 0,
             seen: Vec::new(),
         }
     }
@@ -308,9 +308,11 @@ impl Walk {
     }
 
     fn many(&mut self, folder: &Path, depth: usize) {
-        self.groups += 1;
-        if self.groups == MOST_GROUPS {
-            let why = format!("more than {MOST_GROUPS} folders are in one folder of skills");
+        if !self.through.is_empty() {
+            self.linked += 1;
+        }
+        if self.linked == MOST_LINKED + 1 {
+            let why = format!("more than {MOST_LINKED} folders are behind links");
             self.refuse(folder, &why);
         }
         let Ok(entries) = fs::read_dir(folder) else {
@@ -319,7 +321,7 @@ impl Walk {
         let mut entries: Vec<_> = entries.flatten().collect();
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
-            if self.groups >= MOST_GROUPS {
+            if self.linked > MOST_LINKED {
                 return;
             }
             if self.seen.len() >= MOST {

@@ -130,15 +130,17 @@ impl SkillRun {
         match (&self.stage, cancelled) {
             (Stage::Asked | Stage::Launching, Ok(_)) => {
                 // It was launched, and nobody had heard of it.
+                let message = format!("Spawning sub-agent for skill: {}", self.invocation.name);
+                self.ready.push_back(SkillEvent::Status { task, message });
                 let (context, seen) = (SkillContext::Fork, None);
                 self.stage = Stage::Launched { context, seen };
                 Ok(())
             }
-            (Stage::Asked | Stage::Launching, Err(_)) => {
+            (Stage::Asked | Stage::Launching, Err(Problem::Refused(_))) => {
                 self.fail(ErrorCode::SubagentError, NOT_BEGUN.to_owned());
                 Ok(())
             }
-            (Stage::Launched { .. } | Stage::Over, cancelled) => cancelled.map(drop),
+            (_, cancelled) => cancelled.map(drop),
         }
     }
 

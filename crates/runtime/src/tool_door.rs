@@ -123,14 +123,14 @@ impl ToolDoor {
         }
         let background = call.background.or(manifest.background).unwrap_or(true);
         let task = ready.task(&invocation.arguments, manager.settings());
-        let launched = manager.launch(&caller, task).await.map_err(trouble)?;
-        match background {
-            true => Ok(ToolOutcome::Done(answer::skill_launched(
-                &launched.shown,
-                &self.prefix,
-            ))),
-            false => self.summary(manager, &caller, &launched.shown).await,
+        if !background {
+            let launched = manager.launch_awaited(&caller, task).await;
+            let launched = launched.map_err(trouble)?;
+            return self.summary(manager, &caller, &launched.shown).await;
         }
+        let launched = manager.launch(&caller, task).await.map_err(trouble)?;
+        let text = answer::skill_launched(&launched.shown, &self.prefix);
+        Ok(ToolOutcome::Done(text))
     }
 
     /// Waits for a sub-agent, for as long as anybody may wait.
@@ -152,15 +152,19 @@ impl ToolDoor {
             return Ok(ToolOutcome::Done(text));
         };
         let said = summary(outcome, report.answer.as_deref());
-        let said = message_parts(&said, task.chain.as_ref()).join("\n");
+        let [summary, trace] = message_parts(&said, task.chain.as_ref());
         if *outcome == Outcome::Completed {
-            return Ok(ToolOutcome::Done(said));
+            return Ok(ToolOutcome::Done(format!("{summary}\n{trace}")));
         }
-        let trace = manager.trace(task.id.as_str()).await.map_err(trouble)?;
-        Ok(ToolOutcome::Failed(match trace.state.is_own_end() {
-            true => said,
-            false => format!("{}: {said}", ErrorCode::SubagentError.name()),
-        }))
+        let seen = manager.trace(task.id.as_str()).await.map_err(trouble)?;
+        let summary = match seen.state.is_own_end() {
+            true => summary,
+            false => {
+                let why = said.strip_prefix("Failed: ").unwrap_or(&said);
+                format!("{}: {why}", ErrorCode::SubagentError.name())
+            }
+        };
+        Ok(ToolOutcome::Failed(format!("{summary}\n{trace}")))
     }
 
     async fn answer(

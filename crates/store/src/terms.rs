@@ -19,6 +19,8 @@ pub(crate) struct TermsRecord {
     retries: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     iteration_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
 }
 
 impl From<&Terms> for TermsRecord {
@@ -32,6 +34,7 @@ impl From<&Terms> for TermsRecord {
             iterations: terms.iterations,
             retries: terms.retries,
             iteration_ms: terms.iteration_time.map(millis),
+            model: terms.model.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -49,6 +52,7 @@ impl From<TermsRecord> for Terms {
             iterations: record.iterations,
             retries: record.retries,
             iteration_time: record.iteration_ms.map(Duration::from_millis),
+            model: record.model.map(Into::into),
         }
     }
 }

@@ -329,6 +329,7 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
         iterations: 7,
         retries: 2,
         iteration_time: Some(Duration::from_millis(500)),
+        model: Some("test/fast".into()),
     };
     let mut launched = launched("main");
     launched.brief.skill = Some(terms.clone());

@@ -73,15 +73,16 @@ impl FromStr for Rule {
         }
         let pattern = pattern.map(str::trim);
         let pattern = pattern.filter(|pattern| !matches!(*pattern, "" | "*" | ":*"));
-        // `git:*` is how some write `git *`.
-        let blank = |pattern: &str| match pattern.strip_suffix(":*") {
+        let tool = tool.to_lowercase();
+        let spelled = |pattern: &str| match pattern.strip_suffix(":*") {
+            // `git:*` is how some write `git *`.
             Some(word) => format!("{word} *"),
+            // Skills have their names in small letters, and some write a slash before them.
+            None if tool == "skill" => pattern.trim_start_matches('/').to_lowercase(),
             None => pattern.to_owned(),
         };
-        Ok(Rule {
-            tool: tool.to_lowercase(),
-            pattern: pattern.map(blank),
-        })
+        let pattern = pattern.map(spelled);
+        Ok(Rule { tool, pattern })
     }
 }
 
@@ -177,9 +178,8 @@ fn climbs(pattern: &str, command: &str) -> bool {
         .chars()
         .filter(|c| !matches!(c, '"' | '\'' | '\\'))
         .collect();
-    let stands_for_dots = |c: char| matches!(c, '.' | '*' | '?' | '[' | ']' | '!' | '^' | '-');
-    let up = |part: &str| part != "." && part.contains('.') && part.chars().all(stands_for_dots);
-    let climbs = |word: &str| word.split('/').any(up);
+    let up = |part: &str| part == ".." || (part.starts_with('.') && part.contains(['*', '?', '[']));
+    let climbs = |word: &str| word.split(['/', '=', ':']).any(up);
     pattern.contains('/') && plain.split_whitespace().any(climbs)
 }
 

@@ -52,7 +52,7 @@ impl<'a> Body<'a> {
     /// Fills it in. Arguments that it does not ask for are added at its end.
     ///
     /// # Errors
-    /// If arguments would say which program a command runs.
+    /// If arguments could be more than text to a command.
     pub fn fill(&self, around: &Surroundings) -> Result<Vec<Piece>, String> {
         let words = words(around.arguments);
         let mut pieces = Vec::new();
@@ -96,17 +96,17 @@ fn filled_command(
     words: &[String],
     around: &Surroundings,
 ) -> Result<String, String> {
-    let own = |token: &Token| matches!(token, Token::Text(text) if text.contains(NESTING));
-    if asks(command) && command.iter().any(own) {
-        return Err("a command that takes arguments cannot use `$`, `<` or a backslash".to_owned());
+    if asks(command) {
+        check_author(command)?;
+        let breaks = |c: char| c.is_control() && c != '\t';
+        if around.arguments.trim().contains(breaks) {
+            return Err("arguments of a command are one line".to_owned());
+        }
     }
     let mut text = String::new();
     let mut quote = Quote::None;
     for token in command {
         let given = match token {
-            Token::Arguments | Token::Argument(_) if text.trim().is_empty() => {
-                return Err("arguments cannot say which program a command runs".to_owned());
-            }
             Token::Text(own) => {
                 text.push_str(own);
                 quote = own.chars().fold(quote, Quote::after);
@@ -129,8 +129,38 @@ fn filled_command(
     Ok(text.trim().to_owned())
 }
 
-/// What lets a shell read text in another way than it shows.
-const NESTING: &[char] = &['$', '\\', '<'];
+/// What lets a shell read on in another way than it shows, outside of quotes and within double
+/// ones.
+const SPECIAL: &str = "$\\`<>;&|#()";
+const SPECIAL_IN_QUOTES: &str = "$\\`";
+
+/// A command that takes arguments is one plain command of its author's, who says which.
+fn check_author(command: &[Token]) -> Result<(), String> {
+    let mut quote = Quote::None;
+    for token in command {
+        let Token::Text(own) = token else { continue };
+        for c in own.chars() {
+            let special = match quote {
+                Quote::None => SPECIAL.contains(c),
+                Quote::Double => SPECIAL_IN_QUOTES.contains(c),
+                Quote::Single => false,
+            };
+            if special {
+                return Err(format!("a command that takes arguments cannot use `{c}`"));
+            }
+            quote = quote.after(c);
+        }
+    }
+    let first = match command.first() {
+        Some(Token::Text(own)) => own.trim_start().split_once(char::is_whitespace),
+        _ => None,
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
+    match first.is_some_and(|(program, _)| program.chars().all(is_plain)) {
+        true => Ok(()),
+        false => Err("arguments cannot say which program a command runs".to_owned()),
+    }
+}
 
 /// The quotes that are open at a place in a command.
 #[derive(Clone, Copy, PartialEq, Eq)]

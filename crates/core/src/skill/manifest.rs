@@ -219,7 +219,7 @@ impl<'a> Head<'a> {
                 .unwrap_or(false),
             for_user: self.take("user-invocable", value::switch).unwrap_or(true),
             argument_hint: self.take("argument-hint", hint),
-            arguments: self.take("arguments", value::names).unwrap_or_default(),
+            arguments: self.take("arguments", value::words).unwrap_or_default(),
             when_to_use: self.take("when-to-use", value::text),
             background: self.take("background", value::switch),
             priority: self

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::agent::Tools;
+use crate::{agent::Tools, id::ModelName};
 
 /// The terms under which a sub-agent runs a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Terms {
     pub retries: u32,
     /// How long one answer and its tools may take.
     pub iteration_time: Option<Duration>,
+    /// The model that the skill would like; another will do.
+    pub model: Option<ModelName>,
 }
 
 impl Terms {

@@ -83,21 +83,6 @@ pub(super) fn words(value: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// Names that can be asked for in a body.
-pub(super) fn names(value: &Value) -> Result<Vec<String>, String> {
-    let names = words(value)?;
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match names
-        .iter()
-        .find(|name| name.is_empty() || !name.chars().all(is_part))
-    {
-        Some(name) => Err(format!(
-            "`{name}` is refused; allowed: letters, digits and `_`"
-        )),
-        None => Ok(names),
-    }
-}
-
 /// Tools, as a list or as one text; patterns may hold blanks and commas.
 pub(super) fn tools(value: &Value) -> Result<Vec<Rule>, String> {
     let rules = words(value)?;

@@ -183,6 +183,12 @@ fn no_tools_and_no_list_are_different(#[case] written: &str, #[case] expected: &
 }
 
 #[test]
+fn skills_in_rules_are_named_in_any_spelling() {
+    let rule: Rule = "Skill(/Deploy)".parse().expect("a rule");
+    assert!(rule.lets_pass("skill", Kind::Note, "deploy"));
+}
+
+#[test]
 fn disallowed_tools_are_taken_away() {
     let text = "---\nallowed-tools: Read Bash(git *)\ndisallowed-tools: Bash(git push *)\n---\nx";
     let tools = parse(text).manifest.tools.called_here();
@@ -219,6 +225,8 @@ fn disallowed_tools_are_taken_away() {
 #[case("Bash(bash scripts/*)", "bash scripts/.\"\"./evil.sh", false)]
 #[case("Bash(bash scripts/*)", "bash scripts/.\\./evil.sh", false)]
 #[case("Bash(bash scripts/*)", "bash scripts/.?/evil.sh", false)]
+#[case("Bash(cat docs/*)", "cat docs/x --x=../secret", false)]
+#[case("Bash(cat docs/*)", "cat docs/.[!a]/secret", false)]
 #[case("Bash(cat docs/*)", "cat docs/*.md", true)]
 #[case("Bash(cat docs/*)", "cat docs/v1.2/x", true)]
 #[case("Bash(git diff *)", "git diff main..feature", true)]
@@ -294,6 +302,7 @@ fn a_body_is_filled_in_once(#[case] body: &str, #[case] arguments: &str, #[case]
 #[case("!`git\nstatus`", "", vec![text("!`git\nstatus`")])]
 #[case("\\!`git status`", "", vec![text("!`git status`")])]
 #[case("!`git log $0`", "main", vec![command("git log main")])]
+#[case(r"!`grep -E '\.rs$' $0`", "x", vec![command(r"grep -E '\.rs$' x")])]
 #[case("!`git log $0`", "'a b'", vec![command("git log 'a b'")])]
 #[case("!`git log $ARGUMENTS`", "-5 --oneline", vec![command("git log -5 --oneline")])]
 #[case("!`cat ${CLAUDE_SKILL_DIR}/x`", "", vec![command("cat '/skills/my skill'/x")])]
@@ -323,22 +332,18 @@ fn commands_are_the_authors_alone(
 
 #[rstest]
 #[case("!`$ARGUMENTS`", "arguments cannot say which program a command runs")]
+#[case("!`\"$0\" x`", "arguments cannot say which program a command runs")]
+#[case("!`X=1 $0`", "arguments cannot say which program a command runs")]
+#[case("!`git$0 log`", "arguments cannot say which program a command runs")]
+#[case("!`git status; $0`", "a command that takes arguments cannot use `;`")]
+#[case("!`echo hi # $0`", "a command that takes arguments cannot use `#`")]
 #[case(
     "!`echo \"$(grep $0 x)\"`",
-    "a command that takes arguments cannot use `$`, `<` or a backslash"
+    "a command that takes arguments cannot use `$`"
 )]
-#[case(
-    "!`echo $'a$0'`",
-    "a command that takes arguments cannot use `$`, `<` or a backslash"
-)]
-#[case(
-    "!`cat <<$0`",
-    "a command that takes arguments cannot use `$`, `<` or a backslash"
-)]
-#[case(
-    "!`echo a\\ $0`",
-    "a command that takes arguments cannot use `$`, `<` or a backslash"
-)]
+#[case("!`echo $'a$0'`", "a command that takes arguments cannot use `$`")]
+#[case("!`cat <<$0`", "a command that takes arguments cannot use `<`")]
+#[case("!`echo a\\\\ $0`", "a command that takes arguments cannot use `\\`")]
 fn arguments_do_not_choose_what_runs(#[case] body: &str, #[case] why: &str) {
     let body = Body::parse(body, &[]);
     let around = Surroundings {

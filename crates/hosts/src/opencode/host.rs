@@ -197,9 +197,8 @@ impl OpenCode {
             .and_then(|parent| parent.permission.clone())
             .unwrap_or_default();
         // A skill's own tools are its sub-agent's, and not those of whom that launches.
-        if parent.is_some_and(|parent| parent.task().is_some()) {
-            let narrowed = rules.iter().position(skill_rules::is_first);
-            rules.truncate(narrowed.unwrap_or(rules.len()));
+        if let Some(inherited) = parent.and_then(Session::inherited_rules) {
+            rules.truncate(inherited);
         }
         let ours = format!("{}*", self.settings.prefix);
         rules.retain(|rule| rule.permission != ours || rule.action != "deny");
@@ -331,17 +330,18 @@ fn for_now(error: HostError) -> HostError {
     }
 }
 
-/// The model that is asked for. A skill may name one by another agent's word for it, which
-/// OpenCode does not know.
-fn named(asked: Option<&ModelName>, by_skill: bool) -> Option<&ModelName> {
+/// The model that is asked for, or else the one that a skill would like. A skill may name it by
+/// another agent's word for it, which OpenCode does not know.
+fn wanted<'m>(asked: Option<&'m ModelName>, role: Option<&'m Role>) -> Option<&'m ModelName> {
+    let liked = role.and_then(|role| role.terms.model.as_ref());
     let known = |model: &&ModelName| {
-        let known = !by_skill || model.as_str().contains('/') || inherits(Some(model));
+        let known = model.as_str().contains('/') || inherits(Some(model));
         if !known {
-            tracing::warn!(%model, "OpenCode has no such model; the caller's is used");
+            tracing::warn!(%model, "OpenCode has no such model; another is used");
         }
         known
     };
-    asked.filter(known)
+    asked.or_else(|| liked.filter(known))
 }
 
 /// Whether the parent's model is wanted, whatever the agent has.
@@ -394,7 +394,9 @@ impl Host for OpenCode {
             return Err(HostError::NoSession(new.parent));
         }
         let mut rules = self.rules(parent.as_ref(), new.may_delegate);
+        let mut metadata = wire::metadata(&new.task, &new.parent);
         if let Some(role) = &new.role {
+            wire::note_inherited_rules(&mut metadata, rules.len());
             let agent = self.agent(&new.agent).await?;
             let mut theirs = agent.map(|agent| agent.permission).unwrap_or_default();
             theirs.extend(rules.clone());
@@ -404,13 +406,13 @@ impl Host for OpenCode {
         let mut body = json!({
             "title": format!("{} (@{} in the background)", new.title, new.agent),
             "agent": new.agent.as_str(),
-            "metadata": wire::metadata(&new.task, &new.parent),
+            "metadata": metadata,
             "permission": rules,
         });
         if let Some(parent) = &parent {
             body["parentID"] = json!(parent.id);
         }
-        let asked = named(new.model.as_ref(), new.role.is_some());
+        let asked = wanted(new.model.as_ref(), new.role.as_ref());
         let inherits = inherits(asked);
         if let Some(model) = asked.filter(|_| !inherits) {
             let model = api::model(model)?;
@@ -450,7 +452,7 @@ impl Host for OpenCode {
         if let Some(role) = &prompt.role {
             body["system"] = json!(system_of(role));
         }
-        let asked = named(prompt.model.as_ref(), prompt.role.is_some());
+        let asked = wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.model_for(asked, &prompt.agent, &there);
         for (key, value) in model.await? {
             body[key] = value;

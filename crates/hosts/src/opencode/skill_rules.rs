@@ -20,6 +20,8 @@ pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
         for listed in only {
             for permission in permissions(listed.tool_name(), prefix) {
                 match listed.pattern() {
+                    // Nobody could say what such a pattern means for each of them.
+                    Some(_) if permission.contains('*') => {}
                     None => rules.extend(own(theirs, &permission)),
                     Some(pattern) => {
                         let action = action(theirs, &permission, pattern);
@@ -40,15 +42,6 @@ pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
         }
     }
     rules
-}
-
-/// Whether this is where the rules of a skill begin.
-pub(super) fn is_first(rule: &Rule) -> bool {
-    (
-        rule.permission.as_str(),
-        rule.pattern.as_str(),
-        rule.action.as_str(),
-    ) == ("*", "*", "deny")
 }
 
 fn rule(permission: &str, pattern: &str, action: &str) -> Rule {
@@ -85,9 +78,16 @@ fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
         if covers(named, permission) {
             return Some(rule(permission, &said.pattern, &said.action));
         }
-        let some = covers(permission, named);
-        let perhaps = said.action != "allow" && may_meet(permission, named);
-        (some || perhaps).then(|| said.clone())
+        if covers(permission, named) {
+            return Some(said.clone());
+        }
+        // It may be about some of those that the name stands for.
+        let perhaps = permission.contains('*') && may_meet(permission, named);
+        match said.action.as_str() {
+            "deny" if perhaps => Some(said.clone()),
+            "ask" if perhaps => Some(rule(permission, &said.pattern, "ask")),
+            _ => None,
+        }
     });
     let mut rules: Vec<Rule> = about.collect();
     // OpenCode asks where nothing is said.
@@ -204,6 +204,13 @@ mod tests {
         assert_eq!(last("read").as_deref(), Some("allow"));
         assert_eq!(last("bash").as_deref(), Some("ask"));
         assert_eq!(last("edit").as_deref(), Some("deny"));
+        assert_eq!(
+            shown(&rules(&tools(Some(&["*(**)"]), &[]), &theirs, "a_")).len(),
+            3
+        );
+        let writers = [rule("*", "*", "allow"), rule("*_write", "*", "ask")];
+        let reads = rules(&tools(Some(&["read"]), &[]), &writers, "a_");
+        assert!(!shown(&reads).contains(&"*_write * ask".to_owned()));
         let some = rules(&tools(Some(&["mcp_*"]), &[]), &theirs, "a_");
         let last = |name: &str| {
             let fits = |rule: &&Rule| super::covers(&rule.permission, name);

@@ -155,6 +155,12 @@ impl Session {
     pub(super) fn task(&self) -> Option<&str> {
         self.metadata.as_ref()?.get(OURS)?.get("task")?.as_str()
     }
+
+    /// How many of its rules are not those of a skill, if it runs one.
+    pub(super) fn inherited_rules(&self) -> Option<usize> {
+        let count = self.metadata.as_ref()?.get(OURS)?.get("inherited_rules")?;
+        usize::try_from(count.as_u64()?).ok()
+    }
 }
 
 impl Message {
@@ -279,6 +285,11 @@ pub(super) fn text(said: &str, post: &PostId, synthetic: bool) -> Value {
 /// What a session of ours says about itself.
 pub(super) fn metadata(task: &TaskId, parent: &SessionId) -> Value {
     json!({OURS: {"task": task.as_str(), "parent": parent.as_str()}})
+}
+
+/// Notes how many rules a session has that runs a skill, beside the skill's own.
+pub(super) fn note_inherited_rules(metadata: &mut Value, count: usize) {
+    metadata[OURS]["inherited_rules"] = json!(count);
 }
 
 /// An event: its kind, and what it is about.

@@ -208,6 +208,7 @@ async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
             iterations: 5,
             retries: 3,
             iteration_time: None,
+            model: None,
         },
         instructions: "Look around.".to_owned(),
     };
@@ -260,6 +261,7 @@ async fn a_skill_within_a_skill_has_its_own_tools_and_not_those_of_the_outer_one
             iterations: 5,
             retries: 3,
             iteration_time: None,
+            model: None,
         },
         instructions: "Look around.".to_owned(),
     };

@@ -1,5 +1,7 @@
 //! Launching, and going on with what was launched.
 
+use std::time::Duration;
+
 use asyncagents_core::{
     agent::Kind,
     answer::{self, Shown},
@@ -18,6 +20,9 @@ use uuid::Uuid;
 
 use super::{Manager, carry_out, find, perform::was_stopped, shown};
 use crate::{Problem, SkillTrouble, hosts::at_the_door, skill_run::trouble, transact};
+
+/// How long a caller may take from a launch to its wait.
+const UNTIL_IT_WAITS: Duration = Duration::from_secs(10);
 
 /// A task that was launched or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +98,24 @@ impl Manager {
                 ),
             }),
         }
+    }
+
+    /// Launches a task for a caller who waits for it from the first moment, so that it is not
+    /// also told, however soon the task ends.
+    pub(crate) async fn launch_awaited(
+        &self,
+        caller: &Caller,
+        launch: LaunchTask,
+    ) -> Result<Accepted, Problem> {
+        let id = TaskId::from_random(Uuid::new_v4().as_u128());
+        if let Some(session) = caller.session().cloned() {
+            let (task, until) = (id.clone(), self.now().after(UNTIL_IT_WAITS));
+            let awaited = transact::write(&*self.desk.store, move |journal| {
+                journal.wait(&task, &session, until).map_err(Problem::from)
+            });
+            awaited.await?;
+        }
+        self.launch_as(caller, launch, id).await
     }
 
     /// Launches a task under a name that is known already.

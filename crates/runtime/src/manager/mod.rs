@@ -29,7 +29,7 @@ pub use launch::Accepted;
 pub(crate) use perform::carry_out;
 pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
-pub(crate) use trace::of_task;
+pub(crate) use trace::{DEEPEST, of_task};
 
 use crate::{Hosts, Problem, Settings, hosts::HostBook, transact, watch::Watch};
 

@@ -5,6 +5,7 @@ use asyncagents_core::{
     budget::Spent,
     event::Event,
     id::{AgentName, PostId, SessionId, TaskId},
+    lifecycle::over_iterations,
     moment::Moment,
     port::{Journal, Saved},
     progress::Progress,
@@ -20,7 +21,7 @@ use super::{Manager, find};
 use crate::{Problem, transact};
 
 /// How deep runs are followed; tasks go less deep by far.
-const DEEPEST: usize = 32;
+pub(crate) const DEEPEST: usize = 32;
 
 impl Manager {
     /// The trace of a run by its name or the beginning of it, or of the newest run of a task;
@@ -137,9 +138,14 @@ pub(crate) fn of_task(
     if heard {
         steps = steps_of_events(&events, run);
     }
+    // Where a host does not count iterations, its runtime does: that is an end of its own too.
+    let had_its_iterations = heard && over_iterations(&task).is_some();
     let run = RunOf::new(&events, run);
     let begun = chain.as_ref().map_or(task.launched_at, |chain| chain.begun);
     let (state, at) = match &run.ended {
+        Some((Outcome::Failed { why }, at)) if had_its_iterations => {
+            (TraceState::Failed { why: why.clone() }, *at)
+        }
         Some((outcome, at)) => (
             ended_state(outcome, end.as_ref().map(|ended| &ended.end)),
             *at,
@@ -188,13 +194,13 @@ impl RunOf {
                 break;
             }
             match &saved.event {
-                Event::Started if at_run == run => before = progress.spent,
                 Event::Observed(observation) => progress.note(observation, saved.at),
                 Event::Launched(launched) if run == 0 => found.request.clone_from(&launched.prompt),
                 Event::Resumed { prompt, .. } => {
                     at_run += 1;
                     if at_run == run {
                         found.request.clone_from(prompt);
+                        before = progress.spent;
                     }
                 }
                 Event::Ended {

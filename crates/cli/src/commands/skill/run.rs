@@ -12,11 +12,11 @@ use asyncagents_core::{
     id::ModelName,
     port::Host,
     request::{Caller, LaunchTask, OutputRequest},
-    skill::{ErrorCode, FinalState, SkillEvent},
+    skill::{ErrorCode, FinalState, Manifest, SkillContext, SkillEvent},
     task::Status,
 };
-use asyncagents_engine::Approver;
-use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Worker};
+use asyncagents_engine::{Approver, Engine};
+use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Skills, Worker};
 use serde_json::{Value, json};
 
 use crate::{
@@ -62,21 +62,7 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
     };
     let house = wire::house(&shell.config, furniture)?;
     let (engine, skills) = house.hosts.engine_and_skills(&host).map_err(refused)?;
-    // What is wrong with the model is better known to people now than in a task that fails.
-    if !args.json
-        && let Ok(listed) = skills.find(&args.name, Invoker::User).await
-    {
-        let manifest = &listed.skill.manifest;
-        let agent = manifest.agent.as_deref().unwrap_or(LaunchTask::USUAL_AGENT);
-        let agents = engine.agents().await.map_err(refused)?;
-        let mut alike = agents.into_iter();
-        let alike = alike.find(|known| known.as_str().eq_ignore_ascii_case(agent));
-        let agent = alike.unwrap_or_else(|| agent.into());
-        let own = manifest.model.as_deref();
-        let own = own.filter(|model| *model != ModelName::INHERIT);
-        let model = args.model.as_deref().or(own);
-        engine.check(&agent, model).map_err(refused)?;
-    }
+    let model = model(&engine, &skills, args).await?;
     let worker = Worker::start(&house.manager).await?;
     let session = shell.session();
     let caller = Caller::Shell {
@@ -88,7 +74,7 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         arguments: request,
         by: Invoker::User,
         session,
-        model: args.model.as_deref().map(Into::into),
+        model,
     };
     let mut run = SkillRun::new(&house.manager, &skills, caller, invocation);
     // People see the steps as progress; programs, if they ask for them.
@@ -101,6 +87,34 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         () = close(shell, house, worker) => told,
         () = stop.next() => process::exit(INTERRUPTED),
     }
+}
+
+/// The model that is asked for. What is wrong with it is better known now than in a task that
+/// fails; a model that the skill would like need not be there.
+async fn model(
+    engine: &Engine,
+    skills: &Skills,
+    args: &SkillRunArgs,
+) -> Result<Option<ModelName>, Failure> {
+    let listed = skills.find(&args.name, Invoker::User).await.ok();
+    let manifest = listed.as_ref().map(|listed| &listed.skill.manifest);
+    let agent = manifest.and_then(|manifest| manifest.agent.as_deref());
+    let agent = agent.unwrap_or(LaunchTask::USUAL_AGENT);
+    let mut known = engine.agents().await.map_err(refused)?.into_iter();
+    let Some(agent) = known.find(|known| known.as_str().eq_ignore_ascii_case(agent)) else {
+        // The launch says which there are.
+        return Ok(None);
+    };
+    if args.model.is_some() || (manifest.is_some() && !args.json) {
+        let checked = engine.check(&agent, args.model.as_deref());
+        checked.map_err(refused)?;
+    }
+    let joins = |manifest: &&Manifest| manifest.context == SkillContext::Inherit;
+    let liked = manifest
+        .filter(joins)
+        .and_then(|manifest| manifest.model.as_deref());
+    let liked = liked.filter(|model| engine.check(&agent, Some(model)).is_ok());
+    Ok(args.model.as_deref().or(liked).map(ModelName::from))
 }
 
 /// Tells what happens until it is over. The first Ctrl-C cancels the task, the second ends at
