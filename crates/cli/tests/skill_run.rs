@@ -5,7 +5,7 @@
 use std::{
     fs,
     path::PathBuf,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -95,6 +95,15 @@ fn lines(output: &Output) -> Vec<Value> {
     let lines = text(&output.stdout);
     let lines = lines.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().expect("lines of JSON")
+}
+
+/// What a run told that was stopped by Ctrl-C.
+fn interrupted(run: Child) -> Vec<Value> {
+    let pid = Pid::from_raw(i32::try_from(run.id()).expect("a number")).expect("a process");
+    kill_process(pid, Signal::INT).expect("sent");
+    let stopped = run.wait_with_output().expect("ends");
+    assert_eq!(stopped.status.code(), Some(4), "{stopped:?}");
+    lines(&stopped)
 }
 
 const FORK: &str = "description: Counts.\ncontext: fork";
@@ -364,11 +373,7 @@ fn a_run_is_followed_while_it_works_and_stopped_by_ctrl_c() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("starts");
-    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a number")).expect("a process");
-    kill_process(pid, Signal::INT).expect("sent");
-    let stopped = child.wait_with_output().expect("ends");
-    assert_eq!(stopped.status.code(), Some(4), "{stopped:?}");
-    let events = lines(&stopped);
+    let events = interrupted(child);
     assert_eq!(events[1]["error_code"], "SUBAGENT_ERROR");
     assert_eq!(events[2]["final_state"], "FAILED");
     let followed = lines(&followed.wait_with_output().expect("ends"));
@@ -414,11 +419,7 @@ fn a_skill_that_is_stopped_before_it_begins_does_not_begin() {
         children.any(|children| children.is_ok_and(|children| !children.is_empty()))
     };
     home.until("its command runs", sleeps);
-    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a number")).expect("a process");
-    kill_process(pid, Signal::INT).expect("sent");
-    let stopped = child.wait_with_output().expect("ends");
-    assert_eq!(stopped.status.code(), Some(4), "{stopped:?}");
-    let events = lines(&stopped);
+    let events = interrupted(child);
     assert_eq!(events[0]["error_code"], "SUBAGENT_ERROR");
     assert_eq!(events[0]["error_message"], "it was stopped before it began");
     assert_eq!(events[1]["final_state"], "FAILED");

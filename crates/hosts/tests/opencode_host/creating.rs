@@ -191,18 +191,13 @@ async fn a_session_says_where_it_works() {
     assert_eq!(folder.as_deref(), Some("/home/user/project"));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
-    let world = World::new();
-    let parent = world.opencode.parent();
-    let role = Role {
+/// A skill that has these tools.
+fn role(tools: &[&str]) -> Role {
+    Role {
         terms: Terms {
             skill: "look".to_owned(),
             tools: Tools {
-                only: Some(vec![
-                    "read".parse().unwrap(),
-                    "bash(git log *)".parse().unwrap(),
-                ]),
+                only: Some(tools.iter().filter_map(|tool| tool.parse().ok()).collect()),
                 not: Vec::new(),
             },
             iterations: 5,
@@ -211,7 +206,14 @@ async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
             model: None,
         },
         instructions: "Look around.".to_owned(),
-    };
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let role = role(&["read", "bash(git log *)"]);
     let new = NewSession {
         role: Some(role.clone()),
         ..new_session(&parent)
@@ -251,20 +253,6 @@ async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
 async fn a_skill_within_a_skill_has_its_own_tools_and_not_those_of_the_outer_one() {
     let world = World::new();
     let parent = world.opencode.parent();
-    let role = |tools: &[&str]| Role {
-        terms: Terms {
-            skill: "look".to_owned(),
-            tools: Tools {
-                only: Some(tools.iter().map(|tool| tool.parse().unwrap()).collect()),
-                not: Vec::new(),
-            },
-            iterations: 5,
-            retries: 3,
-            iteration_time: None,
-            model: None,
-        },
-        instructions: "Look around.".to_owned(),
-    };
     let outer = NewSession {
         role: Some(role(&["skill"])),
         ..new_session(&parent)
