@@ -59,6 +59,28 @@ pub(crate) fn turn(tokens: u64) -> Step {
     }
 }
 
+/// A store that is slow to write.
+struct Slow {
+    store: Arc<dyn Store>,
+    pause: Duration,
+}
+
+#[async_trait::async_trait]
+impl Store for Slow {
+    async fn write(&self, work: Work) -> Stored<()> {
+        tokio::time::sleep(self.pause).await;
+        self.store.write(work).await
+    }
+
+    async fn read(&self, work: Work) -> Stored<()> {
+        self.store.read(work).await
+    }
+
+    async fn version(&self) -> Stored<i64> {
+        self.store.version().await
+    }
+}
+
 /// A store that can be made to fail.
 pub(crate) struct Flaky {
     store: Arc<dyn Store>,
@@ -162,6 +184,15 @@ impl House {
     /// A process that has another host than the others.
     pub(crate) async fn start_of(&self, host: &str) -> Process {
         Process::start(self.manager_of(self.store(), host.into())).await
+    }
+
+    /// A handle without a worker whose every write takes this long.
+    pub(crate) fn slow_manager(&self, pause: Duration) -> Manager {
+        let store = Slow {
+            store: self.store(),
+            pause,
+        };
+        self.manager_of(Arc::new(store), key())
     }
 
     /// A process whose store can be made to fail.

@@ -15,3 +15,4 @@ mod notices;
 mod properties;
 mod restarting;
 mod seeds;
+mod traces;
