@@ -240,14 +240,11 @@ struct Launch {
 impl Launch {
     /// Launches it; returns where it runs, and what is said about it.
     async fn go(self) -> Result<(SkillContext, String), SkillTrouble> {
-        let Invocation { name, by, .. } = &self.invocation;
-        let listed = self.skills.find(name, *by).await?;
-        let manifest = &listed.skill.manifest;
+        let invoked = &self.invocation;
+        let ready = self.skills.ready(&self.manager, &self.caller, invoked);
+        let ready = ready.await?;
+        let manifest = &ready.skill.manifest;
         let (context, name) = (manifest.context, manifest.name.clone());
-        if context == SkillContext::Fork {
-            self.manager.check_depth(&self.caller).await?;
-        }
-        let ready = self.skills.fill(&listed, &self.invocation).await?;
         let mut task = ready.task(&self.invocation.arguments, self.manager.settings());
         task.model = self.invocation.model.clone().or(task.model);
         let launched = self.manager.launch_as(&self.caller, task, self.task);

@@ -6,7 +6,7 @@ use asyncagents_core::{
     agent::Kind,
     id::{ModelName, SessionId},
     port::Commands,
-    request::LaunchTask,
+    request::{Caller, LaunchTask},
     skill::{
         Body, Catalog, ErrorCode, Listed, Piece, Skill, SkillContext, Surroundings, UnknownSkill,
         disclose,
@@ -15,7 +15,7 @@ use asyncagents_core::{
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 
-use crate::{Settings, SkillDirs};
+use crate::{Manager, Settings, SkillDirs};
 
 /// How many characters of what a command prints are used.
 const MOST_OUTPUT: usize = 10_000;
@@ -57,6 +57,8 @@ pub struct Invocation {
 pub struct Ready {
     /// The skill.
     pub skill: Arc<Skill>,
+    /// The folder it is in.
+    pub folder: PathBuf,
     /// Its body, filled in.
     pub body: String,
 }
@@ -132,21 +134,33 @@ impl Skills {
         Err(SkillTrouble::new(ErrorCode::NotInvocable, why))
     }
 
-    /// Fills in a skill's body.
-    ///
-    /// # Errors
-    /// When a command in it is refused or fails.
-    pub async fn fill(
+    /// The skill that is invoked, filled in. Whatever speaks against it is known before any of
+    /// its commands runs.
+    pub(crate) async fn ready(
         &self,
-        listed: &Listed,
+        manager: &Manager,
+        caller: &Caller,
         invocation: &Invocation,
     ) -> Result<Ready, SkillTrouble> {
-        let skill = listed.skill.clone();
-        let folder = listed.file.parent().unwrap_or(&listed.file);
-        let (folder, project) = (folder.to_string_lossy(), self.project.to_string_lossy());
+        let listed = self.find(&invocation.name, invocation.by).await?;
+        let manifest = &listed.skill.manifest;
+        // Not every host asks which skills a sub-agent may use.
+        let session = &invocation.session;
+        manager.check_skill(session, &manifest.name).await?;
+        if manifest.context == SkillContext::Fork {
+            manager.check_depth(caller).await?;
+        }
+        self.fill(listed, invocation).await
+    }
+
+    async fn fill(&self, listed: Listed, invocation: &Invocation) -> Result<Ready, SkillTrouble> {
+        let skill = listed.skill;
+        let folder = listed.file.parent().unwrap_or(&listed.file).to_owned();
+        let skill_dir = folder.to_string_lossy().into_owned();
+        let project = self.project.to_string_lossy();
         let around = Surroundings {
             arguments: &invocation.arguments,
-            skill_dir: &folder,
+            skill_dir: &skill_dir,
             session: invocation.session.as_str(),
             project_dir: &project,
         };
@@ -166,7 +180,11 @@ impl Skills {
                 }
             }
         }
-        Ok(Ready { skill, body })
+        Ok(Ready {
+            skill,
+            folder,
+            body,
+        })
     }
 
     /// What a command of a skill prints.

@@ -97,13 +97,6 @@ impl ToolDoor {
         let Some(skills) = &self.skills else {
             return Ok(ToolOutcome::Failed("there are no skills here".to_owned()));
         };
-        let listed = skills.find(&call.name, Invoker::Model).await?;
-        let manifest = &listed.skill.manifest;
-        // Not every host asks which skill a sub-agent may use.
-        manager.check_skill(session, &manifest.name).await?;
-        if manifest.context == SkillContext::Fork {
-            manager.check_depth(&caller).await?;
-        }
         let invocation = Invocation {
             name: call.name,
             arguments: call.arguments,
@@ -111,13 +104,13 @@ impl ToolDoor {
             session: session.clone(),
             model: None,
         };
-        let ready = skills.fill(&listed, &invocation).await?;
+        let ready = skills.ready(manager, &caller, &invocation).await?;
+        let manifest = &ready.skill.manifest;
         if manifest.context == SkillContext::Inherit {
-            let folder = listed.file.parent().unwrap_or(&listed.file);
             return Ok(ToolOutcome::Done(format!(
                 "Skill {} (its files are in {}):\n\n{}",
                 manifest.name,
-                folder.display(),
+                ready.folder.display(),
                 ready.body
             )));
         }

@@ -651,16 +651,7 @@ impl Journal for Transaction<'_> {
         Ok(())
     }
 
-    fn withdraw(&mut self, task: &TaskId, why: &str, at: Moment) -> Stored<()> {
-        self.execute(
-            "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
-             WHERE task = ?1 AND state = 'pending' AND attempted IS NULL",
-            params![task.as_str(), why, at.as_millis()],
-        )?;
-        Ok(())
-    }
-
-    fn withdraw_one(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
+    fn withdraw(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
         self.execute(
             "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending' AND attempted IS NULL",

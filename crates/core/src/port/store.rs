@@ -142,10 +142,8 @@ pub trait Journal: Sessions + Chains {
     fn told(&mut self, notice: &PostId, at: Moment) -> Stored<()>;
     /// A notice will not be sent, for this reason.
     fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
-    /// Withdraws a task's notices that nobody has begun to send.
-    fn withdraw(&mut self, task: &TaskId, why: &str, at: Moment) -> Stored<()>;
     /// Withdraws one notice, unless someone has begun to send it.
-    fn withdraw_one(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
+    fn withdraw(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// A task's notices, and what became of each.
     fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>>;
     /// Someone waits for a task until then.

@@ -1,4 +1,4 @@
-//! The five tools as a model calls them, well and badly.
+//! The tools for tasks as a model calls them, well and badly.
 
 use std::time::Duration;
 

@@ -181,7 +181,7 @@ impl Manager {
                 if wait.is_some() && !task.is_live() {
                     // Of the runs before it nobody has heard here.
                     let notice = id.notice(task.run);
-                    journal.withdraw_one(&notice, "a blocked caller got the result", now)?;
+                    journal.withdraw(&notice, "a blocked caller got the result", now)?;
                 }
             }
             look(journal, &id)

@@ -34,7 +34,11 @@ pub(crate) fn carry_out(
                 post(journal, task, now, settings)?;
                 journal.untold(&task.id.notice(task.run), why, now)?;
             }
-            Effect::Withdraw => journal.withdraw(&task.id, "the task was cleared", now)?,
+            Effect::Withdraw => {
+                for (notice, _) in journal.notices(&task.id)? {
+                    journal.withdraw(&notice, "the task was cleared", now)?;
+                }
+            }
             Effect::StopBelow => stopped += stop_below(journal, &task.id, now, settings)?,
             Effect::SpendAbove => {
                 spend_above(journal, task, now, settings)?;

@@ -512,6 +512,16 @@ async fn tell(ops: Vec<Op>) {
     story.check_end().await;
 }
 
+/// Tells a story in a runtime of its own, in which time passes when nothing else happens.
+fn tell_alone(ops: Vec<Op>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(tell(ops));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(),
@@ -523,12 +533,7 @@ proptest! {
     fn whatever_happens_every_task_ends_as_it_must_and_is_told_once(
         ops in prop::collection::vec(any_op(), 1..40)
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
-        runtime.block_on(tell(ops));
+        tell_alone(ops);
     }
 }
 
@@ -560,11 +565,6 @@ fn who_waits_for_a_follow_up_is_told_of_the_run_before() {
                 seconds: 25,
             },
         ];
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
-        runtime.block_on(tell(ops));
+        tell_alone(ops);
     }
 }
