@@ -557,7 +557,8 @@ pub(crate) enum SkillVerb {
 
 /// Run a skill with the built-in agent in this folder.
 ///
-/// The answer goes to standard output; steps and totals to standard error. A skill with `context:
+/// The answer goes to standard output; its steps and the chain ID of its trace, which has the
+/// totals, to standard error. A skill with `context:
 /// fork` runs as an isolated sub-agent with a reduced budget. Ctrl-C cancels it, a second one
 /// ends at once. Exit code 0 with an answer, 2 if there is no such skill or model or a command in
 /// the skill is refused, 4 if it failed or was stopped.
