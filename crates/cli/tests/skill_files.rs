@@ -203,6 +203,12 @@ fn wrong_names_and_paths_are_told() {
         stderr(&output),
         "asyncagents: nowhere: No such file or directory (os error 2)\n"
     );
+    let output = project.run(&["skill", "check", "."]);
+    assert_eq!(
+        stdout(&output),
+        "1 skill, 0 bad\n",
+        "the project's, wherever it keeps it"
+    );
     let output = project.run(&["skill", "check", ".git"]);
     assert_eq!(
         stderr(&output),

@@ -243,6 +243,8 @@ impl SkillDirs {
 pub fn check_skills(path: &Path) -> io::Result<Vec<Found>> {
     let about = fs::metadata(path)?;
     let mut walk = Walk::new(None);
+    // A project keeps them in `.claude` and the like.
+    walk.hidden = true;
     match about.is_dir() {
         true => walk.one_or_many(path, 0),
         false => walk.file(path.to_owned()),
@@ -273,6 +275,8 @@ struct Walk {
     within: Option<PathBuf>,
     /// The real paths of the folders that were entered through links.
     through: Vec<PathBuf>,
+    /// Whether folders are looked into whose name begins with a dot.
+    hidden: bool,
     /// How many folders behind links were looked into.
     linked: usize,
     seen: Vec<Seen>,
@@ -284,6 +288,7 @@ impl Walk {
         Self {
             within: within.map(real),
             through: Vec::new(),
+            hidden: false,
             linked: 0,
             seen: Vec::new(),
         }
@@ -336,7 +341,8 @@ impl Walk {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
-            if name.starts_with('.') || name == "node_modules" {
+            let hidden = name.starts_with('.') && !self.hidden;
+            if hidden || name == ".git" || name == "node_modules" {
                 continue;
             }
             let path = entry.path();
