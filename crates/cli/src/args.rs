@@ -74,6 +74,9 @@ impl Args {
             Command::Run(args) => &args.common,
             Command::Demo(args) => &args.common,
             Command::Trace(args) => &args.common,
+            Command::Db(DbArgs {
+                verb: DbVerb::Adopt(args),
+            }) => &args.common,
             Command::Skill(args) => match &args.verb {
                 SkillVerb::Run(args) => &args.common,
                 SkillVerb::List(args) => &args.common,
@@ -98,6 +101,7 @@ impl Args {
                 let opencode = args.opencode.as_ref().map(|url| format!("opencode:{url}"));
                 add("host", &opencode);
                 add("session", &args.session);
+                add("permissions.mode", &args.permission);
             }
             Command::Clear(args) => add("session", &args.session),
             Command::Run(args) => {
@@ -117,6 +121,7 @@ impl Args {
             | Command::Worker(_)
             | Command::OpencodeBridge(_)
             | Command::Config(_)
+            | Command::Db(_)
             | Command::Demo(_)
             | Command::Trace(_)
             | Command::Skill(_)
@@ -140,6 +145,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     OpencodeBridge(BridgeArgs),
     Config(ConfigArgs),
+    Db(DbArgs),
     Fork(ForkArgs),
     Skill(SkillArgs),
     Trace(TraceArgs),
@@ -256,6 +262,11 @@ pub(crate) struct TaskArgs {
     /// The session it belongs to [default: the setting `session`].
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+
+    /// What the built-in agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission: Option<String>,
 
     /// Where it runs: `engine`, `engine:FOLDER`, `opencode:URL`, `scripted` or `scripted:FILE`
     /// [default: the setting `host`].
@@ -434,6 +445,34 @@ pub(crate) struct WorkerArgs {
 pub(crate) struct BridgeArgs {
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// Look after the database.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DbArgs {
+    #[command(subcommand)]
+    pub(crate) verb: DbVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbVerb {
+    Adopt(AdoptArgs),
+}
+
+/// Make a database yours that was copied, put back from a backup, or brought from elsewhere.
+///
+/// What is in a database decides what runs on your account, so nothing in one is run that you
+/// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
+/// original may be at work on them. `asyncagents resume` goes on with one.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents db adopt --db backup.db")]
+pub(crate) struct AdoptArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Show every setting, its value, and where the value comes from.

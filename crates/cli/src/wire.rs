@@ -15,6 +15,7 @@ use asyncagents_core::{
     agent::{Kind, Permissions, Verdict},
     id::HostKey,
     port::{Clock, Commands, Host, HostError, Store},
+    task_limits::TaskLimits,
 };
 use asyncagents_engine::{Approver, Engine, Parts};
 use asyncagents_hosts::{
@@ -25,13 +26,15 @@ use asyncagents_models::Models;
 use asyncagents_runtime::{
     Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, Skills, SystemClock, ToolDoor, WeakManager,
 };
-use asyncagents_store::Sqlite;
 use asyncagents_tools::Toolbox;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{AgentConfig, Config, SkillConfig, config_folder, load_launched},
+    config::{AgentConfig, Config, SkillConfig, config_folder, load_launched, lowered_by_project},
     exit::Failure,
+    print,
+    seal::key_file,
+    trust::{self, Database, Launches, Sealed, Standing},
 };
 
 /// What the scripted host's children say: nobody should take it for work.
@@ -61,6 +64,14 @@ pub(crate) struct Furniture {
     pub(crate) bare: bool,
     /// The OpenCode around this process. It looks after no other tasks then.
     pub(crate) bridges: Option<Arc<Bridges>>,
+    /// Nothing is worked on, only looked at; so the database may be anybody's.
+    pub(crate) looks: bool,
+    /// Nothing is said about whose it is.
+    pub(crate) quiet: bool,
+    /// The database is where the user's own file says, or in the usual place.
+    pub(crate) own_db: bool,
+    /// Whose key the database is sealed with.
+    pub(crate) sealed: Sealed,
 }
 
 /// Opens the configured file. Must be called inside a tokio runtime.
@@ -73,12 +84,34 @@ pub(crate) fn house(config: &Config, furniture: Furniture) -> Result<House, Fail
             config.db.display()
         )));
     }
-    let store: Arc<dyn Store> = Arc::new(Sqlite::open(&config.db).map_err(Failure::store)?);
+    let Furniture { own_db, sealed, .. } = furniture;
+    let Database { store, standing } = trust::open(&config.db, own_db, sealed)?;
+    let launches = match standing {
+        Standing::Ours(launches) => Some(launches),
+        Standing::Foreign(why) => {
+            let name = config.db.display();
+            let foreign = format!("{name} {why}");
+            let hint = format!("`asyncagents db adopt --db {name}` makes it yours");
+            if !furniture.looks {
+                return Err(Failure::Input(anyhow!(
+                    "{foreign}: nothing in it is run or changed. {hint}"
+                )));
+            }
+            if !furniture.quiet {
+                print::remark(&format!(
+                    "asyncagents: {foreign}: it is only looked at. {hint}\n"
+                ));
+            }
+            None
+        }
+    };
+    let store: Arc<dyn Store> = Arc::new(store);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let hosts = Arc::new(KnownHosts {
         db: config.db.clone(),
         store: store.clone(),
         clock: clock.clone(),
+        launches,
         furniture,
         manager: OnceLock::new(),
         engines: Mutex::default(),
@@ -101,55 +134,39 @@ pub(crate) fn beside(db: &Path, what: &str) -> PathBuf {
     db.with_file_name(name)
 }
 
-/// The configured host under the name that any process knows it by. `said` is what was said
-/// about the built-in agent; it is part of the name, so that a worker works on a task as its
-/// launcher wanted, and not as the one who started the worker.
-pub(crate) fn host_key(host: &str, said: &BTreeMap<String, String>) -> anyhow::Result<HostKey> {
-    match host.split_once(':') {
-        None if host == "scripted" => Ok(host.into()),
-        None if host == "engine" => engine_key(&env::current_dir()?, said),
-        Some(("engine", folder)) => {
-            engine_key(Path::new(folder), said).with_context(|| format!("--host {host}"))
-        }
-        Some(("scripted", file)) => {
-            let path = fs::canonicalize(file).with_context(|| format!("--host {host}"))?;
-            let text = fs::read_to_string(&path).with_context(|| format!("--host {host}"))?;
-            Script::parse(&text, &path).with_context(|| format!("--host {host}"))?;
-            // A script that was edited is another host.
-            let mut edition = DefaultHasher::new();
-            text.hash(&mut edition);
-            let edition = edition.finish() & 0xffff_ffff;
-            Ok(format!("scripted:{}#{edition:08x}", path.display()).into())
-        }
-        Some(("opencode", url)) => remote_key(url, None),
-        _ => anyhow::bail!(
-            "--host {host}: there are engine, engine:FOLDER, opencode:URL, scripted and \
-             scripted:FILE"
-        ),
-    }
+/// The built-in agent in a folder, under the name that any process knows it by, if nothing is
+/// said about it.
+pub(crate) fn engine_in(folder: &Path) -> anyhow::Result<HostKey> {
+    Ok(format!("{ENGINE}{}", real_folder(folder)?).into())
 }
 
-/// The built-in agent in a folder.
-fn engine_key(folder: &Path, said: &BTreeMap<String, String>) -> anyhow::Result<HostKey> {
+fn real_folder(folder: &Path) -> anyhow::Result<String> {
     let folder = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
     if !folder.is_dir() {
         anyhow::bail!("{} is not a folder", folder.display());
     }
     let folder = folder.to_str();
     let folder = folder.ok_or_else(|| anyhow!("the folder's name is not text"))?;
-    if said.is_empty() {
-        return Ok(format!("{ENGINE}{folder}").into());
-    }
-    let said = serde_json::to_string(said)?;
-    Ok(format!("{ENGINE}{folder}{SAID}{said}").into())
+    Ok(folder.to_owned())
 }
 
-/// The folder and what was said, from a key.
-fn engine_of(key: &HostKey) -> anyhow::Result<(PathBuf, BTreeMap<String, String>)> {
-    let name = key.as_str().strip_prefix(ENGINE).unwrap_or_default();
-    match name.split_once(SAID) {
-        None => Ok((PathBuf::from(name), BTreeMap::new())),
-        Some((folder, said)) => Ok((PathBuf::from(folder), serde_json::from_str(said)?)),
+/// What the name of a built-in agent says.
+struct EngineKey<'a> {
+    folder: &'a Path,
+    /// What was said at the launch, as JSON, and what proves who said it.
+    said: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> EngineKey<'a> {
+    fn of(key: &'a HostKey) -> Option<Self> {
+        let name = key.as_str().strip_prefix(ENGINE)?;
+        let (folder, said) = match name.split_once(SAID) {
+            None => (name, None),
+            // Without a seal it is an older version's, or nobody's.
+            Some((folder, said)) => (folder, Some(said.rsplit_once(SEAL).unwrap_or((said, "")))),
+        };
+        let folder = Path::new(folder);
+        Some(Self { folder, said })
     }
 }
 
@@ -164,6 +181,9 @@ const ENGINE: &str = "engine:";
 /// Between the folder and what was said; no path has it.
 const SAID: &str = "//?";
 
+/// Between what was said and its seal.
+const SEAL: &str = "//#";
+
 /// The models that are configured.
 pub(crate) fn models(config: &AgentConfig) -> anyhow::Result<Models> {
     let settings = config.models().map_err(|why| anyhow!(why))?;
@@ -175,6 +195,8 @@ pub(crate) struct KnownHosts {
     db: PathBuf,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// Knows what this user has launched here; nothing if the database is not this user's.
+    launches: Option<Launches>,
     furniture: Furniture,
     manager: OnceLock<WeakManager>,
     engines: Mutex<HashMap<HostKey, (Engine, Skills)>>,
@@ -182,6 +204,9 @@ pub(crate) struct KnownHosts {
 
 impl Hosts for KnownHosts {
     fn serves(&self, key: &HostKey) -> bool {
+        if self.launches.is_none() {
+            return false;
+        }
         if let Some(only) = &self.furniture.only {
             return shown_host(only) == shown_host(key);
         }
@@ -199,7 +224,18 @@ impl Hosts for KnownHosts {
         self.furniture.bridges.as_ref()?.heir(key)
     }
 
+    /// A broken file of settings is told when the host is opened.
+    fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
+        let engine = EngineKey::of(key).filter(|_| !self.furniture.bare);
+        let lowered = engine.and_then(|engine| lowered_by_project(limits, engine.folder).ok());
+        lowered.unwrap_or_else(|| limits.clone())
+    }
+
     fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+        if self.launches.is_none() {
+            let why = "its database is not yours, so it is not asked for more";
+            return Err(HostError::Refused(why.to_owned()));
+        }
         match key.as_str().split_once(':') {
             Some(("engine", _)) => Ok(Arc::new(self.engine(key)?)),
             Some(("opencode", _)) => match &self.furniture.bridges {
@@ -216,6 +252,71 @@ impl Hosts for KnownHosts {
 }
 
 impl KnownHosts {
+    /// The configured host under the name that any process knows it by. `said` is what was said
+    /// about the built-in agent; it is part of the name, so that a worker works on a task as its
+    /// launcher wanted, and not as the one who started the worker.
+    pub(crate) fn key(
+        &self,
+        host: &str,
+        said: &BTreeMap<String, String>,
+    ) -> anyhow::Result<HostKey> {
+        match host.split_once(':') {
+            None if host == "scripted" => Ok(host.into()),
+            None if host == "engine" => self.engine_key(&env::current_dir()?, said),
+            Some(("engine", folder)) => self
+                .engine_key(Path::new(folder), said)
+                .with_context(|| format!("--host {host}")),
+            Some(("scripted", file)) => {
+                let path = fs::canonicalize(file).with_context(|| format!("--host {host}"))?;
+                let text = fs::read_to_string(&path).with_context(|| format!("--host {host}"))?;
+                Script::parse(&text, &path).with_context(|| format!("--host {host}"))?;
+                // A script that was edited is another host.
+                let mut edition = DefaultHasher::new();
+                text.hash(&mut edition);
+                let edition = edition.finish() & 0xffff_ffff;
+                Ok(format!("scripted:{}#{edition:08x}", path.display()).into())
+            }
+            Some(("opencode", url)) => remote_key(url, None),
+            _ => anyhow::bail!(
+                "--host {host}: there are engine, engine:FOLDER, opencode:URL, scripted and \
+                 scripted:FILE"
+            ),
+        }
+    }
+
+    /// The built-in agent in a folder. What is said about it is sealed: it can loosen what
+    /// protects the user, and the database may be changed by others.
+    fn engine_key(
+        &self,
+        folder: &Path,
+        said: &BTreeMap<String, String>,
+    ) -> anyhow::Result<HostKey> {
+        if said.is_empty() {
+            return engine_in(folder);
+        }
+        let (folder, said) = (real_folder(folder)?, serde_json::to_string(said)?);
+        let launches = self.launches.as_ref();
+        let launches = launches.ok_or_else(|| anyhow!("the database is not yours"))?;
+        let seal = launches.seal(&folder, &said);
+        Ok(format!("{ENGINE}{folder}{SAID}{said}{SEAL}{seal}").into())
+    }
+
+    /// What was said about a built-in agent at its launch, if this user has said it.
+    fn said(&self, key: &EngineKey<'_>) -> anyhow::Result<BTreeMap<String, String>> {
+        let Some((said, seal)) = key.said else {
+            return Ok(BTreeMap::new());
+        };
+        let folder = key.folder.to_str().unwrap_or_default();
+        let launches = self.launches.as_ref();
+        if !launches.is_some_and(|launches| launches.is_sealed(folder, said, seal)) {
+            anyhow::bail!(
+                "the settings it was launched with are not sealed with your key: an older version \
+                 launched it, or somebody else did. Launch it anew"
+            );
+        }
+        Ok(serde_json::from_str(said)?)
+    }
+
     /// The built-in agent in the folder that the key names.
     pub(crate) fn engine(&self, key: &HostKey) -> Result<Engine, HostError> {
         self.engine_and_skills(key).map(|(engine, _)| engine)
@@ -279,7 +380,8 @@ impl KnownHosts {
     }
 
     fn make_engine(&self, key: &HostKey) -> anyhow::Result<(Engine, Skills)> {
-        let (workspace, said) = engine_of(key)?;
+        let named = EngineKey::of(key).ok_or_else(|| anyhow!("it is no built-in agent"))?;
+        let (workspace, said) = (named.folder.to_owned(), self.said(&named)?);
         if !workspace.is_dir() {
             anyhow::bail!("the folder {} is not there any more", workspace.display());
         }
@@ -349,7 +451,7 @@ impl KnownHosts {
         Toolbox::new(settings).with_context(|| workspace.display().to_string())
     }
 
-    /// What all agents said and did, and what the user has configured.
+    /// What all agents said and did, what the user has configured, and what proves it.
     fn secret_paths(&self) -> Vec<PathBuf> {
         let beside = |what: &str| {
             let mut name = self.db.clone().into_os_string();
@@ -357,7 +459,8 @@ impl KnownHosts {
             PathBuf::from(name)
         };
         let db = ["", "-wal", "-shm"].map(beside);
-        db.into_iter().chain(config_folder()).collect()
+        let ours = db.into_iter().chain(config_folder());
+        ours.chain(key_file()).collect()
     }
 
     fn scripted<E: ToString>(&self, script: Result<Script, E>) -> Result<Arc<dyn Host>, HostError> {

@@ -427,7 +427,7 @@ fn settings_come_from_files_the_environment_and_flags_and_config_says_so() {
     fs::create_dir_all(&user).expect("a folder");
     fs::write(
         user.join("asyncagents.toml"),
-        "agent = \"explore\"\n[limits]\nconcurrency = 3\nspawns = 7\n[limits.per_model]\n\"a/b\" = 2\n",
+        "agent = \"explore\"\n[limits]\nconcurrency = 6\nspawns = 7\n[limits.per_model]\n\"a/b\" = 2\n",
     )
     .expect("written");
     fs::write(
@@ -556,17 +556,22 @@ fn a_read_only_database_is_a_clear_error_and_stays_as_it_was() {
     for (path, mode) in [(&db, 0o444), (&folder, 0o555)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
     }
+    let own = home.path("own");
+    fs::create_dir(&own).expect("a folder");
     let mut command = Command::new(program);
     command
         .args(["task", "two", "--host", "scripted", "--db"])
         .arg(&db)
-        .env("HOME", &folder);
+        .env("HOME", &own);
     // Permissions do not bind root.
     if fs::metadata("/proc/self")
         .map(|own| std::os::unix::fs::MetadataExt::uid(&own))
         .ok()
         == Some(0)
     {
+        for path in [&db, &folder, &own] {
+            std::os::unix::fs::chown(path, Some(65_534), None).expect("given away");
+        }
         command.uid(65_534).gid(65_534);
     }
     let output = command.current_dir("/").output().expect("runs");
@@ -641,7 +646,7 @@ fn a_newer_and_a_damaged_database_are_clear_errors() {
         (
             &newer,
             2,
-            "has format 99, and this version knows formats up to 3; it was left alone. Update asyncagents",
+            "has format 99, and this version knows formats up to 4; it was left alone. Update asyncagents",
         ),
         (&whole[..whole.len() / 2], 1, "is damaged"),
     ];

@@ -9,6 +9,7 @@ use std::{
 use asyncagents_core::{
     id::{AgentName, HostKey, SessionId},
     port::{Host, HostError, SessionEvent},
+    task_limits::TaskLimits,
 };
 use tokio::{sync::mpsc, time};
 
@@ -22,6 +23,13 @@ pub trait Hosts: Send + Sync {
     fn heir(&self, key: &HostKey) -> Option<HostKey> {
         let _ = key;
         None
+    }
+
+    /// The limits of this host's tasks, given those of the process: the folder that a host works
+    /// in may have lower ones.
+    fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
+        let _ = key;
+        limits.clone()
     }
 
     /// Opens a host. It is asked once for each key, unless it fails.
@@ -70,6 +78,10 @@ impl HostBook {
 
     pub(crate) fn heir(&self, key: &HostKey) -> Option<HostKey> {
         self.source.heir(key)
+    }
+
+    pub(crate) fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
+        self.source.limits(key, limits)
     }
 
     /// The host, opened if it was not.

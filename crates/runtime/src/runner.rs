@@ -20,6 +20,7 @@ use asyncagents_core::{
     progress::{Observation, Totals},
     skill::Role,
     task::{Context, Outcome, Stage, State, Task},
+    task_limits::TaskLimits,
     tokens,
 };
 use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
@@ -57,6 +58,7 @@ pub(crate) struct Run {
     pub(crate) stop: Arc<Notify>,
     pub(crate) task: Task,
     pub(crate) got: Got,
+    pub(crate) limits: TaskLimits,
     /// The child has nothing to do until tasks of its own have ended.
     pub(crate) waits: bool,
 }
@@ -147,7 +149,6 @@ impl Run {
     }
 
     async fn try_make_session(&self) -> Result<SessionId, String> {
-        let limits = &self.desk.settings.limits;
         let Task {
             id, place, brief, ..
         } = &self.task;
@@ -157,7 +158,7 @@ impl Run {
             title: brief.description.clone(),
             agent: brief.agent.clone(),
             model: brief.model.clone(),
-            may_delegate: place.depth < limits.depth,
+            may_delegate: place.depth < self.limits.depth,
             role: self.role().await?,
         };
         let failed = |error| format!("its session could not be made: {error}");
@@ -349,7 +350,7 @@ impl Run {
     /// Ends a task that has made no progress for too long, or whose time is up.
     async fn check_progress(&mut self, last: &mut Moment) -> Result<(), Over> {
         let now = self.desk.now();
-        let Some(why) = overdue(&self.task, *last, now, &self.desk.settings.limits) else {
+        let Some(why) = overdue(&self.task, *last, now, &self.limits) else {
             return Ok(());
         };
         self.check_time().await?;
@@ -374,10 +375,9 @@ impl Run {
     fn next_wake(&self, last: Moment, silence: Duration) -> Duration {
         let now = self.desk.now();
         let quiet = now.since(last);
-        let limits = &self.desk.settings.limits;
         let left = self.task.left(now).time.unwrap_or(Duration::MAX);
         let stall = match self.task.progress.asking.is_empty() {
-            true => limits.stall.saturating_sub(quiet),
+            true => self.limits.stall.saturating_sub(quiet),
             false => Duration::MAX,
         };
         let wake = silence.saturating_sub(quiet).min(left).min(stall);
@@ -445,7 +445,7 @@ impl Run {
                 }
             }
             let now = self.desk.now();
-            if let Some(why) = overdue(&self.task, begun, now, &self.desk.settings.limits) {
+            if let Some(why) = overdue(&self.task, begun, now, &self.limits) {
                 return Err(self.give_up(why).await);
             }
             self.pause(pause).await?;

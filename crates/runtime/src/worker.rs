@@ -342,6 +342,7 @@ impl Floor {
         };
         self.runners.insert(task.id.clone(), hand);
         let run = Run {
+            limits: self.desk.limits(&task.brief.host),
             desk: self.desk.clone(),
             owner: self.owner.clone(),
             host,

@@ -6,6 +6,7 @@
 
 mod chains;
 mod entry;
+mod identity;
 mod journal;
 mod open;
 mod record;
@@ -15,5 +16,6 @@ mod sqlite;
 mod terms;
 mod trouble;
 
+pub use identity::{Identity, Origin};
 pub use open::{Durability, Options};
 pub use sqlite::Sqlite;

@@ -10,7 +10,10 @@ use std::{
 use asyncagents_core::port::{StoreError, Stored};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::trouble::judge;
+use crate::{
+    identity::{self, Identity, Origin},
+    trouble::judge,
+};
 
 /// Marks the file as ours: `asyn`.
 const APPLICATION: i64 = 0x6173_796e;
@@ -20,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
+    include_str!("migrations/4.sql"),
 ];
 
 /// When a transaction counts as done.
@@ -50,8 +54,18 @@ impl Default for Options {
     }
 }
 
+/// Gives a database its identity when it gets the tables of this version.
+pub(crate) type Introduce<'a> = &'a dyn Fn(Origin) -> Option<Identity>;
+
+/// The first format that has identities.
+const WITH_IDENTITY: i64 = 4;
+
 /// A connection that may write, to a database that is ours and in the newest format.
-pub(crate) fn writer(path: &Path, options: Options) -> Stored<Connection> {
+pub(crate) fn writer(
+    path: &Path,
+    options: Options,
+    introduce: Introduce<'_>,
+) -> Stored<Connection> {
     create(path)?;
     let mut connection = connect(path, options)?;
     let judged = |error: rusqlite::Error| judge(path, &error);
@@ -64,7 +78,7 @@ pub(crate) fn writer(path: &Path, options: Options) -> Stored<Connection> {
     connection
         .pragma_update(None, "synchronous", synchronous)
         .map_err(judged)?;
-    migrate(&mut connection, path)?;
+    migrate(&mut connection, path, introduce)?;
     Ok(connection)
 }
 
@@ -163,7 +177,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Brings the database to the newest format, whole or not at all.
-fn migrate(connection: &mut Connection, path: &Path) -> Stored<()> {
+fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -> Stored<()> {
     let judged = |error: rusqlite::Error| judge(path, &error);
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let format = |connection: &Connection| {
@@ -187,6 +201,15 @@ fn migrate(connection: &mut Connection, path: &Path) -> Stored<()> {
     let done = usize::try_from(found).unwrap_or(usize::MAX);
     for step in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(step).map_err(judged)?;
+    }
+    if found < WITH_IDENTITY {
+        let origin = match found {
+            0 => Origin::New,
+            _ => Origin::Older,
+        };
+        if let Some(identity) = introduce(origin) {
+            identity::write(&transaction, &identity).map_err(judged)?;
+        }
     }
     if found < known {
         transaction

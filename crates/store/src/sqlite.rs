@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    identity::{self, Identity, Origin},
     journal::Transaction,
     open::{self, Options},
     trouble::judge,
@@ -74,8 +75,20 @@ impl Sqlite {
     /// # Errors
     /// As for [`Sqlite::open`].
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Stored<Self> {
+        Self::open_as(path, options, &|_| None)
+    }
+
+    /// Opens the file, and lets a database that has none be given an identity.
+    ///
+    /// # Errors
+    /// As for [`Sqlite::open`].
+    pub fn open_as(
+        path: impl AsRef<Path>,
+        options: Options,
+        introduce: &dyn Fn(Origin) -> Option<Identity>,
+    ) -> Stored<Self> {
         let path = path.as_ref().to_owned();
-        let writer = open::writer(&path, options)?;
+        let writer = open::writer(&path, options, introduce)?;
         let watcher = open::reader(&path, options)?;
         Ok(Self {
             inner: Arc::new(Inner {
@@ -88,6 +101,30 @@ impl Sqlite {
                 options,
             }),
         })
+    }
+
+    /// Which database it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn identity(&self) -> Stored<Option<Identity>> {
+        let read = identity::read(&lock(&self.inner.watcher));
+        read.map_err(|error| judge(&self.inner.path, &error))
+    }
+
+    /// Makes it another database, or the same one elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_identity(&self, new: &Identity) -> Stored<()> {
+        let mut writer = lock(&self.inner.writer);
+        let write = |writer: &mut Connection| {
+            let transaction =
+                writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            identity::write(&transaction, new)?;
+            transaction.commit()
+        };
+        write(&mut writer).map_err(|error| judge(&self.inner.path, &error))
     }
 
     /// The file.

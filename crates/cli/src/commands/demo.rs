@@ -18,6 +18,7 @@ use crate::{
     config::Loaded,
     exit::{Exit, Failure},
     print,
+    trust::Sealed,
 };
 
 /// What the model says.
@@ -102,6 +103,10 @@ async fn play(folder: &Path, keep: bool) -> Result<Exit, Failure> {
     let wanted = Wanted {
         prompt: Some(PROMPT.to_owned()),
         folder: Some(shop.clone()),
+        sealed: match keep {
+            true => Sealed::ByUser,
+            false => Sealed::ByProcess,
+        },
         ..Wanted::default()
     };
     let exit = go(&shell, wanted).await?;

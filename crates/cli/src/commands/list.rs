@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure> {
-    let manager = shell.manager()?;
+    let manager = shell.onlooker()?;
     shell.ensure_worker(&manager).await;
     let of = args.of.as_deref().map(SessionId::from);
     let tasks = manager.list(of.as_ref(), args.status).await?;

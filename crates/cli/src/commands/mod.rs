@@ -3,6 +3,7 @@
 mod cancel;
 mod clear;
 mod config;
+mod db;
 mod demo;
 mod fork;
 mod list;
@@ -29,18 +30,25 @@ use asyncagents_runtime::Manager;
 use tokio::runtime::Runtime;
 
 use crate::{
-    args::{Args, Command},
-    config::{Config, Loaded, load},
+    args::{Args, Command, DbArgs, DbVerb},
+    config::{Config, Loaded, load, load_without_project},
     exit::{Exit, Failure},
-    log,
-    wire::{self, Furniture},
+    log, print,
+    wire::{self, Furniture, House, KnownHosts},
     worker_process,
 };
 
 /// Does what was typed.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let flags = args.settings();
-    let loaded = load(&flags).map_err(Failure::Input)?;
+    let loaded = match &args.command {
+        Command::Worker(_) => load_without_project(&flags),
+        _ => load(&flags),
+    };
+    let loaded = loaded.map_err(Failure::Input)?;
+    for remark in &loaded.remarks {
+        print::remark(&format!("asyncagents: {remark}\n"));
+    }
     let shell = |quiet| {
         log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
         Shell::new(&loaded, flags.clone())
@@ -58,6 +66,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Worker(_) => worker::run(&shell(false)?),
         Command::OpencodeBridge(_) => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),
+        Command::Db(DbArgs {
+            verb: DbVerb::Adopt(args),
+        }) => in_runtime(db::adopt(&shell(true)?, args)),
         Command::Trace(args) => in_runtime(trace::run(&shell(true)?, args)),
         Command::Skill(args) => skill::run(&loaded.config, || shell(true), args),
         Command::Setup(args) => setup::run(&loaded.config, args),
@@ -83,6 +94,8 @@ struct Shell {
     flags: Vec<(String, String)>,
     /// What the environment and the flags say about the built-in agent.
     said: BTreeMap<String, String>,
+    /// The database is where the user's own file says, or in the usual place.
+    own_db: bool,
 }
 
 impl Shell {
@@ -97,11 +110,35 @@ impl Shell {
             config,
             flags,
             said: loaded.said.clone(),
+            own_db: loaded.is_kept("db"),
         })
     }
 
+    /// Opens the database, to work on what is in it.
+    fn house(&self, furniture: Furniture) -> Result<House, Failure> {
+        let own_db = self.own_db;
+        wire::house(
+            &self.config,
+            Furniture {
+                own_db,
+                ..furniture
+            },
+        )
+    }
+
+    /// For requests that change something.
     fn manager(&self) -> Result<Manager, Failure> {
-        Ok(wire::house(&self.config, Furniture::default())?.manager)
+        Ok(self.house(Furniture::default())?.manager)
+    }
+
+    /// For those who look at tasks, whosever they are.
+    fn onlooker(&self) -> Result<Manager, Failure> {
+        let looks = true;
+        let furniture = Furniture {
+            looks,
+            ..Furniture::default()
+        };
+        Ok(self.house(furniture)?.manager)
     }
 
     /// The session that the shell speaks for.
@@ -110,10 +147,12 @@ impl Shell {
     }
 
     /// Who launches.
-    fn caller(&self) -> Result<Caller, Failure> {
+    fn caller(&self, hosts: &KnownHosts) -> Result<Caller, Failure> {
         Ok(Caller::Shell {
             session: self.session(),
-            host: wire::host_key(&self.config.host, &self.said).map_err(Failure::Input)?,
+            host: hosts
+                .key(&self.config.host, &self.said)
+                .map_err(Failure::Input)?,
         })
     }
 

@@ -33,7 +33,7 @@ use tokio::{
 use super::Shell;
 use crate::{
     exit::{Exit, Failure},
-    wire::{self, Bridges, Furniture, House, KnownHosts},
+    wire::{Bridges, Furniture, House, KnownHosts},
 };
 
 /// What a task is told whose OpenCode has ended.
@@ -60,7 +60,7 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
         bridges: Some(bridges.clone()),
         ..Furniture::default()
     };
-    let House { manager, hosts } = wire::house(&shell.config, furniture)?;
+    let House { manager, hosts } = shell.house(furniture)?;
     let worker = Worker::start(&manager).await?;
     tracing::info!(db = %shell.config.db.display(), "a bridge begins");
     let office = Arc::new(Office {

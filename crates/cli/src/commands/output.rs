@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failure> {
-    let manager = shell.manager()?;
+    let manager = shell.onlooker()?;
     show(shell, &manager, args).await
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process,
     sync::Arc,
     time::{Duration, Instant},
@@ -35,6 +35,7 @@ use crate::{
     exit::{Exit, Failure},
     print,
     screen::{Screen, counted, dollars},
+    trust::Sealed,
     view,
     wire::{self, Furniture, House},
 };
@@ -80,6 +81,7 @@ pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
         go_on: args.go_on,
         no_wait: args.no_wait,
         json: args.json,
+        sealed: Sealed::ByUser,
     };
     let ran = runtime.block_on(go(shell, wanted));
     // A question that nobody answers must not keep the process.
@@ -99,6 +101,8 @@ pub(super) struct Wanted {
     pub(super) go_on: bool,
     pub(super) no_wait: bool,
     pub(super) json: bool,
+    /// Whose key the database is sealed with.
+    pub(super) sealed: Sealed,
 }
 
 /// Runs it, and returns when it is over.
@@ -107,19 +111,19 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
     let mut stop = Signals::new()?;
-    let host = match &wanted.folder {
-        Some(folder) => format!("engine:{}", folder.display()),
-        None => "engine".to_owned(),
-    };
-    let key = wire::host_key(&host, &shell.said).map_err(Failure::Input)?;
+    let folder = wanted.folder.as_deref().unwrap_or(Path::new("."));
     let furniture = Furniture {
         approver: can_ask.then_some(approver),
         no_wait: wanted.no_wait,
-        only: Some(key.clone()),
+        only: Some(wire::engine_in(folder).map_err(Failure::Input)?),
         bare: wanted.folder.is_some(),
-        bridges: None,
+        sealed: wanted.sealed,
+        ..Furniture::default()
     };
-    let house = wire::house(&shell.config, furniture)?;
+    let house = shell.house(furniture)?;
+    let host = format!("engine:{}", folder.display());
+    let key = house.hosts.key(&host, &shell.said);
+    let key = key.map_err(Failure::Input)?;
     let engine = house.hosts.engine(&key).map_err(Problem::from)?;
     if wanted.session.is_none() && !wanted.go_on {
         let agent = wanted.agent.as_deref().unwrap_or(&shell.config.agent);

@@ -42,8 +42,8 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             tool_calls: args.max_tool_calls,
         },
     };
-    let House { manager, hosts } = wire::house(&shell.config, Furniture::default())?;
-    let mut caller = shell.caller()?;
+    let House { manager, hosts } = shell.house(Furniture::default())?;
+    let mut caller = shell.caller(&hosts)?;
     if request.resume.is_none() && shell.config.host.starts_with("engine") {
         check(&mut caller, &hosts, &request, args.session.is_some()).await?;
     }

@@ -21,7 +21,7 @@ const NEWEST: usize = 20;
 const GLANCE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(shell: &Shell, args: &TraceArgs) -> Result<Exit, Failure> {
-    let manager = shell.manager()?;
+    let manager = shell.onlooker()?;
     let Some(asked) = &args.run else {
         return list(&manager, args.json).await;
     };

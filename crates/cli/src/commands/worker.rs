@@ -10,7 +10,7 @@ use super::Shell;
 use crate::{
     config::Config,
     exit::{Exit, Failure},
-    wire::{self, Furniture, House},
+    wire::{Furniture, House},
     worker_process::WorkerLock,
 };
 
@@ -27,7 +27,7 @@ pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
 
 async fn work(shell: &Shell) -> Result<Exit, Failure> {
     let config = &shell.config;
-    let House { manager, hosts } = wire::house(config, Furniture::default())?;
+    let House { manager, hosts } = shell.house(Furniture::default())?;
     let mut lock = Some(take_lock(config)?);
     tracing::info!(db = %config.db.display(), "a worker begins");
     let worker = Worker::start(&manager).await?;

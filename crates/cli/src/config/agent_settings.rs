@@ -6,7 +6,9 @@ use asyncagents_core::agent::{Mode, Permissions, Rule};
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
 use asyncagents_tools::SandboxMode;
 
-use super::settings::{Setting, duration, filled, maybe, maybe_number, number, shown, switch};
+use super::settings::{
+    FromProject, Setting, duration, filled, maybe, maybe_number, number, shown, switch,
+};
 
 /// What the built-in agent can be told.
 #[derive(Debug, Clone)]
@@ -164,14 +166,14 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         key: "model",
         about: "the model of agents that have none of their own: provider/model or an alias; \
                 auto takes the first provider that has a key",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.agent_config.model.clone(),
         set: |config, value| filled(&mut config.agent_config.model, value, "provider/model"),
     },
     Setting {
         key: "effort",
         about: "how hard the model thinks, where it can be told: low, medium, high or none",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| match config.agent_config.effort {
             None => "none".to_owned(),
             Some(Effort::Low) => "low".to_owned(),
@@ -193,7 +195,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         key: "permissions.mode",
         about: "what agents do without asking: ask (read), auto-edit (read and change files), \
                 yolo (everything)",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| config.agent_config.permissions.mode.to_string(),
         set: |config, value| {
             let known = Mode::ALL.iter().find(|(name, _)| *name == value);
@@ -205,21 +207,21 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     Setting {
         key: "permissions.allow",
         about: "what is free in every mode, as bash(cargo test*),edit(src/*)",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| listed(&config.agent_config.permissions.allow),
         set: |config, value| rules(&mut config.agent_config.permissions.allow, value),
     },
     Setting {
         key: "permissions.ask",
         about: "what is asked for in every mode",
-        personal: false,
+        project: FromProject::Added,
         show: |config| listed(&config.agent_config.permissions.ask),
         set: |config, value| rules(&mut config.agent_config.permissions.ask, value),
     },
     Setting {
         key: "permissions.deny",
         about: "what is forbidden in every mode",
-        personal: false,
+        project: FromProject::Added,
         show: |config| listed(&config.agent_config.permissions.deny),
         set: |config, value| rules(&mut config.agent_config.permissions.deny, value),
     },
@@ -227,7 +229,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         key: "sandbox.mode",
         about: "how commands run: auto (in a sandbox where the kernel can), required (or not at \
                 all), off",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| match config.agent_config.sandbox {
             SandboxMode::Auto => "auto".to_owned(),
             SandboxMode::Off => "off".to_owned(),
@@ -246,35 +248,35 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     Setting {
         key: "sandbox.network",
         about: "whether commands in the sandbox may use the network",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| config.agent_config.network.to_string(),
         set: |config, value| switch(&mut config.agent_config.network, value),
     },
     Setting {
         key: "tools.allowed",
         about: "folders outside the workspace that tools may read and write",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| folders(&config.agent_config.allowed),
         set: |config, value| paths(&mut config.agent_config.allowed, value),
     },
     Setting {
         key: "tools.readable",
         about: "folders outside the workspace that tools may read",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| folders(&config.agent_config.readable),
         set: |config, value| paths(&mut config.agent_config.readable, value),
     },
     Setting {
         key: "tools.bash_timeout",
         about: "how long a command may take where its call does not say",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| shown(config.agent_config.bash_timeout),
         set: |config, value| duration(&mut config.agent_config.bash_timeout, value),
     },
     Setting {
         key: "tools.output",
         about: "how many characters of a tool's answer the model is shown",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.agent_config.output.to_string(),
         set: |config, value| {
             let mut output = 0;
@@ -290,14 +292,14 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         key: "run.max_turns",
         about: "how often a model may answer in one run, where its agent does not say; the last \
                 answer sums up",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| maybe(config.agent_config.max_turns),
         set: |config, value| maybe_number(&mut config.agent_config.max_turns, value),
     },
     Setting {
         key: "run.compact_at",
         about: "from this share of the model's window on a conversation is summarised, in percent",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.agent_config.compact_at.to_string(),
         set: |config, value| {
             let mut share = 0;
@@ -312,7 +314,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     Setting {
         key: "models.attempts",
         about: "how often a request is sent before it counts as failed",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.agent_config.attempts.to_string(),
         set: |config, value| {
             let mut attempts = 0;
@@ -327,21 +329,21 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     Setting {
         key: "models.silence",
         about: "a model that says nothing for this long is asked again",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| shown(config.agent_config.silence),
         set: |config, value| duration(&mut config.agent_config.silence, value),
     },
     Setting {
         key: "models.longest_wait",
         about: "a provider that wants a longer pause than this is an error",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| shown(config.agent_config.longest_wait),
         set: |config, value| duration(&mut config.agent_config.longest_wait, value),
     },
     Setting {
         key: "models.prices",
         about: "a file with prices of your own, over the built-in table; see docs/run.md",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| {
             let file = config.agent_config.prices.as_ref();
             file.map_or("none".to_owned(), |file| file.display().to_string())

@@ -1,18 +1,17 @@
 //! Reads the sources, the later over the earlier.
 
-use std::{
-    collections::BTreeMap,
-    env, fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, env, fs, io, path::Path};
 
 use anyhow::{Context, anyhow, bail};
 use toml::{Table, Value};
 
+use asyncagents_core::task_limits::TaskLimits;
+
 use super::{
     agent_settings::AGENT_SETTINGS,
     all_settings,
-    settings::{Config, config_folder},
+    project_file::{self, ProjectFile},
+    settings::{Config, FromProject, config_folder},
     skill_settings::SKILL_SETTINGS,
 };
 
@@ -23,6 +22,8 @@ pub(crate) struct Loaded {
     /// What the environment and the command line say about the built-in agent. It goes with
     /// what is launched, whoever works on it.
     pub(crate) said: BTreeMap<String, String>,
+    /// What a project's file says and does not get.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// Reads all sources for the folder we are in. `flags` are keys and values from the command
@@ -31,18 +32,21 @@ pub(crate) fn load(flags: &[(String, String)]) -> anyhow::Result<Loaded> {
     load_in(env::current_dir().ok().as_deref(), flags)
 }
 
-/// Reads all sources for a folder.
-pub(crate) fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<Loaded> {
+/// Reads all sources but a project's file: a worker serves every folder, whichever it was
+/// started in.
+pub(crate) fn load_without_project(flags: &[(String, String)]) -> anyhow::Result<Loaded> {
+    load_in(None, flags)
+}
+
+/// Reads all sources for a folder, or all but the project's file.
+fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<Loaded> {
     let mut loaded = load_files(folder)?;
     loaded.read_environment()?;
     for (key, value) in flags {
         loaded.set(key, value, "flag")?;
     }
-    let said = |(key, source): (&String, &String)| {
-        let from_file = Path::new(source).is_absolute();
-        (is_of_agent(key) && !from_file).then(|| key.clone())
-    };
-    let said: Vec<String> = loaded.sources.iter().filter_map(said).collect();
+    let said = |key: &&String| is_of_agent(key) && !loaded.is_kept(key);
+    let said: Vec<String> = loaded.sources.keys().filter(said).cloned().collect();
     for key in said {
         if let Some(value) = loaded.config.value_of(&key) {
             loaded.said.insert(key, value);
@@ -67,13 +71,21 @@ pub(crate) fn load_launched(
     Ok(loaded)
 }
 
+/// These limits, lowered to what the project around a folder says.
+pub(crate) fn lowered_by_project(limits: &TaskLimits, folder: &Path) -> anyhow::Result<TaskLimits> {
+    let mut loaded = Loaded::defaults();
+    loaded.config.limits = limits.clone();
+    loaded.read_project(folder)?;
+    Ok(loaded.config.limits)
+}
+
 fn load_files(folder: Option<&Path>) -> anyhow::Result<Loaded> {
     let mut loaded = Loaded::defaults();
     if let Some(folder) = config_folder() {
         loaded.read_file(&folder.join("asyncagents.toml"), Whose::User)?;
     }
-    if let Some(file) = folder.and_then(project_file) {
-        loaded.read_file(&file, Whose::Project)?;
+    if let Some(folder) = folder {
+        loaded.read_project(folder)?;
     }
     Ok(loaded)
 }
@@ -85,20 +97,13 @@ enum Whose {
     Project,
 }
 
-/// `asyncagents.toml` in this folder or the nearest one above.
-fn project_file(here: &Path) -> Option<PathBuf> {
-    let files = here
-        .ancestors()
-        .map(|folder| folder.join("asyncagents.toml"));
-    files.into_iter().find(|file| file.is_file())
-}
-
 impl Loaded {
     fn defaults() -> Self {
         Self {
             config: Config::defaults(),
             sources: BTreeMap::new(),
             said: BTreeMap::new(),
+            remarks: Vec::new(),
         }
     }
 
@@ -112,6 +117,27 @@ impl Loaded {
             }
         }
         Ok(loaded)
+    }
+
+    /// Whether a setting is as the files say, or its default: not said for this command alone.
+    pub(crate) fn is_kept(&self, key: &str) -> bool {
+        let source = self.sources.get(key);
+        source.is_none_or(|source| Path::new(source).is_absolute())
+    }
+
+    fn read_project(&mut self, folder: &Path) -> anyhow::Result<()> {
+        match project_file::find(folder) {
+            ProjectFile::None => Ok(()),
+            ProjectFile::Ours(file) => self.read_file(&file, Whose::Project),
+            ProjectFile::Foreign(file) => {
+                let remark = format!(
+                    "{} is not read: it, or its folder, belongs to another user",
+                    file.display()
+                );
+                self.remarks.push(remark);
+                Ok(())
+            }
+        }
     }
 
     fn read_file(&mut self, file: &Path, whose: Whose) -> anyhow::Result<()> {
@@ -128,28 +154,50 @@ impl Loaded {
         values.sort_by_key(|(key, _)| key != "fork.preset");
         let folder = file.parent().unwrap_or(Path::new(""));
         for (key, value) in values {
-            if whose == Whose::Project && is_personal(&key) {
-                bail!(
-                    "{name}: `{key}` is not for a project to say; set it in your own \
-                     configuration file, in the environment or on the command line"
-                );
+            let value = beside(&key, value, folder);
+            match whose {
+                Whose::User => self.set(&key, &value, &name),
+                Whose::Project => self.set_by_project(&key, &value, &name),
             }
-            if whose == Whose::Project && key == "host" && value.starts_with("opencode:") {
-                bail!(
-                    "{name}: an OpenCode elsewhere is not for a project to choose, for it would get \
-                     your password; name it with --opencode"
-                );
-            }
-            let mut value = beside(&key, value, folder);
-            if whose == Whose::Project && ADDED.contains(&key.as_str()) {
-                // A project adds to what its user forbids; it takes nothing away.
-                let before = self.config.value_of(&key).unwrap_or_default();
-                value = format!("{before},{value}");
-            }
-            self.set(&key, &value, &name)
-                .with_context(|| name.clone())?;
+            .with_context(|| name.clone())?;
         }
         Ok(())
+    }
+
+    /// Takes what a project may say, and refuses the rest.
+    fn set_by_project(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
+        let setting = all_settings().find(|setting| setting.key == key);
+        match setting.map(|setting| &setting.project) {
+            Some(FromProject::Free) => self.set(key, value, source),
+            Some(FromProject::Added) => {
+                let before = self.config.value_of(key).unwrap_or_default();
+                self.set(key, &format!("{before},{value}"), source)
+            }
+            Some(FromProject::Lowered(amount)) => {
+                let (before, sources) = (self.config.clone(), self.sources.clone());
+                self.set(key, value, source)?;
+                let (most, wanted) = (amount(&before), amount(&self.config));
+                if most.is_none_or(|most| wanted.is_some_and(|wanted| wanted <= most)) {
+                    return Ok(());
+                }
+                (self.config, self.sources) = (before, sources);
+                let kept = self.config.value_of(key).unwrap_or_default();
+                self.remarks.push(format!(
+                    "{source}: `{key} = {value}` is not taken: a project may only lower it, so it \
+                     stays {kept}; to raise it, set it in {}",
+                    places()
+                ));
+                Ok(())
+            }
+            // Its limits are one table, and known by the fork itself.
+            None if key.starts_with("fork.") => self.set(key, value, source),
+            Some(FromProject::Refused) => Err(not_for_a_project(key)),
+            None if key.starts_with("providers.") || key.starts_with("aliases.") => {
+                Err(not_for_a_project(key))
+            }
+            // Says that there is no such setting.
+            None => self.set(key, value, source),
+        }
     }
 
     fn read_environment(&mut self) -> anyhow::Result<()> {
@@ -201,9 +249,6 @@ impl Loaded {
     }
 }
 
-/// What a project's file adds to, and does not replace.
-const ADDED: &[&str] = &["permissions.ask", "permissions.deny"];
-
 /// Whether a setting is one of the built-in agent's.
 fn is_of_agent(key: &str) -> bool {
     let dynamic = key.starts_with("providers.") || key.starts_with("aliases.");
@@ -211,11 +256,20 @@ fn is_of_agent(key: &str) -> bool {
     dynamic || settings.any(|setting| setting.key == key)
 }
 
-/// Whether a setting is not for a project's file to say. An address could lead a key
-/// elsewhere, a command could be anything.
-fn is_personal(key: &str) -> bool {
-    let declared = all_settings().find(|setting| setting.key == key);
-    declared.is_some_and(|setting| setting.personal) || key.starts_with("providers.")
+fn not_for_a_project(key: &str) -> anyhow::Error {
+    anyhow!(
+        "`{key}` is not for a project to say; set it in {}",
+        places()
+    )
+}
+
+/// Where a user's own settings are.
+fn places() -> String {
+    let file = config_folder().map(|folder| folder.join("asyncagents.toml"));
+    let file = file.map_or("your own configuration file".to_owned(), |file| {
+        file.display().to_string()
+    });
+    format!("{file}, in the environment or on the command line")
 }
 
 /// What is wrong with a file of settings, in one line.

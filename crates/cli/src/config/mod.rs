@@ -4,12 +4,13 @@
 
 mod agent_settings;
 mod load;
+mod project_file;
 mod settings;
 mod skill_settings;
 
 pub(crate) use agent_settings::AgentConfig;
-pub(crate) use load::{Loaded, load, load_launched};
-pub(crate) use settings::{Config, Setting, config_folder, dollars, duration};
+pub(crate) use load::{Loaded, load, load_launched, load_without_project, lowered_by_project};
+pub(crate) use settings::{Config, Setting, config_folder, data_folder, dollars, duration};
 pub(crate) use skill_settings::SkillConfig;
 
 /// Every setting that has one key.

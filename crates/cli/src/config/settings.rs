@@ -39,12 +39,25 @@ pub(crate) struct Setting {
     pub(crate) key: &'static str,
     /// What it is for.
     pub(crate) about: &'static str,
-    /// Not for a project's file: a folder that somebody else has made must not loosen what
-    /// protects its user.
-    pub(crate) personal: bool,
+    /// What a project's file may say about it.
+    pub(crate) project: FromProject,
     pub(crate) show: fn(&Config) -> String,
     /// Sets it, or says what would be allowed.
     pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
+}
+
+/// What a project's file may say about a setting. A project is a folder that somebody else has
+/// made: it may narrow what its user allows, never widen it, and never decide what runs where
+/// with whose keys.
+pub(crate) enum FromProject {
+    /// Nothing. A new setting begins here.
+    Refused,
+    /// Anything.
+    Free,
+    /// More, which is added to what the user says.
+    Added,
+    /// Less than the user says; this is how much that is, or nothing for no limit.
+    Lowered(fn(&Config) -> Option<u64>),
 }
 
 impl Setting {
@@ -116,7 +129,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "db",
         about: "the file that holds all tasks",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.db.display().to_string(),
         set: |config, value| filled(&mut config.db, value, "a path"),
     },
@@ -125,7 +138,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         about: "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
                 opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
                 scripted, or scripted:FILE for a script of your own",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.host.clone(),
         set: |config, value| {
             filled(
@@ -138,35 +151,35 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "session",
         about: "the session that tasks from the shell belong to",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.session.clone(),
         set: |config, value| filled(&mut config.session, value, "a name"),
     },
     Setting {
         key: "agent",
         about: "who works on a task from the shell",
-        personal: false,
+        project: FromProject::Free,
         show: |config| config.agent.clone(),
         set: |config, value| filled(&mut config.agent, value, "the name of an agent"),
     },
     Setting {
         key: "limits.concurrency",
         about: "how many tasks of one depth run at once; the others wait in a queue",
-        personal: false,
+        project: FromProject::Lowered(|config| Some(config.limits.concurrency)),
         show: |config| config.limits.concurrency.to_string(),
         set: |config, value| number(&mut config.limits.concurrency, value),
     },
     Setting {
         key: "limits.per_parent",
         about: "how many tasks of one parent run at once",
-        personal: false,
+        project: FromProject::Lowered(|config| config.limits.per_parent),
         show: |config| maybe(config.limits.per_parent),
         set: |config, value| maybe_number(&mut config.limits.per_parent, value),
     },
     Setting {
         key: "limits.per_model",
         about: "how many tasks of a model run at once, as MODEL=N,MODEL=N",
-        personal: false,
+        project: FromProject::Added,
         show: |config| {
             let limits = config.limits.per_model.iter();
             let shown = limits.map(|(model, limit)| format!("{model}={limit}"));
@@ -182,7 +195,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
                 let (model, limit) = pair.rsplit_once('=').ok_or(PER_MODEL)?;
                 let limit = limit.trim().parse().map_err(|_| PER_MODEL)?;
                 let model = ModelName::from(model.trim());
-                config.limits.per_model.insert(model, limit);
+                // A project's limits come behind its user's: the lower one counts.
+                let lowest = config.limits.per_model.entry(model).or_insert(limit);
+                *lowest = limit.min(*lowest);
             }
             Ok(())
         },
@@ -190,28 +205,28 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "limits.depth",
         about: "how deep tasks may launch tasks",
-        personal: false,
+        project: FromProject::Lowered(|config| Some(config.limits.depth.into())),
         show: |config| config.limits.depth.to_string(),
         set: |config, value| number(&mut config.limits.depth, value),
     },
     Setting {
         key: "limits.spawns",
         about: "how many tasks may ever be launched below one session",
-        personal: false,
+        project: FromProject::Lowered(|config| Some(config.limits.spawns)),
         show: |config| config.limits.spawns.to_string(),
         set: |config, value| number(&mut config.limits.spawns, value),
     },
     Setting {
         key: "limits.stall",
         about: "a task without progress for this long is ended",
-        personal: false,
+        project: FromProject::Lowered(|config| Some(millis(config.limits.stall))),
         show: |config| shown(config.limits.stall),
         set: |config, value| duration(&mut config.limits.stall, value),
     },
     Setting {
         key: "limits.same_calls",
         about: "the same tool call this often in a row ends a task",
-        personal: false,
+        project: FromProject::Lowered(|config| Some(config.limits.same_calls)),
         show: |config| config.limits.same_calls.to_string(),
         set: |config, value| {
             let mut calls = config.limits.same_calls;
@@ -228,14 +243,14 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "budget.tokens",
         about: "what a task may spend in one run: tokens",
-        personal: false,
+        project: FromProject::Lowered(|config| config.limits.budget.tokens),
         show: |config| maybe(config.limits.budget.tokens),
         set: |config, value| maybe_number(&mut config.limits.budget.tokens, value),
     },
     Setting {
         key: "budget.cost",
         about: "what a task may spend in one run: dollars",
-        personal: false,
+        project: FromProject::Lowered(|config| config.limits.budget.cost.map(|cost| cost.0)),
         show: |config| {
             let cost = config.limits.budget.cost;
             cost.map_or("none".to_owned(), |cost| cost.to_string())
@@ -251,7 +266,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "budget.time",
         about: "what a task may spend in one run: time",
-        personal: false,
+        project: FromProject::Lowered(|config| config.limits.budget.time.map(millis)),
         show: |config| config.limits.budget.time.map_or("none".to_owned(), shown),
         set: |config, value| {
             let mut time = Duration::ZERO;
@@ -268,49 +283,49 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "budget.turns",
         about: "what a task may spend in one run: answers of the model",
-        personal: false,
+        project: FromProject::Lowered(|config| config.limits.budget.turns),
         show: |config| maybe(config.limits.budget.turns),
         set: |config, value| maybe_number(&mut config.limits.budget.turns, value),
     },
     Setting {
         key: "budget.tool_calls",
         about: "what a task may spend in one run: tool calls",
-        personal: false,
+        project: FromProject::Lowered(|config| config.limits.budget.tool_calls),
         show: |config| maybe(config.limits.budget.tool_calls),
         set: |config, value| maybe_number(&mut config.limits.budget.tool_calls, value),
     },
     Setting {
         key: "tools.prefix",
         about: "what the names of the tools begin with",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.prefix.clone(),
         set: |config, value| filled(&mut config.prefix, value, "the beginning of a name"),
     },
     Setting {
         key: "dev",
         about: "whether notices show that they have a hidden part",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.dev.to_string(),
         set: |config, value| switch(&mut config.dev, value),
     },
     Setting {
         key: "worker.autostart",
         about: "whether commands start a worker when there is work and none is alive",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.autostart.to_string(),
         set: |config, value| switch(&mut config.autostart, value),
     },
     Setting {
         key: "worker.idle",
         about: "a worker without work for this long ends",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| shown(config.idle),
         set: |config, value| duration(&mut config.idle, value),
     },
     Setting {
         key: "worker.lease",
         about: "a worker that was not heard of for this long is dead, and others take over",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| shown(config.lease),
         set: |config, value| {
             let mut lease = config.lease;
@@ -325,7 +340,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "log.level",
         about: "what is logged: error, warn, info, debug, trace, or a tracing filter",
-        personal: false,
+        project: FromProject::Refused,
         show: |config| config.log.clone(),
         set: |config, value| {
             let allowed = "error, warn, info, debug, trace, off, or a tracing filter";
@@ -340,7 +355,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "log.file",
         about: "where it is logged; without, on standard error (a background worker: beside db)",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| {
             let file = config.log_file.as_ref();
             file.map_or("none".to_owned(), |file| file.display().to_string())
@@ -353,7 +368,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "fork.preset",
         about: "what a forked child inherits: graduated, flat or exact",
-        personal: false,
+        project: FromProject::Free,
         show: |config| {
             let same = |(_, preset): &&(&str, Preset)| preset.limits() == config.fork;
             let known = Preset::ALL.iter().find(same);
@@ -369,7 +384,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         key: "fork.mode",
         about: "how a forked child in OpenCode inherits: transcript (as one text) or messages \
                 (as messages of its own session)",
-        personal: false,
+        project: FromProject::Free,
         show: |config| config.fork_mode.to_string(),
         set: |config, value| {
             config.fork_mode = value.parse()?;
@@ -435,6 +450,10 @@ pub(crate) fn dollars(value: &str) -> Result<Cost, String> {
     Ok(Cost((amount * 1e6).round() as u64))
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 pub(super) fn shown(time: Duration) -> String {
     let time = jiff::SignedDuration::try_from(time).unwrap_or(jiff::SignedDuration::MAX);
     format!("{time:#}")
@@ -445,7 +464,7 @@ pub(super) fn maybe(value: Option<u64>) -> String {
 }
 
 /// Where programs keep a user's data, if they know who the user is.
-fn data_folder() -> Option<PathBuf> {
+pub(crate) fn data_folder() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())

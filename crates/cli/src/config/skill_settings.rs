@@ -6,7 +6,7 @@ use asyncagents_core::skill::UsualTerms;
 
 use super::{
     agent_settings::{folders, paths},
-    settings::{Setting, number},
+    settings::{FromProject, Setting, number},
 };
 
 /// What can be said about skills.
@@ -33,7 +33,7 @@ pub(crate) const SKILL_SETTINGS: &[Setting] = &[
         key: "skills.enterprise",
         about: "the folder with the skills of whoever looks after the machine, or none; they count \
                 more than all others",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| {
             let folder = config.skills.enterprise.as_ref();
             folder.map_or("none".to_owned(), |folder| folder.display().to_string())
@@ -51,7 +51,7 @@ pub(crate) const SKILL_SETTINGS: &[Setting] = &[
         key: "skills.plugins",
         about: "folders of plugins, each with skills in its folder `skills`; they count less than \
                 all others",
-        personal: true,
+        project: FromProject::Refused,
         show: |config| folders(&config.skills.plugins),
         set: |config, value| paths(&mut config.skills.plugins, value),
     },
@@ -59,7 +59,7 @@ pub(crate) const SKILL_SETTINGS: &[Setting] = &[
         key: "skills.max_iterations",
         about: "how often the model of a skill may answer, where the skill does not say; a \
                 sub-agent gets half of it, one below it a quarter, at least 3",
-        personal: false,
+        project: FromProject::Free,
         show: |config| config.skills.usual.iterations.to_string(),
         set: |config, value| {
             let mut most = 0;
@@ -74,7 +74,7 @@ pub(crate) const SKILL_SETTINGS: &[Setting] = &[
     Setting {
         key: "skills.max_retries_per_tool",
         about: "how often a skill may try the same failing tool call again, where it does not say",
-        personal: false,
+        project: FromProject::Free,
         show: |config| config.skills.usual.retries.to_string(),
         set: |config, value| {
             let mut most = 0;

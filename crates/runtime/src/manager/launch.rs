@@ -55,11 +55,13 @@ impl Manager {
 
     /// Whether a caller may launch a task at all, as deep as it is.
     pub(crate) async fn check_depth(&self, caller: &Caller) -> Result<(), SkillTrouble> {
-        let session = match caller {
-            Caller::Session { session, .. } | Caller::Shell { session, .. } => session.clone(),
+        let (session, host) = match caller {
+            Caller::Session { session, host, .. } | Caller::Shell { session, host } => {
+                (session.clone(), host)
+            }
             Caller::Person => return Ok(()),
         };
-        let limit = self.desk.settings.limits.depth;
+        let limit = self.desk.limits(host).depth;
         let depth = transact::read(&*self.desk.store, move |journal| {
             let above = journal.task_in(&session)?;
             Ok::<_, Problem>(above.map_or(0, |above| above.place.depth) + 1)
@@ -151,8 +153,8 @@ impl Manager {
         };
         let chain = ChainId::from(Uuid::new_v4().to_string());
         let (desk, owner) = (self.desk.clone(), self.desk.owner());
+        let limits = self.desk.limits(&host);
         let launched = transact::write(&*self.desk.store, move |journal| {
-            let limits = &desk.settings.limits;
             let now = desk.now();
             let above = journal.task_in(&session)?;
             let mut place = place(session, above.as_ref());

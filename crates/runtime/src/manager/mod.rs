@@ -1,6 +1,7 @@
 //! The handle by which everybody asks for things. Every request is one transaction:
 //! receive, decide, save; what is slow happens afterwards, by a worker.
 
+mod adopt;
 mod launch;
 mod output;
 mod perform;
@@ -15,13 +16,14 @@ use std::{
 use asyncagents_core::{
     answer::Shown,
     budget::Spent,
-    id::{OwnerId, SessionId, TaskId},
+    id::{HostKey, OwnerId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
     port::{Clock, Journal, Store},
     refusal::Refusal,
     request::{Caller, TaskArgs, TaskRequest},
     task::{Outcome, Status, Task},
+    task_limits::TaskLimits,
 };
 use tokio::{sync::watch, task::JoinSet, time};
 
@@ -77,6 +79,11 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn now(&self) -> Moment {
         self.clock.now()
+    }
+
+    /// The limits of a host's tasks.
+    pub(crate) fn limits(&self, host: &HostKey) -> TaskLimits {
+        self.hosts.limits(host, &self.settings.limits)
     }
 
     /// Tells the process that something was written.

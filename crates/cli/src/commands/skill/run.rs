@@ -53,14 +53,14 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
     let here = env::current_dir()
         .context("this folder")
         .map_err(Failure::Machine)?;
-    let host = wire::host_key(&format!("engine:{}", here.display()), &shell.said);
-    let host = host.map_err(Failure::Input)?;
     let furniture = Furniture {
         approver: can_ask.then_some(approver),
-        only: Some(host.clone()),
+        only: Some(wire::engine_in(&here).map_err(Failure::Input)?),
         ..Furniture::default()
     };
-    let house = wire::house(&shell.config, furniture)?;
+    let house = shell.house(furniture)?;
+    let host = house.hosts.key("engine", &shell.said);
+    let host = host.map_err(Failure::Input)?;
     let (engine, skills) = house.hosts.engine_and_skills(&host).map_err(refused)?;
     let model = model(&engine, &skills, args).await?;
     let worker = Worker::start(&house.manager).await?;

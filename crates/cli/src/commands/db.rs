@@ -1,0 +1,44 @@
+//! `asyncagents db adopt`: makes a database this user's that was copied, put back or brought.
+
+use super::Shell;
+use crate::{
+    args::AdoptArgs,
+    exit::{Exit, Failure},
+    print,
+    trust::{self, Sealed, Standing},
+    wire::{self, Furniture},
+};
+
+/// What a task is told that was unfinished.
+const COPIED: &str = "its database was copied or brought here while it was unfinished; resume it \
+    or launch it anew";
+
+pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
+    let path = &shell.config.db;
+    if !path.is_file() {
+        let missing = anyhow::anyhow!("there is no database {}", path.display());
+        return Err(Failure::Input(missing));
+    }
+    let database = trust::open(path, shell.own_db, Sealed::ByUser)?;
+    if matches!(database.standing, Standing::Ours(_)) {
+        print::answer(&format!("{} is yours already", path.display()))?;
+        return Ok(Exit::Done);
+    }
+    // First what is in it, so that nothing of that ever runs.
+    let furniture = Furniture {
+        looks: true,
+        quiet: true,
+        ..Furniture::default()
+    };
+    let manager = wire::house(&shell.config, furniture)?.manager;
+    let ended = manager.settle_copy(COPIED).await?;
+    trust::adopt(&database.store)?;
+    match args.json {
+        true => print::json_line(&serde_json::json!({"adopted": path, "ended": ended}))?,
+        false => print::answer(&format!(
+            "{} is yours now. Unfinished tasks that were ended: {ended}",
+            path.display()
+        ))?,
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,153 @@
+//! A key of the user's, and what is sealed with it: what a database says is obeyed only if this
+//! user wrote it. The key is in the data folder, readable by the user alone; the sandbox keeps it
+//! from commands.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    process,
+};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::config::data_folder;
+
+/// As long as a block of the hash: no part of it is filled in.
+const LENGTH: usize = 64;
+
+/// A key. Nothing shows it.
+#[derive(Clone)]
+pub(crate) struct SealKey([u8; LENGTH]);
+
+/// Where the user's key is, if it is known who the user is.
+pub(crate) fn key_file() -> Option<PathBuf> {
+    data_folder().map(|folder| folder.join("seal.key"))
+}
+
+impl SealKey {
+    /// The user's key, made if there is none.
+    pub(crate) fn of_user(file: &Path) -> io::Result<Self> {
+        match Self::read(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Self::make(file)?;
+                Self::read(file)
+            }
+            read => read,
+        }
+    }
+
+    /// A key that no other process has.
+    pub(crate) fn of_this_process() -> io::Result<Self> {
+        let mut key = [0; LENGTH];
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
+        Ok(Self(key))
+    }
+
+    fn read(file: &Path) -> io::Result<Self> {
+        let mut opened = File::open(file)?;
+        let found = opened.metadata()?;
+        let ours = found.uid() == rustix::process::geteuid().as_raw();
+        if !ours || !found.is_file() || found.mode() & 0o077 != 0 {
+            return Err(io::Error::other(
+                "other users could have read or made it; if it is yours, `chmod 600` it, else \
+                 remove it",
+            ));
+        }
+        let mut key = [0; LENGTH];
+        let broken = |_| io::Error::other("it is no key; remove it, and a new one is made");
+        opened.read_exact(&mut key).map_err(broken)?;
+        Ok(Self(key))
+    }
+
+    /// Makes the file whole or not at all; of several processes, one makes it.
+    fn make(file: &Path) -> io::Result<()> {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let draft = folder.join(format!("seal.key.{}", process::id()));
+        let made = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let mut written = options.open(&draft)?;
+            written.write_all(&Self::of_this_process()?.0)?;
+            written.sync_all()?;
+            match fs::hard_link(&draft, file) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                linked => linked,
+            }
+        };
+        let done = made();
+        let _ = fs::remove_file(&draft);
+        done
+    }
+
+    /// What proves that the holder of this key has said these words, in this order.
+    pub(crate) fn seal(&self, words: &[&[u8]]) -> String {
+        let seal = self.mac(words).finalize().into_bytes();
+        seal.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a seal is of this key and for these words.
+    pub(crate) fn is_sealed(&self, words: &[&[u8]], seal: &str) -> bool {
+        let digits = seal.as_bytes().chunks(2).map(|pair| {
+            let pair = str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+            u8::from_str_radix(pair, 16).ok()
+        });
+        let Some(seal) = digits.collect::<Option<Vec<u8>>>() else {
+            return false;
+        };
+        self.mac(words).verify_slice(&seal).is_ok()
+    }
+
+    /// Each word with its length, so that no two lists are the same bytes.
+    fn mac(&self, words: &[&[u8]]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new((&self.0).into());
+        for word in words {
+            mac.update(&(word.len() as u64).to_le_bytes());
+            mac.update(word);
+        }
+        mac
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::SealKey;
+
+    #[test]
+    fn a_seal_is_for_its_words_and_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new/seal.key");
+        let key = SealKey::of_user(&file).unwrap();
+        let seal = key.seal(&[b"ab", b"c"]);
+        let again = SealKey::of_user(&file).unwrap();
+        assert!(again.is_sealed(&[b"ab", b"c"], &seal));
+        assert!(!again.is_sealed(&[b"a", b"bc"], &seal));
+        assert!(!again.is_sealed(&[b"abc"], &seal));
+        assert!(!again.is_sealed(&[b"ab", b"c"], &seal[2..]));
+        assert!(!again.is_sealed(&[b"ab", b"c"], ""));
+        assert!(!again.is_sealed(&[b"ab", b"c"], "é"));
+        let other = SealKey::of_this_process().unwrap();
+        assert!(!other.is_sealed(&[b"ab", b"c"], &seal));
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("seal.key");
+        SealKey::of_user(&file).unwrap();
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(SealKey::of_user(&file).is_err());
+    }
+}

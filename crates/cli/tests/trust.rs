@@ -1,0 +1,497 @@
+//! What nobody but the user can make asyncagents do: not a project's files, not a database, not
+//! another user. Real processes and real files; the attacker has a home of its own.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use rstest::rstest;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A user with a home, and a project next to it.
+struct User {
+    folder: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["home/.config/asyncagents", "project"] {
+            fs::create_dir_all(folder.path().join(name)).expect("made");
+        }
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Says something in the user's own file of settings.
+    fn settings(&self, toml: &str) {
+        let file = self.path("home/.config/asyncagents/asyncagents.toml");
+        fs::write(file, toml).expect("written");
+    }
+
+    /// Says something in the project's.
+    fn project(&self, toml: &str) {
+        fs::write(self.path("project/asyncagents.toml"), toml).expect("written");
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        command
+            .current_dir(self.path("project"))
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path("home"))
+            .args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("runs")
+    }
+
+    fn ask(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+        text(&output.stdout)
+    }
+
+    /// What a command says that refuses.
+    fn refused(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {output:?}");
+        text(&output.stderr)
+    }
+
+    fn setting(&self, key: &str) -> String {
+        let output = self.run(&["config", "--json"]);
+        let settings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        let mut found = settings.iter().filter(|setting| setting["key"] == key);
+        let found = found.next().expect("the setting");
+        found["value"].as_str().expect("text").to_owned()
+    }
+
+    /// A database of this user with a queued task that would run a command, outside of the
+    /// sandbox.
+    fn armed(&self, db: &Path) -> PathBuf {
+        let proof = self.path("PWNED");
+        let key_command = format!("providers.x.key_command=touch {}; echo k", proof.display());
+        self.ask(&[
+            "--db",
+            db.to_str().expect("text"),
+            "-c",
+            "worker.autostart=false",
+            "-c",
+            "providers.x.base_url=http://127.0.0.1:9/v1",
+            "-c",
+            &key_command,
+            "-c",
+            "model=x/m",
+            "task",
+            "--permission",
+            "yolo",
+            "hello",
+        ]);
+        proof
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end().to_owned()
+}
+
+fn beside(db: &Path, ending: &str) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Whether a worker was ever started for a database: it holds a lock beside it.
+fn was_worked_for(db: &Path) -> bool {
+    beside(db, ".worker.lock").exists()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::copy(from, to).expect("copied");
+    for ending in ["-wal", "-shm"] {
+        if beside(from, ending).exists() {
+            fs::copy(beside(from, ending), beside(to, ending)).expect("copied");
+        }
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All that a project may say. A new setting is not on it unless somebody puts it there.
+const FOR_PROJECTS: &[&str] = &[
+    "agent",
+    "budget.cost",
+    "budget.time",
+    "budget.tokens",
+    "budget.tool_calls",
+    "budget.turns",
+    "fork.mode",
+    "fork.preset",
+    "limits.concurrency",
+    "limits.depth",
+    "limits.per_model",
+    "limits.per_parent",
+    "limits.same_calls",
+    "limits.spawns",
+    "limits.stall",
+    "permissions.ask",
+    "permissions.deny",
+    "skills.max_iterations",
+    "skills.max_retries_per_tool",
+];
+
+#[test]
+fn a_project_may_say_what_is_on_the_list_and_nothing_else() {
+    let user = User::new();
+    let shown = user.run(&["config", "--json"]);
+    let shown: Vec<Value> = serde_json::from_slice(&shown.stdout).expect("JSON");
+    let mut keys: Vec<(String, String)> = shown
+        .iter()
+        .filter_map(|setting| {
+            let key = setting["key"].as_str()?.to_owned();
+            Some((key, setting["value"].as_str()?.to_owned()))
+        })
+        .collect();
+    for other in [
+        ("providers.anthropic.base_url", "https://elsewhere.example"),
+        ("providers.x.key_command", "touch hacked"),
+        ("aliases.sonnet", "x/m"),
+    ] {
+        keys.push((other.0.to_owned(), other.1.to_owned()));
+    }
+    for (key, value) in keys {
+        user.project(&format!("{key} = {}\n", Value::from(value)));
+        let output = user.run(&["list"]);
+        let said = text(&output.stderr);
+        if FOR_PROJECTS.contains(&key.as_str()) || key.starts_with("fork.") {
+            assert_eq!(output.status.code(), Some(0), "{key}: {said}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(2), "{key}");
+        let own = user.path("home/.config/asyncagents/asyncagents.toml");
+        assert!(
+            said.contains(&format!("`{key}` is not for a project to say"))
+                && said.contains(&own.display().to_string()),
+            "{said}"
+        );
+    }
+}
+
+#[rstest]
+#[case("budget.cost", "0.5", "\"none\"", "$0.50")]
+#[case("budget.tokens", "1000", "\"none\"", "1000")]
+#[case("budget.time", "\"10m\"", "\"11m\"", "10m")]
+#[case("budget.turns", "5", "6", "5")]
+#[case("limits.depth", "1", "50", "1")]
+#[case("limits.spawns", "9", "100000", "9")]
+#[case("limits.per_parent", "2", "\"none\"", "2")]
+#[case("limits.stall", "\"1m\"", "\"1h\"", "1m")]
+fn a_project_does_not_raise_its_users_limits(
+    #[case] key: &str,
+    #[case] own: &str,
+    #[case] wanted: &str,
+    #[case] stays: &str,
+) {
+    let user = User::new();
+    user.settings(&format!("{key} = {own}\n"));
+    user.project(&format!("{key} = {wanted}\n"));
+    assert_eq!(user.setting(key), stays);
+    let said = text(&user.run(&["list"]).stderr);
+    assert!(
+        said.contains(key) && said.contains("a project may only lower it"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_project_lowers_limits_also_those_that_have_none() {
+    let user = User::new();
+    user.settings("[limits.per_model]\n\"a/b\" = 2\n\"c/d\" = 5\n");
+    user.project(
+        "budget = { cost = 0.25, time = \"5m\" }\n[limits]\ndepth = 0\n\
+         [limits.per_model]\n\"a/b\" = 7\n\"c/d\" = 1\n",
+    );
+    assert_eq!(user.setting("budget.cost"), "$0.25");
+    assert_eq!(user.setting("budget.time"), "5m");
+    assert_eq!(user.setting("limits.depth"), "0");
+    assert_eq!(user.setting("limits.per_model"), "a/b=2,c/d=1");
+    assert_eq!(text(&user.run(&["list"]).stderr), "");
+}
+
+#[test]
+fn a_database_that_came_with_a_project_is_looked_at_and_never_worked_for() {
+    let (attacker, victim) = (User::new(), User::new());
+    let made = attacker.path("project/evil.db");
+    let proof = attacker.armed(&made);
+    let db = victim.path("project/evil.db");
+    copy(&made, &db);
+    let named = db.to_str().expect("text");
+
+    // The project names it.
+    victim.project("db = \"evil.db\"\n");
+    let said = victim.refused(&["list"]);
+    assert!(said.contains("`db` is not for a project to say"), "{said}");
+    fs::remove_file(victim.path("project/asyncagents.toml")).expect("removed");
+
+    // The user does.
+    let listed = victim.run(&["--db", named, "list"]);
+    assert!(text(&listed.stdout).contains("hello"), "{listed:?}");
+    let said = text(&listed.stderr);
+    assert!(
+        said.contains("was not made by you") && said.contains("db adopt"),
+        "{said}"
+    );
+    let tasks: Value =
+        serde_json::from_slice(&victim.run(&["--db", named, "list", "--json"]).stdout)
+            .expect("JSON");
+    let id = tasks[0]["id"].as_str().expect("an ID");
+    let looked = victim.run(&["--db", named, "output", id]);
+    assert_eq!(looked.status.code(), Some(3), "{looked:?}");
+    for args in [
+        &["output", id, "--full-session"][..],
+        &["cancel", id],
+        &["clear"],
+        &["resume", id, "go on"],
+        &["task", "--host", "scripted", "x"],
+        &["worker"],
+        &["run", "--continue", "x"],
+    ] {
+        let args = [&["--db", named][..], args].concat();
+        let output = victim.run(&args);
+        assert_ne!(output.status.code(), Some(0), "{args:?}: {output:?}");
+    }
+    assert!(!was_worked_for(&db));
+    assert!(!proof.exists());
+}
+
+#[test]
+fn a_database_from_before_there_were_seals_is_believed_only_in_the_usual_place() {
+    let user = User::new();
+    let usual = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let launch = [
+        "-c",
+        "worker.autostart=false",
+        "task",
+        "--host",
+        "scripted",
+        "x",
+    ];
+    user.ask(&launch);
+    let older = rusqlite::Connection::open(&usual).expect("opens");
+    older
+        .execute_batch(
+            "DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; PRAGMA user_version = 3;",
+        )
+        .expect("as it was");
+    drop(older);
+    let elsewhere = user.path("project/older.db");
+    copy(&usual, &elsewhere);
+
+    let said = user.refused(&["--db", elsewhere.to_str().expect("text"), "worker"]);
+    assert!(said.contains("was not made by you"), "{said}");
+    user.ask(&["output", "--block", &user.ask(&launch)]);
+}
+
+#[test]
+fn what_is_said_at_a_launch_is_obeyed_only_with_its_users_seal() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let id = user.ask(&[
+        "-c",
+        "worker.autostart=false",
+        "-c",
+        "providers.x.base_url=http://127.0.0.1:9/v1",
+        "-c",
+        "model=x/m",
+        "task",
+        "--permission",
+        "ask",
+        "hello",
+    ]);
+    let proof = user.path("PWNED");
+    let changed = rusqlite::Connection::open(&db).expect("opens");
+    let more = format!(
+        "{{\"providers.x.key_command\":\"touch {}\",",
+        proof.display()
+    );
+    let rows = changed.execute(
+        "UPDATE tasks SET host = replace(host, '//?{', '//?' || ?1)",
+        [&more],
+    );
+    assert_eq!(rows.expect("changed"), 1);
+    drop(changed);
+    let output = user.run(&["output", &id, "--block"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let said = text(&output.stdout);
+    assert!(said.contains("not sealed with your key"), "{said}");
+    assert!(!proof.exists());
+}
+
+#[test]
+fn looking_at_a_copy_does_not_do_its_tasks_again() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let launch = [
+        "-c",
+        "worker.autostart=false",
+        "task",
+        "--host",
+        "scripted",
+        "x",
+    ];
+    let id = user.ask(&launch);
+    let copied = user.path("copy.db");
+    copy(&db, &copied);
+    let named = copied.to_str().expect("text");
+
+    let listed = user.run(&["--db", named, "list"]);
+    assert!(text(&listed.stdout).contains("queued"), "{listed:?}");
+    assert!(text(&listed.stderr).contains("is a copy of"), "{listed:?}");
+    let said = user.refused(&["--db", named, "cancel", &id]);
+    assert!(said.contains("is a copy of"), "{said}");
+    assert!(!was_worked_for(&copied));
+
+    // Put back in the place of the original it is still a copy.
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(beside(&db, ending));
+    }
+    copy(&copied, &db);
+    assert!(user.refused(&["cancel", &id]).contains("was put back"));
+
+    let adopted = user.ask(&["--db", named, "db", "adopt"]);
+    assert!(adopted.contains("were ended: 1"), "{adopted}");
+    let output = user.run(&["--db", named, "output", &id]);
+    assert!(
+        text(&output.stdout).contains("its database was copied"),
+        "{output:?}"
+    );
+    let anew = user.ask(&["--db", named, "task", "--host", "scripted", "x"]);
+    user.ask(&["--db", named, "output", &anew, "--block"]);
+    assert!(
+        user.ask(&["--db", named, "db", "adopt"])
+            .contains("yours already")
+    );
+}
+
+#[test]
+fn a_database_that_was_moved_is_the_same() {
+    let user = User::new();
+    let (here, there) = (user.path("a.db"), user.path("b.db"));
+    let (here, there) = (here.to_str().expect("text"), there.to_str().expect("text"));
+    let launch = [
+        "-c",
+        "worker.autostart=false",
+        "task",
+        "--host",
+        "scripted",
+        "x",
+    ];
+    let id = user.ask(&[&["--db", here][..], &launch].concat());
+    for ending in ["", "-wal", "-shm"] {
+        let from = beside(Path::new(here), ending);
+        if from.exists() {
+            fs::rename(from, beside(Path::new(there), ending)).expect("moved");
+        }
+    }
+    user.ask(&["--db", there, "output", &id, "--block"]);
+}
+
+#[test]
+fn the_key_is_readable_by_its_user_alone_and_nothing_runs_with_one_that_others_could_read() {
+    let user = User::new();
+    user.ask(&["list"]);
+    let key = user.path("home/.local/share/asyncagents/seal.key");
+    let mode = fs::metadata(&key).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).expect("set");
+    assert!(user.refused(&["list"]).contains("chmod 600"));
+}
+
+#[test]
+fn a_database_that_others_can_write_is_left_alone() {
+    let user = User::new();
+    user.ask(&["list"]);
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    fs::set_permissions(&db, fs::Permissions::from_mode(0o666)).expect("set");
+    assert!(
+        user.refused(&["list"])
+            .contains("can be written by other users")
+    );
+    fs::set_permissions(&db, fs::Permissions::from_mode(0o600)).expect("set");
+    user.ask(&["list"]);
+
+    let open = user.path("open");
+    fs::create_dir(&open).expect("made");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("set");
+    let there = open.join("x.db");
+    let said = user.refused(&["--db", there.to_str().expect("text"), "list"]);
+    assert!(said.contains("can be written by everybody"), "{said}");
+    assert!(!there.exists());
+}
+
+/// Another user's number. Giving files away needs root.
+const SOMEBODY: u32 = 54_321;
+
+#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("SKIPPED: giving files to another user needs root");
+    }
+    root
+}
+
+#[test]
+fn what_another_user_has_made_is_not_read() {
+    if !is_root() {
+        return;
+    }
+    let user = User::new();
+    // In a folder that all share, above the project.
+    let above = user.path("asyncagents.toml");
+    fs::write(&above, "agent = \"somebody-elses\"\n").expect("written");
+    chown(&above, Some(SOMEBODY), None).expect("given away");
+    assert_eq!(user.setting("agent"), "general");
+    let said = text(&user.run(&["list"]).stderr);
+    assert!(said.contains("belongs to another user"), "{said}");
+
+    // A folder of somebody else's ends the search.
+    chown(&above, Some(0), None).expect("taken back");
+    assert_eq!(user.setting("agent"), "somebody-elses");
+    chown(user.path("project"), Some(SOMEBODY), None).expect("given away");
+    assert_eq!(user.setting("agent"), "general");
+
+    user.ask(&["list"]);
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    chown(&db, Some(SOMEBODY), None).expect("given away");
+    assert!(user.refused(&["list"]).contains("belongs to another user"));
+}
+
+#[test]
+fn a_worker_takes_nothing_from_the_project_it_happens_to_be_started_in() {
+    let user = User::new();
+    user.project("limits.concurrency = 0\n");
+    let id = user.ask(&["task", "--host", "scripted", "x"]);
+    until("it is done", || {
+        user.run(&["output", &id]).status.code() == Some(0)
+    });
+}

@@ -1,0 +1,58 @@
+//! Taking over a journal that is a copy of another. The other may be at work on the same tasks,
+//! so here they end, and nobody is told or stopped.
+
+use asyncagents_core::{
+    event::Event,
+    lifecycle::Command,
+    port::Fate,
+    task::{Outcome, State},
+};
+
+use super::{Manager, carry_out};
+use crate::{Problem, transact};
+
+impl Manager {
+    /// Ends every unfinished task and withdraws every notice; returns how many tasks there were.
+    ///
+    /// # Errors
+    /// When the store fails; nothing has changed then.
+    pub async fn settle_copy(&self, why: &str) -> Result<u64, Problem> {
+        let (desk, why) = (self.desk.clone(), why.to_owned());
+        let settled = transact::write(&*self.desk.store, move |journal| {
+            let now = desk.now();
+            for owner in journal.owners()? {
+                journal.retire(&owner)?;
+            }
+            let mut ended = 0;
+            for task in journal.tasks_of(None)? {
+                // One that is above may have taken it along.
+                let Some(mut task) = journal.task(&task.id)? else {
+                    continue;
+                };
+                if matches!(task.state, State::Queued { .. } | State::Running { .. }) {
+                    let command = Command::Finish {
+                        outcome: Outcome::Failed { why: why.clone() },
+                        answer: None,
+                        totals: None,
+                    };
+                    carry_out(journal, &mut task, command, now, &desk.settings)?;
+                    ended += 1;
+                }
+            }
+            for mut task in journal.tasks_of(None)? {
+                if task.stopping {
+                    journal.append(&mut task, &[Event::Stopped], now)?;
+                }
+                for (notice, fate) in journal.notices(&task.id)? {
+                    if fate == Fate::Pending {
+                        journal.untold(&notice, &why, now)?;
+                    }
+                }
+            }
+            Ok::<_, Problem>(ended)
+        });
+        let ended = settled.await?;
+        self.desk.watch.wake_all();
+        Ok(ended)
+    }
+}
