@@ -153,6 +153,7 @@ const FOR_PROJECTS: &[&str] = &[
     "limits.same_calls",
     "limits.spawns",
     "limits.stall",
+    "limits.worker_deaths",
     "permissions.ask",
     "permissions.deny",
     "skills.max_iterations",

@@ -53,6 +53,12 @@ pub enum Event {
         /// The trace of the run that asked for it.
         from: Option<ChainId>,
     },
+    /// The clock moved by so many milliseconds in which the task did not run: somebody set it, the
+    /// machine slept, or nobody looked after the task.
+    ClockMoved {
+        /// Forwards, or backwards if it is negative.
+        by: i64,
+    },
     /// Another host has its session now.
     Moved {
         /// Which.

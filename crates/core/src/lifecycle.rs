@@ -57,6 +57,11 @@ pub enum Command {
         /// The trace of the run that asks for it.
         from: Option<ChainId>,
     },
+    /// The clock moved by so many milliseconds in which it did not run.
+    ClockMoved {
+        /// Forwards, or backwards if it is negative.
+        by: i64,
+    },
     /// Its result is being read.
     Retrieve,
     /// Forget it.
@@ -124,11 +129,13 @@ pub fn decide(
             State::Queued { .. },
             Command::SessionMade(_) | Command::Prompted | Command::Observe(_) | Command::Stopped,
         ) => stopped_or_late(task),
+        (State::Queued { .. } | State::Ended { .. }, Command::ClockMoved { .. }) => nothing,
 
         (State::Running { .. }, Command::SessionMade(session)) => {
             happens(Event::SessionMade { session })
         }
         (State::Running { .. }, Command::Prompted) => happens(Event::Prompted),
+        (State::Running { .. }, Command::ClockMoved { by }) => happens(Event::ClockMoved { by }),
         (State::Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
         (
             State::Running { .. },
@@ -339,15 +346,44 @@ pub fn over_budget(task: &Task) -> Option<String> {
     task.budget.exceeded(task.spent_in_run())
 }
 
-/// Why a running task that was last heard of at `heard` must end, if it must.
-pub fn overdue(task: &Task, heard: Moment, now: Moment, limits: &TaskLimits) -> Option<String> {
+/// Why a running task that has been quiet for so long must end, if it must.
+pub fn overdue(task: &Task, quiet: Duration, now: Moment, limits: &TaskLimits) -> Option<String> {
     task.budget.out_of_time(task.ran(now)).or_else(|| {
         // Whoever waits for an answer of the user makes no progress.
         let waits = !task.progress.asking.is_empty();
-        (!waits && now.since(heard) >= limits.stall)
+        (!waits && quiet >= limits.stall)
             .then(|| format!("it made no progress for {}", duration(limits.stall)))
     })
 }
+
+/// Why a task that was taken over must end, if it must: it may be what its workers died of.
+pub fn killed_its_workers(task: &Task, limits: &TaskLimits) -> Option<String> {
+    let deaths = task.progress.worker_deaths;
+    (deaths >= limits.worker_deaths).then(|| {
+        format!(
+            "{deaths} workers died while it ran, and it made no progress in between; resume it to \
+             try again"
+        )
+    })
+}
+
+/// How far the clock has moved since anything was heard of a running task, if that is too long
+/// ago to have been work. For whoever takes a task over: nobody ran it in between.
+pub fn clock_moved(task: &Task, now: Moment) -> Option<i64> {
+    let State::Running { since, .. } = task.state else {
+        return None;
+    };
+    let heard = task
+        .progress
+        .last_activity
+        .map_or(since, |heard| heard.max(since));
+    let moved = now.as_millis().saturating_sub(heard.as_millis());
+    let longest = i64::try_from(LONGEST_GAP.as_millis()).unwrap_or(i64::MAX);
+    (moved < 0 || moved > longest).then_some(moved)
+}
+
+/// How long a task may go from one worker to the next and still count as running.
+const LONGEST_GAP: Duration = Duration::from_secs(60);
 
 /// What a host says about a session and a prompt of ours, when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -437,7 +473,14 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
     task.seq += 1;
     match event {
         Event::Launched(_) => {}
-        Event::Owned { by } => task.owner.clone_from(by),
+        Event::Owned { by } => {
+            // Whoever gives a task back says so; this one was taken from a worker that is gone.
+            let taken = by.is_some() && task.owner.is_some() && task.owner != *by;
+            if taken && matches!(task.state, State::Running { .. }) {
+                task.progress.worker_deaths += 1;
+            }
+            task.owner.clone_from(by);
+        }
         Event::Started => {
             let stage = match task.session {
                 Some(_) => Stage::Prompting,
@@ -445,6 +488,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             };
             task.state = State::Running { since: at, stage };
             task.spent_before = task.progress.spent.plus(task.below);
+            task.progress.worker_deaths = 0;
             task.progress.repeated = Default::default();
             task.progress.asking.clear();
             task.progress.using = None;
@@ -452,10 +496,17 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         }
         Event::SessionMade { session } => {
             task.session = Some(session.clone());
+            task.progress.worker_deaths = 0;
             reach(task, Stage::Prompting);
         }
-        Event::Prompted => reach(task, Stage::Working),
-        Event::Observed(observation) => task.progress.note(observation, at),
+        Event::Prompted => {
+            task.progress.worker_deaths = 0;
+            reach(task, Stage::Working);
+        }
+        Event::Observed(observation) => {
+            task.progress.worker_deaths = 0;
+            task.progress.note(observation, at);
+        }
         Event::SpentBelow(spent) => task.below = *spent,
         Event::Ended { outcome, stop, .. } => {
             let ran: Duration = task.ran(at);
@@ -475,6 +526,11 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.batch = *batch;
             task.retrieved_at = None;
             task.state = State::Queued { since: at };
+        }
+        Event::ClockMoved { by } => {
+            if let State::Running { since, .. } = &mut task.state {
+                *since = since.moved(*by);
+            }
         }
         Event::Moved { host } => task.brief.host = host.clone(),
         Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),

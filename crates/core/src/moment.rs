@@ -23,6 +23,11 @@ impl Moment {
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))
     }
 
+    /// Moved by milliseconds, forwards or backwards.
+    pub fn moved(self, millis: i64) -> Moment {
+        Self(self.0.saturating_add(millis))
+    }
+
     /// `time` earlier.
     pub fn before(self, time: Duration) -> Moment {
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);

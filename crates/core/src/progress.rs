@@ -23,6 +23,8 @@ pub struct Progress {
     pub turns_before: u64,
     /// The tool it called last, until its model answers.
     pub using: Option<String>,
+    /// How many workers have died with it since it last made progress.
+    pub worker_deaths: u64,
     /// When something was last heard of it.
     pub last_activity: Option<Moment>,
     /// The newest call, and how often it came in a row.

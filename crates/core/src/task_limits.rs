@@ -22,6 +22,8 @@ pub struct TaskLimits {
     pub stall: Duration,
     /// The same call this often in a row ends a task.
     pub same_calls: u64,
+    /// A task that so many workers have died with, without progress in between, is ended.
+    pub worker_deaths: u64,
     /// What a task may spend where its launch does not say.
     pub budget: Budget,
 }
@@ -36,6 +38,7 @@ impl Default for TaskLimits {
             spawns: 200,
             stall: Duration::from_secs(10 * 60),
             same_calls: 20,
+            worker_deaths: 2,
             budget: Budget {
                 time: Some(Duration::from_secs(60 * 60)),
                 ..Budget::default()

@@ -15,7 +15,6 @@ use asyncagents_core::{
     fork::{Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
     lifecycle::{Command, Next, Standing, after_asking, over_iterations, overdue},
-    moment::Moment,
     port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
     progress::{Observation, Totals},
     skill::Role,
@@ -27,6 +26,7 @@ use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
 
 use crate::{
     Problem,
+    clock::Clocks,
     hosts::{Heard, OpenHost},
     manager::{Desk, carry_out},
     metrics, transact,
@@ -59,6 +59,7 @@ pub(crate) struct Run {
     pub(crate) task: Task,
     pub(crate) got: Got,
     pub(crate) limits: TaskLimits,
+    pub(crate) clocks: Clocks,
     /// The child has nothing to do until tasks of its own have ended.
     pub(crate) waits: bool,
 }
@@ -286,7 +287,7 @@ impl Run {
         mut heard: mpsc::UnboundedReceiver<Heard>,
     ) -> Result<(), Over> {
         let mut seen = Seen::default();
-        let mut last = self.desk.now();
+        let mut last = time::Instant::now();
         let mut silence = self.desk.settings.silence;
         loop {
             let wake = self.next_wake(last, silence);
@@ -297,7 +298,7 @@ impl Run {
                     self.check_time().await?;
                     silence = silence.saturating_mul(2);
                     if self.catch_up(session, &mut heard, &mut seen).await? {
-                        last = self.desk.now();
+                        last = time::Instant::now();
                         silence = self.desk.settings.silence;
                     }
                     self.check_progress(&mut last).await?;
@@ -319,7 +320,7 @@ impl Run {
                 news.take(next, &mut seen);
             }
             if news.alive || !news.observed.is_empty() {
-                last = self.desk.now();
+                last = time::Instant::now();
                 silence = self.desk.settings.silence;
             }
             if !news.observed.is_empty() {
@@ -330,7 +331,7 @@ impl Run {
             }
             // That it is idle is no progress: a host could say so for ever.
             if news.ask && self.catch_up(session, &mut heard, &mut seen).await? {
-                last = self.desk.now();
+                last = time::Instant::now();
                 silence = self.desk.settings.silence;
             }
             self.check_iterations().await?;
@@ -348,15 +349,16 @@ impl Run {
     }
 
     /// Ends a task that has made no progress for too long, or whose time is up.
-    async fn check_progress(&mut self, last: &mut Moment) -> Result<(), Over> {
-        let now = self.desk.now();
-        let Some(why) = overdue(&self.task, *last, now, &self.limits) else {
+    async fn check_progress(&mut self, last: &mut time::Instant) -> Result<(), Over> {
+        self.mind_the_clock().await?;
+        let (quiet, now) = (last.elapsed(), self.desk.now());
+        let Some(why) = overdue(&self.task, quiet, now, &self.limits) else {
             return Ok(());
         };
         self.check_time().await?;
         // Whoever waits for tasks of its own makes no progress; they have limits themselves.
         if self.unsettled_below().await? > 0 {
-            *last = now;
+            *last = time::Instant::now();
             return Ok(());
         }
         Err(self.give_up(why).await)
@@ -364,6 +366,7 @@ impl Run {
 
     /// A task whose time is up is not asked about first.
     async fn check_time(&mut self) -> Result<(), Over> {
+        self.mind_the_clock().await?;
         let ran = self.task.ran(self.desk.now());
         match self.task.budget.out_of_time(ran) {
             Some(why) => Err(self.give_up(why).await),
@@ -371,10 +374,20 @@ impl Run {
         }
     }
 
+    /// The time that a task has run is told by the clock. If that was set, or the machine slept, the
+    /// task did not run for so long: its beginning moves along.
+    async fn mind_the_clock(&mut self) -> Result<(), Over> {
+        let moved = self.clocks.moved(&*self.desk.clock);
+        match moved {
+            Some(by) => self.record(Command::ClockMoved { by }).await,
+            None => Ok(()),
+        }
+    }
+
     /// How long to wait for news before something has to be done.
-    fn next_wake(&self, last: Moment, silence: Duration) -> Duration {
+    fn next_wake(&self, last: time::Instant, silence: Duration) -> Duration {
         let now = self.desk.now();
-        let quiet = now.since(last);
+        let quiet = last.elapsed();
         let left = self.task.left(now).time.unwrap_or(Duration::MAX);
         let stall = match self.task.progress.asking.is_empty() {
             true => self.limits.stall.saturating_sub(quiet),
@@ -435,7 +448,7 @@ impl Run {
     /// Asks the host until it answers: nothing can be done before that is known.
     async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, Over> {
         let mut pause = Duration::from_millis(100);
-        let begun = self.desk.now();
+        let begun = time::Instant::now();
         loop {
             self.waits = self.unsettled_below().await? > 0;
             match self.ask(session).await {
@@ -444,8 +457,9 @@ impl Run {
                     tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
                 }
             }
+            self.mind_the_clock().await?;
             let now = self.desk.now();
-            if let Some(why) = overdue(&self.task, begun, now, &self.limits) {
+            if let Some(why) = overdue(&self.task, begun.elapsed(), now, &self.limits) {
                 return Err(self.give_up(why).await);
             }
             self.pause(pause).await?;

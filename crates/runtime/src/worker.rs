@@ -12,7 +12,7 @@ use std::{
 use asyncagents_core::{
     event::Event,
     id::{HostKey, OwnerId, SessionId, TaskId},
-    lifecycle::Command,
+    lifecycle::{Command, clock_moved, killed_its_workers},
     moment::Moment,
     port::PendingNotice,
     task::{State, Task},
@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use crate::{
     Manager, Problem,
+    clock::Clocks,
     hosts::OpenHost,
     listen::listen,
     manager::{Desk, carry_out},
@@ -268,18 +269,26 @@ impl Floor {
     async fn renew(&self, begin: bool) -> Result<Option<Vec<Task>>, Problem> {
         let (desk, owner) = (self.desk.clone(), self.owner.clone());
         let renewed = transact::write(&*self.desk.store, move |journal| {
-            let now = desk.now();
-            let until = now.after(desk.settings.lease);
-            if !journal.renew(&owner, until, begin)? {
+            let (now, time) = (desk.now(), desk.lease_time());
+            let until = time.clone().after(desk.settings.lease);
+            if !journal.renew(&owner, &until, begin)? {
                 return Ok::<_, Problem>(None);
             }
-            journal.expire(now)?;
+            journal.expire(&time)?;
             let mut claimed = Vec::new();
             for mut task in journal.orphans()? {
                 if desk.hosts.serves(&task.brief.host) {
                     let by = Some(owner.clone());
                     journal.append(&mut task, &[Event::Owned { by }], now)?;
                     journal.let_settle(&task.id, now, now.after(desk.settings.settle))?;
+                    if let Some(by) = clock_moved(&task, now) {
+                        let command = Command::ClockMoved { by };
+                        carry_out(journal, &mut task, command, now, &desk.settings)?;
+                    }
+                    if let Some(why) = killed_its_workers(&task, &desk.settings.limits) {
+                        let command = Command::GiveUp { why };
+                        carry_out(journal, &mut task, command, now, &desk.settings)?;
+                    }
                     claimed.push(task);
                 } else if task.owner.is_some() {
                     // Nobody's, until someone comes who has its host; it holds no slot.
@@ -343,6 +352,7 @@ impl Floor {
         self.runners.insert(task.id.clone(), hand);
         let run = Run {
             limits: self.desk.limits(&task.brief.host),
+            clocks: Clocks::look(&*self.desk.clock),
             desk: self.desk.clone(),
             owner: self.owner.clone(),
             host,

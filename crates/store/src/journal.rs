@@ -10,7 +10,7 @@ use asyncagents_core::{
     lifecycle,
     moment::Moment,
     notify::{Batch, Message},
-    port::{Fate, Journal, Notice, PendingNotice, Saved, StoreError, Stored},
+    port::{Fate, Journal, LeaseTime, Notice, PendingNotice, Saved, StoreError, Stored},
     schedule::Slots,
     task::Task,
     trace::{Chain, ChainOf},
@@ -23,6 +23,14 @@ use crate::{
     row::{self, COLUMNS},
     trouble::judge,
 };
+
+/// Whose lease has not run out, by the boot, the time since it and the time of day.
+const HAS_LEASE: &str =
+    "((boot = '' AND until >= ?3) OR (boot <> '' AND boot = ?1 AND until >= ?2))";
+
+fn steady(time: &LeaseTime) -> i64 {
+    i64::try_from(time.steady.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// The journal, seen from inside a transaction.
 pub(crate) struct Transaction<'c> {
@@ -425,15 +433,19 @@ impl Journal for Transaction<'_> {
         }
     }
 
-    fn renew(&mut self, owner: &OwnerId, until: Moment, begin: bool) -> Stored<bool> {
+    fn renew(&mut self, owner: &OwnerId, until: &LeaseTime, begin: bool) -> Stored<bool> {
         let sql = match begin {
             true => {
-                "INSERT INTO owners (id, until) VALUES (?1, ?2) \
-                 ON CONFLICT (id) DO UPDATE SET until = excluded.until"
+                "INSERT INTO owners (id, until, boot) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT (id) DO UPDATE SET until = excluded.until, boot = excluded.boot"
             }
-            false => "UPDATE owners SET until = ?2 WHERE id = ?1",
+            false => "UPDATE owners SET until = ?2, boot = ?3 WHERE id = ?1",
         };
-        let changed = self.execute(sql, params![owner.as_str(), until.as_millis()])?;
+        let millis = match until.boot.as_str() {
+            "" => until.now.as_millis(),
+            _ => steady(until),
+        };
+        let changed = self.execute(sql, params![owner.as_str(), millis, until.boot])?;
         Ok(changed > 0)
     }
 
@@ -442,10 +454,23 @@ impl Journal for Transaction<'_> {
         Ok(())
     }
 
-    fn expire(&mut self, now: Moment) -> Stored<()> {
-        self.execute("DELETE FROM owners WHERE until < ?1", [now.as_millis()])?;
-        self.execute("DELETE FROM waits WHERE until < ?1", [now.as_millis()])?;
+    fn expire(&mut self, now: &LeaseTime) -> Stored<()> {
+        self.execute(
+            &format!("DELETE FROM owners WHERE NOT ({HAS_LEASE})"),
+            params![now.boot, steady(now), now.now.as_millis()],
+        )?;
+        let now = now.now.as_millis();
+        self.execute("DELETE FROM waits WHERE until < ?1", [now])?;
         Ok(())
+    }
+
+    fn has_lease(&mut self, owner: &OwnerId, now: &LeaseTime) -> Stored<bool> {
+        let found = self.one(
+            &format!("SELECT 1 FROM owners WHERE {HAS_LEASE} AND id = ?4"),
+            params![now.boot, steady(now), now.now.as_millis(), owner.as_str()],
+            |_| Ok(()),
+        )?;
+        Ok(found.is_some())
     }
 
     fn owners(&mut self) -> Stored<Vec<OwnerId>> {

@@ -102,6 +102,9 @@ pub(crate) enum EventRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
     },
+    ClockMoved {
+        by: i64,
+    },
     Moved {
         host: String,
     },
@@ -144,6 +147,7 @@ impl EventRecord {
             EventRecord::Ended { .. } => "ended",
             EventRecord::Stopped => "stopped",
             EventRecord::Resumed { .. } => "resumed",
+            EventRecord::ClockMoved { .. } => "clock_moved",
             EventRecord::Moved { .. } => "moved",
             EventRecord::Retrieved => "retrieved",
             EventRecord::Cleared => "cleared",
@@ -219,6 +223,7 @@ impl From<&Event> for EventRecord {
                 chain: chain.as_ref().map(ToString::to_string),
                 from: from.as_ref().map(ToString::to_string),
             },
+            Event::ClockMoved { by } => EventRecord::ClockMoved { by: *by },
             Event::Moved { host } => EventRecord::Moved {
                 host: host.to_string(),
             },
@@ -395,6 +400,7 @@ impl From<EventRecord> for Event {
                 chain: chain.map(Into::into),
                 from: from.map(Into::into),
             },
+            EventRecord::ClockMoved { by } => Event::ClockMoved { by },
             EventRecord::Moved { host } => Event::Moved { host: host.into() },
             EventRecord::Retrieved => Event::Retrieved,
             EventRecord::Cleared => Event::Cleared,

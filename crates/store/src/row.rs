@@ -55,6 +55,8 @@ struct Tools {
     times: u64,
     #[serde(default)]
     turns_before: u64,
+    #[serde(default)]
+    worker_deaths: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asking: BTreeMap<String, String>,
 }
@@ -199,6 +201,7 @@ fn tools(progress: &Progress) -> String {
         call: progress.repeated.call,
         times: progress.repeated.times,
         turns_before: progress.turns_before,
+        worker_deaths: progress.worker_deaths,
         asking: progress.asking.clone(),
     };
     serde_json::to_string(&tools).unwrap_or_default()
@@ -294,6 +297,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
             recent: tools.recent.into(),
             using: tools.using,
             turns_before: tools.turns_before,
+            worker_deaths: tools.worker_deaths,
             last_activity: maybe_moment(31)?,
             repeated: Repeated {
                 call: tools.call,

@@ -1,5 +1,10 @@
 //! A clock that tests can stop.
 
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
+
 use asyncagents_core::{moment::Moment, port::Clock};
 use tokio::time::Instant;
 
@@ -21,5 +26,49 @@ impl TokioClock {
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
         Moment::from_millis(1_800_000_000_000).after(self.begun.elapsed())
+    }
+
+    fn steady(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn boot(&self) -> &str {
+        "the test's"
+    }
+}
+
+/// A clock that somebody sets while time goes on as it does.
+#[derive(Debug)]
+pub struct SetClock {
+    clock: TokioClock,
+    ahead: AtomicI64,
+}
+
+impl SetClock {
+    /// Begins as [`TokioClock::start`] does.
+    pub fn start() -> Self {
+        Self {
+            clock: TokioClock::start(),
+            ahead: AtomicI64::new(0),
+        }
+    }
+
+    /// Sets it forward by so many seconds, or back.
+    pub fn set_forward(&self, seconds: i64) {
+        self.ahead.fetch_add(seconds * 1_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Moment {
+        self.clock.now().moved(self.ahead.load(Ordering::SeqCst))
+    }
+
+    fn steady(&self) -> Duration {
+        self.clock.steady()
+    }
+
+    fn boot(&self) -> &str {
+        self.clock.boot()
     }
 }

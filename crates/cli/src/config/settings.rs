@@ -241,6 +241,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        key: "limits.worker_deaths",
+        about: "a task that so many workers have died with, without progress in between, is ended; \
+                it may be what they died of",
+        project: FromProject::Lowered(|config| Some(config.limits.worker_deaths)),
+        show: |config| config.limits.worker_deaths.to_string(),
+        set: |config, value| {
+            let mut deaths = 0;
+            number(&mut deaths, value)?;
+            match deaths {
+                0 => Err("a whole number from 1 on".to_owned()),
+                _ => {
+                    config.limits.worker_deaths = deaths;
+                    Ok(())
+                }
+            }
+        },
+    },
+    Setting {
         key: "budget.tokens",
         about: "what a task may spend in one run: tokens",
         project: FromProject::Lowered(|config| config.limits.budget.tokens),

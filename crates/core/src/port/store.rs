@@ -1,11 +1,11 @@
 //! Where tasks are kept.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
 use thiserror::Error;
 
-use super::{Chains, Notice, Sessions};
+use super::{Chains, Clock, Notice, Sessions};
 use crate::{
     budget::Spent,
     event::{Event, Launched},
@@ -91,11 +91,13 @@ pub trait Journal: Sessions + Chains {
     fn taken(&mut self, slots: &Slots) -> Stored<u64>;
 
     /// Renews a process's lease, or begins it. False if it had one that was taken away.
-    fn renew(&mut self, owner: &OwnerId, until: Moment, begin: bool) -> Stored<bool>;
+    fn renew(&mut self, owner: &OwnerId, until: &LeaseTime, begin: bool) -> Stored<bool>;
     /// Ends a lease.
     fn retire(&mut self, owner: &OwnerId) -> Stored<()>;
     /// Ends all leases that have run out.
-    fn expire(&mut self, now: Moment) -> Stored<()>;
+    fn expire(&mut self, now: &LeaseTime) -> Stored<()>;
+    /// Whether a process has a lease that has not run out.
+    fn has_lease(&mut self, owner: &OwnerId, now: &LeaseTime) -> Stored<bool>;
     /// Those who have a lease.
     fn owners(&mut self) -> Stored<Vec<OwnerId>>;
     /// The running tasks of an owner, with their runs.
@@ -152,6 +154,40 @@ pub trait Journal: Sessions + Chains {
     fn stop_waiting(&mut self, wait: i64) -> Stored<()>;
     /// Until when someone in this session waits for a task.
     fn awaited(&mut self, task: &TaskId, by: &SessionId, now: Moment) -> Stored<Option<Moment>>;
+}
+
+/// A time by which leases are measured: setting the clock must not end a lease, nor keep one for
+/// ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseTime {
+    /// Which boot `steady` counts from. A lease from another boot has run out. Without one, the
+    /// time of day has to do.
+    pub boot: String,
+    /// Time since that boot.
+    pub steady: Duration,
+    /// The time of day: for leases without a boot.
+    pub now: Moment,
+}
+
+impl LeaseTime {
+    /// The time now.
+    pub fn now(clock: &dyn Clock) -> Self {
+        Self {
+            boot: clock.boot().to_owned(),
+            steady: clock.steady(),
+            now: clock.now(),
+        }
+    }
+
+    /// `time` later.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        Self {
+            steady: self.steady.saturating_add(time),
+            now: self.now.after(time),
+            ..self
+        }
+    }
 }
 
 /// An event as it was saved.

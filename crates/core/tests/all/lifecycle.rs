@@ -7,7 +7,8 @@ use asyncagents_core::{
     event::{Event, Launched},
     id::TaskId,
     lifecycle::{
-        CancelledBy, Command, Effect, Next, Standing, after_asking, apply, begin, decide, overdue,
+        CancelledBy, Command, Effect, Next, Standing, after_asking, apply, begin, decide,
+        killed_its_workers, overdue,
     },
     moment::Moment,
     progress::{Observation, Totals},
@@ -211,6 +212,9 @@ fn resume() -> Command {
 )]
 #[case(From::Queued, Command::Prompted, "nothing")]
 #[case(From::Queued, Command::Retrieve, "nothing")]
+#[case(From::Queued, Command::ClockMoved { by: 9 }, "nothing")]
+#[case(From::Working, Command::ClockMoved { by: 9 }, "clockmoved -> running")]
+#[case(From::Completed, Command::ClockMoved { by: 9 }, "nothing")]
 #[case(From::Creating, Command::SessionMade("child".into()), "sessionmade -> running")]
 #[case(From::Creating, Command::Start, "nothing")]
 #[case(From::Creating, Command::GiveUp { why: "no session".into() }, "ended tell stop-below -> error, stopping")]
@@ -334,13 +338,14 @@ fn time_and_silence_end_a_task_and_not_a_moment_before() {
     let mut task = stand(From::Working);
     task.budget.time = Some(Duration::from_secs(50));
     let limits = TaskLimits::default();
+    let quiet = Duration::from_secs;
     // It has been running since second 1.
-    assert_eq!(overdue(&task, at(1), at(50), &limits), None);
-    let why = overdue(&task, at(1), at(51), &limits).expect("overdue");
+    assert_eq!(overdue(&task, quiet(49), at(50), &limits), None);
+    let why = overdue(&task, quiet(50), at(51), &limits).expect("overdue");
     assert_eq!(why, "the time limit of 50s is reached");
     task.budget.time = None;
-    assert_eq!(overdue(&task, at(1), at(600), &limits), None);
-    let why = overdue(&task, at(1), at(601), &limits).expect("overdue");
+    assert_eq!(overdue(&task, quiet(599), at(600), &limits), None);
+    let why = overdue(&task, quiet(600), at(601), &limits).expect("overdue");
     assert_eq!(why, "it made no progress for 10m 00s");
 }
 
@@ -382,8 +387,35 @@ fn a_clock_that_is_set_back_ends_nothing() {
     let mut task = stand(From::Working);
     task.budget.time = Some(Duration::from_secs(50));
     let before = Moment::from_millis(0);
-    assert_eq!(overdue(&task, at(1), before, &TaskLimits::default()), None);
+    let quiet = Duration::from_secs;
+    assert_eq!(
+        overdue(&task, quiet(0), before, &TaskLimits::default()),
+        None
+    );
     assert_eq!(task.ran(before), Duration::ZERO);
+}
+
+#[test]
+fn a_task_that_takes_its_workers_along_is_ended_unless_it_makes_progress() {
+    let limits = TaskLimits::default();
+    let mut task = stand(From::Working);
+    task.owner = None;
+    let owned = |by: Option<&str>, task: &mut Task| {
+        let by = by.map(Into::into);
+        apply(task, &Event::Owned { by }, at(5));
+        killed_its_workers(task, &limits).is_some()
+    };
+    assert!(!owned(Some("a"), &mut task), "nobody had it before");
+    assert!(!owned(Some("b"), &mut task), "a died");
+    assert!(!owned(None, &mut task), "b gave it back");
+    assert!(!owned(Some("c"), &mut task), "so nobody died");
+    let turned = Observation::Turned {
+        tokens: 1,
+        cost: Cost(1),
+    };
+    apply(&mut task, &Event::Observed(turned), at(6));
+    assert!(!owned(Some("d"), &mut task), "c died, after progress");
+    assert!(owned(Some("e"), &mut task), "and d, without any");
 }
 
 #[rstest]
@@ -431,6 +463,7 @@ fn any_command() -> impl Strategy<Value = Command> {
         Just(Command::Stopped),
         Just(resume()),
         Just(Command::Retrieve),
+        (-9_000_000i64..9_000_000).prop_map(|by| Command::ClockMoved { by }),
         Just(Command::Clear),
     ]
 }

@@ -49,6 +49,14 @@ impl Clock for TestClock {
     fn now(&self) -> Moment {
         Moment::from_millis(self.ahead.load(Ordering::SeqCst)).after(self.begun.elapsed())
     }
+
+    fn steady(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn boot(&self) -> &str {
+        ""
+    }
 }
 
 pub(crate) struct World {

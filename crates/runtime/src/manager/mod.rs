@@ -19,7 +19,7 @@ use asyncagents_core::{
     id::{HostKey, OwnerId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
-    port::{Clock, Journal, Store},
+    port::{Clock, Journal, LeaseTime, Store},
     refusal::Refusal,
     request::{Caller, TaskArgs, TaskRequest},
     task::{Outcome, Status, Task},
@@ -79,6 +79,11 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn now(&self) -> Moment {
         self.clock.now()
+    }
+
+    /// The time by which leases are measured.
+    pub(crate) fn lease_time(&self) -> LeaseTime {
+        LeaseTime::now(&*self.clock)
     }
 
     /// The limits of a host's tasks.
@@ -263,6 +268,18 @@ impl Manager {
             journal.owners().map_err(Problem::from)
         });
         owners.await
+    }
+
+    /// Whether a worker is alive, as its lease says.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_lease(&self, worker: &OwnerId) -> Result<bool, Problem> {
+        let (worker, now) = (worker.clone(), self.desk.lease_time());
+        let alive = transact::read(&*self.desk.store, move |journal| {
+            journal.has_lease(&worker, &now).map_err(Problem::from)
+        });
+        alive.await
     }
 
     /// Something has changed that the journal does not tell: a host is there.

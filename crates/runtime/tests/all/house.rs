@@ -11,14 +11,14 @@ use std::{
 use asyncagents_core::{
     answer::{self, Report, Shown},
     id::{HostKey, SessionId, TaskId},
-    port::{Clock, Fate, Host, HostError, Journal, Saved, Store, StoreError, Stored, Work},
+    port::{Fate, Host, HostError, Journal, Saved, Store, StoreError, Stored, Work},
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
 };
 use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
 use asyncagents_store::{Durability, Options, Sqlite};
-use asyncagents_testkit::clock::TokioClock;
+use asyncagents_testkit::clock::{SetClock, TokioClock};
 use tempfile::TempDir;
 
 /// A minute, a second and so on, for scripts and limits.
@@ -127,7 +127,7 @@ impl Hosts for OneHost {
 /// Everything that outlives a process: the file, the host's sessions.
 pub(crate) struct House {
     folder: TempDir,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<SetClock>,
     pub(crate) host: ScriptedHost,
     pub(crate) settings: Settings,
 }
@@ -140,14 +140,15 @@ pub(crate) struct Process {
 
 impl House {
     pub(crate) fn new(script: Script) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(TokioClock::start());
+        // Setting the clock does not make children faster.
+        let clock = Arc::new(SetClock::start());
         let settings = Settings {
             look: seconds(5),
             ..Settings::default()
         };
         Self {
             folder: tempfile::tempdir().expect("a folder"),
-            host: ScriptedHost::new(script, World::in_memory(), clock.clone()),
+            host: ScriptedHost::new(script, World::in_memory(), Arc::new(TokioClock::start())),
             clock,
             settings,
         }

@@ -8,6 +8,7 @@
 
 mod house;
 
+mod clocks;
 mod ending;
 mod launching;
 mod limits;

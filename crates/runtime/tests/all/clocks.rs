@@ -1,0 +1,170 @@
+//! Somebody sets the clock, or the machine sleeps; tasks run for as long as they run.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    event::Event,
+    task::{Outcome, State, Status},
+};
+use asyncagents_hosts::scripted::{Script, Step};
+
+use super::house::{House, events, seconds, takes, tool};
+
+const TWO_HOURS: i64 = 2 * 60 * 60;
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_forward_ends_nothing() {
+    let house = House::new(Script::of(takes(seconds(300))));
+    let process = house.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    house.clock.set_forward(TWO_HOURS);
+    process.settled().await;
+    let ended = process.look(&task).await;
+    assert_eq!(ended.status(), Status::Completed, "{:?}", ended.state);
+    let State::Ended { ran, .. } = ended.state else {
+        panic!("it has ended");
+    };
+    assert!(ran < seconds(400), "it ran for five minutes, not {ran:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_its_time_and_no_more_however_the_clock_is_set() {
+    for set in [TWO_HOURS, -TWO_HOURS] {
+        let house = House::new(Script::of(takes(seconds(3_500))))
+            .with(|settings| settings.limits.stall = seconds(7_200));
+        let process = house.start().await;
+        let within = process.launch("within its hour").await;
+        process.until_prompted(&within).await;
+        house.clock.set_forward(set);
+        process.settled().await;
+        assert_eq!(process.status(&within).await, Status::Completed);
+
+        let house = House::new(Script::of(
+            [tool("grep"), Step::Wait(seconds(300)), tool("read")]
+                .into_iter()
+                .cycle()
+                .take(60)
+                .chain(takes(seconds(1))),
+        ));
+        let process = house.start().await;
+        let beyond = process.launch("longer than that").await;
+        process.until_prompted(&beyond).await;
+        house.clock.set_forward(set);
+        let begun = tokio::time::Instant::now();
+        process.settled().await;
+        let took = begun.elapsed();
+        assert!(
+            took > seconds(3_500) && took < seconds(3_700),
+            "set by {set}: {took:?}"
+        );
+        let State::Ended { outcome, .. } = process.look(&beyond).await.state else {
+            panic!("it has ended");
+        };
+        let Outcome::Failed { why } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(why, "the time limit of 1h 00m is reached");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_does_not_run_out_because_the_clock_is_set() {
+    let house = House::new(Script::of(takes(seconds(300))));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    let owner = first.look(&task).await.owner;
+    house.clock.set_forward(TWO_HOURS);
+    let second = house.start().await;
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(second.look(&task).await.owner, owner, "it is alive");
+    first.settled().await;
+    assert_eq!(second.status(&task).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_worker_is_replaced_also_if_the_clock_was_set_back() {
+    let house = House::new(Script::of(takes(seconds(300))));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    let owner = first.look(&task).await.owner;
+    drop(first);
+    house.clock.set_forward(-TWO_HOURS);
+    let second = house.start().await;
+    tokio::time::sleep(seconds(20)).await;
+    assert_ne!(second.look(&task).await.owner, owner);
+    second.settled().await;
+    assert_eq!(second.status(&task).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_in_which_no_worker_was_there_is_not_the_tasks() {
+    let house = House::new(Script::of(takes(seconds(6 * 60 * 60))))
+        .with(|settings| settings.limits.stall = seconds(24 * 60 * 60));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    drop(first);
+    tokio::time::sleep(seconds(5 * 60 * 60)).await;
+    let second = house.start().await;
+    tokio::time::sleep(seconds(30 * 60)).await;
+    assert_eq!(second.status(&task).await, Status::Running);
+    second.settled().await;
+    let State::Ended { ran, .. } = second.look(&task).await.state else {
+        panic!("it has ended");
+    };
+    assert!(ran <= seconds(60 * 60 + 60), "{ran:?}");
+}
+
+/// A worker takes the task over, and dies before anything is heard of it.
+async fn take_over_and_die(house: &House) {
+    let process = house.start().await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    drop(process);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_kills_its_workers_is_ended() {
+    let house = House::new(Script::of(takes(seconds(3_000))));
+    let first = house.start().await;
+    let task = first.launch("poison").await;
+    first.until_prompted(&task).await;
+    drop(first);
+    take_over_and_die(&house).await;
+    let third = house.start().await;
+    third.settled().await;
+    let State::Ended { outcome, .. } = third.look(&task).await.state else {
+        panic!("it has ended");
+    };
+    let Outcome::Failed { why } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(why.starts_with("2 workers died while it ran"), "{why}");
+    assert_eq!(house.told("main").len(), 1, "its parent is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_goes_on_survives_any_number_of_workers() {
+    let step = [Step::Wait(seconds(20)), tool("grep")];
+    let steps = step.into_iter().cycle().take(20).chain(takes(seconds(1)));
+    let house = House::new(Script::of(steps));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    drop(first);
+    for _ in 0..4 {
+        let process = house.start().await;
+        tokio::time::sleep(seconds(60)).await;
+        drop(process);
+    }
+    let last = house.start().await;
+    last.settled().await;
+    assert_eq!(last.status(&task).await, Status::Completed);
+    let taken = events(house.store(), &task).await;
+    let taken = taken
+        .iter()
+        .filter(|saved| matches!(saved.event, Event::Owned { by: Some(_) }));
+    assert!(taken.count() >= 4);
+}
