@@ -126,6 +126,25 @@ impl Home {
         assert!(sent.success());
     }
 
+    /// Stops the worker, inside a transaction or outside of one.
+    fn stop_worker(&self, inside: bool) {
+        let db = rusqlite::Connection::open(self.db()).expect("opens");
+        db.busy_timeout(Duration::ZERO).expect("set");
+        self.until("it is stopped", || {
+            self.signal("-STOP");
+            let pid = self.worker().expect("a worker");
+            let state = format!("/proc/{pid}/stat");
+            self.until("the signal has come", || {
+                fs::read_to_string(&state).is_ok_and(|stat| stat.contains(") T "))
+            });
+            let is_inside = db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_err();
+            if is_inside != inside {
+                self.signal("-CONT");
+            }
+            is_inside == inside
+        });
+    }
+
     /// What the parent was told.
     fn told(&self) -> Vec<String> {
         let file = self.path("data/asyncagents/asyncagents.db.sessions/shell.jsonl");
@@ -227,6 +246,63 @@ fn a_worker_that_is_asked_to_end_does_so_within_five_seconds_and_leaves_its_task
         answer.contains("after two seconds"),
         "the next one went on: {answer}"
     );
+}
+
+#[test]
+fn a_worker_that_is_stopped_is_replaced_and_ends_when_it_wakes_up() {
+    let home = Home::new();
+    let running = home.launch("two seconds");
+    home.until("it runs", || home.status(&running) == "running");
+    let stopped = home.worker().expect("a worker");
+    home.stop_worker(false);
+    let new = home.launch("another");
+    // Its lease runs out after 600 ms.
+    home.until("the new task is done", || home.status(&new) == "completed");
+    home.until("so is the old one", || home.status(&running) == "completed");
+    let sent = Command::new("kill")
+        .args(["-CONT", &stopped.to_string()])
+        .status();
+    assert!(sent.expect("sent").success());
+    home.until("the stopped one has ended", || {
+        !Path::new(&format!("/proc/{stopped}/exe")).exists()
+    });
+    home.until("both are told", || home.told().len() >= 2);
+    assert_eq!(home.told().len(), 2);
+}
+
+#[test]
+fn a_worker_that_is_stopped_while_it_writes_is_named() {
+    let home = Home::new();
+    // A worker that renews its lease all the time writes most of the time.
+    let output = home
+        .command()
+        .env("ASYNCAGENTS_WORKER_LEASE", "300ms")
+        .args(["task", "long"])
+        .output();
+    assert_eq!(output.expect("runs").status.code(), Some(0));
+    home.until("a worker lives", || home.worker().is_some());
+    home.stop_worker(true);
+    let stopped = home.worker().expect("a worker").to_string();
+    let output = home.run(&["task", "one"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("kill -CONT {stopped}")), "{said}");
+    home.signal("-CONT");
+    home.ask(&["task", "one"]);
+}
+
+#[test]
+fn a_worker_whose_database_was_deleted_does_not_keep_a_new_one_from_work() {
+    let home = Home::new();
+    home.launch("long");
+    home.until("a worker lives", || home.worker().is_some());
+    for ending in ["", "-wal", "-shm"] {
+        let mut file = home.db().into_os_string();
+        file.push(ending);
+        fs::remove_file(file).expect("removed");
+    }
+    let id = home.launch("one");
+    home.until("it is done", || home.status(&id) == "completed");
 }
 
 #[test]

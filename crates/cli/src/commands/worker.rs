@@ -18,6 +18,8 @@ use crate::{
 enum Reason {
     Idle,
     Signal,
+    /// Another has the lock: this one was stopped, or hung, for longer than its lease.
+    Displaced,
 }
 
 pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
@@ -28,12 +30,15 @@ pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
 async fn work(shell: &Shell) -> Result<Exit, Failure> {
     let config = &shell.config;
     let House { manager, hosts } = shell.house(Furniture::default())?;
-    let mut lock = Some(take_lock(config)?);
+    let mut lock = Some(take_lock(config, &manager).await?);
     tracing::info!(db = %config.db.display(), "a worker begins");
     let worker = Worker::start(&manager).await?;
-    sign(&mut lock)?;
     loop {
-        match wait(config, &manager).await? {
+        match wait(config, &manager, &mut lock).await? {
+            Reason::Displaced => {
+                tracing::warn!("another worker has taken over");
+                break;
+            }
             Reason::Signal => {
                 // From here on a command that launches starts another worker.
                 drop(lock.take());
@@ -48,14 +53,10 @@ async fn work(shell: &Shell) -> Result<Exit, Failure> {
                 if manager.unfinished().await? == 0 {
                     break;
                 }
-                match WorkerLock::take(&config.db)
-                    .map_err(|error| Failure::Machine(error.into()))?
-                {
-                    Some(again) => {
-                        lock = Some(again);
-                        sign(&mut lock)?;
-                    }
-                    None => break,
+                match WorkerLock::take(&config.db, &manager).await {
+                    Ok(Some(again)) => lock = Some(again),
+                    Ok(None) => break,
+                    Err(error) => return Err(Failure::Machine(error)),
                 }
             }
         }
@@ -67,15 +68,10 @@ async fn work(shell: &Shell) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn sign(lock: &mut Option<WorkerLock>) -> Result<(), Failure> {
-    let signed = lock.as_mut().map_or(Ok(()), WorkerLock::sign);
-    signed.map_err(|error| Failure::Machine(error.into()))
-}
-
-fn take_lock(config: &Config) -> Result<WorkerLock, Failure> {
+async fn take_lock(config: &Config, manager: &Manager) -> Result<WorkerLock, Failure> {
     let name = config.db.display();
-    let taken =
-        WorkerLock::take(&config.db).with_context(|| format!("the worker's lock beside {name}"));
+    let taken = WorkerLock::take(&config.db, manager).await;
+    let taken = taken.with_context(|| format!("the worker's lock beside {name}"));
     match taken.map_err(Failure::Machine)? {
         Some(lock) => Ok(lock),
         None => Err(Failure::Input(anyhow!(
@@ -85,7 +81,11 @@ fn take_lock(config: &Config) -> Result<WorkerLock, Failure> {
 }
 
 /// Until there has been nothing to do for a while, or someone wants the worker to end.
-async fn wait(config: &Config, manager: &Manager) -> Result<Reason, Failure> {
+async fn wait(
+    config: &Config,
+    manager: &Manager,
+    lock: &mut Option<WorkerLock>,
+) -> Result<Reason, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let mut interrupt = signal(SignalKind::interrupt()).map_err(machine)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
@@ -94,6 +94,12 @@ async fn wait(config: &Config, manager: &Manager) -> Result<Reason, Failure> {
     let glance = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let mut busy = Instant::now();
     loop {
+        if let Some(lock) = lock {
+            lock.sign(manager.owner()).map_err(machine)?;
+            if !lock.is_in_place() {
+                return Ok(Reason::Displaced);
+            }
+        }
         tokio::select! {
             _ = interrupt.recv() => return Ok(Reason::Signal),
             _ = terminate.recv() => return Ok(Reason::Signal),
