@@ -1,5 +1,5 @@
-//! Processes are killed at random points while they launch, cancel, resume and read tasks on
-//! one database file. Afterwards nothing may be lost, doubled or stuck.
+//! Processes are killed at random points, and stopped for longer than their lease, while they
+//! launch, cancel, resume and read tasks on one database file. Afterwards nothing may be lost, doubled or stuck.
 //!
 //! `cargo test` runs it in small, `scripts/chaos KILLS` in large. The driver starts this very
 //! program as its members. What is true is asked of three witnesses: what launches were
@@ -34,9 +34,12 @@ use asyncagents_core::{
 use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Hosts, Manager, Settings, SystemClock, Worker};
 use asyncagents_store::Sqlite;
+use rustix::process::{Pid, Signal};
 
 /// How many processes work at once.
 const MEMBERS: usize = 4;
+/// How long a process may be silent before others take over.
+const LEASE: Duration = Duration::from_millis(900);
 /// How long the last tasks may take when nobody is killed any more.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -65,16 +68,17 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let given = |name: &str, usual: u64| {
-        let at = arguments.iter().position(|argument| argument == name);
+        let at = arguments.iter().rposition(|argument| argument == name);
         let value = at.and_then(|at| arguments.get(at + 1));
         value.map_or(usual, |value| value.parse().expect("a number"))
     };
     let kills = given("--kills", 25);
+    let stops = given("--stops", 8);
     let tasks = given("--tasks", 150);
     let seed = given("--seed", fastrand::u64(..1_000_000));
     let flooded = given("--flood", 10_000);
     println!("\nrunning 2 tests");
-    let chaos = chaos(kills, tasks, seed);
+    let chaos = chaos(kills, stops, tasks, seed);
     let flood = two_floods(flooded);
     let passed = usize::from(chaos) + usize::from(flood);
     let verdict = if passed == 2 { "ok" } else { "FAILED" };
@@ -94,8 +98,21 @@ fn member(folder: &Path, role: &str, seed: u64) -> Child {
         .expect("a process")
 }
 
-fn chaos(kills: u64, tasks: u64, seed: u64) -> bool {
-    println!("chaos: seed {seed}, {MEMBERS} processes, {tasks} tasks, {kills} kills");
+/// A process that was stopped, and goes on at a moment.
+struct Stopped {
+    member: usize,
+    until: Instant,
+}
+
+fn signal(process: &Child, signal: Signal) {
+    // One that has just ended gets none.
+    let _ = rustix::process::kill_process(Pid::from_child(process), signal);
+}
+
+fn chaos(kills: u64, stops: u64, tasks: u64, seed: u64) -> bool {
+    println!(
+        "chaos: seed {seed}, {MEMBERS} processes, {tasks} tasks, {kills} kills, {stops} stops"
+    );
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     fs::write(folder.join("goal"), tasks.to_string()).expect("written");
@@ -104,15 +121,39 @@ fn chaos(kills: u64, tasks: u64, seed: u64) -> bool {
     let mut members: Vec<Child> = (0..MEMBERS)
         .map(|_| member(folder, "work", random.u64(..)))
         .collect();
-    let mut killed = 0;
-    while killed < kills || acks(folder).len() < usize::try_from(tasks).expect("a number") {
+    let (mut killed, mut halted) = (0, 0);
+    let mut stopped: Vec<Stopped> = Vec::new();
+    while killed < kills
+        || halted < stops
+        || acks(folder).len() < usize::try_from(tasks).expect("a number")
+    {
         // Most live for a while, some die young.
         let pause = match random.u8(..4) {
             0 => random.u64(1..20),
             _ => random.u64(20..200),
         };
         thread::sleep(Duration::from_millis(pause));
+        stopped.retain(|asleep| {
+            let sleeps = Instant::now() < asleep.until;
+            if !sleeps {
+                signal(&members[asleep.member], Signal::CONT);
+            }
+            sleeps
+        });
         let victim = random.usize(..MEMBERS);
+        if stopped.iter().any(|asleep| asleep.member == victim) {
+            continue;
+        }
+        if halted < stops && stopped.is_empty() && random.u8(..3) == 0 {
+            signal(&members[victim], Signal::STOP);
+            let time = LEASE + Duration::from_millis(random.u64(100..2_000));
+            stopped.push(Stopped {
+                member: victim,
+                until: Instant::now() + time,
+            });
+            halted += 1;
+            continue;
+        }
         if killed < kills {
             members[victim].kill().expect("killed");
             members[victim].wait().expect("gone");
@@ -121,6 +162,9 @@ fn chaos(kills: u64, tasks: u64, seed: u64) -> bool {
             continue;
         }
         members[victim] = member(folder, "work", random.u64(..));
+    }
+    for asleep in stopped {
+        signal(&members[asleep.member], Signal::CONT);
     }
     fs::write(folder.join("stop"), "").expect("written");
     let ending = Instant::now();
@@ -136,14 +180,14 @@ fn chaos(kills: u64, tasks: u64, seed: u64) -> bool {
     }
     let verdict = examine(folder);
     println!(
-        "  {killed} kills in {:.1} s, settled {:.1} s after the last\n{verdict}",
+        "  {killed} kills and {halted} stops beyond the lease in {:.1} s, settled {:.1} s after the last\n{verdict}",
         begun.elapsed().as_secs_f64(),
         ending.elapsed().as_secs_f64(),
     );
     let good = in_time && verdict.is_good();
     println!("test chaos ... {}", if good { "ok" } else { "FAILED" });
     if !good {
-        println!("again: scripts/chaos {kills} --tasks {tasks} --seed {seed}");
+        println!("again: scripts/chaos {kills} --stops {stops} --tasks {tasks} --seed {seed}");
     }
     good
 }
@@ -354,7 +398,7 @@ fn manager(folder: &Path) -> Manager {
     let host = ScriptedHost::new(script(), world, clock.clone());
     let store = Sqlite::open(folder.join("tasks.db")).expect("the store");
     let mut settings = Settings {
-        lease: Duration::from_millis(900),
+        lease: LEASE,
         silence: Duration::from_millis(500),
         look: Duration::from_millis(20),
         grace: Duration::from_millis(200),
