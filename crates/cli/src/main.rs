@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod exit;
 mod log;
+mod make_visible;
 mod print;
 mod screen;
 mod seal;

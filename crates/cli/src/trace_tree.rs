@@ -8,7 +8,10 @@ use asyncagents_core::{
     trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
 };
 
-use crate::screen::{counted, dollars};
+use crate::{
+    make_visible::make_visible,
+    screen::{counted, dollars},
+};
 
 /// How many characters of a text are shown in a line.
 const PREVIEW: usize = 80;
@@ -144,7 +147,8 @@ pub(crate) fn step_line(step: &Step) -> String {
                 ToolResult::Unknown => " ✗ interrupted".to_owned(),
                 ToolResult::Untold => String::new(),
             };
-            format!("tool     {name}{again} {}{result}", preview(input))
+            let input = make_visible(&preview(input));
+            format!("tool     {name}{again} {input}{result}")
         }
         StepKind::Told { text } => format!("notice   {}", preview(text)),
         StepKind::Nudged { text } => format!("host     {}", preview(text)),

@@ -33,6 +33,7 @@ use super::{Shell, task};
 use crate::{
     args::RunArgs,
     exit::{Exit, Failure},
+    make_visible::make_visible,
     print,
     screen::{Screen, counted, dollars},
     trust::Sealed,
@@ -484,14 +485,15 @@ impl Run {
             }
             Live::Tool { name, target, .. } => {
                 self.lines = 0;
-                let mut lines = target.lines();
-                let first = lines.next().unwrap_or_default();
+                let mut lines = target.lines().filter(|line| !line.trim().is_empty());
+                let first = make_visible(lines.next().unwrap_or_default());
                 let more = if lines.next().is_some() { " …" } else { "" };
                 self.screen.remark(&format!("· {name} {first}{more}"));
             }
             Live::Line(line) => {
                 self.lines += 1;
                 if self.lines <= MOST_LINES {
+                    let line = make_visible(&line);
                     self.screen.remark(&format!("  │ {line}"));
                 }
             }
@@ -503,6 +505,7 @@ impl Run {
                 }
                 self.lines = 0;
                 if let Some(error) = error {
+                    let error = make_visible(&error);
                     self.screen.remark(&format!("· {name} failed: {error}"));
                 }
             }
