@@ -1,5 +1,6 @@
 //! The command `asyncagents`.
 
+mod approval;
 mod args;
 mod commands;
 mod config;

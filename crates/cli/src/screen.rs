@@ -3,15 +3,11 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead, IsTerminal, Write},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    io::{self, IsTerminal, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use async_trait::async_trait;
 use asyncagents_core::{
     answer::Shown,
     budget::Cost,
@@ -19,9 +15,7 @@ use asyncagents_core::{
     moment::Moment,
     task::{Outcome, State, Status},
 };
-use asyncagents_engine::{Approver, Question, Reply};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tokio::sync::mpsc;
 
 use crate::print::{self, harmless};
 
@@ -37,10 +31,8 @@ struct Inner {
     /// Whether the answer goes to the same terminal as the live lines.
     shared: bool,
     state: Mutex<Shows>,
-    /// One question at a time; what is typed comes line by line, from a thread of its own.
-    asking: tokio::sync::Mutex<Option<mpsc::UnboundedReceiver<String>>>,
-    /// Live lines are off the screen while a question is on it.
-    asking_now: AtomicBool,
+    /// One question at a time.
+    asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -50,6 +42,16 @@ struct Shows {
     /// The line on the screen is not complete.
     open: bool,
     tasks: BTreeMap<TaskId, Line>,
+    /// What has to wait while a question is on the screen.
+    later: Option<Vec<Later>>,
+}
+
+/// Something for the screen.
+enum Later {
+    /// A piece of the answer.
+    Answer(String),
+    /// A line beside it.
+    Remark(String),
 }
 
 /// A task on the screen.
@@ -67,8 +69,7 @@ impl Screen {
                 live,
                 shared: live && io::stdout().is_terminal(),
                 state: Mutex::default(),
-                asking: tokio::sync::Mutex::new(None),
-                asking_now: AtomicBool::new(false),
+                asking: tokio::sync::Mutex::new(()),
             }),
         }
     }
@@ -121,7 +122,7 @@ impl Screen {
         // A broken pipe will be met by the answer.
         let _ = self.close(&mut state);
         let text: String = text.chars().filter(harmless).collect();
-        self.alone(|| print::remark(&format!("{text}\n")));
+        let _ = self.show(&mut state, Later::Remark(format!("{text}\n")));
     }
 
     /// Shows how far the tasks have come, and each end once.
@@ -202,16 +203,22 @@ impl Screen {
             return Ok(());
         }
         state.open = !text.ends_with('\n');
-        let mut put = Ok(());
-        self.alone(|| {
-            let mut out = io::stdout().lock();
-            let shown: String = match out.is_terminal() {
-                true => text.chars().filter(harmless).collect(),
-                false => text.to_owned(),
-            };
-            put = out.write_all(shown.as_bytes()).and_then(|()| out.flush());
-        });
-        put
+        match self.inner.shared {
+            true => self.show(state, Later::Answer(text.to_owned())),
+            false => write_answer(text),
+        }
+    }
+
+    /// Shows something now, or after the question that is on the screen.
+    fn show(&self, state: &mut Shows, what: Later) -> io::Result<()> {
+        if let Some(later) = &mut state.later {
+            later.push(what);
+            return Ok(());
+        }
+        match self.inner.live {
+            true => self.inner.lines.suspend(|| what.write()),
+            false => what.write(),
+        }
     }
 
     /// Ends the line that the agent is writing, if other lines go to the same terminal. The
@@ -223,11 +230,83 @@ impl Screen {
         }
     }
 
-    /// Does something while no live line is on the screen.
-    fn alone(&self, what: impl FnOnce()) {
-        match self.inner.live && !self.inner.asking_now.load(Ordering::SeqCst) {
-            true => self.inner.lines.suspend(what),
-            false => what(),
+    /// Waits until no other question is on the screen, and keeps the screen for one. Live lines
+    /// are off it meanwhile, and what else there is to show comes afterwards: a question stays
+    /// as it was drawn, and nothing stands between it and its answer.
+    pub(crate) async fn for_question(&self) -> ForQuestion<'_> {
+        let turn = self.inner.asking.lock().await;
+        let mut state = self.state();
+        // A broken pipe will be met by the answer.
+        let _ = self.close(&mut state);
+        if self.inner.live {
+            let _ = self.inner.lines.clear();
+            let hidden = ProgressDrawTarget::hidden();
+            self.inner.lines.set_draw_target(hidden);
+        }
+        state.later = Some(Vec::new());
+        ForQuestion {
+            screen: self,
+            open: false,
+            _turn: turn,
+        }
+    }
+}
+
+impl Later {
+    fn write(&self) -> io::Result<()> {
+        match self {
+            Later::Answer(text) => write_answer(text),
+            Later::Remark(text) => {
+                print::remark(text);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn write_answer(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let shown: String = match out.is_terminal() {
+        true => text.chars().filter(harmless).collect(),
+        false => text.to_owned(),
+    };
+    out.write_all(shown.as_bytes()).and_then(|()| out.flush())
+}
+
+/// The screen, as long as a question is on it.
+pub(crate) struct ForQuestion<'a> {
+    screen: &'a Screen,
+    /// The line on the screen is not complete.
+    open: bool,
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+impl ForQuestion<'_> {
+    /// Puts this on the screen, in place of what was typed in this line.
+    pub(crate) fn draw(&mut self, text: &str) {
+        print::remark(&format!("\r\x1b[2K{text}"));
+        self.open = !text.ends_with('\n');
+    }
+
+    /// Someone has pressed Enter.
+    pub(crate) fn line_ended(&mut self) {
+        self.open = false;
+    }
+}
+
+impl Drop for ForQuestion<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            print::remark("\n");
+        }
+        let mut state = self.screen.state();
+        for what in state.later.take().into_iter().flatten() {
+            // What cannot be written now cannot be written next time either.
+            let _ = what.write();
+        }
+        if self.screen.inner.live {
+            let lines = &self.screen.inner.lines;
+            lines.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 }
@@ -292,94 +371,4 @@ pub(crate) fn dollars(cost: Cost) -> String {
         Cost(0) => "no price known".to_owned(),
         Cost(millionths) => format!("${:.4}", millionths as f64 / 1e6),
     }
-}
-
-/// Asks at the terminal, one question after the other.
-#[async_trait]
-impl Approver for Screen {
-    async fn ask(&self, question: Question) -> Reply {
-        let mut typed = self.inner.asking.lock().await;
-        let typed = typed.get_or_insert_with(lines_typed);
-        // What was typed before it was asked is no answer to it.
-        while typed.try_recv().is_ok() {}
-        let _quiet = Quiet::new(self);
-        let harmless = |text: &str| text.chars().filter(harmless).collect::<String>();
-        let who = match question.background {
-            true => format!("the background task \"{}\"", question.title),
-            false => format!("the agent {}", question.agent),
-        };
-        let target = question.target.lines().next().unwrap_or_default();
-        let mut text = format!("? {who} wants to use {}: {target}\n", question.tool);
-        for line in &question.preview {
-            text.push_str(&format!("  {line}\n"));
-        }
-        self.remark(harmless(&text).trim_end());
-        loop {
-            let always = harmless(&question.always);
-            print::remark(&format!(
-                "  [y]es, [a]lways ({always}), or [n]o (and why): "
-            ));
-            let Some(line) = typed.recv().await else {
-                return Reply::No("nobody answered".to_owned());
-            };
-            if let Some(reply) = reply_from(&line) {
-                return reply;
-            }
-        }
-    }
-}
-
-/// Takes the live lines off the screen for as long as it lives.
-struct Quiet<'a>(&'a Screen);
-
-impl<'a> Quiet<'a> {
-    fn new(screen: &'a Screen) -> Self {
-        let lines = &screen.inner.lines;
-        if screen.inner.live {
-            let _ = lines.clear();
-            lines.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        screen.inner.asking_now.store(true, Ordering::SeqCst);
-        Self(screen)
-    }
-}
-
-impl Drop for Quiet<'_> {
-    fn drop(&mut self) {
-        self.0.inner.asking_now.store(false, Ordering::SeqCst);
-        if self.0.inner.live {
-            self.0
-                .inner
-                .lines
-                .set_draw_target(ProgressDrawTarget::stderr());
-        }
-    }
-}
-
-/// What is typed, line by line. A thread waits for it, so that nothing else has to.
-fn lines_typed() -> mpsc::UnboundedReceiver<String> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-/// What a line means; nothing if it means nothing.
-fn reply_from(line: &str) -> Option<Reply> {
-    let line = line.trim();
-    let (word, why) = line.split_once([' ', ',']).unwrap_or((line, ""));
-    Some(match word.to_lowercase().as_str() {
-        "y" | "yes" => Reply::Yes,
-        "a" | "always" => Reply::Always,
-        "n" | "no" if !why.trim().is_empty() => {
-            Reply::No(format!("the user says no: {}", why.trim()))
-        }
-        "n" | "no" => Reply::No("the user says no".to_owned()),
-        _ => return None,
-    })
 }

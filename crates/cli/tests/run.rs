@@ -15,6 +15,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[path = "run/approving.rs"]
+mod approving;
+#[path = "run/terminal.rs"]
+mod terminal;
+
 /// A home and a workspace of its own, and a model that plays a script.
 struct Home {
     folder: TempDir,
@@ -761,103 +766,6 @@ fn nobody_reading_is_no_reason_to_stop() {
     drop(child.stdout.take());
     child.wait().expect("ends");
     assert_eq!(home.read("log"), "done\ndone\n");
-}
-
-/// A command at a terminal of its own.
-struct Terminal {
-    child: Child,
-    shown: std::sync::Arc<std::sync::Mutex<String>>,
-}
-
-impl Terminal {
-    fn new(home: &Home, args: &[&str]) -> Self {
-        let command = home.command(args);
-        let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_string_lossy());
-        let words: Vec<String> = std::iter::once(command.get_program())
-            .chain(command.get_args())
-            .map(quoted)
-            .collect();
-        let mut script = Command::new("script");
-        script.args(["-qec", &format!("exec {}", words.join(" ")), "/dev/null"]);
-        script
-            .current_dir(home.folder.path().join("work"))
-            .env_clear();
-        for (name, value) in command.get_envs() {
-            script.env(name, value.unwrap_or_default());
-        }
-        script.env("TERM", "xterm").env("SHELL", "/bin/sh");
-        script.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = script.spawn().expect("`script` of util-linux");
-        let shown = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-        let (mut output, seen) = (child.stdout.take().expect("a pipe"), shown.clone());
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(read @ 1..) = std::io::Read::read(&mut output, &mut bytes) {
-                let text = String::from_utf8_lossy(&bytes[..read]);
-                seen.lock().expect("shown").push_str(&text);
-            }
-        });
-        Self { child, shown }
-    }
-
-    fn shows(&self, what: &str) -> bool {
-        self.shown.lock().expect("shown").contains(what)
-    }
-
-    fn types(&mut self, keys: &str) {
-        let input = self.child.stdin.as_mut().expect("a terminal");
-        input.write_all(keys.as_bytes()).expect("typed");
-        input.flush().expect("typed");
-    }
-}
-
-#[test]
-fn a_question_is_asked_at_the_terminal_and_shows_what_it_is_about() {
-    let launch = json!({"description": "child", "prompt": "Child:\nx", "agent": "general"});
-    let script = Script::new()
-        .rule(
-            When::turn(0).first("Child:\n"),
-            Reply::call(
-                "write",
-                json!({"path": "a.txt", "content": "written by a child"}),
-            ),
-        )
-        .rule(When::turn(1).first("Child:\n"), Reply::text("done"))
-        .rule(When::turn(0), Reply::call("asyncagents_task", launch))
-        .rule(When::always(), Reply::text("ok"));
-    let home = Home::new(script);
-    let mut terminal = Terminal::new(&home, &["run", "--permission", "ask", "Delegate"]);
-    home.until("the question", || terminal.shows("[y]es, [a]lways"));
-    assert!(terminal.shows("the background task \"child\" wants to use write: a.txt"));
-    assert!(terminal.shows("+ written by a child"));
-    terminal.types("perhaps\n");
-    home.until("it is asked again", || {
-        let shown = terminal.shown.lock().expect("shown");
-        shown.matches("[y]es, [a]lways").count() == 2
-    });
-    terminal.types("y\n");
-    let ended = terminal.child.wait().expect("ends");
-    assert!(ended.success(), "{}", terminal.shown.lock().expect("shown"));
-    assert_eq!(home.read("a.txt"), "written by a child");
-}
-
-#[test]
-fn ctrl_c_at_a_question_stops_the_run() {
-    let script = Script::new()
-        .rule(When::turn(0), append("log", ""))
-        .rule(When::always(), Reply::text("never"));
-    let home = Home::new(script);
-    let mut terminal = Terminal::new(&home, &["run", "--permission", "ask", "Append"]);
-    home.until("the question", || terminal.shows("[y]es, [a]lways"));
-    terminal.types("\u{3}");
-    let ended = terminal.child.wait().expect("ends");
-    assert_eq!(
-        ended.code(),
-        Some(4),
-        "{}",
-        terminal.shown.lock().expect("shown")
-    );
-    assert_eq!(home.read("log"), "");
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod settings;
 mod system_prompt;
 mod use_tool;
 
-pub use approve::{Approver, Question, Reply};
+pub use approve::{Approver, Details, Question, Reply};
 pub use engine::{Begin, Engine, Owner, Parts};
 pub use live::{Live, LiveEvents};
 pub use settings::Settings;

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio::time;
 
 use crate::{
-    Live, Question, Reply,
+    Details, Live, Question, Reply,
     drive::{Driver, Over},
     engine::{Halt, lock},
 };
@@ -231,7 +231,7 @@ impl Driver {
             agent: self.acting().name,
             tool: tool.to_owned(),
             target: target.to_owned(),
-            preview: preview(call),
+            details: details(call, target),
             always: match scope {
                 Scope::Tool => format!("every {tool} in this run"),
                 Scope::Target => "exactly this".to_owned(),
@@ -381,30 +381,35 @@ fn last_line(text: &str) -> String {
     last.unwrap_or_default().to_owned()
 }
 
-/// How many lines of a change are shown to the one who is asked.
-const PREVIEW: usize = 12;
-
-/// What a call would change, for the one who is asked.
-fn preview(call: &Call) -> Vec<String> {
+/// What a call would do, for the one who is asked.
+fn details(call: &Call, target: &str) -> Details {
     let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
-    let lines = |name: &str, sign: &str| -> Vec<String> {
-        let text = input
-            .get(name)
-            .and_then(|text| text.as_str())
-            .unwrap_or_default();
-        let mut lines: Vec<String> = text
-            .lines()
-            .take(PREVIEW)
-            .map(|line| format!("{sign} {line}"))
-            .collect();
-        let more = text.lines().count().saturating_sub(PREVIEW);
-        lines.extend((more > 0).then(|| format!("{sign} … {more} more lines")));
-        lines
+    let text = |name: &str| {
+        let text = input.get(name).and_then(serde_json::Value::as_str);
+        text.unwrap_or_default().to_owned()
     };
     match call.name.as_str() {
-        "write" => lines("content", "+"),
-        "edit" => [lines("old", "-"), lines("new", "+")].concat(),
-        "bash" => lines("command", "$"),
-        _ => Vec::new(),
+        // What was judged, and what will be run.
+        "bash" => Details::Command(target.to_owned()),
+        "write" => Details::Write {
+            content: text("content"),
+        },
+        "edit" => Details::Edit {
+            old: text("old"),
+            new: text("new"),
+            // The tool takes the word for it too.
+            everywhere: input.get("replace_all").is_some_and(|flag| {
+                let word = flag.as_str().unwrap_or_default();
+                flag.as_bool() == Some(true) || word.eq_ignore_ascii_case("true")
+            }),
+        },
+        _ => {
+            let arguments = input.as_object().into_iter().flatten();
+            let arguments = arguments.map(|(name, value)| match value.as_str() {
+                Some(text) => (name.clone(), text.to_owned()),
+                None => (name.clone(), value.to_string()),
+            });
+            Details::Arguments(arguments.filter(|(_, value)| value != target).collect())
+        }
     }
 }

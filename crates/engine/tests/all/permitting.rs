@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use asyncagents_core::agent::Mode;
-use asyncagents_engine::{Approver, Question, Reply as Answer};
+use asyncagents_engine::{Approver, Details, Question, Reply as Answer};
 use asyncagents_scripted_model::{Reply, Script, When};
 use rstest::rstest;
 use serde_json::json;
@@ -83,6 +83,66 @@ async fn a_change_is_asked_for(
     assert_eq!(house.read("a.txt") + &house.read("b.txt"), written);
     let last = house.model.requests().pop().expect("a request").last();
     assert!(last.contains(told), "{last}");
+    house.close().await;
+}
+
+#[rstest]
+#[case::bash(
+    "bash",
+    json!({"command": "\n".repeat(30) + "true"}),
+    Details::Command("\n".repeat(30) + "true")
+)]
+#[case::write(
+    "write",
+    json!({"path": "a.txt", "content": "a\n".repeat(30)}),
+    Details::Write { content: "a\n".repeat(30) }
+)]
+#[case::edit(
+    "edit",
+    json!({"path": "a.txt", "old": "a\n".repeat(30), "new": "b", "replace_all": "true"}),
+    Details::Edit { old: "a\n".repeat(30), new: "b".to_owned(), everywhere: true }
+)]
+#[tokio::test]
+async fn a_question_has_all_that_would_be_done(
+    #[case] tool: &str,
+    #[case] arguments: serde_json::Value,
+    #[case] details: Details,
+) {
+    let script = Script::new()
+        .rule(When::turn(0), Reply::call(tool, arguments))
+        .rule(When::turn(1), Reply::text("Then not."));
+    let (plan, asked) = asking(Some(Answer::No("the user says no".to_owned())));
+    let house = House::with(script, plan).await;
+    house.run("Do it").await.said();
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!(asked[0].details, details);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn the_question_of_another_tool_has_its_arguments() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("asyncagents_task", launch("child", "Delete it", false)),
+        )
+        .rule(When::turn(1), Reply::text("Then not."));
+    let (mut plan, asked) = asking(Some(Answer::No("the user says no".to_owned())));
+    plan.settings = Box::new(|settings| {
+        let rule = "asyncagents_task".parse().expect("a rule");
+        settings.permissions.ask = vec![rule];
+    });
+    let house = House::with(script, plan).await;
+    house.run("Delegate").await.said();
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Details::Arguments(arguments) = &asked[0].details else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(asked[0].target, "child");
+    let prompt = ("prompt".to_owned(), "Delete it".to_owned());
+    assert!(arguments.contains(&prompt), "{arguments:?}");
+    assert!(arguments.iter().all(|(name, _)| name != "description"));
     house.close().await;
 }
 

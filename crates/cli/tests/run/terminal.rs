@@ -1,0 +1,154 @@
+//! A program in a terminal of its own.
+
+use std::{
+    ffi::OsStr,
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    os::unix::ffi::OsStrExt,
+    process::{Child, Command, ExitStatus},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A pseudo-terminal with a program in it, which ends when this goes.
+pub(crate) struct Terminal {
+    keyboard: File,
+    /// All bytes that the program and the echo of the keyboard have written.
+    written: Arc<Mutex<Vec<u8>>>,
+    child: Child,
+}
+
+impl Terminal {
+    pub(crate) fn start(command: &Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&master).expect("granted");
+        unlockpt(&master).expect("unlocked");
+        let size = Winsize {
+            ws_row: 40,
+            ws_col: 120,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&master, size).expect("a size");
+        let name = ptsname(&master, Vec::new()).expect("a name");
+        let open = || {
+            let name = OsStr::from_bytes(name.as_bytes());
+            let opened = OpenOptions::new().read(true).write(true).open(name);
+            opened.expect("the program's side")
+        };
+        let mut command = leading(command);
+        command.stdin(open()).stdout(open()).stderr(open());
+        let child = command.spawn().expect("`setsid` of util-linux");
+        // It holds the program's side open, and then nobody would see it closed.
+        drop(command);
+
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let keyboard = File::from(master);
+        let mut screen = keyboard.try_clone().expect("the same terminal");
+        let seen = written.clone();
+        // It ends with an error when the program has closed its side.
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(read @ 1..) = screen.read(&mut piece) {
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.extend_from_slice(&piece[..read]);
+            }
+        });
+        Self {
+            keyboard,
+            written,
+            child,
+        }
+    }
+
+    /// Types this, and waits until the terminal has taken it in: until its echo is there.
+    pub(crate) fn types(&mut self, keys: &str) {
+        let before = self.written().len();
+        self.sends(keys);
+        let echo = keys.replace('\n', "\r\n");
+        self.until(&format!("{keys:?} is echoed"), |written| {
+            written[before..].contains(&echo)
+        });
+    }
+
+    /// Types this, whenever the terminal may take it in.
+    pub(crate) fn sends(&mut self, keys: &str) {
+        let sent = self.keyboard.write_all(keys.as_bytes());
+        sent.expect("the terminal is open");
+    }
+
+    /// Waits until this was shown so many times, and returns all that was.
+    pub(crate) fn until_shown(&self, words: &str, times: usize) -> String {
+        self.until(&format!("{words:?}, {times} times"), |written| {
+            written.matches(words).count() >= times
+        })
+    }
+
+    /// Waits until the program has ended, and returns how, and all that was shown.
+    pub(crate) fn until_ended(&mut self) -> (ExitStatus, String) {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return (status, self.written());
+            }
+            let late = begun.elapsed() > PATIENCE;
+            assert!(!late, "it never ends; shown is\n{}", self.newest());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn written(&self) -> String {
+        let written = self.written.lock();
+        let written = written.unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&written).into_owned()
+    }
+
+    /// As much as fits on a screen or two.
+    fn newest(&self) -> String {
+        let written = self.written();
+        let lines: Vec<&str> = written.lines().collect();
+        lines[lines.len().saturating_sub(60)..].join("\n")
+    }
+
+    fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let written = self.written();
+            if is_so(&written) {
+                return written;
+            }
+            let late = begun.elapsed() > PATIENCE;
+            assert!(!late, "never: {what}; shown is\n{}", self.newest());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The same command, to which the keys for signals are delivered.
+fn leading(command: &Command) -> Command {
+    let mut leading = Command::new("setsid");
+    leading.arg("--ctty").arg(command.get_program());
+    leading.args(command.get_args()).env_clear();
+    let variables = command.get_envs();
+    leading.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        leading.current_dir(folder);
+    }
+    leading.env("TERM", "xterm");
+    leading
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
