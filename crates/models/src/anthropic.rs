@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    answer_limits::{AnswerLimits, Size},
     judge::Complaint,
     request::{Effort, Hear, Heard},
     wire::{
@@ -213,6 +214,7 @@ fn text(text: &str) -> Part<'_> {
 pub(crate) struct Answering {
     origin: String,
     open: Vec<(u64, Open)>,
+    size: Size,
     stop: Option<Stop>,
     usage: Usage,
     ended: bool,
@@ -292,10 +294,11 @@ struct Tokens {
 }
 
 impl Answering {
-    pub(crate) fn new(origin: String) -> Self {
+    pub(crate) fn new(origin: String, limits: AnswerLimits) -> Self {
         Self {
             origin,
             open: Vec::new(),
+            size: Size::within(limits),
             stop: None,
             usage: Usage::default(),
             ended: false,
@@ -303,6 +306,7 @@ impl Answering {
     }
 
     fn begin(&mut self, index: u64, block: &RawValue, hear: Hear<'_>) -> Result<(), Trouble> {
+        self.size.grow_block(block.get().len())?;
         let start: Start = read(block).unwrap_or_default();
         let open = match start.kind.as_str() {
             "text" => {
@@ -330,6 +334,8 @@ impl Answering {
                 let name = start.name.unwrap_or_default();
                 hear(Heard::Call(&name));
                 let input = start.input.map(|input| input.get().to_owned());
+                self.size
+                    .check_arguments(input.as_ref().map_or(0, String::len))?;
                 Open::Call {
                     id: start.id.unwrap_or_default(),
                     name,
@@ -359,6 +365,7 @@ impl Answering {
         match open {
             Open::Text(said) => {
                 if let Some(more) = text("text") {
+                    self.size.grow(more.len())?;
                     hear(Heard::Text(more));
                     said.push_str(more);
                 }
@@ -369,19 +376,28 @@ impl Answering {
                 ..
             } => {
                 if let Some(more) = text("thinking") {
+                    self.size.grow(more.len())?;
                     hear(Heard::Reasoning(more));
                     thought.push_str(more);
                 }
-                signature.push_str(text("signature").unwrap_or_default());
+                let more = text("signature").unwrap_or_default();
+                self.size.grow(more.len())?;
+                signature.push_str(more);
             }
             Open::Call { input, .. } => {
                 hear(Heard::Alive);
-                input.push_str(text("partial_json").unwrap_or_default());
+                let more = text("partial_json").unwrap_or_default();
+                self.size.grow_arguments(input.len(), more.len())?;
+                input.push_str(more);
             }
             Open::Other { added, .. } => {
                 hear(Heard::Alive);
                 for (name, more) in &delta {
                     if let (true, Some(more)) = (name != "type", more.as_str()) {
+                        if !added.contains_key(name) {
+                            self.size.grow_block(name.len())?;
+                        }
+                        self.size.grow(more.len())?;
                         added.entry(name.clone()).or_default().push_str(more);
                     }
                 }
@@ -441,6 +457,10 @@ impl Fold for Answering {
             _ => hear(Heard::Alive),
         }
         Ok(Step::More)
+    }
+
+    fn size(&self) -> usize {
+        self.size.bytes()
     }
 
     fn is_whole(&self) -> bool {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    answer_limits::{AnswerLimits, Exceeded, Size, field},
     judge::Complaint,
     request::{Hear, Heard},
     wire::{
@@ -288,6 +289,7 @@ pub(crate) struct Answering {
     reasoning_field: Option<&'static str>,
     details: Vec<Map<String, Value>>,
     calls: Vec<OpenCall>,
+    size: Size,
     stop: Option<Stop>,
     usage: Option<Tokens>,
     ended: bool,
@@ -386,7 +388,7 @@ struct Details {
 }
 
 impl Answering {
-    pub(crate) fn new(origin: String, asked: usize) -> Self {
+    pub(crate) fn new(origin: String, asked: usize, limits: AnswerLimits) -> Self {
         Self {
             origin,
             asked,
@@ -395,89 +397,104 @@ impl Answering {
             reasoning_field: None,
             details: Vec::new(),
             calls: Vec::new(),
+            size: Size::within(limits),
             stop: None,
             usage: None,
             ended: false,
         }
     }
 
-    fn say(&mut self, text: &str, hear: Hear<'_>) {
+    fn say(&mut self, text: &str, hear: Hear<'_>) -> Result<(), Exceeded> {
         if !text.is_empty() {
+            self.size.grow(text.len())?;
             hear(Heard::Text(text));
             self.text.push_str(text);
         }
+        Ok(())
     }
 
-    fn think(&mut self, field: &'static str, text: &str, hear: Hear<'_>) {
+    fn think(&mut self, field: &'static str, text: &str, hear: Hear<'_>) -> Result<(), Exceeded> {
         if !text.is_empty() {
+            self.size.grow(text.len())?;
             hear(Heard::Reasoning(text));
             self.reasoning.push_str(text);
             self.reasoning_field = Some(field);
         }
+        Ok(())
     }
 
-    fn grow(&mut self, delta: Delta, hear: Hear<'_>) {
+    fn grow(&mut self, delta: Delta, hear: Hear<'_>) -> Result<(), Exceeded> {
         match (delta.reasoning_content, delta.reasoning) {
-            (Some(text), _) => self.think("reasoning_content", &text, hear),
-            (None, Some(text)) => self.think("reasoning", &text, hear),
+            (Some(text), _) => self.think("reasoning_content", &text, hear)?,
+            (None, Some(text)) => self.think("reasoning", &text, hear)?,
             (None, None) => {}
         }
         for detail in delta.reasoning_details.unwrap_or_default() {
             if let Value::Object(detail) = detail {
-                join_detail(&mut self.details, detail);
+                join_detail(&mut self.details, detail, &mut self.size)?;
             }
         }
         match delta.content {
-            Some(Value::String(text)) => self.say(&text, hear),
+            Some(Value::String(text)) => self.say(&text, hear)?,
             // Some servers send parts.
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    self.say(
-                        part.get("text").and_then(Value::as_str).unwrap_or_default(),
-                        hear,
-                    );
+                    let text = part.get("text").and_then(Value::as_str);
+                    self.say(text.unwrap_or_default(), hear)?;
                 }
             }
             _ => {}
         }
         if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
-            self.say(&refusal, hear);
+            self.say(&refusal, hear)?;
             self.stop = Some(Stop::Refused);
         }
         for call in delta.tool_calls.unwrap_or_default() {
-            self.call(call, hear);
+            self.call(call, hear)?;
         }
+        Ok(())
     }
 
-    fn call(&mut self, delta: CallDelta, hear: Hear<'_>) {
+    fn call(&mut self, delta: CallDelta, hear: Hear<'_>) -> Result<(), Exceeded> {
         let function = delta.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
         let id = delta.id.unwrap_or_default();
-        let at = self.place(delta.index, &id, &name);
-        let at = at.unwrap_or_else(|| {
-            self.calls.push(OpenCall {
-                index: delta.index,
-                ..OpenCall::default()
-            });
-            self.calls.len() - 1
-        });
+        let at = match self.place(delta.index, &id, &name) {
+            Some(at) => at,
+            None => {
+                self.size.grow_block(0)?;
+                self.calls.push(OpenCall {
+                    index: delta.index,
+                    ..OpenCall::default()
+                });
+                self.calls.len() - 1
+            }
+        };
         let Some(call) = self.calls.get_mut(at) else {
-            return;
+            return Ok(());
         };
         if call.name.is_empty() && !name.is_empty() {
+            self.size.grow(name.len())?;
             hear(Heard::Call(&name));
             call.name = name;
         } else {
             hear(Heard::Alive);
         }
         if call.id.is_empty() {
+            self.size.grow(id.len())?;
             call.id = id;
         }
         if let Some(arguments) = function.arguments {
-            call.arguments.push_str(&arguments_in(arguments.get()));
+            let more = arguments_in(arguments.get());
+            self.size.grow_arguments(call.arguments.len(), more.len())?;
+            call.arguments.push_str(&more);
         }
-        let more = delta.more.into_iter().filter(|(_, value)| !value.is_null());
-        call.more.extend(more);
+        for (name, value) in delta.more {
+            if !value.is_null() {
+                put(&mut call.more, name, value, &mut self.size)?;
+            }
+        }
+        Ok(())
     }
 
     /// Which call a piece belongs to; none means a new one. Servers differ: some give each
@@ -573,7 +590,7 @@ impl Fold for Answering {
         };
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
             if let Some(delta) = choice.delta.or(choice.message) {
-                self.grow(delta, &mut noted);
+                self.grow(delta, &mut noted)?;
             }
             match choice.finish_reason.as_deref() {
                 None | Some("") => {}
@@ -587,6 +604,10 @@ impl Fold for Answering {
             hear(Heard::Alive);
         }
         Ok(Step::More)
+    }
+
+    fn size(&self) -> usize {
+        self.size.bytes()
     }
 
     fn is_whole(&self) -> bool {
@@ -648,7 +669,11 @@ fn mark(tool_call: Map<String, Value>, origin: &str) -> Option<Block> {
 }
 
 /// Puts a piece of a thought to the piece before it, if they belong together.
-fn join_detail(details: &mut Vec<Map<String, Value>>, piece: Map<String, Value>) {
+fn join_detail(
+    details: &mut Vec<Map<String, Value>>,
+    piece: Map<String, Value>,
+    size: &mut Size,
+) -> Result<(), Exceeded> {
     let same = |detail: &Map<String, Value>| {
         let alike = ["type", "index"]
             .iter()
@@ -663,16 +688,34 @@ fn join_detail(details: &mut Vec<Map<String, Value>>, piece: Map<String, Value>)
                 match (last.get_mut(&name), value) {
                     (_, Value::Null) => {}
                     (Some(Value::String(text)), Value::String(more)) if grows => {
+                        size.grow(more.len())?;
                         text.push_str(&more);
                     }
-                    (_, value) => {
-                        last.insert(name, value);
-                    }
+                    (_, value) => put(last, name, value, size)?,
                 }
             }
         }
-        _ => details.push(piece),
+        _ => {
+            let fields = piece.iter().map(|(name, value)| field(name, value));
+            size.grow_block(fields.sum())?;
+            details.push(piece);
+        }
     }
+    Ok(())
+}
+
+/// Puts a field in. Providers repeat fields with each piece, so only what is more than before
+/// counts.
+fn put(
+    fields: &mut Map<String, Value>,
+    name: String,
+    value: Value,
+    size: &mut Size,
+) -> Result<(), Exceeded> {
+    let before = fields.get(&name).map_or(0, |before| field(&name, before));
+    size.grow(field(&name, &value).saturating_sub(before))?;
+    fields.insert(name, value);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -79,6 +79,21 @@ pub enum ModelError {
         /// What the provider says.
         message: String,
     },
+    /// The answer did not end where every honest answer does. The same request would give the
+    /// same.
+    #[error(
+        "the answer of {provider} was dropped: {what} than {limit} bytes, which `{setting}` allows"
+    )]
+    AnswerTooLong {
+        /// Who.
+        provider: String,
+        /// What is too long.
+        what: &'static str,
+        /// How long it may be.
+        limit: usize,
+        /// The setting that says so.
+        setting: &'static str,
+    },
     /// The provider had no time for us, as often as we asked.
     #[error("{provider} is overloaded: {why} ({})", tries(*attempts))]
     Overloaded {
@@ -119,7 +134,8 @@ impl ModelError {
             | ModelError::MissingKey { .. }
             | ModelError::KeyCommand { .. }
             | ModelError::Refused { .. }
-            | ModelError::TooLong { .. } => false,
+            | ModelError::TooLong { .. }
+            | ModelError::AnswerTooLong { .. } => false,
         }
     }
 }

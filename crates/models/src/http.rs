@@ -16,9 +16,11 @@ use reqwest::{
     redirect::Policy,
 };
 use sse_stream::SseStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
+    Settings,
+    answer_limits::Exceeded,
     error::{Failure, ModelError, Passing},
     judge::{Complaint, Verdict, error_in},
     request::Hear,
@@ -30,8 +32,9 @@ use crate::{
 const CONNECT: Duration = Duration::from_secs(30);
 /// How long to wait for the token count of an answer that is complete.
 const AFTERWARDS: Duration = Duration::from_secs(5);
-/// A line of a stream that has no end by then will have none.
-const LONGEST_LINE: usize = 32 * 1024 * 1024;
+/// An event that has no end by then will have none. The last event of an answer may repeat all
+/// of it, and the instructions too.
+const LONGEST_EVENT: usize = 32 * 1024 * 1024;
 /// An error text is not longer than this.
 const LONGEST_ERROR: usize = 64 * 1024;
 
@@ -82,6 +85,7 @@ impl Http {
             .map_err(|trouble| match trouble {
                 Heeded::Failure(failure) => failure,
                 Heeded::Complaint(complaint) => judged(&complaint, None, &sending),
+                Heeded::Exceeded(exceeded) => Failure::Final(too_long(exceeded, &sending)),
             })
     }
 
@@ -159,11 +163,15 @@ async fn accepted(response: Response, sending: &Sending<'_>) -> Result<Response,
 
 async fn error_text(mut response: Response, silence: Duration) -> String {
     let mut bytes = Vec::new();
-    while bytes.len() < LONGEST_ERROR
-        && let Ok(Ok(Some(more))) = timeout(silence, response.chunk()).await
-    {
-        bytes.extend_from_slice(&more);
-    }
+    let read = async {
+        while bytes.len() < LONGEST_ERROR
+            && let Ok(Some(more)) = response.chunk().await
+        {
+            bytes.extend_from_slice(&more);
+        }
+    };
+    // Half an error says more than none.
+    let _ = timeout(silence, read).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -198,9 +206,27 @@ fn judged(complaint: &Complaint, after: Option<Duration>, sending: &Sending<'_>)
     }
 }
 
+fn too_long(exceeded: Exceeded, sending: &Sending<'_>) -> ModelError {
+    let provider = sending.provider.to_owned();
+    let (what, limit, setting) = match exceeded {
+        Exceeded::Answer { limit } => ("it is longer", limit, "models.max_answer"),
+        Exceeded::Arguments { limit } => {
+            let what = "the arguments of one call are longer";
+            (what, limit, "models.max_arguments")
+        }
+    };
+    ModelError::AnswerTooLong {
+        provider,
+        what,
+        limit,
+        setting,
+    }
+}
+
 enum Heeded {
     Failure(Failure),
     Complaint(Complaint),
+    Exceeded(Exceeded),
 }
 
 /// Folds the events of a stream into an answer.
@@ -213,19 +239,25 @@ async fn listen(
     let mut events = Box::pin(SseStream::from_bytes_stream(unless_silent(
         response, silence,
     )));
+    let with_keep_alives = silence.saturating_mul(Settings::KEEP_ALIVES);
+    // When something came that is part of the answer: keep-alives could come for ever.
+    let mut progress = Instant::now();
     loop {
+        let (whole, size) = (fold.is_whole(), fold.size());
         // Some servers leave the stream open after the last thing that matters.
-        let patience = if fold.is_whole() {
-            AFTERWARDS
-        } else {
-            Duration::MAX
-        };
-        let data = match timeout(patience, events.next()).await.ok().flatten() {
-            Some(Ok(event)) => event.data.unwrap_or_default(),
-            Some(Err(_)) | None if fold.is_whole() => return Ok(fold.folded()),
-            Some(Err(error)) => return Err(Heeded::Failure(Failure::broken(broken(error)))),
-            None => {
+        let patience = if whole { AFTERWARDS } else { with_keep_alives };
+        let patience = patience.saturating_sub(progress.elapsed());
+        let data = match timeout(patience, events.next()).await {
+            Ok(Some(Ok(event))) => event.data.unwrap_or_default(),
+            Ok(Some(Err(_)) | None) | Err(_) if whole => return Ok(fold.folded()),
+            Ok(Some(Err(error))) => return Err(Heeded::Failure(Failure::broken(broken(error)))),
+            Ok(None) => {
                 let why = "the stream ended too early";
+                return Err(Heeded::Failure(Failure::broken(why)));
+            }
+            Err(_) => {
+                let seconds = with_keep_alives.as_secs_f32();
+                let why = format!("nothing but keep-alives came for {seconds} s");
                 return Err(Heeded::Failure(Failure::broken(why)));
             }
         };
@@ -237,27 +269,31 @@ async fn listen(
             Ok(Step::Done) => return Ok(fold.folded()),
             Err(Trouble::Malformed(why)) => return Err(Heeded::Failure(Failure::broken(why))),
             Err(Trouble::Complaint(complaint)) => return Err(Heeded::Complaint(complaint)),
+            Err(Trouble::Exceeded(exceeded)) => return Err(Heeded::Exceeded(exceeded)),
+        }
+        if fold.size() > size || fold.is_whole() != whole {
+            progress = Instant::now();
         }
     }
 }
 
-/// The bytes of a response; a long silence is an error, and a line without end is one too.
-/// Comments count as bytes, though they are no events.
+/// The bytes of a response; a long silence is an error, and an event without end is one too.
+/// Comments count as bytes here, though they are no events.
 fn unless_silent(
     response: Response,
     silence: Duration,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(
-        Some((response.bytes_stream().boxed(), 0)),
+        Some((response.bytes_stream().boxed(), LastEvent::default())),
         move |state| async move {
-            let (mut bytes, line) = state?;
+            let (mut bytes, event) = state?;
             match timeout(silence, bytes.next()).await {
-                Ok(Some(Ok(chunk))) => match last_line(line, &chunk) {
-                    line if line > LONGEST_LINE => {
-                        let why = "a line of the stream does not end";
+                Ok(Some(Ok(chunk))) => match event.and(&chunk) {
+                    event if event.bytes > LONGEST_EVENT => {
+                        let why = "an event of the stream does not end";
                         Some((Err(io::Error::other(why)), None))
                     }
-                    line => Some((Ok(chunk), Some((bytes, line)))),
+                    event => Some((Ok(chunk), Some((bytes, event)))),
                 },
                 Ok(Some(Err(error))) => Some((Err(io::Error::other(cause(error))), None)),
                 Ok(None) => None,
@@ -267,12 +303,41 @@ fn unless_silent(
     )
 }
 
-/// How long the last line is, now that more has come.
-fn last_line(before: usize, chunk: &[u8]) -> usize {
-    let end = chunk.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'));
-    match end {
-        Some(end) => chunk.len() - end - 1,
-        None => before + chunk.len(),
+/// The event at the end of a stream: the lines since the last empty one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LastEvent {
+    bytes: usize,
+    line_is_empty: bool,
+    /// `\r\n` is one end of a line.
+    after_return: bool,
+}
+
+impl Default for LastEvent {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            line_is_empty: true,
+            after_return: false,
+        }
+    }
+}
+
+impl LastEvent {
+    /// The same, now that more has come.
+    fn and(mut self, chunk: &[u8]) -> Self {
+        for byte in chunk {
+            let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
+            match byte {
+                b'\n' if after_return => {}
+                b'\n' | b'\r' if self.line_is_empty => self.bytes = 0,
+                b'\n' | b'\r' => self.line_is_empty = true,
+                _ => {
+                    self.line_is_empty = false;
+                    self.bytes += 1;
+                }
+            }
+        }
+        self
     }
 }
 
@@ -315,4 +380,25 @@ fn root(error: &dyn Error) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::LastEvent;
+
+    #[rstest]
+    #[case::one_line(&["data: x"], 7)]
+    #[case::lines_of_one_event(&["data: x\nda", "ta: y\n"], 14)]
+    #[case::an_empty_line_ends_it(&["data: x\n\n: y"], 3)]
+    #[case::with_returns(&["data: x\r\n\r\n: y"], 3)]
+    #[case::with_returns_alone(&["data: x\r\r: y"], 3)]
+    #[case::cut_within_an_end(&["data: x\r", "\n\r", "\n: y"], 3)]
+    #[case::one_end_is_not_two(&["data: x\r\n: y"], 10)]
+    fn an_event_is_as_long_as_its_lines(#[case] chunks: &[&str], #[case] bytes: usize) {
+        let and = |event: LastEvent, chunk: &&str| event.and(chunk.as_bytes());
+        let event = chunks.iter().fold(LastEvent::default(), and);
+        assert_eq!(event.bytes, bytes);
+    }
 }

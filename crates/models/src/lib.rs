@@ -1,5 +1,6 @@
 //! Language models: three protocols, one way to ask.
 
+mod answer_limits;
 mod anthropic;
 mod catalog;
 mod chat;

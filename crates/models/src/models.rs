@@ -11,6 +11,7 @@ use reqwest::{
 use tokio::sync::Mutex;
 
 use crate::{
+    answer_limits::AnswerLimits,
     catalog,
     error::{Failure, ModelError, Passing},
     gate::{Gate, Pass},
@@ -366,17 +367,22 @@ impl Asking<'_> {
     }
 
     async fn attempt(&self, hear: Hear<'_>) -> Result<Folded, Failure> {
-        let service = &self.model.service;
+        let (service, settings) = (&self.model.service, &self.model.models.settings);
         let sending = Sending {
             provider: &service.provider.name,
             url: &service.url,
             shown: &service.shown,
             headers: self.headers.clone(),
             body: self.body.clone(),
-            silence: self.model.models.settings.silence,
+            silence: settings.silence,
             key_hint: service.provider.key.hint(),
         };
-        let fold = service.provider.wire.fold(&self.question, self.body.len());
+        let limits = AnswerLimits {
+            answer: settings.max_answer,
+            arguments: settings.max_arguments,
+        };
+        let wire = service.provider.wire;
+        let fold = wire.fold(&self.question, self.body.len(), limits);
         let folded = self.model.models.http.ask(sending, fold, hear).await?;
         Ok(folded.told_apart(self.question.request.turns.len()))
     }

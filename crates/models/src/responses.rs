@@ -1,12 +1,13 @@
 //! OpenAI Responses, without anything stored at the provider.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use asyncagents_core::agent::{Block, Call, Raw, Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
+    answer_limits::{AnswerLimits, Size},
     judge::Complaint,
     request::{Hear, Heard},
     wire::{
@@ -209,6 +210,12 @@ pub(crate) struct Answering {
     origin: String,
     /// Complete items with their places.
     items: Vec<(u64, String)>,
+    kept: Size,
+    /// What has come in pieces. It comes again in the complete items, so it is not kept, but an
+    /// item that never becomes complete must end too.
+    heard: Size,
+    /// How many arguments have come in pieces, for the call at each place.
+    arguments: BTreeMap<u64, usize>,
     stop: Stop,
     usage: Usage,
     ended: bool,
@@ -293,10 +300,13 @@ struct Content {
 }
 
 impl Answering {
-    pub(crate) fn new(origin: String) -> Self {
+    pub(crate) fn new(origin: String, limits: AnswerLimits) -> Self {
         Self {
             origin,
             items: Vec::new(),
+            kept: Size::within(limits),
+            heard: Size::within(limits),
+            arguments: BTreeMap::new(),
             stop: Stop::Finished,
             usage: Usage::default(),
             ended: false,
@@ -331,11 +341,36 @@ impl Answering {
         }
         // Some servers say nothing of single items and everything at the end.
         if let (true, Some(output)) = (self.items.is_empty(), response.output) {
-            let whole = output.iter().map(|item| item.get().to_owned());
-            self.items = (0..).zip(whole).collect();
+            for (place, item) in (0..).zip(&output) {
+                self.keep(place, item)?;
+            }
         }
         self.ended = true;
         Ok(Step::Done)
+    }
+
+    fn keep(&mut self, place: u64, item: &RawValue) -> Result<(), Trouble> {
+        let json = item.get();
+        self.kept.grow_block(json.len())?;
+        // The arguments are within the item, so most need not be looked at.
+        if self.kept.check_arguments(json.len()).is_err() {
+            let arguments = read(json).arguments;
+            let arguments = arguments.map(|arguments| arguments_in(arguments.get()).len());
+            self.kept.check_arguments(arguments.unwrap_or(0))?;
+        }
+        self.items.push((place, json.to_owned()));
+        Ok(())
+    }
+
+    fn hear_arguments(&mut self, place: u64, more: usize) -> Result<(), Trouble> {
+        let before = self.arguments.get(&place).copied();
+        if before.is_none() {
+            self.heard.grow_block(0)?;
+        }
+        let before = before.unwrap_or(0);
+        self.heard.grow_arguments(before, more)?;
+        self.arguments.insert(place, before + more);
+        Ok(())
     }
 }
 
@@ -351,11 +386,22 @@ impl Fold for Answering {
             serde_json::from_str::<String>(delta).unwrap_or_default()
         };
         match &*event.kind {
-            "response.output_text.delta" | "response.refusal.delta" => hear(Heard::Text(&delta())),
+            "response.output_text.delta" | "response.refusal.delta" => {
+                let delta = delta();
+                self.heard.grow(delta.len())?;
+                hear(Heard::Text(&delta));
+            }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                hear(Heard::Reasoning(&delta()));
+                let delta = delta();
+                self.heard.grow(delta.len())?;
+                hear(Heard::Reasoning(&delta));
+            }
+            "response.function_call_arguments.delta" => {
+                self.hear_arguments(event.output_index, delta().len())?;
+                hear(Heard::Alive);
             }
             "response.output_item.added" => {
+                self.heard.grow_block(0)?;
                 let output = event.item.map(|item| read(item.get())).unwrap_or_default();
                 match (output.kind.as_str(), output.name) {
                     ("function_call", Some(name)) => hear(Heard::Call(&name)),
@@ -364,7 +410,7 @@ impl Fold for Answering {
             }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
-                    self.items.push((event.output_index, item.get().to_owned()));
+                    self.keep(event.output_index, item)?;
                 }
             }
             "response.completed" | "response.incomplete" => return self.end(event.response),
@@ -377,9 +423,17 @@ impl Fold for Answering {
                 let error = serde_json::from_str(data)?;
                 return Err(Trouble::Complaint(Complaint::in_stream(&error)));
             }
-            _ => hear(Heard::Alive),
+            // Pieces of other things count as well: something is happening.
+            _ => {
+                self.heard.grow(delta().len())?;
+                hear(Heard::Alive);
+            }
         }
         Ok(Step::More)
+    }
+
+    fn size(&self) -> usize {
+        self.heard.bytes().saturating_add(self.kept.bytes())
     }
 
     fn is_whole(&self) -> bool {

@@ -15,10 +15,22 @@ pub struct Settings {
     pub prices: Option<String>,
     /// How often a request is sent before it fails.
     pub attempts: u32,
-    /// A stream that brings no byte for this long is broken.
+    /// A stream that brings no byte for this long is broken. One that brings only keep-alives
+    /// is too, after [`Settings::KEEP_ALIVES`] times as long.
     pub silence: Duration,
     /// A provider that asks for a longer wait than this gets none: it is an error.
     pub longest_wait: Duration,
+    /// How many bytes one answer may have: text, reasoning, calls, and what is passed through.
+    /// A longer one is dropped, and the request fails.
+    pub max_answer: usize,
+    /// How many bytes the arguments of one call may have.
+    pub max_arguments: usize,
+}
+
+impl Settings {
+    /// How many times [`Settings::silence`] a model may take while its provider sends nothing but
+    /// signs of life. Some models think for many minutes without a word.
+    pub const KEEP_ALIVES: u32 = 4;
 }
 
 impl Default for Settings {
@@ -30,6 +42,9 @@ impl Default for Settings {
             attempts: 8,
             silence: Duration::from_secs(300),
             longest_wait: Duration::from_secs(300),
+            // The longest answers that models give, 128,000 tokens, have some 600,000 bytes.
+            max_answer: 8_000_000,
+            max_arguments: 4_000_000,
         }
     }
 }

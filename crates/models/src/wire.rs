@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::{
+    answer_limits::{AnswerLimits, Exceeded},
     anthropic, chat,
     error::ModelError,
     judge::Complaint,
@@ -81,12 +82,17 @@ impl Wire {
     }
 
     /// What will become the answer.
-    pub(crate) fn fold(self, question: &Question<'_>, asked: usize) -> Box<dyn Fold> {
+    pub(crate) fn fold(
+        self,
+        question: &Question<'_>,
+        asked: usize,
+        limits: AnswerLimits,
+    ) -> Box<dyn Fold> {
         let origin = question.origin.to_owned();
         match self {
-            Wire::Anthropic => Box::new(anthropic::Answering::new(origin)),
-            Wire::Responses => Box::new(responses::Answering::new(origin)),
-            Wire::Chat => Box::new(chat::Answering::new(origin, asked)),
+            Wire::Anthropic => Box::new(anthropic::Answering::new(origin, limits)),
+            Wire::Responses => Box::new(responses::Answering::new(origin, limits)),
+            Wire::Chat => Box::new(chat::Answering::new(origin, asked, limits)),
         }
     }
 }
@@ -95,6 +101,9 @@ impl Wire {
 pub(crate) trait Fold: Send {
     /// Takes the data of one event. `Done` is the proper end of the stream.
     fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble>;
+
+    /// How much of the answer has come. An event that adds nothing to it is only a sign of life.
+    fn size(&self) -> usize;
 
     /// Nothing that matters is missing, should the stream end here.
     fn is_whole(&self) -> bool;
@@ -117,6 +126,14 @@ pub(crate) enum Trouble {
     Malformed(String),
     /// It contains an error of the provider.
     Complaint(Complaint),
+    /// It is too long.
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for Trouble {
+    fn from(exceeded: Exceeded) -> Self {
+        Trouble::Exceeded(exceeded)
+    }
 }
 
 impl From<serde_json::Error> for Trouble {
@@ -369,10 +386,21 @@ pub(crate) mod testing {
     use super::*;
     use crate::{price::Prices, request::Heard};
 
+    /// Far more than the tests say, except for those that say too much.
+    pub(crate) const LIMITS: AnswerLimits = AnswerLimits {
+        answer: 100_000,
+        arguments: 50_000,
+    };
+
+    /// A fold with nothing in it.
+    pub(crate) fn empty(wire: Wire) -> Box<dyn Fold> {
+        let request = request(&[]);
+        wire.fold(&question(&request), 400, LIMITS)
+    }
+
     /// Plays events into a fold.
     pub(crate) fn play(wire: Wire, events: &[Value]) -> Result<Box<dyn Fold>, Trouble> {
-        let request = request(&[]);
-        let mut fold = wire.fold(&question(&request), 400);
+        let mut fold = empty(wire);
         for event in events {
             let data = match event {
                 Value::String(bare) => bare.clone(),

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
 mod answering;
+mod endless;
 mod limits;
 mod naming;
 mod odd_servers;
