@@ -20,7 +20,7 @@ use asyncagents_core::{
 use asyncagents_models::{Model, Models};
 use asyncagents_tools::{Sandbox, Toolbox};
 use tokio::{
-    sync::{Notify, broadcast, mpsc, watch},
+    sync::{Notify, broadcast, watch},
     task::{JoinSet, spawn_blocking},
 };
 use uuid::Uuid;
@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::{
     Approver, Live, LiveEvents, Settings,
     drive::{Held, drive},
+    live::{self, LiveSender},
     profiles::{self, Profiles},
     record::{Record, Trouble, Whole},
     system_prompt::{self, Facts},
@@ -93,7 +94,7 @@ pub(crate) struct Inner {
     /// Nothing is begun any more.
     closed: AtomicBool,
     pub(crate) reports: broadcast::Sender<Report>,
-    watched: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Live>>>,
+    watched: Mutex<HashMap<SessionId, LiveSender>>,
     pub(crate) driven: Mutex<HashMap<SessionId, Arc<Hand>>>,
     drivers: Mutex<JoinSet<()>>,
 }
@@ -279,9 +280,9 @@ impl Engine {
 
     /// What happens in a session from now on, for the one who watches it.
     pub fn watch(&self, session: &SessionId) -> LiveEvents {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, events) = live::channel();
         lock(&self.inner.watched).insert(session.clone(), sender);
-        LiveEvents(receiver)
+        events
     }
 
     /// Says what is wrong with the model that an agent would use, before anything is begun.
@@ -411,7 +412,7 @@ impl Inner {
         let mut watched = lock(&self.watched);
         let gone = watched
             .get(session)
-            .is_some_and(|watcher| watcher.send(live).is_err());
+            .is_some_and(|watcher| !watcher.send(live));
         if gone {
             watched.remove(session);
         }

@@ -1,7 +1,14 @@
 //! What a person who watches sees of a session while it works. Nothing depends on it.
 
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
 use asyncagents_core::agent::End;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
+
+use crate::engine::lock;
 
 /// Something worth showing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +53,217 @@ pub enum Live {
 }
 
 /// What happens in a session, from now on.
-pub struct LiveEvents(pub(crate) mpsc::UnboundedReceiver<Live>);
+pub struct LiveEvents(Arc<Queue>);
 
 impl LiveEvents {
     /// The next one; `None` when nobody can tell any more.
     pub async fn next(&mut self) -> Option<Live> {
-        self.0.recv().await
+        loop {
+            let more = self.0.more.notified();
+            {
+                let mut waiting = lock(&self.0.waiting);
+                if let Some(live) = waiting.take() {
+                    return Some(live);
+                }
+                if waiting.no_sender {
+                    return None;
+                }
+            }
+            more.await;
+        }
+    }
+}
+
+impl Drop for LiveEvents {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.0.waiting);
+        waiting.no_receiver = true;
+        waiting.events.clear();
+    }
+}
+
+/// The other end: what tells the one who watches.
+pub(crate) struct LiveSender(Arc<Queue>);
+
+impl LiveSender {
+    /// Tells something. False if nobody watches any more.
+    pub(crate) fn send(&self, live: Live) -> bool {
+        let mut waiting = lock(&self.0.waiting);
+        if waiting.no_receiver {
+            return false;
+        }
+        waiting.add(live);
+        self.0.more.notify_one();
+        true
+    }
+}
+
+impl Drop for LiveSender {
+    fn drop(&mut self) {
+        lock(&self.0.waiting).no_sender = true;
+        self.0.more.notify_one();
+    }
+}
+
+pub(crate) fn channel() -> (LiveSender, LiveEvents) {
+    let queue = Arc::new(Queue::default());
+    (LiveSender(queue.clone()), LiveEvents(queue))
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    more: Notify,
+}
+
+/// How much may wait for one who does not keep up, in bytes: more than the longest answer. Work
+/// does not wait for a watcher, so what is more is left out.
+const MOST_WAITING: usize = 16_000_000;
+
+/// What an event counts for besides its text.
+const EVENT: usize = 100;
+
+/// What nobody has taken yet.
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Live>,
+    bytes: usize,
+    /// Something was left out since the last event.
+    left_out: bool,
+    no_receiver: bool,
+    no_sender: bool,
+}
+
+impl Waiting {
+    fn add(&mut self, live: Live) {
+        // The watcher relies on what says that something is over or void.
+        let droppable = text_of(&live) > 0;
+        if droppable && self.bytes + bytes_of(&live) > MOST_WAITING {
+            self.left_out = true;
+            return;
+        }
+        if std::mem::take(&mut self.left_out) {
+            let why = "what came meanwhile was left out: it came faster than it could be shown";
+            self.push(Live::Line(why.to_owned()));
+        }
+        self.push(live);
+    }
+
+    fn push(&mut self, live: Live) {
+        match (self.events.back_mut(), live) {
+            // One event for many pieces: a piece has few letters, and an event takes more.
+            (Some(Live::Text(before)), Live::Text(more))
+            | (Some(Live::Reasoning(before)), Live::Reasoning(more)) => {
+                self.bytes += more.len();
+                before.push_str(&more);
+            }
+            (_, live) => {
+                self.bytes += bytes_of(&live);
+                self.events.push_back(live);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Live> {
+        let live = self.events.pop_front()?;
+        self.bytes = self.bytes.saturating_sub(bytes_of(&live));
+        Some(live)
+    }
+}
+
+fn bytes_of(live: &Live) -> usize {
+    EVENT + text_of(live)
+}
+
+/// How much text comes with an event.
+fn text_of(live: &Live) -> usize {
+    match live {
+        Live::Text(text) | Live::Reasoning(text) | Live::Line(text) | Live::Told(text) => {
+            text.len()
+        }
+        Live::Tool { call, name, target } => call.len() + name.len() + target.len(),
+        // Their texts are one line.
+        Live::Answered
+        | Live::Again(_)
+        | Live::ToolEnded { .. }
+        | Live::Compacting
+        | Live::Waiting
+        | Live::Ended(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn text(text: &str) -> Live {
+        Live::Text(text.to_owned())
+    }
+
+    fn taken(events: &mut LiveEvents) -> Vec<Live> {
+        let next = || events.next().now_or_never().flatten();
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn pieces_that_wait_are_joined() {
+        let (sender, mut events) = channel();
+        let thought = Live::Reasoning("hm".to_owned());
+        for live in [
+            text("a"),
+            text("b"),
+            thought.clone(),
+            text("c"),
+            Live::Answered,
+            text("d"),
+        ] {
+            assert!(sender.send(live));
+        }
+        let all = [text("ab"), thought, text("c"), Live::Answered, text("d")];
+        assert_eq!(taken(&mut events), all);
+    }
+
+    #[test]
+    fn what_nobody_takes_does_not_grow_without_end() {
+        let (sender, mut events) = channel();
+        let piece = "x".repeat(1_000);
+        for _ in 0..20_000 {
+            sender.send(text(&piece));
+            sender.send(Live::Line(piece.clone()));
+        }
+        sender.send(Live::Answered);
+        let all = taken(&mut events);
+        let bytes = all.iter().map(|live| match live {
+            Live::Text(text) | Live::Line(text) => text.len(),
+            _ => 0,
+        });
+        assert!(bytes.sum::<usize>() <= MOST_WAITING);
+        let last = all.get(all.len() - 2..).unwrap_or_default();
+        assert!(matches!(last, [Live::Line(why), Live::Answered] if why.contains("left out")));
+        sender.send(text("more"));
+        assert_eq!(taken(&mut events), [text("more")], "there is room again");
+    }
+
+    #[tokio::test]
+    async fn both_ends_know_when_the_other_has_gone() {
+        let (sender, mut events) = channel();
+        sender.send(text("last"));
+        drop(sender);
+        assert_eq!(events.next().await, Some(text("last")));
+        assert_eq!(events.next().await, None);
+        let (sender, events) = channel();
+        drop(events);
+        assert!(!sender.send(text("to nobody")));
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_woken() {
+        let (sender, mut events) = channel();
+        let waiting = tokio::spawn(async move { events.next().await });
+        tokio::task::yield_now().await;
+        sender.send(text("now"));
+        assert_eq!(waiting.await.ok().flatten(), Some(text("now")));
     }
 }
