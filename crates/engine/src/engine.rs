@@ -408,6 +408,13 @@ impl Inner {
         let _ = self.reports.send(Report::Session(session.clone(), event));
     }
 
+    /// Whether a person has said that this file may always be read, in whatever way.
+    pub(crate) fn is_always_read(&self, tool: &str, file: &str) -> bool {
+        let always = lock(&self.always);
+        let granted = |tool: &str| always.contains(&(tool.to_owned(), Some(file.to_owned())));
+        granted(tool) || granted("read")
+    }
+
     pub(crate) fn show(&self, session: &SessionId, live: Live) {
         let mut watched = lock(&self.watched);
         let gone = watched

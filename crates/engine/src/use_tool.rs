@@ -1,10 +1,13 @@
 //! Runs the tools that a model has called: whether it may, one by one or together, and what
 //! is saved when.
 
+use std::sync::Arc;
+
 use asyncagents_core::{
-    agent::{Call, Entry, Kind, ToolOutcome, Verdict},
+    agent::{Call, Entry, Kind, Reach, ToolOutcome, Verdict},
     tool_set::{self, ToolRequest},
 };
+use asyncagents_tools::Reaching;
 use futures_util::future::join_all;
 use tokio::time;
 
@@ -259,7 +262,7 @@ impl Driver {
             name: name.clone(),
             target: pattern(call).unwrap_or_else(|| prepared.target.clone()),
         });
-        let work = self.work(call);
+        let work = self.work(call, prepared);
         // A sub-agent that is waited for would go on, and be paid for, without its caller.
         let until = until.filter(|_| !self.is_delegation(&name));
         let outcome = match until {
@@ -276,7 +279,7 @@ impl Driver {
         outcome
     }
 
-    async fn work(&self, call: &Call) -> ToolOutcome {
+    async fn work(&self, call: &Call, prepared: &Prepared) -> ToolOutcome {
         let session = &self.session.id;
         if self.is_delegation(&call.name) {
             let delegation = &self.engine.delegation;
@@ -284,8 +287,26 @@ impl Driver {
         }
         let progress = |line: &str| self.show(Live::Line(line.to_owned()));
         let toolbox = &self.engine.toolbox;
-        let called = toolbox.call(session.as_str(), &call.name, &call.input, &progress);
+        let reaching = self.reaching(call, prepared);
+        let (session, tool) = (session.as_str(), call.name.as_str());
+        let called = toolbox.call_within(reaching, session, tool, &call.input, &progress);
         called.await
+    }
+
+    /// What a search may do with the files in the folder that it was permitted for.
+    fn reaching(&self, call: &Call, prepared: &Prepared) -> Reaching {
+        let engine = self.engine.clone();
+        let tools = self.acting().tools;
+        let (tool, searched) = (call.name.clone(), prepared.target.clone());
+        Arc::new(move |file| {
+            if tools.hides(&tool, file) {
+                return Reach::Hide;
+            }
+            match engine.settings.permissions.reach(&tool, &searched, file) {
+                Reach::Ask if engine.is_always_read(&tool, file) => Reach::Show,
+                reach => reach,
+            }
+        })
     }
 
     /// Waits for something, unless the driver is halted: at once, or after a while if it may

@@ -16,4 +16,4 @@ mod toolbox;
 pub use need::{Kind, Need};
 pub use sandbox::{Sandbox, sandbox_exec};
 pub use settings::{SandboxMode, Settings};
-pub use toolbox::Toolbox;
+pub use toolbox::{Reaching, Toolbox};

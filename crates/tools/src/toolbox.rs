@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::agent::{ToolOutcome, ToolSpec};
+use asyncagents_core::agent::{Reach, ToolOutcome, ToolSpec};
 use tempfile::TempDir;
 
 use crate::{
@@ -24,6 +24,10 @@ use crate::{
 const GLANCE: Duration = Duration::from_secs(5);
 /// How much of what it prints is kept.
 const GLANCED: usize = 10_000;
+
+/// Says what a call may do with a file that it was not asked for by name: the path as in
+/// [`Need::target`].
+pub type Reaching = Arc<dyn Fn(&str) -> Reach + Send + Sync>;
 
 /// The tools of one workspace. Clones share what they know.
 #[derive(Clone)]
@@ -85,8 +89,8 @@ impl Toolbox {
         Call::read(tool, input)?.need(&self.inner.places)
     }
 
-    /// Does what a call asks for. Lines of output go to `progress` as they come. Dropping the
-    /// future ends what it runs.
+    /// Does what a call asks for, where no rules have to be kept. Lines of output go to
+    /// `progress` as they come. Dropping the future ends what it runs.
     pub async fn call(
         &self,
         session: &str,
@@ -94,9 +98,23 @@ impl Toolbox {
         input: &str,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutcome {
+        let everything: Reaching = Arc::new(|_| Reach::Show);
+        self.call_within(everything, session, tool, input, progress)
+            .await
+    }
+
+    /// The same, but a search shows only those files in a folder that it may.
+    pub async fn call_within(
+        &self,
+        reaching: Reaching,
+        session: &str,
+        tool: &str,
+        input: &str,
+        progress: &(dyn Fn(&str) + Send + Sync),
+    ) -> ToolOutcome {
         match Call::read(tool, input) {
             Ok(Call::Bash(call)) => call.run(&self.inner, session, progress).await,
-            Ok(call) => self.work(session, call).await,
+            Ok(call) => self.work(session, call, reaching).await,
             Err(why) => ToolOutcome::Failed(why),
         }
     }
@@ -122,12 +140,12 @@ impl Toolbox {
         self.inner.memory.forget(session);
     }
 
-    async fn work(&self, session: &str, call: Call) -> ToolOutcome {
+    async fn work(&self, session: &str, call: Call, reaching: Reaching) -> ToolOutcome {
         let inner = Arc::clone(&self.inner);
         let session = session.to_owned();
         let waiting = Waiting::default();
         let abandoned = Arc::clone(&waiting.abandoned);
-        let work = move || call.work(&inner, &session, &abandoned);
+        let work = move || call.work(&inner, &session, &reaching, &abandoned);
         match tokio::task::spawn_blocking(work).await {
             Ok(outcome) => outcome,
             Err(error) => ToolOutcome::Failed(format!("the tool broke down: {error}")),

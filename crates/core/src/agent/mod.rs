@@ -18,7 +18,7 @@ pub use conversation::{Conversation, Last, Run, Shown};
 pub use entry::{End, Entry, Filed};
 pub use next::{Around, LAST_TURN, Next, next};
 pub(crate) use permission::pieces as rule_pieces;
-pub use permission::{Kind, Mode, Permissions, Rule, RuleError, Verdict};
+pub use permission::{Kind, Mode, Permissions, Reach, Rule, RuleError, Verdict};
 pub use profile::{Profile, ProfileError, Tools};
 pub use tool::{ToolOutcome, ToolSpec};
 pub use transcript::transcript;

@@ -79,6 +79,10 @@ impl FromStr for Rule {
             Some(word) => format!("{word} *"),
             // Skills have their names in small letters, and some write a slash before them.
             None if tool == "skill" => pattern.trim_start_matches('/').to_lowercase(),
+            // Paths are relative to the workspace, however that is written.
+            None if FILE_TOOLS.contains(&tool.as_str()) => {
+                pattern.strip_prefix("./").unwrap_or(pattern).to_owned()
+            }
             None => pattern.to_owned(),
         };
         let pattern = pattern.map(spelled);
@@ -136,9 +140,16 @@ impl Rule {
         fits(&self.tool, &tool) || (self.tool == "edit" && tool == "write")
     }
 
-    /// Whether it is about every use of this tool.
-    pub(super) fn is_about_all(&self, tool: &str) -> bool {
-        self.pattern.is_none() && self.names(tool)
+    /// Whether it can stop this tool. Whoever forbids reading a file means every tool that shows
+    /// what is in it. A rule that lets `read` pass says nothing of the others.
+    fn binds(&self, tool: &str) -> bool {
+        let reads = READERS.contains(&tool.to_lowercase().as_str());
+        self.names(tool) || (reads && self.names("read"))
+    }
+
+    /// Whether it stops every use of this tool.
+    pub(super) fn stops_all(&self, tool: &str) -> bool {
+        self.pattern.is_none() && self.binds(tool)
     }
 
     /// Whether it lets this use pass. A command that is more than one command, or has parts
@@ -153,17 +164,25 @@ impl Rule {
 
     /// Whether it stops this use: any of the commands that it is made of.
     pub fn stops(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        if !self.binds(tool) {
+            return false;
+        }
         let Some(pattern) = &self.pattern else {
-            return self.names(tool);
+            return true;
         };
-        let parts: Vec<&str> = match kind {
-            Kind::Run => target.split(COMBINING).chain([target]).collect(),
-            Kind::Read | Kind::Edit | Kind::Note => vec![target],
-        };
-        let said = parts.iter().map(|part| plainly(part));
-        self.names(tool) && said.into_iter().any(|part| is_meant(pattern, &part))
+        let mut commands = target.split(COMBINING).chain([target]);
+        match kind {
+            Kind::Run => commands.any(|command| is_meant(pattern, &plainly(command))),
+            Kind::Read | Kind::Edit | Kind::Note => is_meant(pattern, target),
+        }
     }
 }
+
+/// The tools that show what is in files, or which files there are.
+const READERS: &[&str] = &["read", "grep", "glob"];
+
+/// The tools whose rules have paths as patterns.
+const FILE_TOOLS: &[&str] = &["read", "grep", "glob", "edit", "write"];
 
 /// `git *` means `git` with anything behind it, or nothing; never `gitk`.
 fn is_meant(pattern: &str, target: &str) -> bool {
@@ -269,7 +288,32 @@ pub enum Verdict {
     Deny(String),
 }
 
+/// What a search may do with a file that it comes upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Search it, and show what is found.
+    Show,
+    /// Pass it over and say so: a person would have to be asked first.
+    Ask,
+    /// Pass it over, and do not name it: it is forbidden.
+    Hide,
+}
+
 impl Permissions {
+    /// What a search that was permitted for `searched`, a folder or a file, may do with a file in
+    /// it. A rule that asks for the folder has been answered for what is in it.
+    pub fn reach(&self, tool: &str, searched: &str, file: &str) -> Reach {
+        let stops = |rule: &Rule, target: &str| rule.stops(tool, Kind::Read, target);
+        if self.deny.iter().any(|rule| stops(rule, file)) {
+            return Reach::Hide;
+        }
+        let asks = |rule: &Rule| stops(rule, file) && !stops(rule, searched);
+        match self.ask.iter().any(asks) {
+            true => Reach::Ask,
+            false => Reach::Show,
+        }
+    }
+
     /// Judges a call. A rule that forbids wins over one that asks, and that over one that
     /// allows; the mode decides about the rest.
     pub fn judge(&self, tool: &str, kind: Kind, target: &str) -> Verdict {

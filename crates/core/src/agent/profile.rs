@@ -41,7 +41,7 @@ impl Tools {
     pub fn offers(&self, tool: &str) -> bool {
         let only = self.only.as_ref();
         let listed = only.is_none_or(|rules| rules.iter().any(|rule| rule.names(tool)));
-        listed && !self.not.iter().any(|rule| rule.is_about_all(tool))
+        listed && !self.not.iter().any(|rule| rule.stops_all(tool))
     }
 
     /// The same in this house's names for tools, where other agents have their own.
@@ -63,6 +63,13 @@ impl Tools {
         let passes = |rule: &Rule| rule.lets_pass(tool, kind, target);
         let stops = |rule: &Rule| rule.stops(tool, kind, target);
         only.is_none_or(|rules| rules.iter().any(passes)) && !self.not.iter().any(stops)
+    }
+
+    /// Whether a search must not show a file that it comes upon. What is allowed was decided for
+    /// the folder that is searched; what is excluded stays so within it.
+    pub fn hides(&self, tool: &str, file: &str) -> bool {
+        let stops = |rule: &Rule| rule.stops(tool, Kind::Read, file);
+        self.not.iter().any(stops)
     }
 }
 

@@ -3,7 +3,8 @@
 use asyncagents_core::{
     agent::{
         Answer, Around, Block, Call, Conversation, End, Entry, Filed, Kind, LAST_TURN, Mode, Next,
-        Permissions, Profile, Rule, Stop, ToolOutcome, Turn, Usage, Verdict, next, transcript,
+        Permissions, Profile, Reach, Rule, Stop, ToolOutcome, Tools, Turn, Usage, Verdict, next,
+        transcript,
     },
     budget::Cost,
     fork::{Parent, Preset, fork},
@@ -621,6 +622,66 @@ fn modes_and_rules(
         deny: vec![rule("bash(git push*)")],
     };
     assert_eq!(permissions.judge(tool, kind, target), verdict);
+}
+
+/// Rules about reading bind the tools that search, too.
+#[rstest]
+#[case::read("read", ".env", Verdict::Deny("the rule `read(.env)` forbids it".to_owned()))]
+#[case::grep("grep", ".env", Verdict::Deny("the rule `read(.env)` forbids it".to_owned()))]
+#[case::a_folder("glob", "keys/old", Verdict::Deny("the rule `read(keys/*)` forbids it".to_owned()))]
+#[case::asked_for("grep", "notes/diary.md", Verdict::Ask { by_rule: true })]
+#[case::everything("grep", ".", Verdict::Allow)]
+#[case::blanks_are_kept("read", "two  blanks", Verdict::Deny("the rule `read(two  blanks)` forbids it".to_owned()))]
+#[case::no_command("read", "time .env", Verdict::Allow)]
+fn rules_about_reading(#[case] tool: &str, #[case] target: &str, #[case] verdict: Verdict) {
+    assert_eq!(guarded().judge(tool, Kind::Read, target), verdict);
+}
+
+fn guarded() -> Permissions {
+    let rules = |text: &str| Rule::list(text).expect("rules");
+    Permissions {
+        mode: Mode::Yolo,
+        allow: rules("grep"),
+        ask: rules("Read(./notes/*)"),
+        deny: rules("read(.env), Read(./keys/*), read(two  blanks)"),
+    }
+}
+
+#[rstest]
+#[case::free("grep", ".", "src/main.rs", Reach::Show)]
+#[case::forbidden("grep", ".", ".env", Reach::Hide)]
+#[case::forbidden_below("glob", ".", "keys/a/b", Reach::Hide)]
+#[case::asked_for("grep", ".", "notes/diary.md", Reach::Ask)]
+#[case::answered("grep", "notes/diary.md", "notes/diary.md", Reach::Show)]
+#[case::answered_for_the_folder("grep", "notes/old", "notes/old/diary.md", Reach::Show)]
+fn what_a_search_comes_upon(
+    #[case] tool: &str,
+    #[case] searched: &str,
+    #[case] file: &str,
+    #[case] reach: Reach,
+) {
+    assert_eq!(guarded().reach(tool, searched, file), reach);
+}
+
+#[test]
+fn an_agent_that_may_not_read_may_not_search() {
+    let not = |rules: &str| Tools {
+        only: None,
+        not: Rule::list(rules).expect("rules"),
+    };
+    assert!(!not("Read").offers("grep"));
+    assert!(not("Grep").offers("read"));
+    let tools = not("Read(.env)");
+    assert!(tools.offers("grep"));
+    assert!(!tools.allows("grep", Kind::Read, ".env"));
+    assert!(tools.allows("grep", Kind::Read, "."));
+    assert!(tools.hides("grep", ".env") && !tools.hides("grep", "a"));
+    // A list of what is allowed is literal: it would not be for `Read` to allow `Grep`.
+    let only = Tools {
+        only: Some(Rule::list("Read").expect("rules")),
+        not: Vec::new(),
+    };
+    assert!(!only.offers("grep"));
 }
 
 #[rstest]

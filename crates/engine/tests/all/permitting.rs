@@ -299,3 +299,130 @@ async fn instructions_that_lead_out_of_the_project_are_not_read() {
     assert!(system.contains("Be brief."), "{system}");
     house.close().await;
 }
+
+/// What the model is told of one call, in a project with a secret and a diary.
+async fn searched(says: Option<Answer>, tool: &str, input: serde_json::Value) -> (String, usize) {
+    let script = Script::new()
+        .rule(When::turn(0), Reply::call(tool, input))
+        .rule(When::turn(1), Reply::text("Done."));
+    let (mut plan, asked) = asking(says);
+    plan.settings = Box::new(|settings| {
+        settings.permissions.mode = Mode::Yolo;
+        settings.permissions.deny = vec!["read(.env)".parse().expect("a rule")];
+        settings.permissions.ask = vec!["read(notes/*)".parse().expect("a rule")];
+    });
+    let house = House::with(script, plan).await;
+    std::fs::create_dir_all(house.path("notes")).expect("made");
+    house.write(".env", "KEY=SECRET 1\n");
+    house.write("notes/diary.md", "SECRET 2\n");
+    house.write("code.rs", "// no SECRET\n");
+    house.run("Search").await.said();
+    let told = house.model.requests().pop().expect("a request").last();
+    house.close().await;
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).len();
+    (told, asked)
+}
+
+#[rstest]
+#[case::the_file(".env", "not permitted: the rule `read(.env)` forbids it")]
+#[case::by_another_way("notes/../.env", "not permitted: the rule `read(.env)` forbids it")]
+#[case::asked_in_vain("notes/diary.md", "grep has to be allowed by a person")]
+#[tokio::test]
+async fn what_may_not_be_read_may_not_be_searched(#[case] path: &str, #[case] refusal: &str) {
+    let (told, _) = searched(None, "grep", json!({"pattern": "SECRET", "path": path})).await;
+    assert!(told.contains(refusal), "{told}");
+    assert!(!told.contains("SECRET "), "{told}");
+}
+
+#[tokio::test]
+async fn a_search_passes_over_what_may_not_be_read() {
+    let (told, asked) = searched(Some(Answer::Yes), "grep", json!({"pattern": "SECRET"})).await;
+    let all = "code.rs:1:// no SECRET\n\
+        [1 file left out: reading has to be allowed first; name a file with `path` to ask for it]\n\
+        [1 file left out: a rule forbids reading]\n";
+    assert!(told.contains(all), "{told}");
+    assert!(!told.contains("SECRET "), "{told}");
+    assert_eq!(
+        asked, 0,
+        "nobody is asked about a folder that anybody may search"
+    );
+}
+
+#[tokio::test]
+async fn a_search_in_what_has_to_be_asked_for_is_asked_for() {
+    let diary = json!({"pattern": "SECRET", "path": "notes/diary.md"});
+    let (told, asked) = searched(Some(Answer::Yes), "grep", diary).await;
+    assert!(told.contains("notes/diary.md:1:SECRET 2"), "{told}");
+    assert_eq!(asked, 1);
+}
+
+#[rstest]
+#[case::glob("glob", json!({"pattern": "**"}))]
+#[case::read("read", json!({"path": "."}))]
+#[tokio::test]
+async fn what_may_not_be_read_is_not_listed(#[case] tool: &str, #[case] input: serde_json::Value) {
+    let (told, _) = searched(None, tool, input).await;
+    assert!(told.contains("code.rs") && told.contains("notes"), "{told}");
+    assert!(!told.contains(".env"), "{told}");
+}
+
+#[tokio::test]
+async fn an_edit_does_not_show_what_may_not_be_read() {
+    let edit = json!({"path": ".env", "old": "KEY=SECRET", "new": "KEY=x"});
+    let (told, _) = searched(None, "edit", edit).await;
+    assert!(
+        told.contains("you have not read it in this session"),
+        "{told}"
+    );
+    assert!(!told.contains("SECRET 1"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_that_may_always_be_read_is_searched_too() {
+    let script = Script::new()
+        .rule(When::turn(0), Reply::call("read", json!({"path": "diary"})))
+        .rule(
+            When::turn(1),
+            Reply::call("grep", json!({"pattern": "dear"})),
+        )
+        .rule(When::turn(2), Reply::text("Done."));
+    let (mut plan, asked) = asking(Some(Answer::Always));
+    plan.settings = Box::new(|settings| {
+        settings.permissions.ask = vec!["read(diary)".parse().expect("a rule")];
+    });
+    let house = House::with(script, plan).await;
+    house.write("diary", "dear diary\n");
+    house.run("Read").await.said();
+    let told = house.model.requests().pop().expect("a request").last();
+    assert!(told.contains("diary:1:dear diary"), "{told}");
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).len();
+    assert_eq!(asked, 1);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_may_not_read_a_file_does_not_find_it() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("grep", json!({"pattern": "SECRET"})),
+        )
+        .rule(When::turn(1), Reply::text("Done."));
+    let house = House::new(script).await;
+    std::fs::create_dir_all(house.path(".asyncagents/agents")).expect("made");
+    house.write(
+        ".asyncagents/agents/careful.md",
+        "---\ndescription: looks\ndisallowedTools: Read(.env)\n---\nYou look around.\n",
+    );
+    house.write(".env", "KEY=SECRET 1\n");
+    let session = house.begin("careful").await;
+    let prompt = house.prompt(&session, "Go").await;
+    house.ended(&session, &prompt).await.said();
+    let told = house.model.requests().pop().expect("a request").last();
+    assert!(
+        told.contains("[1 file left out: a rule forbids reading]"),
+        "{told}"
+    );
+    assert!(!told.contains("SECRET 1"), "{told}");
+    house.close().await;
+}

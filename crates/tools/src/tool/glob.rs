@@ -2,13 +2,18 @@
 
 use std::{fs, path::PathBuf, time::SystemTime};
 
-use asyncagents_core::agent::ToolSpec;
+use asyncagents_core::agent::{Reach, ToolSpec};
 
 use super::{
     Abandoned,
     walk::{out_of_time, pattern, walk},
 };
-use crate::{arguments::Arguments, need::Kind, places::echo, toolbox::Inner};
+use crate::{
+    arguments::Arguments,
+    need::Kind,
+    places::echo,
+    toolbox::{Inner, Reaching},
+};
 
 pub(super) const NAME: &str = "glob";
 const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs"}"#;
@@ -44,7 +49,12 @@ impl Glob {
         })
     }
 
-    pub(super) fn work(&self, inner: &Inner, abandoned: &Abandoned) -> Result<String, String> {
+    pub(super) fn work(
+        &self,
+        inner: &Inner,
+        reaching: &Reaching,
+        abandoned: &Abandoned,
+    ) -> Result<String, String> {
         let place = inner.places.enter(Kind::Read, &self.path)?;
         if !place.path.is_dir() {
             return Err(format!("{} is not a folder", place.shown));
@@ -56,6 +66,8 @@ impl Glob {
             if path
                 .strip_prefix(&place.path)
                 .is_ok_and(|below| pattern.is_match(below))
+                // A name may be known though what is in the file has to be asked for.
+                && reaching(&inner.places.shown(path)) != Reach::Hide
             {
                 let modified = fs::symlink_metadata(path).and_then(|file| file.modified());
                 found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), path.to_owned()));

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use asyncagents_core::agent::ToolSpec;
+use asyncagents_core::agent::{Reach, ToolSpec};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
@@ -16,8 +16,12 @@ use super::{
     walk::{out_of_time, pattern, walk},
 };
 use crate::{
-    arguments::Arguments, exact_file, fit_answer::cut_line, need::Kind, places::echo,
-    toolbox::Inner,
+    arguments::Arguments,
+    exact_file,
+    fit_answer::cut_line,
+    need::Kind,
+    places::echo,
+    toolbox::{Inner, Reaching},
 };
 
 pub(super) const NAME: &str = "grep";
@@ -78,7 +82,12 @@ impl Grep {
         })
     }
 
-    pub(super) fn work(&self, inner: &Inner, abandoned: &Abandoned) -> Result<String, String> {
+    pub(super) fn work(
+        &self,
+        inner: &Inner,
+        reaching: &Reaching,
+        abandoned: &Abandoned,
+    ) -> Result<String, String> {
         let place = inner.places.enter(Kind::Read, &self.path)?;
         if !place.path.exists() {
             return Err(super::similar_name::missing(&place.path, &place.shown));
@@ -102,15 +111,23 @@ impl Grep {
                 false => path.strip_prefix(&place.path).unwrap_or(path),
             };
             if names.as_ref().is_none_or(|names| names.is_match(below)) {
-                search.file(path, &inner.places.shown(path), until, abandoned);
+                let shown = inner.places.shown(path);
+                match reaching(&shown) {
+                    Reach::Show => search.file(path, &shown, until, abandoned),
+                    Reach::Ask => search.found.to_be_asked_for += 1,
+                    Reach::Hide => search.found.forbidden += 1,
+                }
             }
             !search.found.full
         });
-        let mut text = search.found.finish();
-        if text.is_empty() {
-            let pattern = echo(&self.pattern);
-            text = format!("No line fits `{pattern}` in {}.\n", place.named());
-        }
+        let none = match search.found.text.is_empty() && !search.found.full {
+            true => {
+                let pattern = echo(&self.pattern);
+                format!("No line fits `{pattern}` in {}.\n", place.named())
+            }
+            false => String::new(),
+        };
+        let mut text = none + &search.found.finish();
         if !in_time {
             text.push_str(&out_of_time());
         }
@@ -219,6 +236,8 @@ struct Found {
     files: usize,
     full: bool,
     skipped: usize,
+    to_be_asked_for: usize,
+    forbidden: usize,
 }
 
 impl Found {
@@ -231,6 +250,8 @@ impl Found {
             files: 0,
             full: false,
             skipped: 0,
+            to_be_asked_for: 0,
+            forbidden: 0,
         }
     }
 
@@ -265,7 +286,26 @@ impl Found {
             self.text
                 .push_str(&format!("[{skipped} files could not be searched]\n"));
         }
+        if self.to_be_asked_for > 0 {
+            self.text.push_str(&format!(
+                "[{} left out: reading has to be allowed first; name a file with `path` to ask for \
+                 it]\n",
+                counted(self.to_be_asked_for)
+            ));
+        }
+        if self.forbidden > 0 {
+            let forbidden = counted(self.forbidden);
+            let remark = format!("[{forbidden} left out: a rule forbids reading]\n");
+            self.text.push_str(&remark);
+        }
         self.text
+    }
+}
+
+fn counted(files: usize) -> String {
+    match files {
+        1 => "1 file".to_owned(),
+        files => format!("{files} files"),
     }
 }
 

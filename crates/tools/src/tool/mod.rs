@@ -19,7 +19,7 @@ use asyncagents_core::agent::{ToolOutcome, ToolSpec};
 use crate::{
     need::{Kind, Need},
     places::{Places, echo},
-    toolbox::Inner,
+    toolbox::{Inner, Reaching},
 };
 
 /// A call whose arguments fit.
@@ -110,13 +110,19 @@ impl Call {
     }
 
     /// The work of a call that waits for the disk.
-    pub(crate) fn work(&self, inner: &Inner, session: &str, abandoned: &Abandoned) -> ToolOutcome {
+    pub(crate) fn work(
+        &self,
+        inner: &Inner,
+        session: &str,
+        reaching: &Reaching,
+        abandoned: &Abandoned,
+    ) -> ToolOutcome {
         let answer = match self {
-            Call::Read(call) => call.work(inner, session),
+            Call::Read(call) => call.work(inner, session, reaching),
             Call::Write(call) => call.work(inner, session),
             Call::Edit(call) => call.work(inner, session),
-            Call::Glob(call) => call.work(inner, abandoned),
-            Call::Grep(call) => call.work(inner, abandoned),
+            Call::Glob(call) => call.work(inner, reaching, abandoned),
+            Call::Grep(call) => call.work(inner, reaching, abandoned),
             Call::Todo(call) => Ok(call.answer()),
             Call::Bash(_) => Err("bash does not wait for the disk".to_owned()),
         };

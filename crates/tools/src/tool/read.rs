@@ -6,10 +6,15 @@ use std::{
     path::Path,
 };
 
-use asyncagents_core::agent::ToolSpec;
+use asyncagents_core::agent::{Reach, ToolSpec};
 
 use crate::{
-    arguments::Arguments, exact_file, memory::Stamp, need::Kind, places::Place, toolbox::Inner,
+    arguments::Arguments,
+    exact_file,
+    memory::Stamp,
+    need::Kind,
+    places::Place,
+    toolbox::{Inner, Reaching},
 };
 
 pub(super) const NAME: &str = "read";
@@ -50,11 +55,16 @@ impl Read {
         })
     }
 
-    pub(super) fn work(&self, inner: &Inner, session: &str) -> Result<String, String> {
+    pub(super) fn work(
+        &self,
+        inner: &Inner,
+        session: &str,
+        reaching: &Reaching,
+    ) -> Result<String, String> {
         let place = inner.places.enter(Kind::Read, &self.path)?;
         let shown = &place.shown;
         match fs::symlink_metadata(&place.path) {
-            Ok(found) if found.is_dir() => list(&place, inner),
+            Ok(found) if found.is_dir() => list(&place, inner, reaching),
             Ok(found) if found.is_file() => {
                 let broken = |error: io::Error| format!("cannot read {shown}: {error}");
                 let file = exact_file::open(&place.path).map_err(broken)?;
@@ -249,12 +259,15 @@ impl Lines {
     }
 }
 
-fn list(place: &Place, inner: &Inner) -> Result<String, String> {
+fn list(place: &Place, inner: &Inner, reaching: &Reaching) -> Result<String, String> {
     let shown = &place.shown;
     let broken = |error: io::Error| format!("cannot list {shown}: {error}");
     let mut names = Vec::new();
     for entry in fs::read_dir(&place.path).map_err(broken)? {
         let entry = entry.map_err(broken)?;
+        if reaching(&inner.places.shown(&entry.path())) == Reach::Hide {
+            continue;
+        }
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type().map_err(broken)?;
         names.push(match (kind.is_dir(), kind.is_symlink()) {

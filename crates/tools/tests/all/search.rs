@@ -3,13 +3,16 @@
 use std::{
     fs::File,
     process::Command,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use asyncagents_core::agent::{Reach, ToolOutcome};
+use asyncagents_tools::Reaching;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::workbench::Workbench;
+use crate::workbench::{SESSION, Workbench};
 
 fn bench() -> Workbench {
     let bench = Workbench::new();
@@ -178,4 +181,55 @@ async fn grep_keeps_within_its_limit() {
     bench.file("wide", format!("needle{}", "x".repeat(1_000_000)));
     let text = bench.done("grep", json!({"pattern": "needle"})).await;
     assert!(text.ends_with("x [… 999606 more characters]\n"), "{text}");
+}
+
+/// A call where `src/deep` has to be asked for, and notes are forbidden.
+async fn within(bench: &Workbench, tool: &str, input: Value) -> String {
+    let reaching: Reaching = Arc::new(|file| match file {
+        "src/deep/run.rs" => Reach::Ask,
+        ".hidden/note.md" | ".hidden" => Reach::Hide,
+        _ => Reach::Show,
+    });
+    let input = input.to_string();
+    let called = bench
+        .toolbox
+        .call_within(reaching, SESSION, tool, &input, &|_| {});
+    match called.await {
+        ToolOutcome::Done(text) => text,
+        other => panic!("{tool}: {other:?}"),
+    }
+}
+
+const ASK: &str =
+    "[1 file left out: reading has to be allowed first; name a file with `path` to ask for it]\n";
+const FORBIDDEN: &str = "[1 file left out: a rule forbids reading]\n";
+
+#[rstest]
+#[case::lines(json!({"pattern": "hello|fn run", "glob": "*.{md,rs}"}), "README.md:1:hello\n", &[ASK, FORBIDDEN])]
+#[case::files(json!({"pattern": "hello|fn run", "mode": "files"}), "README.md\n", &[ASK, FORBIDDEN])]
+#[case::counts(json!({"pattern": "hello|fn run", "mode": "count"}), "README.md: 1\n", &[ASK, FORBIDDEN])]
+#[case::only_files_of_that_name(json!({"pattern": "hello", "glob": "*.md"}), "README.md:1:hello\n", &[FORBIDDEN])]
+#[case::nothing_else(json!({"pattern": "fn run", "path": "src/deep"}), "No line fits `fn run` in src/deep.\n", &[ASK])]
+#[case::whether_it_would_fit_or_not(json!({"pattern": "x", "path": "src/deep"}), "No line fits `x` in src/deep.\n", &[ASK])]
+#[tokio::test]
+async fn grep_passes_over_what_may_not_be_shown(
+    #[case] input: Value,
+    #[case] found: &str,
+    #[case] remarks: &[&str],
+) {
+    let text = within(&bench(), "grep", input).await;
+    assert_eq!(text, format!("{found}{}", remarks.concat()));
+}
+
+#[tokio::test]
+async fn glob_and_read_do_not_list_what_is_forbidden() {
+    let bench = bench();
+    let files = within(&bench, "glob", json!({"pattern": "{*.md,run.rs}"})).await;
+    assert_eq!(files, "src/deep/run.rs\nREADME.md\n");
+    let list = within(&bench, "read", json!({"path": "."})).await;
+    assert!(
+        list.starts_with(". is a folder with 6 entries:\n"),
+        "{list}"
+    );
+    assert!(!list.contains(".hidden"), "{list}");
 }
