@@ -28,6 +28,8 @@ pub(crate) struct AgentConfig {
     pub(crate) attempts: u32,
     pub(crate) silence: Duration,
     pub(crate) longest_wait: Duration,
+    pub(crate) max_answer: usize,
+    pub(crate) max_arguments: usize,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) providers: BTreeMap<String, ProviderConfig>,
     pub(crate) aliases: BTreeMap<String, String>,
@@ -61,6 +63,8 @@ impl AgentConfig {
             attempts: models.attempts,
             silence: models.silence,
             longest_wait: models.longest_wait,
+            max_answer: models.max_answer,
+            max_arguments: models.max_arguments,
             prices: None,
             providers: BTreeMap::new(),
             aliases: BTreeMap::new(),
@@ -73,6 +77,8 @@ impl AgentConfig {
             attempts: self.attempts,
             silence: self.silence,
             longest_wait: self.longest_wait,
+            max_answer: self.max_answer,
+            max_arguments: self.max_arguments,
             ..asyncagents_models::Settings::default()
         };
         for (name, declared) in &self.providers {
@@ -328,7 +334,8 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "models.silence",
-        about: "a model that says nothing for this long is asked again",
+        about: "a model that sends nothing for this long is asked again; one that sends only \
+                keep-alives, after four times as long",
         project: FromProject::Refused,
         show: |config| shown(config.agent_config.silence),
         set: |config, value| duration(&mut config.agent_config.silence, value),
@@ -339,6 +346,21 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         project: FromProject::Refused,
         show: |config| shown(config.agent_config.longest_wait),
         set: |config, value| duration(&mut config.agent_config.longest_wait, value),
+    },
+    Setting {
+        key: "models.max_answer",
+        about: "how many bytes one answer of a model may have; a longer one is dropped, and the \
+                request fails",
+        project: FromProject::Refused,
+        show: |config| config.agent_config.max_answer.to_string(),
+        set: |config, value| number(&mut config.agent_config.max_answer, value),
+    },
+    Setting {
+        key: "models.max_arguments",
+        about: "how many bytes the arguments of one call in an answer may have",
+        project: FromProject::Refused,
+        show: |config| config.agent_config.max_arguments.to_string(),
+        set: |config, value| number(&mut config.agent_config.max_arguments, value),
     },
     Setting {
         key: "models.prices",
