@@ -152,7 +152,7 @@ pub(crate) fn progress(line: &str) {
             let width = terminal_size::terminal_size_of(io::stderr())
                 .map_or(80, |(width, _)| usize::from(width.0));
             let line: String = line.chars().take(width.saturating_sub(1)).collect();
-            remark(&format!("\r\x1b[2K{line}"));
+            replace_line(&line);
         }
         false => remark(&format!("{line}\n")),
     }
@@ -166,12 +166,26 @@ pub(crate) fn is_live() -> bool {
 /// There will be no more progress.
 pub(crate) fn progress_ends() {
     if is_live() {
-        remark("\r\x1b[2K");
+        replace_line("");
     }
 }
 
-/// Says something beside the answer. If nobody can hear it, the answer still stands.
+/// Says something beside the answer. If nobody can hear it, the answer still stands. It may hold
+/// words of a project or a model, which a terminal is not to obey.
 pub(crate) fn remark(text: &str) {
+    match is_live() {
+        true => raw(&text.chars().filter(harmless).collect::<String>()),
+        false => raw(text),
+    }
+}
+
+/// Clears the line that the terminal is on, and says something there.
+pub(crate) fn replace_line(text: &str) {
+    let text: String = text.chars().filter(harmless).collect();
+    raw(&format!("\r\x1b[2K{text}"));
+}
+
+fn raw(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

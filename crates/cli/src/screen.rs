@@ -284,7 +284,7 @@ pub(crate) struct ForQuestion<'a> {
 impl ForQuestion<'_> {
     /// Puts this on the screen, in place of what was typed in this line.
     pub(crate) fn draw(&mut self, text: &str) {
-        print::remark(&format!("\r\x1b[2K{text}"));
+        print::replace_line(text);
         self.open = !text.ends_with('\n');
     }
 

@@ -192,11 +192,9 @@ fn which_file(path: &Path) -> io::Result<String> {
 /// Refuses a file that somebody else has made or can change, and one that could be exchanged.
 fn check_file(path: &Path) -> anyhow::Result<()> {
     let user = rustix::process::geteuid().as_raw();
-    for ending in ["", "-wal", "-shm"] {
-        let mut file = path.as_os_str().to_owned();
-        file.push(ending);
-        let file = PathBuf::from(file);
-        let Ok(found) = fs::metadata(&file) else {
+    for end in ["", "-wal", "-shm"] {
+        let file = ending(path, end);
+        let Ok(found) = fs::symlink_metadata(&file) else {
             continue;
         };
         let name = file.display();
@@ -207,6 +205,9 @@ fn check_file(path: &Path) -> anyhow::Result<()> {
                 found.uid()
             );
         }
+        if found.is_symlink() {
+            anyhow::bail!("{name} is a link; it was left alone. Choose another file with --db");
+        }
         if found.mode() & 0o022 != 0 {
             anyhow::bail!(
                 "{name} can be written by other users; it was left alone. If you trust what is in \
@@ -214,18 +215,41 @@ fn check_file(path: &Path) -> anyhow::Result<()> {
             );
         }
     }
+    // We write ahead, so it is none of ours, and what is in it would be played into the file.
+    let journal = ending(path, "-journal");
+    if fs::symlink_metadata(&journal).is_ok() {
+        anyhow::bail!(
+            "{} is not from asyncagents, and would change the database; it was left alone. Remove \
+             it, or choose another file with --db",
+            journal.display()
+        );
+    }
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder
-        && let Ok(found) = fs::metadata(folder)
-        && found.mode() & 0o1002 == 0o002
-    {
-        anyhow::bail!(
-            "{} can be written by everybody, who could put another database there; choose another \
-             place with --db",
+    let found = folder.and_then(|folder| Some((folder, fs::metadata(folder).ok()?)));
+    match found.filter(|(_, found)| is_open_to_others(found)) {
+        None => Ok(()),
+        Some((folder, _)) => Err(anyhow!(
+            "other users can put files into {}, and so change the database; choose another place \
+             with --db",
             folder.display()
-        );
+        )),
     }
-    Ok(())
+}
+
+/// Whether others than the user can put files into a folder: all, another group, or its owner.
+fn is_open_to_others(folder: &fs::Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    let theirs = ![user, 0].contains(&folder.uid());
+    let groups = folder.mode() & 0o020 != 0 && folder.gid() != group;
+    theirs || groups || folder.mode() & 0o002 != 0
+}
+
+/// A file beside the database, by the end of its name.
+pub(crate) fn ending(db: &Path, ending: &str) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }

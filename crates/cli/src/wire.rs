@@ -27,7 +27,7 @@ use asyncagents_runtime::{
     Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, Skills, SystemClock, ToolDoor, WeakManager,
 };
 use asyncagents_tools::Toolbox;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     config::{AgentConfig, Config, SkillConfig, config_folder, load_launched, lowered_by_project},
@@ -134,8 +134,7 @@ pub(crate) fn beside(db: &Path, what: &str) -> PathBuf {
     db.with_file_name(name)
 }
 
-/// The built-in agent in a folder, under the name that any process knows it by, if nothing is
-/// said about it.
+/// The built-in agent in a folder, as people know it.
 pub(crate) fn engine_in(folder: &Path) -> anyhow::Result<HostKey> {
     Ok(format!("{ENGINE}{}", real_folder(folder)?).into())
 }
@@ -150,23 +149,25 @@ fn real_folder(folder: &Path) -> anyhow::Result<String> {
     Ok(folder.to_owned())
 }
 
-/// What the name of a built-in agent says.
-struct EngineKey<'a> {
-    folder: &'a Path,
-    /// What was said at the launch, as JSON, and what proves who said it.
-    said: Option<(&'a str, &'a str)>,
+/// A host's name in its parts: `engine:/folder`, what was said about it as JSON, and what proves
+/// who said so.
+struct SealedKey<'a> {
+    host: &'a str,
+    said: &'a str,
+    seal: &'a str,
 }
 
-impl<'a> EngineKey<'a> {
-    fn of(key: &'a HostKey) -> Option<Self> {
-        let name = key.as_str().strip_prefix(ENGINE)?;
-        let (folder, said) = match name.split_once(SAID) {
-            None => (name, None),
-            // Without a seal it is an older version's, or nobody's.
-            Some((folder, said)) => (folder, Some(said.rsplit_once(SEAL).unwrap_or((said, "")))),
-        };
-        let folder = Path::new(folder);
-        Some(Self { folder, said })
+impl<'a> SealedKey<'a> {
+    fn of(key: &'a HostKey) -> Self {
+        let (host, said) = key.as_str().split_once(SAID).unwrap_or((key.as_str(), ""));
+        // Without a seal it is an older version's, or nobody's.
+        let (said, seal) = said.rsplit_once(SEAL).unwrap_or((said, ""));
+        Self { host, said, seal }
+    }
+
+    /// The folder of a built-in agent.
+    fn folder(&self) -> Option<&'a Path> {
+        self.host.strip_prefix(ENGINE).map(Path::new)
     }
 }
 
@@ -217,7 +218,7 @@ impl Hosts for KnownHosts {
         name == "scripted"
             || name.starts_with("scripted:")
             || name.starts_with(ENGINE)
-            || remote_of(key).is_some()
+            || url_of(key).is_some()
     }
 
     fn heir(&self, key: &HostKey) -> Option<HostKey> {
@@ -226,8 +227,9 @@ impl Hosts for KnownHosts {
 
     /// A broken file of settings is told when the host is opened.
     fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
-        let engine = EngineKey::of(key).filter(|_| !self.furniture.bare);
-        let lowered = engine.and_then(|engine| lowered_by_project(limits, engine.folder).ok());
+        let folder = SealedKey::of(key).folder();
+        let folder = folder.filter(|_| !self.furniture.bare);
+        let lowered = folder.and_then(|folder| lowered_by_project(limits, folder).ok());
         lowered.unwrap_or_else(|| limits.clone())
     }
 
@@ -262,10 +264,15 @@ impl KnownHosts {
     ) -> anyhow::Result<HostKey> {
         match host.split_once(':') {
             None if host == "scripted" => Ok(host.into()),
-            None if host == "engine" => self.engine_key(&env::current_dir()?, said),
-            Some(("engine", folder)) => self
-                .engine_key(Path::new(folder), said)
-                .with_context(|| format!("--host {host}")),
+            None if host == "engine" => {
+                let folder = real_folder(&env::current_dir()?)?;
+                self.sealed(&format!("{ENGINE}{folder}"), said)
+            }
+            Some(("engine", folder)) => {
+                let folder = real_folder(Path::new(folder));
+                let folder = folder.with_context(|| format!("--host {host}"))?;
+                self.sealed(&format!("{ENGINE}{folder}"), said)
+            }
             Some(("scripted", file)) => {
                 let path = fs::canonicalize(file).with_context(|| format!("--host {host}"))?;
                 let text = fs::read_to_string(&path).with_context(|| format!("--host {host}"))?;
@@ -276,7 +283,7 @@ impl KnownHosts {
                 let edition = edition.finish() & 0xffff_ffff;
                 Ok(format!("scripted:{}#{edition:08x}", path.display()).into())
             }
-            Some(("opencode", url)) => remote_key(url, None),
+            Some(("opencode", url)) => self.remote_key(url, None),
             _ => anyhow::bail!(
                 "--host {host}: there are engine, engine:FOLDER, opencode:URL, scripted and \
                  scripted:FILE"
@@ -284,37 +291,46 @@ impl KnownHosts {
         }
     }
 
-    /// The built-in agent in a folder. What is said about it is sealed: it can loosen what
-    /// protects the user, and the database may be changed by others.
-    fn engine_key(
-        &self,
-        folder: &Path,
-        said: &BTreeMap<String, String>,
-    ) -> anyhow::Result<HostKey> {
-        if said.is_empty() {
-            return engine_in(folder);
-        }
-        let (folder, said) = (real_folder(folder)?, serde_json::to_string(said)?);
+    /// The name of a host with what is said about it. It is sealed: where something runs, and with
+    /// what protection, is for the user to say, and others may have changed the database.
+    fn sealed(&self, host: &str, said: &impl Serialize) -> anyhow::Result<HostKey> {
+        let said = serde_json::to_string(said)?;
         let launches = self.launches.as_ref();
         let launches = launches.ok_or_else(|| anyhow!("the database is not yours"))?;
-        let seal = launches.seal(&folder, &said);
-        Ok(format!("{ENGINE}{folder}{SAID}{said}{SEAL}{seal}").into())
+        let seal = launches.seal(host, &said);
+        Ok(format!("{host}{SAID}{said}{SEAL}{seal}").into())
     }
 
-    /// What was said about a built-in agent at its launch, if this user has said it.
-    fn said(&self, key: &EngineKey<'_>) -> anyhow::Result<BTreeMap<String, String>> {
-        let Some((said, seal)) = key.said else {
-            return Ok(BTreeMap::new());
-        };
-        let folder = key.folder.to_str().unwrap_or_default();
+    /// What was said about a host at a launch, if this user has said it.
+    fn said<T: DeserializeOwned>(&self, key: &SealedKey<'_>) -> anyhow::Result<T> {
         let launches = self.launches.as_ref();
-        if !launches.is_some_and(|launches| launches.is_sealed(folder, said, seal)) {
+        if !launches.is_some_and(|launches| launches.is_sealed(key.host, key.said, key.seal)) {
             anyhow::bail!(
-                "the settings it was launched with are not sealed with your key: an older version \
-                 launched it, or somebody else did. Launch it anew"
+                "where and how it runs is not sealed with your key: an older version launched it, or \
+                 somebody else did, or its database was another. Launch it anew"
             );
         }
-        Ok(serde_json::from_str(said)?)
+        Ok(serde_json::from_str(key.said)?)
+    }
+
+    /// An `opencode serve` at an address, in one of its folders.
+    pub(crate) fn remote_key(&self, url: &str, directory: Option<&str>) -> anyhow::Result<HostKey> {
+        let url = url.trim_end_matches('/');
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            anyhow::bail!(
+                "`{url}` is no address of an OpenCode; it begins with http:// or https://"
+            );
+        }
+        if url.contains('@') {
+            anyhow::bail!(
+                "the password of OpenCode is not part of its address; set \
+                 OPENCODE_SERVER_PASSWORD"
+            );
+        }
+        let said = Remote {
+            directory: directory.map(str::to_owned),
+        };
+        self.sealed(&format!("{OPENCODE}{url}"), &said)
     }
 
     /// The built-in agent in the folder that the key names.
@@ -350,7 +366,7 @@ impl KnownHosts {
 
     /// The OpenCode at the address that the key names.
     pub(crate) fn remote(&self, key: &HostKey) -> Result<OpenCode, HostError> {
-        let address = remote_of(key).ok_or_else(|| {
+        let url = url_of(key).ok_or_else(|| {
             let ended = |(_, origin): (_, Origin)| !opencode::process::is_alive(&origin.process);
             let why = match origin_of(key).is_none_or(ended) {
                 true => "its OpenCode is not running any more",
@@ -358,6 +374,14 @@ impl KnownHosts {
             };
             HostError::Unreachable(why.to_owned())
         })?;
+        let said: Result<Remote, _> = self.said(&SealedKey::of(key));
+        let Remote { directory } =
+            said.map_err(|error| HostError::Refused(format!("{error:#}")))?;
+        let address = Address {
+            url: url.to_owned(),
+            directory,
+            password: env::var("OPENCODE_SERVER_PASSWORD").ok(),
+        };
         let prefix = self.manager.get().and_then(WeakManager::upgrade);
         let prefix = prefix.map(|manager| manager.settings().wording.prefix.clone());
         let settings = opencode::Settings {
@@ -380,8 +404,10 @@ impl KnownHosts {
     }
 
     fn make_engine(&self, key: &HostKey) -> anyhow::Result<(Engine, Skills)> {
-        let named = EngineKey::of(key).ok_or_else(|| anyhow!("it is no built-in agent"))?;
-        let (workspace, said) = (named.folder.to_owned(), self.said(&named)?);
+        let named = SealedKey::of(key);
+        let workspace = named.folder();
+        let workspace = workspace.ok_or_else(|| anyhow!("it is no built-in agent"))?;
+        let (workspace, said) = (workspace.to_owned(), self.said(&named)?);
         if !workspace.is_dir() {
             anyhow::bail!("the folder {} is not there any more", workspace.display());
         }
@@ -453,12 +479,18 @@ impl KnownHosts {
 
     /// What all agents said and did, what the user has configured, and what proves it.
     fn secret_paths(&self) -> Vec<PathBuf> {
-        let beside = |what: &str| {
-            let mut name = self.db.clone().into_os_string();
-            name.push(what);
-            PathBuf::from(name)
-        };
-        let db = ["", "-wal", "-shm"].map(beside);
+        // SQLite's, and our own: what is in them decides what runs.
+        let db = [
+            "",
+            "-wal",
+            "-shm",
+            "-journal",
+            ".worker.lock",
+            ".worker.log",
+            ".opencode.log",
+            ".sessions",
+        ];
+        let db = db.map(|end| trust::ending(&self.db, end));
         let ours = db.into_iter().chain(config_folder());
         ours.chain(key_file()).collect()
     }
@@ -602,37 +634,16 @@ fn opencode_data() -> String {
     data.unwrap_or_default().display().to_string()
 }
 
-/// An `opencode serve` at an address, in one of its folders.
-pub(crate) fn remote_key(url: &str, directory: Option<&str>) -> anyhow::Result<HostKey> {
-    let url = url.trim_end_matches('/');
-    if !(url.starts_with("http://") || url.starts_with("https://")) {
-        anyhow::bail!("`{url}` is no address of an OpenCode; it begins with http:// or https://");
-    }
-    if url.contains('@') {
-        anyhow::bail!(
-            "the password of OpenCode is not part of its address; set OPENCODE_SERVER_PASSWORD"
-        );
-    }
-    Ok(match directory {
-        Some(directory) => {
-            let said = serde_json::json!({"directory": directory});
-            format!("{OPENCODE}{url}{SAID}{said}").into()
-        }
-        None => format!("{OPENCODE}{url}").into(),
-    })
+/// What is said about an `opencode serve`.
+#[derive(Serialize, Deserialize)]
+struct Remote {
+    directory: Option<String>,
 }
 
-fn remote_of(key: &HostKey) -> Option<Address> {
-    let name = key.as_str().strip_prefix(OPENCODE)?;
-    let (url, said) = match name.split_once(SAID) {
-        Some((url, said)) => (url, serde_json::from_str(said).ok()?),
-        None => (name, serde_json::Value::Null),
-    };
-    url.starts_with("http").then(|| Address {
-        url: url.to_owned(),
-        directory: said["directory"].as_str().map(str::to_owned),
-        password: env::var("OPENCODE_SERVER_PASSWORD").ok(),
-    })
+/// The address of an `opencode serve`.
+fn url_of(key: &HostKey) -> Option<&str> {
+    let url = SealedKey::of(key).host.strip_prefix(OPENCODE)?;
+    url.starts_with("http").then_some(url)
 }
 
 /// This program, as it was started: a file of its name may have become another since, by an

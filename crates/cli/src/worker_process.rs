@@ -191,6 +191,7 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     let log = config.log_file.clone();
     let log = log.unwrap_or_else(|| beside(&config.db, "worker.log"));
+    let log = std::path::absolute(log)?;
     for (key, value) in flags {
         command.arg("-c").arg(format!("{key}={value}"));
     }
@@ -198,6 +199,8 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     command.arg("-c").arg(format!("log.file={}", log.display()));
     command.arg("worker");
     command
+        // It serves all folders; in one of them it would find what a project put there.
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

@@ -72,6 +72,8 @@ pub(crate) async fn printed_by(provider: &str, command: &str) -> Result<Secret, 
     };
     let running = tokio::process::Command::new("sh")
         .args(["-c", command])
+        // Not in a project's folder, where programs may find things that the project put there.
+        .current_dir("/")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)

@@ -111,11 +111,17 @@ impl SkillPlaces {
     }
 }
 
-/// The root of the repository that a folder is in; the folder itself if it is in none.
+/// The root of the repository that a folder is in; the folder itself if it is in none. Another
+/// user could put one around our folders, so only folders of ours count.
 fn repository(folder: &Path) -> &Path {
-    let mut up = folder.ancestors();
+    let ours = |folder: &&Path| fs::metadata(folder).is_ok_and(|about| is_ours(&about));
+    let mut up = folder.ancestors().take_while(ours);
     let root = up.find(|folder| folder.join(".git").exists());
     root.unwrap_or(folder)
+}
+
+fn is_ours(about: &Metadata) -> bool {
+    about.uid() == rustix::process::geteuid().as_raw()
 }
 
 /// The skills of some places.
@@ -390,6 +396,10 @@ impl Walk {
             }
             Err(error) => Err(format!("it cannot be read: {error}")),
             Ok(about) if !about.is_file() => Err("it is not a file".to_owned()),
+            // A skill of a project can run commands, which only look, but at all that we can read.
+            Ok(about) if self.within.is_some() && !is_ours(&about) => {
+                Err("it belongs to another user".to_owned())
+            }
             Ok(about) if about.len() > LARGEST => {
                 Err(format!("it has {} bytes; allowed: {LARGEST}", about.len()))
             }

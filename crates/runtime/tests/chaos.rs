@@ -407,6 +407,8 @@ fn manager(folder: &Path) -> Manager {
     };
     settings.limits.concurrency = 40;
     settings.limits.spawns = 1_000_000;
+    // Nobody dies of a task here.
+    settings.limits.worker_deaths = u64::MAX;
     Manager::new(Arc::new(store), Arc::new(OneHost(host)), clock, settings)
 }
 

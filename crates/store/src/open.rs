@@ -8,7 +8,7 @@ use std::{
 };
 
 use asyncagents_core::port::{StoreError, Stored};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::{
     identity::{self, Identity, Origin},
@@ -132,6 +132,7 @@ fn connect(path: &Path, options: Options) -> Stored<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags)?;
+        harden(&connection)?;
         connection.busy_timeout(options.patience)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(connection)
@@ -139,19 +140,38 @@ fn connect(path: &Path, options: Options) -> Stored<Connection> {
     open().map_err(|error| judge(path, &error))
 }
 
-/// An empty database becomes ours; one that is somebody else's is left alone.
+/// A file can hold code as well as rows: triggers, views, cascades, functions in indexes. We use
+/// none of that, so none of it runs.
+fn harden(connection: &Connection) -> rusqlite::Result<()> {
+    for (what, on) in [
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, false),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+    ] {
+        connection.set_db_config(what, on)?;
+    }
+    Ok(())
+}
+
+/// An empty database becomes ours; one that is somebody else's is left alone, and so is one that
+/// claims to be ours and has tables from before it got a format.
 fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
-    // Both at one moment: another process may be making it ours.
-    let look = || -> rusqlite::Result<(i64, i64)> {
+    // All at one moment: another process may be making it ours.
+    let look = || -> rusqlite::Result<(i64, i64, i64)> {
         let moment = connection.unchecked_transaction()?;
-        let application = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-        let tables =
-            moment.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        let number = |sql: &str| moment.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let found = (
+            number("PRAGMA application_id")?,
+            number("PRAGMA user_version")?,
+            number("SELECT count(*) FROM sqlite_master")?,
+        );
         moment.finish()?;
-        Ok((application, tables))
+        Ok(found)
     };
     match look().map_err(|error| judge(path, &error))? {
-        (APPLICATION, _) | (0, 0) => Ok(()),
+        (0, 0, 0) | (APPLICATION, 1.., _) => Ok(()),
         _ => Err(StoreError::NotOurs {
             path: path.to_owned(),
         }),

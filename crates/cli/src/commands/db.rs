@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// What a task is told that was unfinished.
-const COPIED: &str = "its database was copied or brought here while it was unfinished; resume it \
-    or launch it anew";
+const COPIED: &str = "its database was copied or brought here while it was unfinished; \
+    launch it anew";
 
 pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
     let path = &shell.config.db;

@@ -20,7 +20,7 @@ use crate::{
     args::{OutputArgs, ResumeArgs, TaskArgs},
     exit::{Exit, Failure},
     print, view,
-    wire::{self, Furniture, House, KnownHosts},
+    wire::{Furniture, House, KnownHosts},
 };
 
 pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failure> {
@@ -136,7 +136,9 @@ async fn find_folder(
     } else {
         None
     };
-    *host = wire::remote_key(url, folder.as_deref()).map_err(Failure::Input)?;
+    *host = hosts
+        .remote_key(url, folder.as_deref())
+        .map_err(Failure::Input)?;
     Ok(())
 }
 

@@ -220,14 +220,20 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     Setting {
         key: "permissions.ask",
         about: "what is asked for in every mode",
-        project: FromProject::Added,
+        project: FromProject::Added(|config, more| {
+            let ask = &mut config.agent_config.permissions.ask;
+            ask.extend(more.agent_config.permissions.ask);
+        }),
         show: |config| listed(&config.agent_config.permissions.ask),
         set: |config, value| rules(&mut config.agent_config.permissions.ask, value),
     },
     Setting {
         key: "permissions.deny",
         about: "what is forbidden in every mode",
-        project: FromProject::Added,
+        project: FromProject::Added(|config, more| {
+            let deny = &mut config.agent_config.permissions.deny;
+            deny.extend(more.agent_config.permissions.deny);
+        }),
         show: |config| listed(&config.agent_config.permissions.deny),
         set: |config, value| rules(&mut config.agent_config.permissions.deny, value),
     },
@@ -284,15 +290,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         about: "how many characters of a tool's answer the model is shown",
         project: FromProject::Refused,
         show: |config| config.agent_config.output.to_string(),
-        set: |config, value| {
-            let mut output = 0;
-            number(&mut output, value)?;
-            match output {
-                1_000.. => config.agent_config.output = output,
-                _ => return Err("a whole number from 1000 on".to_owned()),
-            }
-            Ok(())
-        },
+        set: |config, value| at_least_1000(&mut config.agent_config.output, value),
     },
     Setting {
         key: "run.max_turns",
@@ -353,14 +351,14 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
                 request fails",
         project: FromProject::Refused,
         show: |config| config.agent_config.max_answer.to_string(),
-        set: |config, value| number(&mut config.agent_config.max_answer, value),
+        set: |config, value| at_least_1000(&mut config.agent_config.max_answer, value),
     },
     Setting {
         key: "models.max_arguments",
         about: "how many bytes the arguments of one call in an answer may have",
         project: FromProject::Refused,
         show: |config| config.agent_config.max_arguments.to_string(),
-        set: |config, value| number(&mut config.agent_config.max_arguments, value),
+        set: |config, value| at_least_1000(&mut config.agent_config.max_arguments, value),
     },
     Setting {
         key: "models.prices",
@@ -378,14 +376,30 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     },
 ];
 
+/// Less would leave nothing to work with.
+fn at_least_1000(slot: &mut usize, value: &str) -> Result<(), String> {
+    let mut wanted = 0;
+    number(&mut wanted, value)?;
+    match wanted {
+        1_000.. => *slot = wanted,
+        _ => return Err("a whole number from 1000 on".to_owned()),
+    }
+    Ok(())
+}
+
 fn rules(slot: &mut Vec<Rule>, value: &str) -> Result<(), String> {
     *slot = Rule::list(value).map_err(|error| error.to_string())?;
     Ok(())
 }
 
+/// As [`rules`] reads it again.
 fn listed(rules: &[Rule]) -> String {
     let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
-    rules.join(",")
+    let is_closed = |rule: &String| rule.matches('(').count() == rule.matches(')').count();
+    match rules.iter().all(is_closed) {
+        true => rules.join(","),
+        false => rules.join("\n"),
+    }
 }
 
 pub(super) fn paths(slot: &mut Vec<PathBuf>, value: &str) -> Result<(), String> {

@@ -1,6 +1,12 @@
 //! Reads the sources, the later over the earlier.
 
-use std::{collections::BTreeMap, env, fs, io, path::Path};
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use anyhow::{Context, anyhow, bail};
 use toml::{Table, Value};
@@ -141,12 +147,12 @@ impl Loaded {
     }
 
     fn read_file(&mut self, file: &Path, whose: Whose) -> anyhow::Result<()> {
-        let text = match fs::read_to_string(file) {
+        let name = file.display().to_string();
+        let text = match read_short(file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error).context(file.display().to_string()),
+            Err(error) => return Err(error).context(name),
         };
-        let name = file.display().to_string();
         let table: Table = text.parse().map_err(|error| broken(&name, &text, &error))?;
         let mut values = Vec::new();
         flatten("", &table, &mut values).with_context(|| name.clone())?;
@@ -169,9 +175,12 @@ impl Loaded {
         let setting = all_settings().find(|setting| setting.key == key);
         match setting.map(|setting| &setting.project) {
             Some(FromProject::Free) => self.set(key, value, source),
-            Some(FromProject::Added) => {
-                let before = self.config.value_of(key).unwrap_or_default();
-                self.set(key, &format!("{before},{value}"), source)
+            Some(FromProject::Added(add)) => {
+                let mut alone = Self::defaults();
+                alone.set(key, value, source)?;
+                add(&mut self.config, alone.config);
+                self.sources.insert(key.to_owned(), source.to_owned());
+                Ok(())
             }
             Some(FromProject::Lowered(amount)) => {
                 let (before, sources) = (self.config.clone(), self.sources.clone());
@@ -256,6 +265,22 @@ fn is_of_agent(key: &str) -> bool {
     dynamic || settings.any(|setting| setting.key == key)
 }
 
+/// A file of settings is short; one that is not would keep every command from its work.
+const LONGEST: u64 = 1_000_000;
+
+fn read_short(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(file)?
+        .take(LONGEST + 1)
+        .read_to_string(&mut text)?;
+    match read as u64 > LONGEST {
+        true => Err(io::Error::other(format!(
+            "it has more than {LONGEST} bytes"
+        ))),
+        false => Ok(text),
+    }
+}
+
 fn not_for_a_project(key: &str) -> anyhow::Error {
     anyhow!(
         "`{key}` is not for a project to say; set it in {}",
@@ -318,7 +343,12 @@ fn flatten(before: &str, table: &Table, found: &mut Vec<(String, String)>) -> an
             }
             Value::Array(list) => {
                 let items: Option<Vec<String>> = list.iter().map(plain).collect();
-                items.map(|items| items.join(","))
+                // A rule may have a comma in it.
+                let between = match before == "permissions." {
+                    true => "\n",
+                    false => ",",
+                };
+                items.map(|items| items.join(between))
             }
             value => plain(value),
         };

@@ -54,8 +54,8 @@ pub(crate) enum FromProject {
     Refused,
     /// Anything.
     Free,
-    /// More, which is added to what the user says.
-    Added,
+    /// More, which is added to what the user says by this.
+    Added(fn(&mut Config, Config)),
     /// Less than the user says; this is how much that is, or nothing for no limit.
     Lowered(fn(&Config) -> Option<u64>),
 }
@@ -179,7 +179,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         key: "limits.per_model",
         about: "how many tasks of a model run at once, as MODEL=N,MODEL=N",
-        project: FromProject::Added,
+        project: FromProject::Added(|config, more| {
+            for (model, limit) in more.limits.per_model {
+                let lowest = config.limits.per_model.entry(model).or_insert(limit);
+                *lowest = limit.min(*lowest);
+            }
+        }),
         show: |config| {
             let limits = config.limits.per_model.iter();
             let shown = limits.map(|(model, limit)| format!("{model}={limit}"));
@@ -195,9 +200,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                 let (model, limit) = pair.rsplit_once('=').ok_or(PER_MODEL)?;
                 let limit = limit.trim().parse().map_err(|_| PER_MODEL)?;
                 let model = ModelName::from(model.trim());
-                // A project's limits come behind its user's: the lower one counts.
-                let lowest = config.limits.per_model.entry(model).or_insert(limit);
-                *lowest = limit.min(*lowest);
+                config.limits.per_model.insert(model, limit);
             }
             Ok(())
         },

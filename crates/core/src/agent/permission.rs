@@ -218,7 +218,8 @@ fn plainly(command: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`.
+/// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`. A line
+/// break always separates: a rule with an open bracket must not take in the one behind it.
 pub(crate) fn pieces(line: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut depth = 0_usize;
@@ -226,6 +227,7 @@ pub(crate) fn pieces(line: &str) -> Vec<String> {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
+            '\n' => depth = 0,
             _ => {}
         }
         match depth == 0 && (c == ',' || c.is_whitespace()) {

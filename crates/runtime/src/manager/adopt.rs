@@ -1,12 +1,7 @@
 //! Taking over a journal that is a copy of another. The other may be at work on the same tasks,
 //! so here they end, and nobody is told or stopped.
 
-use asyncagents_core::{
-    event::Event,
-    lifecycle::Command,
-    port::Fate,
-    task::{Outcome, State},
-};
+use asyncagents_core::{event::Event, lifecycle::Command, port::Fate, task::Outcome};
 
 use super::{Manager, carry_out};
 use crate::{Problem, transact};
@@ -20,16 +15,17 @@ impl Manager {
         let (desk, why) = (self.desk.clone(), why.to_owned());
         let settled = transact::write(&*self.desk.store, move |journal| {
             let now = desk.now();
+            // Then everything is an orphan, also what its parent has cleared.
             for owner in journal.owners()? {
                 journal.retire(&owner)?;
             }
             let mut ended = 0;
-            for task in journal.tasks_of(None)? {
+            for task in journal.orphans()? {
                 // One that is above may have taken it along.
                 let Some(mut task) = journal.task(&task.id)? else {
                     continue;
                 };
-                if matches!(task.state, State::Queued { .. } | State::Running { .. }) {
+                if task.is_live() {
                     let command = Command::Finish {
                         outcome: Outcome::Failed { why: why.clone() },
                         answer: None,
@@ -39,7 +35,7 @@ impl Manager {
                     ended += 1;
                 }
             }
-            for mut task in journal.tasks_of(None)? {
+            for mut task in journal.orphans()? {
                 if task.stopping {
                     journal.append(&mut task, &[Event::Stopped], now)?;
                 }
@@ -48,6 +44,10 @@ impl Manager {
                         journal.untold(&notice, &why, now)?;
                     }
                 }
+            }
+            // Nothing may be left to do; if there is, the file is not what it seems.
+            if !journal.orphans()?.is_empty() {
+                return Err(Problem::NotOurs);
             }
             Ok::<_, Problem>(ended)
         });

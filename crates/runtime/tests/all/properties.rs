@@ -492,6 +492,8 @@ impl Story {
 async fn tell(ops: Vec<Op>) {
     const SLOTS: usize = 4;
     let house = House::new(script()).with(|settings| {
+        // Workers crash here without any task's doing.
+        settings.limits.worker_deaths = u64::MAX;
         settings.limits.concurrency = SLOTS as u64;
         settings.look = seconds(1);
     });

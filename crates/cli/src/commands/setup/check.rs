@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsStr,
+    fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Stdio,
@@ -190,7 +191,7 @@ async fn look_at_plugin(
     };
     print::answer(&format!("plugin: {}, {age}", file.display()))?;
     let version = match &program {
-        Some(program) => Some(version_line(Path::new(program)).await),
+        Some(program) => Some(version_of(&place, Path::new(program)).await),
         None => None,
     };
     match (&program, &version) {
@@ -206,6 +207,19 @@ async fn look_at_plugin(
         is_current,
         is_broken: matches!(version, Some(Err(_))),
     })
+}
+
+/// What the program of a plugin says. One that a project's file names is run only if it is this
+/// one: somebody else may have written the file.
+async fn version_of(place: &Place, program: &Path) -> anyhow::Result<String> {
+    let this = env::current_exe().and_then(fs::canonicalize).ok();
+    let is_this = this.is_some() && this == fs::canonicalize(program).ok();
+    if place.whose == Whose::User || is_this {
+        return version_line(program).await;
+    }
+    let name = program.display();
+    fs::metadata(program).with_context(|| format!("{name} cannot be started"))?;
+    Ok("which is another program than this one, and was not run".to_owned())
 }
 
 /// What is left to do, if not all is well.
