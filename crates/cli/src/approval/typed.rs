@@ -14,14 +14,15 @@ use rustix::{
 };
 use tokio::{task, time};
 
-/// How long it takes the kernel to hand on what it had no room for.
-const SETTLES: Duration = Duration::from_millis(20);
+/// How long a paste may pause when room was made for the rest of it.
+const SETTLES: Duration = Duration::from_millis(100);
 
 /// Throws away what was typed so far, also a line that was begun.
 pub(super) async fn forget_typed() -> io::Result<()> {
     loop {
         flush()?;
-        // A terminal keeps 4 kB. Of a longer paste the rest comes when these are gone.
+        // The kernel keeps about 12 kB. A longer paste waits in the terminal's program, and goes
+        // on when these are gone.
         time::sleep(SETTLES).await;
         if !has_line()? {
             // What came may be the beginning of a line.

@@ -84,6 +84,13 @@ impl Terminal {
         sent.expect("the terminal is open");
     }
 
+    /// Types much at once. It goes on as the terminal has room.
+    pub(crate) fn pastes(&self, keys: String) {
+        let mut keyboard = self.keyboard.try_clone().expect("the same terminal");
+        // It fails if the program ends before it has taken all.
+        std::thread::spawn(move || keyboard.write_all(keys.as_bytes()));
+    }
+
     /// Waits until this was shown so many times, and returns all that was.
     pub(crate) fn until_shown(&self, words: &str, times: usize) -> String {
         self.until(&format!("{words:?}, {times} times"), |written| {
