@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, io, sync::Mutex};
 use anyhow::Context;
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::config::Config;
+use crate::{config::Config, own_file};
 
 /// Begins to log. Commands that answer on a terminal log only what goes wrong there.
 pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
@@ -20,11 +20,8 @@ pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
         Some(file) => {
             let mut options = OpenOptions::new();
             options.create(true).append(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let opened = options
-                .open(file)
-                .with_context(|| file.display().to_string())?;
+            let opened = own_file::open(file, &mut options);
+            let opened = opened.with_context(|| file.display().to_string())?;
             log.with_ansi(false).with_writer(Mutex::new(opened)).init();
         }
         None => log.with_writer(io::stderr).init(),

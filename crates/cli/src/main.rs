@@ -7,6 +7,7 @@ mod config;
 mod exit;
 mod log;
 mod make_visible;
+mod own_file;
 mod print;
 mod screen;
 mod seal;

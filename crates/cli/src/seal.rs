@@ -3,17 +3,21 @@
 //! from commands.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
-    process,
 };
 
 use hmac::{Hmac, KeyInit, Mac};
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use sha2::Sha256;
+use uuid::Uuid;
 
-use crate::config::data_folder;
+use crate::{config::data_folder, own_file};
 
 /// As long as a block of the hash: no part of it is filled in.
 const LENGTH: usize = 64;
@@ -47,13 +51,11 @@ impl SealKey {
     }
 
     fn read(file: &Path) -> io::Result<Self> {
-        let mut opened = File::open(file)?;
-        let found = opened.metadata()?;
-        let ours = found.uid() == rustix::process::geteuid().as_raw();
-        if !ours || !found.is_file() || found.mode() & 0o077 != 0 {
+        let mut opened = own_file::open(file, OpenOptions::new().read(true))?;
+        if opened.metadata()?.mode() & 0o077 != 0 {
             return Err(io::Error::other(
-                "other users could have read or made it; if it is yours, `chmod 600` it, else \
-                 remove it",
+                "other users can read it; `chmod 600` it if it was so for a moment only, else remove \
+                 it, and adopt your databases anew",
             ));
         }
         let mut key = [0; LENGTH];
@@ -69,16 +71,16 @@ impl SealKey {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        let draft = folder.join(format!("seal.key.{}", process::id()));
+        let draft = folder.join(format!("seal.key.{}", Uuid::new_v4().simple()));
         let made = || -> io::Result<()> {
             let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let mut written = options.open(&draft)?;
+            options.write(true).create_new(true);
+            let mut written = own_file::open(&draft, &mut options)?;
             written.write_all(&Self::of_this_process()?.0)?;
             written.sync_all()?;
-            match fs::hard_link(&draft, file) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                linked => linked,
+            match renameat_with(CWD, &draft, CWD, file, RenameFlags::NOREPLACE) {
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(error) => Err(error.into()),
             }
         };
         let done = made();

@@ -497,7 +497,12 @@ impl KnownHosts {
 
     fn scripted<E: ToString>(&self, script: Result<Script, E>) -> Result<Arc<dyn Host>, HostError> {
         let script = script.map_err(|error| HostError::Refused(error.to_string()))?;
-        let world = World::in_folder(&beside(&self.db, "sessions"));
+        let folder = beside(&self.db, "sessions");
+        if fs::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink()) {
+            let why = format!("{} is a link; it was left alone", folder.display());
+            return Err(HostError::Refused(why));
+        }
+        let world = World::in_folder(&folder);
         let world = world.map_err(|error| HostError::Refused(error.to_string()))?;
         Ok(Arc::new(ScriptedHost::new(
             script,

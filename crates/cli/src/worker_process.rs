@@ -10,7 +10,7 @@ use std::{
     env,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Seek, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{self, Command, Stdio},
     thread,
@@ -21,7 +21,7 @@ use anyhow::anyhow;
 use asyncagents_core::id::OwnerId;
 use asyncagents_runtime::Manager;
 
-use crate::{config::Config, print, wire::beside};
+use crate::{config::Config, own_file, print, wire::beside};
 
 /// The lock that a worker holds.
 pub(crate) struct WorkerLock {
@@ -75,8 +75,7 @@ impl WorkerLock {
     fn try_take(file: &Path, path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
-        options.mode(0o600);
-        let file = options.open(file)?;
+        let file = own_file::open(file, &mut options)?;
         match file.try_lock() {
             Ok(()) => {
                 file.set_len(0)?;

@@ -425,8 +425,31 @@ impl Inner {
         }
     }
 
+    /// The agents there are. Those of the project may narrow what the user has set, not widen it:
+    /// they have no more turns, and no model of another provider, which would be sent the
+    /// conversation and paid for it.
     pub(crate) fn profiles(&self) -> Profiles {
-        profiles::find(&self.settings.workspace, &self.settings.agent_folders)
+        let mut found = profiles::find(&self.settings.workspace, &self.settings.agent_folders);
+        let provider = |model: &str| {
+            let model = self.models.resolve(model).ok()?;
+            let (provider, _) = model.name().as_str().split_once('/')?;
+            Some(provider.to_owned())
+        };
+        let usual = self.settings.model.clone();
+        let usual = usual.or_else(|| self.models.default_model().ok());
+        let usual = usual.and_then(|usual| provider(&usual));
+        for profile in found.of_project() {
+            profile.max_turns = match (profile.max_turns, self.settings.max_turns) {
+                (Some(own), Some(most)) => Some(own.min(most)),
+                (own, most) => own.or(most),
+            };
+            let other = |own: &String| provider(own) != usual;
+            if let Some(own) = profile.model.take_if(|own| other(own)) {
+                tracing::warn!(agent = ?profile.name.as_str(), model = ?own,
+                    "a project's agent names a model of another provider; the usual one is used");
+            }
+        }
+        found
     }
 
     pub(crate) fn workspace(&self) -> String {

@@ -1,7 +1,7 @@
 //! Finds the agents there are.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -15,11 +15,22 @@ use crate::system_prompt::read_inside;
 pub(crate) struct Profiles {
     found: BTreeMap<AgentName, Profile>,
     broken: BTreeMap<AgentName, String>,
+    /// Whose files are in the workspace.
+    of_project: BTreeSet<AgentName>,
 }
 
 impl Profiles {
     pub(crate) fn get(&self, agent: &AgentName) -> Option<&Profile> {
         self.found.get(agent)
+    }
+
+    /// The agents that the project declares.
+    pub(crate) fn of_project(&mut self) -> impl Iterator<Item = &mut Profile> {
+        let theirs = &self.of_project;
+        let found = self.found.iter_mut();
+        found
+            .filter(|(name, _)| theirs.contains(name))
+            .map(|(_, profile)| profile)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &AgentName> {
@@ -64,6 +75,9 @@ pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> Profiles {
             };
             match read(workspace, file).map(|text| Profile::parse(stem, &text)) {
                 Some(Ok(Some(profile))) => {
+                    if file.starts_with(workspace) {
+                        profiles.of_project.insert(profile.name.clone());
+                    }
                     profiles.found.insert(profile.name.clone(), profile);
                 }
                 Some(Ok(None)) => {

@@ -1,0 +1,52 @@
+//! Files of our own beside the database and in the data folder. Whoever can put a link or a pipe
+//! there must not make us write or wait elsewhere.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+
+/// Opens a file that is the user's, for the user alone if it is made now. Nothing in it has
+/// changed when this fails.
+pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // A pipe would wait for somebody at its other end.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let opened = options.mode(0o600).custom_flags(flags).open(file)?;
+    let found = opened.metadata()?;
+    let ours = found.uid() == rustix::process::geteuid().as_raw();
+    match found.is_file() && ours {
+        true => Ok(opened),
+        false => Err(io::Error::other(
+            "it is not a plain file of yours; it was left alone",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, OpenOptions},
+        os::unix::fs::symlink,
+    };
+
+    use super::open;
+
+    #[test]
+    fn a_link_is_not_followed_and_what_it_leads_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (precious, name) = (folder.path().join("precious"), folder.path().join("lock"));
+        fs::write(&precious, "kept").unwrap();
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        symlink(&precious, &name).unwrap();
+        assert!(open(&name, &mut options).is_err());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+        fs::remove_file(&name).unwrap();
+        assert!(open(&name, &mut options).is_ok());
+    }
+}
