@@ -7,11 +7,13 @@ use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EPERM, NETLINK_ROUTE, SOCK_DGRAM, SOCK_RAW, SYS_acct,
     SYS_add_key, SYS_bpf, SYS_clock_settime, SYS_clone, SYS_clone3, SYS_delete_module,
     SYS_finit_module, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module,
-    SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_kexec_load,
-    SYS_keyctl, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_open_by_handle_at, SYS_open_tree,
-    SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root, SYS_prlimit64, SYS_quotactl, SYS_reboot,
-    SYS_request_key, SYS_setdomainname, SYS_sethostname, SYS_setns, SYS_settimeofday, SYS_socket,
-    SYS_socketpair, SYS_swapoff, SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
+    SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_ioprio_set,
+    SYS_kexec_load, SYS_keyctl, SYS_mount, SYS_mount_setattr, SYS_move_mount,
+    SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root,
+    SYS_prlimit64, SYS_quotactl, SYS_reboot, SYS_request_key, SYS_sched_setaffinity,
+    SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler, SYS_setdomainname,
+    SYS_sethostname, SYS_setns, SYS_setpriority, SYS_settimeofday, SYS_socket, SYS_socketpair,
+    SYS_swapoff, SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -84,6 +86,18 @@ const NAMESPACES: [libc::c_int; 7] = [
 /// Requests that type into a terminal (TIOCSTI) or paste there (TIOCLINUX).
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
+/// Each takes the process it concerns as its first argument; 0 is the caller.
+const SCHEDULING: [libc::c_long; 4] = [
+    SYS_sched_setaffinity,
+    SYS_sched_setattr,
+    SYS_sched_setparam,
+    SYS_sched_setscheduler,
+];
+
+/// How `setpriority` and `ioprio_set` are told that one process is meant, not a group or a user.
+const PRIO_PROCESS: u64 = 0;
+const IOPRIO_PROCESS: u64 = 1;
+
 /// 64-bit processors of this kind take each call under a second number as well.
 const SECOND_NUMBER: libc::c_long = 0x4000_0000;
 
@@ -116,7 +130,19 @@ fn refused(network: bool) -> Result<Rules, Unrestricted> {
     rules.push((SYS_ioctl, typed));
     // Own limits only: without file descriptors the supervisor would not see what it has to end.
     let others = rule(&[(0, SeccompCmpOp::Ne, 0)])?;
-    rules.push((SYS_prlimit64, vec![others]));
+    rules.push((SYS_prlimit64, vec![others.clone()]));
+    // Own priority and processors only: a supervisor that gets no time cannot end anything.
+    for call in SCHEDULING {
+        rules.push((call, vec![others.clone()]));
+    }
+    for (call, process) in [
+        (SYS_setpriority, PRIO_PROCESS),
+        (SYS_ioprio_set, IOPRIO_PROCESS),
+    ] {
+        let group_or_user = rule(&[(0, SeccompCmpOp::Ne, process)])?;
+        let other = rule(&[(1, SeccompCmpOp::Ne, 0)])?;
+        rules.push((call, vec![group_or_user, other]));
+    }
     rules.push((SYS_socket, refused_sockets(network)?));
     rules.push((SYS_socketpair, refused_pairs()?));
     Ok(rules)
