@@ -7,6 +7,7 @@ mod fit_answer;
 mod memory;
 mod need;
 mod places;
+mod resources;
 mod sandbox;
 mod secrets;
 mod settings;
@@ -14,6 +15,7 @@ mod tool;
 mod toolbox;
 
 pub use need::{Kind, Need};
+pub use resources::{Bytes, MemoryLimit, Resources};
 pub use sandbox::{Sandbox, sandbox_exec};
 pub use settings::{SandboxMode, Settings};
 pub use toolbox::{Reaching, Toolbox};

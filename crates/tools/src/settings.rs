@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use crate::resources::Resources;
+
 /// What a toolbox is told about its workspace.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -15,6 +17,8 @@ pub struct Settings {
     pub sandbox: SandboxMode,
     /// Whether `bash` may use the network.
     pub network: bool,
+    /// How much a command may use, sandboxed or not.
+    pub resources: Resources,
     /// The program that has the verb `sandbox-exec`.
     pub helper: PathBuf,
     /// Variables that `bash` does not get, besides those that look like secrets.
@@ -50,6 +54,7 @@ impl Settings {
             readable: Vec::new(),
             sandbox: SandboxMode::Auto,
             network: false,
+            resources: Resources::default(),
             helper: helper.into(),
             secret_variables: Vec::new(),
             secret_paths: Vec::new(),

@@ -167,7 +167,7 @@ impl Inner {
             SandboxMode::Auto | SandboxMode::Required => {
                 let order = Order {
                     limits: Some(self.limits()),
-                    command: Vec::new(),
+                    ..Order::default()
                 };
                 sandbox::probe(&self.settings.helper, &order)?
             }

@@ -1,15 +1,25 @@
-//! The sandbox around commands, in two processes of the hidden verb `sandbox-exec`: a supervisor
-//! that ends every process of a command, and a stage that restricts itself and becomes the
-//! command.
+//! The sandbox around commands, in three processes of the hidden verb `sandbox-exec`: a guard that
+//! stands in for the supervisor, the supervisor that ends every process of a command, and a stage
+//! that restricts itself and becomes the command.
 
+mod become_command;
+mod family;
+mod group;
+mod guard;
 mod order;
 mod probe;
 mod report;
 mod supervise;
 mod unrestricted;
+mod watch;
 
 #[cfg(target_os = "linux")]
 mod landlock_rules;
+#[cfg(target_os = "linux")]
+mod processes;
+#[cfg(not(target_os = "linux"))]
+#[path = "processes_missing.rs"]
+mod processes;
 #[cfg(target_os = "linux")]
 mod restrict;
 #[cfg(not(target_os = "linux"))]
@@ -18,7 +28,10 @@ mod restrict;
 #[cfg(target_os = "linux")]
 mod system_calls;
 
-use std::ffi::OsString;
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+};
 
 pub(crate) use order::{Limits, Order, Stage};
 pub(crate) use probe::probe;
@@ -50,12 +63,21 @@ pub fn sandbox_exec(arguments: Vec<OsString>) -> i32 {
     // What asyncagents was started with may be open files outside; no command gets them.
     close_fds::set_fds_cloexec(FIRST_AFTER_ERRORS, &[]);
     match Order::read(arguments) {
+        Ok((Stage::Guard, order)) => guard::guard(&order),
         Ok((Stage::Supervise, order)) => supervise::supervise(&order),
-        Ok((Stage::Restrict, order)) => restrict::become_command(&order),
+        Ok((Stage::Become, order)) => become_command::become_command(&order),
         Ok((Stage::Probe, order)) => probe::answer(&order),
         Err(why) => {
-            report::say(std::io::stderr(), &format!("sandbox-exec: {why}\n"));
+            report::say(io::stderr(), &format!("sandbox-exec: {why}\n"));
             2
         }
     }
+}
+
+fn this_program() -> io::Result<impl AsRef<OsStr>> {
+    #[cfg(target_os = "linux")]
+    // The very same program, also if its file has been replaced meanwhile.
+    return Ok("/proc/self/exe");
+    #[cfg(not(target_os = "linux"))]
+    std::env::current_exe()
 }

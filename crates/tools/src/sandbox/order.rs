@@ -1,12 +1,18 @@
 //! What the toolbox tells `sandbox-exec`, as arguments: paths need not be Unicode.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf, str::FromStr};
+
+use crate::resources::Resources;
 
 /// What to run and what it may do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     /// `None`: the command may do all.
     pub(crate) limits: Option<Limits>,
+    /// How much it may use.
+    pub(crate) resources: Resources,
+    /// The control group that the guard has made for it.
+    pub(crate) group: Option<PathBuf>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -27,19 +33,34 @@ pub(crate) struct Limits {
 /// Which of the processes this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// Starts the supervisor, and ends what is left if the supervisor is killed.
+    Guard,
     /// Watches the command and ends what it leaves.
     Supervise,
-    /// Restricts itself and becomes the command.
-    Restrict,
+    /// Limits and restricts itself and becomes the command.
+    Become,
     /// Restricts itself and tells what came of it.
     Probe,
 }
 
-const STAGES: [(&str, Stage); 3] = [
+const STAGES: [(&str, Stage); 4] = [
+    ("guard", Stage::Guard),
     ("supervise", Stage::Supervise),
-    ("restrict", Stage::Restrict),
+    ("become", Stage::Become),
     ("probe", Stage::Probe),
 ];
+
+impl Default for Order {
+    /// Nothing, and no limits.
+    fn default() -> Self {
+        Self {
+            limits: None,
+            resources: Resources::UNLIMITED,
+            group: None,
+            command: Vec::new(),
+        }
+    }
+}
 
 impl Order {
     /// The arguments of a stage, with the verb.
@@ -64,6 +85,26 @@ impl Order {
                 }
             }
         }
+        let Resources {
+            processes,
+            memory,
+            file_size,
+        } = self.resources;
+        let values = [
+            (
+                "--processes",
+                processes.map(|count| count.to_string().into()),
+            ),
+            ("--memory", memory.map(|limit| limit.to_string().into())),
+            ("--file-size", file_size.map(|size| size.to_string().into())),
+            ("--group", self.group.clone().map(OsString::from)),
+        ];
+        for (flag, value) in values {
+            if let Some(value) = value {
+                arguments.push(flag.into());
+                arguments.push(value);
+            }
+        }
         arguments.push("--".into());
         arguments.extend(self.command.iter().cloned());
         arguments
@@ -78,28 +119,38 @@ impl Order {
         };
         let mut limited = false;
         let mut limits = Limits::default();
+        let mut order = Self::default();
         while let Some(flag) = arguments.next() {
-            let mut path = || {
-                let path = arguments.next().map(PathBuf::from);
-                path.ok_or_else(|| "a path is missing".to_owned())
+            let mut value = || {
+                let value = arguments.next();
+                value.ok_or_else(|| format!("{} has no value", flag.display()))
             };
+            let mut path = || value().map(PathBuf::from);
             match flag.to_str() {
                 Some("--limited") => limited = true,
                 Some("--network") => limits.network = true,
                 Some("--write") => limits.writable.push(path()?),
                 Some("--read") => limits.readable.push(path()?),
                 Some("--secret") => limits.secret.push(path()?),
+                Some("--group") => order.group = Some(path()?),
+                Some("--processes") => order.resources.processes = Some(parse(&value()?)?),
+                Some("--memory") => order.resources.memory = Some(parse(&value()?)?),
+                Some("--file-size") => order.resources.file_size = Some(parse(&value()?)?),
                 Some("--") => break,
                 // A flag that is not known might have been a restriction.
                 _ => return Err(format!("{} is not known", flag.display())),
             }
         }
-        let order = Self {
-            limits: limited.then_some(limits),
-            command: arguments.collect(),
-        };
+        order.limits = limited.then_some(limits);
+        order.command = arguments.collect();
         Ok((*stage, order))
     }
+}
+
+/// A limit that cannot be read must not become none.
+fn parse<T: FromStr>(value: &OsString) -> Result<T, String> {
+    let parsed = value.to_str().and_then(|value| value.parse().ok());
+    parsed.ok_or_else(|| format!("{} is no limit", value.display()))
 }
 
 #[cfg(test)]
@@ -107,6 +158,7 @@ mod tests {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
     use super::{Limits, Order, Stage};
+    use crate::resources::{Bytes, MemoryLimit, Resources};
 
     #[test]
     fn an_order_survives_the_command_line() {
@@ -119,11 +171,17 @@ mod tests {
         };
         let order = Order {
             limits: Some(limits),
+            resources: Resources {
+                processes: Some(7),
+                memory: Some(MemoryLimit::Percent(75)),
+                file_size: Some(Bytes(1_234_567)),
+            },
+            group: Some(odd.into()),
             command: vec!["bash".into(), "-c".into(), "--".into(), "--network".into()],
         };
-        let mut arguments = order.arguments(Stage::Restrict);
+        let mut arguments = order.arguments(Stage::Become);
         assert_eq!(arguments.remove(0), "sandbox-exec");
-        assert_eq!(Order::read(arguments), Ok((Stage::Restrict, order)));
+        assert_eq!(Order::read(arguments), Ok((Stage::Become, order)));
     }
 
     #[test]
@@ -131,5 +189,17 @@ mod tests {
         let arguments = ["supervise", "--limited", "--more", "--", "true"];
         let read = Order::read(arguments.map(Into::into).to_vec());
         assert_eq!(read, Err("--more is not known".to_owned()));
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_read_is_an_error() {
+        for (value, why) in [
+            (Some("much"), "much is no limit"),
+            (None, "--memory has no value"),
+        ] {
+            let mut arguments = vec!["become".into(), "--memory".into()];
+            arguments.extend(value.map(Into::into));
+            assert_eq!(Order::read(arguments), Err(why.to_owned()));
+        }
     }
 }

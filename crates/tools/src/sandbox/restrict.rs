@@ -1,25 +1,11 @@
-//! The restricted stage: gives up rights, one mechanism after the other, and becomes the
-//! command.
+//! Gives up rights, one mechanism after the other.
 
-use std::{
-    fs::File, io, os::fd::AsFd, os::unix::process::CommandExt, process::Command, process::Stdio,
-};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
-use rustix::{
-    process::{Signal, set_parent_process_death_signal},
-    thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs},
-};
-
-use super::{
-    landlock_rules,
-    order::{Limits, Order},
-    report::say,
-    system_calls,
-    unrestricted::Unrestricted,
-};
+use super::{landlock_rules, order::Limits, system_calls, unrestricted::Unrestricted};
 
 /// What root does without in the sandbox: each would undo it or change the machine.
-const GIVEN_UP: [CapabilitySet; 17] = [
+const GIVEN_UP: [CapabilitySet; 19] = [
     CapabilitySet::AUDIT_CONTROL,
     CapabilitySet::BPF,
     CapabilitySet::DAC_READ_SEARCH,
@@ -34,31 +20,15 @@ const GIVEN_UP: [CapabilitySet; 17] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::SYS_BOOT,
     CapabilitySet::SYS_MODULE,
+    CapabilitySet::SYS_NICE,
     CapabilitySet::SYS_PTRACE,
     CapabilitySet::SYS_RAWIO,
+    CapabilitySet::SYS_RESOURCE,
     CapabilitySet::SYS_TIME,
 ];
 
-/// Restricts this process and becomes the command. Returns only if that fails, and tells why
-/// through the input, which is a pipe to the supervisor.
-pub(super) fn become_command(order: &Order) -> i32 {
-    let why = match &order.limits {
-        None => "nothing is restricted".to_owned(),
-        Some(limits) => match restrict(limits) {
-            Ok(_) => execute(order),
-            Err(why) => format!("the sandbox cannot be set up: {why}"),
-        },
-    };
-    if let Ok(failed) = io::stdin().as_fd().try_clone_to_owned() {
-        say(File::from(failed), &why);
-    }
-    125
-}
-
 /// Restricts this process and tells what is enforced.
 pub(super) fn restrict(limits: &Limits) -> Result<String, Unrestricted> {
-    // Should the supervisor be killed, the command goes with it.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
     give_up_capabilities();
     set_no_new_privs(true)?;
     let what = landlock_rules::enforce(limits)?;
@@ -71,15 +41,4 @@ fn give_up_capabilities() {
         // Only who has capabilities may give them up; others have none to lose.
         remove_capability_from_bounding_set(capability).ok();
     }
-}
-
-fn execute(order: &Order) -> String {
-    let [program, arguments @ ..] = &order.command[..] else {
-        return "there is no command".to_owned();
-    };
-    let error = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .exec();
-    format!("{} cannot be started: {error}", program.display())
 }

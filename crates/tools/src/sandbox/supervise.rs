@@ -1,63 +1,47 @@
-//! The supervisor: starts the command, and ends every process that comes of it when it ends or
-//! when asyncagents closes the supervisor's input, which also happens when asyncagents dies.
+//! The supervisor: starts the command, and ends every process that comes of it when it ends, when
+//! they use more than they may, or when asyncagents closes the supervisor's input, which also
+//! happens when asyncagents dies.
 
 use std::{
-    ffi::OsStr,
     io::{self, Read},
-    os::fd::AsFd,
-    process::{Command, Stdio},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    os::{fd::AsFd, unix::process::CommandExt},
+    process::Command,
+    sync::{Arc, OnceLock},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::{
-    io::Errno,
-    process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, wait, waitid},
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, WaitStatus},
 };
 
 use super::{
+    family::Family,
     order::{Order, Stage},
     report::{Report, say},
+    this_program,
+    watch::{self, Watch},
 };
+use crate::resources::Resources;
 
-/// Between two looks at processes that were sent the signal and are not gone.
-const PAUSE: Duration = Duration::from_millis(1);
-
-/// How long to try if the processes cannot be listed: the machine may be short of files. Less
-/// than asyncagents waits for the report.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Runs the command and everything that comes of it to the end.
+/// Runs the command and everything that comes of it to the end, and reports. An exit code other
+/// than 0 tells the guard that it was not to the end.
 pub(super) fn supervise(order: &Order) -> i32 {
-    // No terminal: a command can neither ask the user nor get the keys meant for asyncagents.
-    rustix::process::setsid().ok();
     let report = match run(order) {
-        Ok(report) => report,
+        Ok(Some(report)) => report,
+        // The guard tries again and reports.
+        Ok(None) => return 1,
         Err(error) => Report::Failed(error.to_string()),
     };
     say(io::stdout(), &report.line());
-    match report {
-        Report::Exited(code) => code,
-        Report::Killed(signal) => 128 + signal,
-        Report::Failed(_) | Report::Left(_) => 125,
-    }
+    0
 }
 
-/// The processes of a command.
-#[derive(Default)]
-struct Family {
-    /// Held while a list of processes is in use, and while one is buried: a number on the list
-    /// must not be given to another process meanwhile.
-    list: Mutex<()>,
-    /// The first of them.
-    command: OnceLock<Pid>,
-}
-
-fn run(order: &Order) -> io::Result<Report> {
-    adopt_orphans()?;
-    let family = Arc::new(Family::default());
-    end_all_at_end_of_input(Arc::clone(&family));
+/// `None`: not all could be ended.
+fn run(order: &Order) -> io::Result<Option<Report>> {
+    let family = Arc::new(Family::adopt_orphans(order.group.clone())?);
+    let exceeded = watch(&family, order.resources);
 
     let (mut failure, failed) = io::pipe()?;
     let mut command = command(order, failed)?;
@@ -65,17 +49,26 @@ fn run(order: &Order) -> io::Result<Report> {
     // It holds the other end of the pipe.
     drop(command);
     let started = Pid::from_child(&started?);
-    let started = *family.command.get_or_init(|| started);
     let mut why = String::new();
     failure.read_to_string(&mut why)?;
 
     let status = family.wait_for(started)?;
-    if let Err(error) = family.end_all() {
-        return Ok(Report::Left(error.to_string()));
+    let group = family.group();
+    let short_of_memory = group.is_some_and(|group| group.was_short_of_memory());
+    if family.end_all().is_err() {
+        return Ok(None);
     }
     if !why.is_empty() {
-        return Ok(Report::Failed(why));
+        return Ok(Some(Report::Failed(why)));
     }
+    Ok(Some(match (exceeded.get(), order.resources.memory) {
+        (Some(limit), _) => Report::Exceeded(limit.clone()),
+        (None, Some(most)) if short_of_memory => Report::Exceeded(watch::too_much_memory(most)),
+        (None, _) => ended(status)?,
+    }))
+}
+
+fn ended(status: WaitStatus) -> io::Result<Report> {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Ok(Report::Exited(code)),
         (None, Some(signal)) => Ok(Report::Killed(signal)),
@@ -83,174 +76,63 @@ fn run(order: &Order) -> io::Result<Report> {
     }
 }
 
-/// The restricted stage, or the command itself if nothing restricts it. Both write to where the
-/// errors of the supervisor go; its own output is for the report.
+/// The stage that becomes the command. It writes to where the errors of the supervisor go; the
+/// supervisor's own output is for the report.
 fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
-    let mut command = match (&order.limits, &order.command[..]) {
-        (_, []) => return Err(io::Error::other("there is no command")),
-        (Some(_), _) => {
-            let mut stage = Command::new(this_program()?);
-            stage.args(order.arguments(Stage::Restrict));
-            // Where the stage tells why it failed; the command gets an empty input.
-            stage.stdin(failed);
-            stage
-        }
-        (None, [program, arguments @ ..]) => {
-            let mut command = Command::new(program);
-            command.args(arguments).stdin(Stdio::null());
-            command
-        }
-    };
+    let mut command = Command::new(this_program()?);
     let output = || io::stderr().as_fd().try_clone_to_owned();
-    command.stdout(output()?).stderr(output()?);
-    #[cfg(not(target_os = "linux"))]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command
+        .args(order.arguments(Stage::Become))
+        // Where the stage tells why it failed; the command gets an empty input.
+        .stdin(failed)
+        .stdout(output()?)
+        .stderr(output()?);
+    command.process_group(group_of_the_command()?);
     Ok(command)
 }
 
-fn this_program() -> io::Result<impl AsRef<OsStr>> {
-    #[cfg(target_os = "linux")]
-    // The very same program, also if its file has been replaced meanwhile.
-    return Ok("/proc/self/exe");
-    #[cfg(not(target_os = "linux"))]
-    std::env::current_exe()
+/// Leaves its group to the command: signals to the command's group do not reach the supervisor.
+/// The command does not lead a group, because `setsid` would not wait for what it starts then.
+#[cfg(target_os = "linux")]
+fn group_of_the_command() -> io::Result<i32> {
+    let group = rustix::process::getpgrp();
+    rustix::process::setpgid(None, None)?;
+    Ok(group.as_raw_nonzero().get())
 }
 
-fn adopt_orphans() -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    Ok(())
+/// A new one: it is what is ended.
+#[cfg(not(target_os = "linux"))]
+fn group_of_the_command() -> io::Result<i32> {
+    Ok(0)
 }
 
-fn end_all_at_end_of_input(family: Arc<Family>) {
+/// Ends everything at the end of the input, or when the processes use more than they may; which
+/// limit that was, will be in what is returned.
+fn watch(family: &Arc<Family>, resources: Resources) -> Arc<OnceLock<String>> {
+    let exceeded = Arc::new(OnceLock::new());
+    let (family, noted) = (Arc::clone(family), Arc::clone(&exceeded));
     thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        let mut ignored = [0; 64];
-        while matches!(input.read(&mut ignored), Ok(1..)) {}
-        // The main thread ends the process once the command has ended.
-        loop {
-            // What cannot be listed now may be listed the next time.
-            family.kill().ok();
-            thread::sleep(PAUSE);
+        let mut watch = Watch::new(&resources);
+        while !is_input_closed(watch.pause) {
+            if let Some(limit) = watch.exceeded() {
+                noted.get_or_init(|| limit);
+                break;
+            }
         }
+        family.end_until_noticed();
     });
+    exceeded
 }
 
-impl Family {
-    /// Waits until the command has ended, and buries the orphans on the way.
-    fn wait_for(&self, command: Pid) -> io::Result<WaitStatus> {
-        loop {
-            let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            match waitid(WaitId::All, ended) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if let Some((ended, status)) = self.bury()?
-                && ended == command
-            {
-                return Ok(status);
-            }
-        }
+/// Waits for the end of the input, but no longer than this.
+fn is_input_closed(wait: Duration) -> bool {
+    let input = io::stdin();
+    let wait = Timespec::try_from(wait).ok();
+    let mut inputs = [PollFd::new(&input, PollFlags::IN)];
+    match poll(&mut inputs, wait.as_ref()) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => false,
+        Ok(_) => matches!(input.lock().read(&mut [0; 64]), Ok(0) | Err(_)),
+        // Then at least its end has to be noticed, whenever that is.
+        Err(_) => matches!(input.lock().read(&mut [0; 64]), Ok(0) | Err(_)),
     }
-
-    /// Kills until no process is left. Orphans become children of this process, so when there
-    /// are no children, there are no descendants.
-    fn end_all(&self) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match self.bury() {
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    match self.kill() {
-                        Err(error) if Instant::now() > until => return Err(error),
-                        Ok(()) | Err(_) => {}
-                    }
-                    thread::sleep(PAUSE);
-                }
-                Err(Errno::CHILD) => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        // Elsewhere orphans are not ours, but they are still in the group.
-        #[cfg(not(target_os = "linux"))]
-        self.kill()?;
-        Ok(())
-    }
-
-    fn bury(&self) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
-        let _held = self.hold();
-        wait(WaitOptions::NOHANG)
-    }
-
-    /// Kills the children; their children become ours and are next.
-    #[cfg(target_os = "linux")]
-    fn kill(&self) -> io::Result<()> {
-        let _held = self.hold();
-        for child in listed_children().or_else(|_| searched_children())? {
-            rustix::process::kill_process(child, Signal::KILL).ok();
-        }
-        Ok(())
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn kill(&self) -> io::Result<()> {
-        let _held = self.hold();
-        if let Some(command) = self.command.get() {
-            rustix::process::kill_process_group(*command, Signal::KILL).ok();
-        }
-        Ok(())
-    }
-
-    fn hold(&self) -> MutexGuard<'_, ()> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// As the kernel lists them: quick, so that a process which forks without end is still caught.
-#[cfg(target_os = "linux")]
-fn listed_children() -> io::Result<Vec<Pid>> {
-    let mut children = Vec::new();
-    for thread in std::fs::read_dir("/proc/self/task")? {
-        let list = std::fs::read_to_string(thread?.path().join("children"))?;
-        children.extend(list.split_ascii_whitespace().filter_map(process));
-    }
-    Ok(children)
-}
-
-/// For kernels without the list: all processes whose parent is this one.
-#[cfg(target_os = "linux")]
-fn searched_children() -> io::Result<Vec<Pid>> {
-    let own = std::process::id().to_string();
-    let is_child = |stat: &str| {
-        // The name is in parentheses and may contain anything; state and parent follow.
-        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        rest.split_ascii_whitespace().nth(1) == Some(&own)
-    };
-    let mut children = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let Some(pid) = entry?.file_name().to_str().and_then(process) else {
-            continue;
-        };
-        match std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
-            Ok(stat) if is_child(&String::from_utf8_lossy(&stat)) => children.push(pid),
-            Ok(_) => {}
-            Err(error) if is_gone(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(children)
-}
-
-/// Whether a process ended while it was looked at.
-#[cfg(target_os = "linux")]
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::NOENT | Errno::SRCH)
-    )
-}
-
-#[cfg(target_os = "linux")]
-fn process(number: &str) -> Option<Pid> {
-    Pid::from_raw(number.parse().ok()?)
 }

@@ -31,10 +31,15 @@ const DESCRIPTION: &str = "Runs a command with bash in the workspace and gives w
 const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"seconds"},"description":{"type":"string","description":"what it does, in a few words"}},"required":["command"]}"#;
 
 const LONGEST: Duration = Duration::from_secs(600);
-/// How long all may take to end once the leash is dropped.
+/// How long an answer waits for all to end once the leash is dropped. They are ended also if it
+/// takes longer.
 const GRACE: Duration = Duration::from_secs(5);
 /// The kernel takes no longer argument.
 const LONGEST_COMMAND: usize = 128 * 1024 - 1;
+/// Ends a process that makes a file too large.
+const SIGXFSZ: i32 = 25;
+/// What shells and programs say of such a file.
+const TOO_LARGE: [&str; 2] = ["File size limit exceeded", "File too large"];
 const MOST_REPORT: u64 = 16 * 1024;
 
 /// A command and how long it may take.
@@ -93,6 +98,8 @@ impl Bash {
         };
         let order = Order {
             limits,
+            resources: inner.settings.resources,
+            group: None,
             command: vec![shell().into(), "-c".into(), self.command.clone().into()],
         };
         let longest = LONGEST.max(inner.settings.bash_timeout);
@@ -143,6 +150,8 @@ pub(crate) async fn glance(
     };
     let order = Order {
         limits,
+        resources: inner.settings.resources,
+        group: None,
         command: vec![shell().into(), "-c".into(), command.into()],
     };
     let cannot_start = |error: io::Error| format!("it cannot be started: {error}");
@@ -156,8 +165,11 @@ pub(crate) async fn glance(
         How::Reported(Report::Exited(code)) => Err(format!("exit code {code}: {}", last())),
         How::TimedOut { after, .. } => Err(format!("it took longer than {after:?}")),
         How::Reported(Report::Killed(signal)) => Err(format!("ended by {}", name(signal))),
+        How::Reported(Report::Exceeded(limit)) => Err(format!("ended because {limit}")),
         How::Reported(Report::Failed(why) | Report::Left(why)) => Err(why),
-        How::Lost | How::Stuck => Err("nobody knows how it ended".to_owned()),
+        How::Reported(Report::Lost(_)) | How::Lost | How::BeingEnded => {
+            Err("nobody knows how it ended".to_owned())
+        }
     }
 }
 
@@ -168,9 +180,9 @@ async fn find_out(inner: &Arc<Inner>) -> Result<Sandbox, String> {
     found.map_err(|why| format!("bash cannot be started: {why}"))
 }
 
-/// A command with its supervisor.
+/// A command with its guard and supervisor.
 struct Running {
-    supervisor: Child,
+    guard: Child,
     /// Closing it ends all.
     leash: Option<ChildStdin>,
     output: pipe::Receiver,
@@ -187,20 +199,27 @@ enum How {
     /// It took longer than this.
     TimedOut {
         after: Duration,
-        all_ended: bool,
+        rest: Rest,
     },
-    /// The supervisor is gone without a word.
+    /// Guard and supervisor are gone without a word.
     Lost,
-    /// The supervisor did not go and was killed.
-    Stuck,
+    /// The supervisor is still ending what came of it.
+    BeingEnded,
+}
+
+/// What became of the processes of a command.
+enum Rest {
+    Ended,
+    BeingEnded,
+    MayRun,
 }
 
 impl Running {
     fn start(inner: &Inner, order: &Order) -> io::Result<Self> {
         // One pipe for both, so that lines stay in the order they were written in.
         let (output, writer) = io::pipe()?;
-        let mut supervisor = Command::new(&inner.settings.helper)
-            .args(order.arguments(Stage::Supervise))
+        let mut guard = Command::new(&inner.settings.helper)
+            .args(order.arguments(Stage::Guard))
             .env_clear()
             .envs(environment(inner))
             .current_dir(&inner.places.workspace)
@@ -209,9 +228,9 @@ impl Running {
             .stderr(writer)
             .spawn()?;
         Ok(Self {
-            leash: supervisor.stdin.take(),
+            leash: guard.stdin.take(),
             output: pipe::Receiver::from_owned_fd(output.into())?,
-            supervisor,
+            guard,
         })
     }
 
@@ -222,11 +241,17 @@ impl Running {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> io::Result<Ended> {
         let mut kept = Kept::new(limit, progress);
+        let report = report(self.guard.stdout.take());
+        tokio::pin!(report);
+        let mut reported = None;
         let ended = async {
             tokio::select! {
                 read = kept.take_all(&mut self.output) => read,
-                // Something that it could not end may hold the output.
-                _ = self.supervisor.wait() => Ok(()),
+                // Something that could not be ended may hold the output.
+                line = &mut report => {
+                    reported = Some(line);
+                    Ok(())
+                }
             }
         };
         let ended = timeout(time, ended).await;
@@ -238,22 +263,26 @@ impl Running {
         let (rest, report) = tokio::join!(
             // What was printed before the end.
             timeout_at(until, kept.take_all(&mut self.output)),
-            timeout_at(until, report(self.supervisor.stdout.take())),
+            timeout_at(until, async {
+                match reported {
+                    Some(report) => report,
+                    None => report.await,
+                }
+            }),
         );
         rest.unwrap_or(Ok(()))?;
-        let report = report.ok().flatten();
-        let gone = timeout_at(until, self.supervisor.wait()).await.is_ok();
-        if !gone {
-            self.supervisor.kill().await.ok();
-        }
-        let how = match report {
-            report if !in_time => How::TimedOut {
-                after: time,
-                all_ended: gone && !matches!(report, None | Some(Report::Left(_))),
-            },
-            _ if !gone => How::Stuck,
-            Some(report) => How::Reported(report),
-            None => How::Lost,
+        // A guard that is still at work stays: without it nobody would end the rest.
+        let gone = timeout_at(until, self.guard.wait()).await.is_ok();
+        let rest = match &report {
+            Ok(Some(Report::Left(_)) | None) => Rest::MayRun,
+            Ok(Some(_)) if gone => Rest::Ended,
+            Ok(Some(_)) | Err(_) => Rest::BeingEnded,
+        };
+        let how = match (report, rest) {
+            (_, rest) if !in_time => How::TimedOut { after: time, rest },
+            (Err(_), _) | (_, Rest::BeingEnded) => How::BeingEnded,
+            (Ok(Some(report)), _) => How::Reported(report),
+            (Ok(None), _) => How::Lost,
         };
         Ok(Ended {
             output: kept.finish(),
@@ -317,6 +346,11 @@ impl Ended {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
+        let too_large = match self.how {
+            How::Reported(Report::Killed(SIGXFSZ)) => true,
+            How::Reported(Report::Exited(code)) if code == 128 + SIGXFSZ => true,
+            _ => TOO_LARGE.iter().any(|words| text.contains(words)),
+        };
         let remark = match self.how {
             How::Reported(Report::Exited(0)) => {
                 if text.is_empty() {
@@ -330,10 +364,18 @@ impl Ended {
             How::Reported(Report::Left(why)) => {
                 format!("[it ended, but not all its processes: {why}]\n")
             }
-            How::TimedOut { after, all_ended } => {
-                let ended = match all_ended {
-                    true => "all its processes were ended",
-                    false => "some of its processes may still run",
+            How::Reported(Report::Exceeded(limit)) => {
+                format!("[ended because {limit}; all its processes were ended]\n")
+            }
+            How::Reported(Report::Lost(how)) => format!(
+                "[its supervisor {how}; all its processes were ended, and nobody knows how it \
+                 ended]\n"
+            ),
+            How::TimedOut { after, rest } => {
+                let ended = match rest {
+                    Rest::Ended => "all its processes were ended",
+                    Rest::BeingEnded => "its processes are still being ended",
+                    Rest::MayRun => "some of its processes may still run",
                 };
                 let longest = LONGEST.max(inner.settings.bash_timeout).as_secs();
                 let after = after.as_secs_f64();
@@ -342,10 +384,8 @@ impl Ended {
                 )
             }
             How::Lost => "[its supervisor has vanished; nobody knows how it ended]\n".to_owned(),
-            How::Stuck => {
-                "[its supervisor did not end and was killed; some of its processes may still \
-                 run]\n"
-                    .to_owned()
+            How::BeingEnded => {
+                "[its processes are still being ended; nobody knows yet how it ended]\n".to_owned()
             }
         };
         let refused = [
@@ -356,6 +396,9 @@ impl Ended {
         .iter()
         .any(|words| text.contains(words));
         text.push_str(&remark);
+        if let Some(most) = inner.settings.resources.file_size.filter(|_| too_large) {
+            text.push_str(&format!("[no file may be larger than {most}]\n"));
+        }
         if sandboxed && refused && inner.memory.tell_once(session, "sandboxed") {
             text.push_str(&hint(inner));
         }
@@ -393,6 +436,7 @@ fn name(signal: i32) -> String {
         11 => "SIGSEGV",
         13 => "SIGPIPE",
         15 => "SIGTERM",
+        SIGXFSZ => "SIGXFSZ",
         _ => return format!("signal {signal}"),
     };
     format!("signal {signal} ({known})")

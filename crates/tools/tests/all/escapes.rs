@@ -11,7 +11,6 @@ use std::{
 
 use asyncagents_tools::{Sandbox, SandboxMode, Settings};
 use rstest::rstest;
-use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::workbench::{Workbench, can_sandbox, is_alive};
@@ -292,26 +291,29 @@ async fn the_supervisor_is_not_killed(#[case] command: &str) {
 
 #[tokio::test]
 async fn the_supervisor_is_not_blinded() {
-    // Without files it could not list what it has to end.
+    // Without files it cannot list what it has to end. Then the guard does it.
     let command = "prlimit --pid $PPID --nofile=0:0; setsid sleep 1000 & echo $! > pids";
     is_stopped(command, |bench, text| {
         let left = crate::workbench::processes(&bench.workspace.join("pids"));
-        let [left] = left[..] else {
-            panic!("there was no process: {text}");
-        };
-        let out = is_alive(left);
-        assert_eq!(
-            out,
-            text.contains("[it ended, but not all its processes: "),
-            "{text}"
-        );
-        let left = i32::try_from(left).ok().and_then(Pid::from_raw);
-        if let Some(left) = left.filter(|_| out) {
-            rustix::process::kill_process(left, Signal::KILL).expect("it is ours");
-        }
-        out
+        assert!(!left.is_empty(), "there was no process: {text}");
+        assert!(!left.into_iter().any(is_alive), "{text}");
+        text.contains("[its supervisor could not do its work; all its processes were ended")
     })
     .await;
+}
+
+/// Without time it could not end anything either.
+#[rstest]
+#[case::nice("renice -n 19 -p $PPID > /dev/null")]
+#[case::nice_of_its_group("renice -n 19 -g $(cut -d ' ' -f 5 /proc/$PPID/stat) > /dev/null")]
+#[case::idle("chrt -i -p 0 $PPID")]
+#[case::processors("taskset -p -c $(taskset -p -c $PPID | sed 's/.*: //') $PPID > /dev/null")]
+#[case::disk("ionice -c 3 -p $PPID")]
+#[case::disk_of_its_group("ionice -c 3 -P $(cut -d ' ' -f 5 /proc/$PPID/stat)")]
+#[tokio::test]
+async fn the_supervisor_is_not_slowed_down(#[case] command: &str) {
+    let command = format!("{command} && echo out");
+    is_stopped(&command, |_, text| text.contains("out\n")).await;
 }
 
 #[tokio::test]
@@ -344,6 +346,8 @@ async fn programs_with_more_rights_give_none() {
 #[case::network("unshare -n true && echo out")]
 #[case::device("mknod device c 1 5 && echo out")]
 #[case::memory_of_the_kernel("head -c 1 /proc/kcore > /dev/null && echo out")]
+#[case::larger_files("ulimit -f unlimited && echo out")]
+#[case::before_all_others("chrt -f 1 echo out")]
 #[case::password_file("head -c 1 /etc/shadow > /dev/null && echo out")]
 #[case::other_user_by_setuid(
     "cp $(command -v id) ./id && chown 65534 ./id && chmod u+s ./id && [ $(./id -u) = 65534 ] && echo out"
@@ -377,6 +381,8 @@ async fn root_is_not_above_it(#[case] command: &str) {
 #[case::a_sandbox_within("{helper} bash . '{\"command\": \"echo x\"}'")]
 #[case::executable("printf '#!/bin/sh\necho x' > run && chmod +x run && ./run")]
 #[case::own_processes("sleep 100 & kill $! && echo x")]
+#[case::own_priority("nice -n 5 ionice -c 3 chrt -b 0 echo x")]
+#[case::own_processors("taskset $(taskset -p $$ | sed 's/.*: //') echo x")]
 #[case::proc("cat /proc/self/comm > /dev/null && echo x")]
 #[case::stderr_by_name("echo x > /dev/stderr")]
 #[tokio::test]

@@ -15,6 +15,7 @@ mod escapes;
 mod glance;
 mod paths;
 mod read;
+mod resources;
 mod search;
 mod todo;
 mod workbench;

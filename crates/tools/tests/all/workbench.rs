@@ -8,6 +8,7 @@ use std::{
 
 use asyncagents_core::agent::ToolOutcome;
 use asyncagents_tools::{Sandbox, SandboxMode, Settings, Toolbox};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -136,4 +137,13 @@ pub(crate) fn is_alive(process: u32) -> bool {
             .rsplit_once(')')
             .is_some_and(|(_, rest)| rest.starts_with(" Z"))
     })
+}
+
+pub(crate) fn kill(process: u32) {
+    send(process, Signal::KILL);
+}
+
+pub(crate) fn send(process: u32, signal: Signal) {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    rustix::process::kill_process(process.expect("a process"), signal).expect("it is ours");
 }

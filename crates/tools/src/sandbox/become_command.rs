@@ -1,0 +1,95 @@
+//! The last stage: limits itself, restricts itself and becomes the command.
+
+use std::{
+    fs::File,
+    io,
+    os::{fd::AsFd, unix::process::CommandExt},
+    process::{Command, Stdio},
+};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use super::{group::Group, order::Order, report::say, restrict};
+use crate::resources::{Bytes, Resources};
+
+/// How much sooner than others a command is killed when the machine has no memory left: before
+/// everything that takes less than half of it, and so before asyncagents and the supervisor.
+#[cfg(target_os = "linux")]
+const SOONER: i32 = 500;
+
+/// Becomes the command. Returns only if that fails, and tells why through the input, which is a
+/// pipe to the supervisor.
+pub(super) fn become_command(order: &Order) -> i32 {
+    let why = match prepare(order) {
+        Ok(()) => execute(order),
+        Err(why) => why,
+    };
+    if let Ok(failed) = io::stdin().as_fd().try_clone_to_owned() {
+        say(File::from(failed), &why);
+    }
+    125
+}
+
+fn prepare(order: &Order) -> Result<(), String> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        // Should the supervisor be killed, the command goes at once.
+        let set = set_parent_process_death_signal(Some(Signal::KILL));
+        set.map_err(|error| format!("the signal at the supervisor's end: {error}"))?;
+        be_killed_sooner();
+    }
+    if let Some(group) = &order.group {
+        // Without it, the supervisor's own looks have to do.
+        Group::at(group.clone()).join().ok();
+    }
+    limit(&order.resources).map_err(|error| format!("the limits cannot be set: {error}"))?;
+    if let Some(limits) = &order.limits {
+        let restricted = restrict::restrict(limits);
+        restricted.map_err(|why| format!("the sandbox cannot be set up: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Limits of each process. None is for memory: what programs reserve and do not use would count
+/// (an address sanitizer reserves terabytes). None is for processes: all of the user's would
+/// count, and root is not bound. The supervisor looks after both.
+fn limit(resources: &Resources) -> io::Result<()> {
+    lower(Resource::Core, 0)?;
+    if let Some(Bytes(most)) = resources.file_size {
+        lower(Resource::Fsize, most)?;
+    }
+    Ok(())
+}
+
+fn lower(resource: Resource, to: u64) -> io::Result<()> {
+    let already = rustix::process::getrlimit(resource).maximum;
+    let to = Some(already.unwrap_or(u64::MAX).min(to));
+    let limit = Rlimit {
+        current: to,
+        maximum: to,
+    };
+    Ok(setrlimit(resource, limit)?)
+}
+
+#[cfg(target_os = "linux")]
+fn be_killed_sooner() {
+    let file = "/proc/self/oom_score_adj";
+    let inherited = std::fs::read_to_string(file).ok();
+    let inherited = inherited.and_then(|score| score.trim().parse().ok());
+    if inherited.is_some_and(|score: i32| score < SOONER) {
+        // Where it cannot be written, all are equal.
+        std::fs::write(file, SOONER.to_string()).ok();
+    }
+}
+
+fn execute(order: &Order) -> String {
+    let [program, arguments @ ..] = &order.command[..] else {
+        return "there is no command".to_owned();
+    };
+    let error = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .exec();
+    format!("{} cannot be started: {error}", program.display())
+}
