@@ -468,6 +468,7 @@ impl KnownHosts {
             readable,
             sandbox: agent.sandbox,
             network: agent.network,
+            resources: agent.resources,
             secret_variables: models.secret_variables(),
             secret_paths: self.secret_paths(),
             bash_timeout: agent.bash_timeout,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, str::FromStr, time::Duration
 
 use asyncagents_core::agent::{Mode, Permissions, Rule};
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
-use asyncagents_tools::SandboxMode;
+use asyncagents_tools::{Resources, SandboxMode};
 
 use super::settings::{
     FromProject, Setting, duration, filled, maybe, maybe_number, number, shown, switch,
@@ -19,6 +19,7 @@ pub(crate) struct AgentConfig {
     pub(crate) permissions: Permissions,
     pub(crate) sandbox: SandboxMode,
     pub(crate) network: bool,
+    pub(crate) resources: Resources,
     pub(crate) allowed: Vec<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,
     pub(crate) bash_timeout: Duration,
@@ -54,6 +55,7 @@ impl AgentConfig {
             permissions: Permissions::default(),
             sandbox: tools.sandbox,
             network: tools.network,
+            resources: tools.resources,
             allowed: Vec::new(),
             readable: Vec::new(),
             bash_timeout: tools.bash_timeout,
@@ -265,6 +267,37 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         set: |config, value| switch(&mut config.agent_config.network, value),
     },
     Setting {
+        key: "sandbox.processes",
+        about: "how many processes a command may have at once, with everything it starts: a \
+                number or none; sandboxed or not",
+        project: FromProject::Refused,
+        show: |config| maybe(config.agent_config.resources.processes),
+        set: |config, value| {
+            let mut processes = None;
+            maybe_number(&mut processes, value)?;
+            match processes {
+                Some(0) => return Err("a whole number from 1 on, or none".to_owned()),
+                _ => config.agent_config.resources.processes = processes,
+            }
+            Ok(())
+        },
+    },
+    Setting {
+        key: "sandbox.memory",
+        about: "how much memory a command may use, with everything it starts: 4GB, a share of \
+                the machine's memory like 75%, or none",
+        project: FromProject::Refused,
+        show: |config| maybe_limit(config.agent_config.resources.memory),
+        set: |config, value| limit(&mut config.agent_config.resources.memory, value),
+    },
+    Setting {
+        key: "sandbox.file_size",
+        about: "how large a command may make a file: 10GB or none",
+        project: FromProject::Refused,
+        show: |config| maybe_limit(config.agent_config.resources.file_size),
+        set: |config, value| limit(&mut config.agent_config.resources.file_size, value),
+    },
+    Setting {
         key: "tools.allowed",
         about: "folders outside the workspace that tools may read and write",
         project: FromProject::Refused,
@@ -390,6 +423,21 @@ fn at_least_1000(slot: &mut usize, value: &str) -> Result<(), String> {
 fn rules(slot: &mut Vec<Rule>, value: &str) -> Result<(), String> {
     *slot = Rule::list(value).map_err(|error| error.to_string())?;
     Ok(())
+}
+
+fn limit<T: FromStr<Err = String>>(slot: &mut Option<T>, value: &str) -> Result<(), String> {
+    *slot = match value.trim() {
+        "none" => None,
+        value => {
+            let parsed = value.parse::<T>();
+            Some(parsed.map_err(|allowed| format!("{allowed}, or none"))?)
+        }
+    };
+    Ok(())
+}
+
+fn maybe_limit(limit: Option<impl ToString>) -> String {
+    limit.map_or("none".to_owned(), |limit| limit.to_string())
 }
 
 /// As [`rules`] reads it again.
