@@ -645,6 +645,21 @@ fn a_check_sees_that_the_program_is_gone() {
     said.remarks("OpenCode sees the tools, but the program that the plugin names cannot be used");
 }
 
+#[test]
+fn a_check_runs_no_program_that_a_project_names() {
+    let home = Home::new();
+    let proof = home.project_file().with_file_name("ran");
+    let named = program(
+        &home,
+        &format!("#!/bin/sh\ntouch {}\necho x 1\n", proof.display()),
+    );
+    home.write(&home.project_file(), &rendered(&named.to_string_lossy()));
+    let opencode = FakeOpencode::new(&home, "1.18.33", &TOOLS);
+    let said = Said::of(&mut opencode.check(&home));
+    assert!(said.answer.contains("and was not run"), "{said:?}");
+    assert!(!proof.exists());
+}
+
 #[rstest]
 #[case::ends(
     "echo 'database is locked' >&2; exit 1",

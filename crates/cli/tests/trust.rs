@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    net::TcpListener,
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -440,13 +441,166 @@ fn a_database_that_others_can_write_is_left_alone() {
     fs::set_permissions(&db, fs::Permissions::from_mode(0o600)).expect("set");
     user.ask(&["list"]);
 
-    let open = user.path("open");
-    fs::create_dir(&open).expect("made");
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("set");
-    let there = open.join("x.db");
-    let said = user.refused(&["--db", there.to_str().expect("text"), "list"]);
-    assert!(said.contains("can be written by everybody"), "{said}");
-    assert!(!there.exists());
+    for mode in [0o777, 0o1777] {
+        let open = user.path(&format!("open-{mode:o}"));
+        fs::create_dir(&open).expect("made");
+        fs::set_permissions(&open, fs::Permissions::from_mode(mode)).expect("set");
+        let there = open.join("x.db");
+        let said = user.refused(&["--db", there.to_str().expect("text"), "list"]);
+        assert!(said.contains("other users can put files into"), "{said}");
+        assert!(!there.exists());
+    }
+}
+
+#[test]
+fn a_journal_that_somebody_put_beside_the_database_is_not_played_into_it() {
+    let user = User::new();
+    user.ask(&["list"]);
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let before = fs::read(&db).expect("read");
+    fs::write(beside(&db, "-journal"), "x").expect("written");
+    let said = user.refused(&["list"]);
+    assert!(said.contains("is not from asyncagents"), "{said}");
+    assert_eq!(fs::read(&db).expect("read"), before);
+}
+
+#[test]
+fn a_host_that_somebody_wrote_into_the_database_is_not_gone_to() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    user.settings("[providers.x]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
+    let elsewhere = user.path("home").display().to_string();
+    for host in [
+        format!("engine:{elsewhere}"),
+        format!("engine:{elsewhere}//?{{}}"),
+        "opencode:http://127.0.0.1:9".to_owned(),
+    ] {
+        let id = user.ask(&[
+            "-c",
+            "worker.autostart=false",
+            "-c",
+            "model=x/m",
+            "task",
+            "hello",
+        ]);
+        let changed = rusqlite::Connection::open(&db).expect("opens");
+        let rows = changed.execute("UPDATE tasks SET host = ?1 WHERE state = 'queued'", [&host]);
+        assert_eq!(rows.expect("changed"), 1);
+        drop(changed);
+        let output = user.run(&["output", &id, "--block"]);
+        let said = text(&output.stdout);
+        assert!(said.contains("not sealed with your key"), "{host}: {said}");
+    }
+}
+
+#[test]
+fn adopting_ends_also_what_is_hidden() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let launch = [
+        "-c",
+        "worker.autostart=false",
+        "task",
+        "--host",
+        "scripted",
+        "x",
+    ];
+    let id = user.ask(&launch);
+    let hidden = rusqlite::Connection::open(&db).expect("opens");
+    let rows = hidden.execute("UPDATE tasks SET cleared = 1", []);
+    assert_eq!(rows.expect("changed"), 1);
+    drop(hidden);
+    let copied = user.path("copy.db");
+    copy(&db, &copied);
+    let named = copied.to_str().expect("text");
+    let adopted = user.ask(&["--db", named, "db", "adopt"]);
+    assert!(adopted.contains("were ended: 1"), "{adopted}");
+    user.ask(&["--db", named, "-c", "worker.idle=50ms", "worker"]);
+    assert!(!beside(&copied, ".sessions").exists(), "{id} was not run");
+}
+
+#[test]
+fn a_link_beside_the_database_is_not_written_through() {
+    let user = User::new();
+    for name in [".worker.lock", ".worker.log", ".sessions"] {
+        let db = user.path(&format!("project/with{name}.db"));
+        let named = db.to_str().expect("text");
+        let precious = user.path("precious");
+        fs::write(&precious, "kept").expect("written");
+        std::os::unix::fs::symlink(&precious, beside(&db, name)).expect("linked");
+        user.run(&["--db", named, "task", "--host", "scripted", "x"]);
+        user.run(&["--db", named, "list"]);
+        assert_eq!(
+            fs::read_to_string(&precious).expect("read"),
+            "kept",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_projects_rule_takes_nothing_away_from_its_users() {
+    let user = User::new();
+    user.settings("[permissions]\ndeny = [\"bash(*$(*)\", \"bash(rm*)\"]\n");
+    let own = user.setting("permissions.deny");
+    assert_eq!(own, "bash(*$(*)\nbash(rm*)");
+    user.project(
+        "permissions.deny = [\"read(zzz)\"]\npermissions.ask = [\"bash(a(*)\", \"edit\"]\n",
+    );
+    assert_eq!(
+        user.setting("permissions.deny"),
+        format!("{own}\nread(zzz)")
+    );
+    assert_eq!(user.setting("permissions.ask"), "bash(a(*)\nedit");
+}
+
+#[test]
+fn a_projects_agent_sends_nothing_to_another_provider() {
+    let user = User::new();
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    other.set_nonblocking(true).expect("set");
+    let port = other.local_addr().expect("an address").port();
+    user.settings(&format!(
+        "model = \"usual/m\"\nmodels.attempts = 1\n\
+         [providers.usual]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+         [providers.other]\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"
+    ));
+    let agent = user.path("project/.claude/agents/general.md");
+    fs::create_dir_all(agent.parent().expect("a folder")).expect("made");
+    fs::write(&agent, "---\nmodel: other/dear\n---\nBe helpful.\n").expect("written");
+    let ran = user.run(&["run", "hello"]);
+    assert_eq!(
+        ran.status.code(),
+        Some(4),
+        "the usual one is not there: {ran:?}"
+    );
+    let heard = other.accept().map(|_| ());
+    assert!(heard.is_err(), "the other was asked");
+}
+
+#[test]
+fn a_file_of_settings_without_end_is_refused_at_once() {
+    let user = User::new();
+    user.project(&"# long\n".repeat(200_000));
+    let said = user.refused(&["list"]);
+    assert!(said.contains("it has more than 1000000 bytes"), "{said}");
+}
+
+#[test]
+fn words_of_a_project_do_not_steer_the_terminal() {
+    let user = User::new();
+    user.project("budget.tokens = \"\\u001b]0;OWNED\\u0007\"\n");
+    let mut shown = Command::new("script");
+    let list = format!("{} list", env!("CARGO_BIN_EXE_asyncagents"));
+    shown
+        .args(["-q", "-c", &list, "/dev/null"])
+        .current_dir(user.path("project"))
+        .env("HOME", user.path("home"))
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_CONFIG_HOME");
+    let shown = text(&shown.output().expect("runs").stdout);
+    assert!(shown.contains("OWNED"), "{shown:?}");
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
 
 /// Another user's number. Giving files away needs root.
@@ -485,6 +639,35 @@ fn what_another_user_has_made_is_not_read() {
     let db = user.path("home/.local/share/asyncagents/asyncagents.db");
     chown(&db, Some(SOMEBODY), None).expect("given away");
     assert!(user.refused(&["list"]).contains("belongs to another user"));
+}
+
+#[test]
+fn skills_that_another_user_put_above_are_not_used() {
+    if !is_root() {
+        return;
+    }
+    let user = User::new();
+    let skill = |folder: &Path, name: &str| {
+        let file = folder.join(format!(".claude/skills/{name}/SKILL.md"));
+        fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+        let head = format!("---\nname: {name}\ndescription: d\n---\nDo it.\n");
+        fs::write(&file, head).expect("written");
+        file
+    };
+    // Above, around all of it, with a repository.
+    fs::create_dir(user.path(".git")).expect("made");
+    skill(&user.path(""), "above");
+    let planted = skill(&user.path("project"), "planted");
+    skill(&user.path("project"), "own");
+    assert!(user.ask(&["skill", "list"]).contains("above"), "its own");
+    chown(user.path(""), Some(SOMEBODY), None).expect("given away");
+    chown(planted, Some(SOMEBODY), None).expect("given away");
+    let listed = user.run(&["skill", "list"]);
+    let listed = text(&listed.stdout);
+    assert!(listed.contains("own"), "{listed}");
+    assert!(!listed.contains("above"), "{listed}");
+    let shown = user.run(&["skill", "show", "planted"]);
+    assert_ne!(shown.status.code(), Some(0), "{shown:?}");
 }
 
 #[test]

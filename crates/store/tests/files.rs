@@ -138,6 +138,42 @@ async fn another_programs_database_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_file_that_claims_to_be_ours_without_a_format_is_left_alone() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let planted = Connection::open(&path).expect("open");
+    planted
+        .pragma_update(None, "user_version", 0)
+        .expect("as if it were new");
+    drop(planted);
+    let before = fs::read(&path).expect("read");
+    let error = Sqlite::open(&path).err().expect("an error");
+    assert!(matches!(error, StoreError::NotOurs { .. }), "{error}");
+    assert_eq!(fs::read(&path).expect("read"), before);
+}
+
+#[tokio::test]
+async fn code_in_a_file_does_not_run() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let planted = Connection::open(&path).expect("open");
+    planted
+        .execute_batch(
+            "CREATE TABLE seen (what TEXT);
+             CREATE TRIGGER spy AFTER INSERT ON events BEGIN INSERT INTO seen VALUES ('ran'); END;",
+        )
+        .expect("planted");
+    drop(planted);
+    let store = Sqlite::open(&path).expect("opened");
+    launch(&store, 77_777).await.expect("launched");
+    let looked = Connection::open(&path).expect("open");
+    let seen: i64 = looked
+        .query_row("SELECT count(*) FROM seen", [], |row| row.get(0))
+        .expect("counted");
+    assert_eq!(seen, 0);
+}
+
+#[tokio::test]
 async fn a_newer_format_is_refused_and_left_alone() {
     let (_folder, path) = folder();
     filled(&path).await;

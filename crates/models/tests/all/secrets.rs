@@ -133,11 +133,12 @@ async fn a_command_prints_the_key_once() {
     let server = ModelServer::start(script).await.expect("a server");
     let folder = tempfile::tempdir().expect("a folder");
     let runs = folder.path().join("runs");
-    let command = format!("echo run >> '{}'; echo {KEY}", runs.display());
+    // In no project's folder.
+    let command = format!("pwd >> '{}'; echo {KEY}", runs.display());
     commanded(&server, KeySource::Command(command))
         .await
         .expect("answers");
-    assert_eq!(fs::read_to_string(runs).expect("a file"), "run\n");
+    assert_eq!(fs::read_to_string(runs).expect("a file"), "/\n");
     let headers = server.requests().pop().expect("a request").headers;
     assert!(headers.contains(&("authorization".to_owned(), format!("Bearer {KEY}"))));
 }
