@@ -6,6 +6,11 @@ use std::{
     os::{fd::AsFd, unix::process::CommandExt},
     process::{Command, Stdio},
 };
+#[cfg(target_os = "linux")]
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -16,6 +21,10 @@ use crate::resources::{Bytes, Resources};
 /// everything that takes less than half of it, and so before asyncagents and the supervisor.
 #[cfg(target_os = "linux")]
 const SOONER: i32 = 500;
+
+/// Then the supervisor is gone, and this process soon too.
+#[cfg(target_os = "linux")]
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Becomes the command. Returns only if that fails, and tells why through the input, which is a
 /// pipe to the supervisor.
@@ -38,6 +47,7 @@ fn prepare(order: &Order) -> Result<(), String> {
         let set = set_parent_process_death_signal(Some(Signal::KILL));
         set.map_err(|error| format!("the signal at the supervisor's end: {error}"))?;
         be_killed_sooner();
+        wait_until_alone();
     }
     if let Some(group) = &order.group {
         // Without it, the supervisor's own looks have to do.
@@ -70,6 +80,17 @@ fn lower(resource: Resource, to: u64) -> io::Result<()> {
         maximum: to,
     };
     Ok(setrlimit(resource, limit)?)
+}
+
+/// Until the supervisor has left the session. It has by now, if the machine is not busy.
+#[cfg(target_os = "linux")]
+fn wait_until_alone() {
+    use rustix::process::{getppid, getsid};
+    let until = Instant::now() + PATIENCE;
+    let own = getsid(None);
+    while getppid().is_some_and(|parent| getsid(Some(parent)) == own) && Instant::now() < until {
+        thread::sleep(Duration::from_micros(100));
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 //! because orphans become its children.
 
 #[cfg(target_os = "linux")]
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::ControlFlow};
 use std::{
     io,
     path::PathBuf,
@@ -216,14 +216,16 @@ impl Family {
         let mut stopped = HashSet::new();
         for _ in 1..ROUNDS {
             let mut found_more = false;
-            let all = processes::descendants()?;
-            for process in &all {
+            let mut all = Vec::new();
+            processes::walk(|process| {
                 if stopped.insert(process.identity()) {
                     found_more = true;
                     // Who may not be stopped may not be killed either: that will be told.
                     process.send(Signal::STOP).ok();
                 }
-            }
+                all.push(*process);
+                ControlFlow::Continue(())
+            })?;
             if !found_more {
                 return Ok(all);
             }

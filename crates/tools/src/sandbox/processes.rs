@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
+    ops::ControlFlow,
 };
 
 use rustix::{
@@ -63,27 +64,52 @@ pub(super) fn children() -> io::Result<Vec<Pid>> {
     })
 }
 
-/// The children of this process, their children, and so on. Those that come and go meanwhile
-/// may be missing, unless all are stopped.
-pub(super) fn descendants() -> io::Result<Vec<Process>> {
-    listed_descendants().or_else(|_| searched_descendants())
+/// The children of this process, their children, and so on. Each is shown to `visit` before its
+/// children are looked for, so that a walk which stops them is not outrun by a fork bomb; at
+/// `Break` the walk ends. Those that come and go meanwhile may be missing.
+pub(super) fn walk(mut visit: impl FnMut(&Process) -> ControlFlow<()>) -> io::Result<()> {
+    let mut seen = HashSet::new();
+    let listed = walk_lists(&mut |process| {
+        seen.insert(process.identity());
+        visit(process)
+    });
+    if listed.is_ok() {
+        return Ok(());
+    }
+    for process in searched_descendants()? {
+        if !seen.contains(&process.identity()) && visit(&process).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
-fn listed_descendants() -> io::Result<Vec<Process>> {
-    let mut found: Vec<Process> = Vec::new();
+/// All that a walk finds.
+pub(super) fn descendants() -> io::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    walk(|process| {
+        found.push(*process);
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+fn walk_lists(visit: &mut dyn FnMut(&Process) -> ControlFlow<()>) -> io::Result<()> {
     let mut family = HashSet::from([getpid()]);
     let mut to_look_at = listed_children(getpid(), None)?;
     while let Some(pid) = to_look_at.pop() {
         // One that has ended may have left its number to somebody else's process.
         match look(pid)? {
             Some(process) if family.contains(&process.parent) && family.insert(pid) => {
+                if visit(&process).is_break() {
+                    break;
+                }
                 to_look_at.extend(listed_children(pid, Some(process.threads))?);
-                found.push(process);
             }
             _ => {}
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// As the kernel lists them, for each thread that made some.

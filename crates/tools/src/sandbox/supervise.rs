@@ -4,7 +4,7 @@
 
 use std::{
     io::{self, Read},
-    os::{fd::AsFd, unix::process::CommandExt},
+    os::fd::AsFd,
     process::Command,
     sync::{Arc, OnceLock},
     thread,
@@ -49,6 +49,11 @@ fn run(order: &Order) -> io::Result<Option<Report>> {
     // It holds the other end of the pipe.
     drop(command);
     let started = Pid::from_child(&started?);
+    // Leaves its session to the command, which waits for that: signals to the command's group do
+    // not reach it, and where the kernel shares the processor among sessions, a thousand
+    // processes do not starve it. Were it the command that leaves, it would lead a group, and
+    // `setsid` would not wait for what it starts.
+    rustix::process::setsid().ok();
     let mut why = String::new();
     failure.read_to_string(&mut why)?;
 
@@ -87,23 +92,9 @@ fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
         .stdin(failed)
         .stdout(output()?)
         .stderr(output()?);
-    command.process_group(group_of_the_command()?);
+    #[cfg(not(target_os = "linux"))]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     Ok(command)
-}
-
-/// Leaves its group to the command: signals to the command's group do not reach the supervisor.
-/// The command does not lead a group, because `setsid` would not wait for what it starts then.
-#[cfg(target_os = "linux")]
-fn group_of_the_command() -> io::Result<i32> {
-    let group = rustix::process::getpgrp();
-    rustix::process::setpgid(None, None)?;
-    Ok(group.as_raw_nonzero().get())
-}
-
-/// A new one: it is what is ended.
-#[cfg(not(target_os = "linux"))]
-fn group_of_the_command() -> io::Result<i32> {
-    Ok(0)
 }
 
 /// Ends everything at the end of the input, or when the processes use more than they may; which

@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    ops::ControlFlow,
     time::{Duration, Instant},
 };
 
@@ -11,9 +12,9 @@ use crate::resources::{Bytes, MemoryLimit, Resources};
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// Between two looks that take long.
-const LONGEST_INTERVAL: Duration = Duration::from_millis(500);
+const LONGEST_INTERVAL: Duration = Duration::from_millis(250);
 /// A look may take one part in so many of the time.
-const SHARE: u32 = 20;
+const SHARE: u32 = 10;
 
 /// How many threads a process may have on average.
 pub(super) const THREADS: u64 = 16;
@@ -40,8 +41,17 @@ impl Watch {
     /// The limit that this process's descendants do not keep, if there is one, as a remark.
     pub(super) fn exceeded(&mut self) -> Option<String> {
         let began = Instant::now();
-        // What cannot be listed now may be listed the next time.
-        let all = processes::descendants().unwrap_or_default();
+        let mut all = Vec::new();
+        let most = self.processes.unwrap_or(u64::MAX);
+        // To look at all of a fork bomb would take longer than it needs to grow. What cannot be
+        // listed now may be listed the next time.
+        let _ = processes::walk(|process| {
+            all.push(*process);
+            match all.len() as u64 > most {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
         let exceeded = self.too_many(&all).or_else(|| self.too_large(&all));
         self.pause = (began.elapsed() * SHARE).clamp(INTERVAL, LONGEST_INTERVAL);
         exceeded
