@@ -463,7 +463,8 @@ pub(crate) enum DbVerb {
 ///
 /// What is in a database decides what runs on your account, so nothing in one is run that you
 /// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
-/// original may be at work on them. `asyncagents resume` goes on with one.
+/// original may be at work on them. What it holds can be read; to go on with a task, launch a new
+/// one.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents db adopt --db backup.db")]
 pub(crate) struct AdoptArgs {

@@ -61,6 +61,10 @@ impl From<Problem> for Failure {
                 StoreError::Newer { .. } => Failure::Input(hinted(
                     "it was left alone. Update asyncagents, or choose another file with --db",
                 )),
+                StoreError::Unknown { path, .. } => Failure::Input(hinted(&format!(
+                    "it was left alone. `asyncagents db adopt --db {}` makes it yours",
+                    path.display()
+                ))),
                 StoreError::CannotOpen { .. } => {
                     Failure::Input(hinted("choose another file with --db"))
                 }

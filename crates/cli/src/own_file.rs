@@ -2,7 +2,7 @@
 //! there must not make us write or wait elsewhere.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, Metadata, OpenOptions},
     io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
@@ -18,13 +18,17 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let opened = options.mode(0o600).custom_flags(flags).open(file)?;
     let found = opened.metadata()?;
-    let ours = found.uid() == rustix::process::geteuid().as_raw();
-    match found.is_file() && ours {
+    match found.is_file() && is_ours(&found) {
         true => Ok(opened),
         false => Err(io::Error::other(
             "it is not a plain file of yours; it was left alone",
         )),
     }
+}
+
+/// Whether a file or folder belongs to the user.
+pub(crate) fn is_ours(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]

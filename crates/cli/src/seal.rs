@@ -10,10 +10,6 @@ use std::{
 };
 
 use hmac::{Hmac, KeyInit, Mac};
-use rustix::{
-    fs::{CWD, RenameFlags, renameat_with},
-    io::Errno,
-};
 use sha2::Sha256;
 use uuid::Uuid;
 
@@ -78,9 +74,11 @@ impl SealKey {
             let mut written = own_file::open(&draft, &mut options)?;
             written.write_all(&Self::of_this_process()?.0)?;
             written.sync_all()?;
-            match renameat_with(CWD, &draft, CWD, file, RenameFlags::NOREPLACE) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
-                Err(error) => Err(error.into()),
+            match fs::hard_link(&draft, file) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                // Some file systems have no links; then a reader may be too early, and is told.
+                Err(_) => fs::rename(&draft, file),
+                Ok(()) => Ok(()),
             }
         };
         let done = made();

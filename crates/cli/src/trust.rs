@@ -3,19 +3,23 @@
 //! with a project, not a copy, not one that others can write.
 
 use std::{
-    fmt, fs, io,
+    fmt,
+    fs::{self, File},
+    io::{self, Read},
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
+    thread,
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use anyhow::anyhow;
 use asyncagents_core::port::StoreError;
-use asyncagents_store::{Identity, Options, Origin, Sqlite};
+use asyncagents_store::{Identity, Introduction, Options, Origin, Sqlite};
 use uuid::Uuid;
 
 use crate::{
     exit::Failure,
+    own_file::is_ours,
     seal::{SealKey, key_file},
 };
 
@@ -90,15 +94,30 @@ pub(crate) enum Sealed {
     ByProcess,
 }
 
-/// Opens a database and judges it. `own` says that the user's own file or the default names it.
-pub(crate) fn open(path: &Path, own: bool, sealed: Sealed) -> Result<Database, Failure> {
+/// What becomes of a database from before there were seals.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Older {
+    /// It is left alone.
+    #[default]
+    Refused,
+    /// It becomes the user's: it is where the user's own file says, or in the usual place, where
+    /// nobody but the user puts one.
+    Believed,
+    /// It is opened, and stays nobody's.
+    Opened,
+}
+
+/// Opens a database and judges it.
+pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database, Failure> {
     check_file(path).map_err(Failure::Input)?;
     let key = key(sealed)?;
-    let introduce = |origin| {
-        // One from before there were seals is believed where nobody but the user puts one.
-        let believed = origin == Origin::New || own;
-        let file = believed.then(|| which_file(path).ok())??;
-        Some(sign(&key, path, file))
+    let introduce = |origin| match (origin, older) {
+        (Origin::New, _) | (Origin::Older, Older::Believed) => match which_file(path) {
+            Ok(file) => Introduction::As(sign(&key, path, file)),
+            Err(_) => Introduction::Nobody,
+        },
+        (Origin::Older, Older::Refused) => Introduction::Refuse,
+        (Origin::Older, Older::Opened) => Introduction::Nobody,
     };
     let store = Sqlite::open_as(path, Options::default(), &introduce).map_err(Failure::store)?;
     let standing = judge(&store, &key).map_err(Failure::store)?;
@@ -144,7 +163,8 @@ fn judge(store: &Sqlite, key: &SealKey) -> Result<Standing, StoreError> {
         database: id.clone(),
     });
     let here = store.path();
-    match (path == here, which_file(here).ok().as_ref() == Some(file)) {
+    let same = which_file(here).is_ok_and(|now| is_same_file(&now, file));
+    match (path == here, same) {
         (true, true) => Ok(ours),
         // The same file under another name, and only under that one: it was moved.
         (false, true) if fs::metadata(here).is_ok_and(|found| found.nlink() == 1) => {
@@ -189,16 +209,31 @@ fn which_file(path: &Path) -> io::Result<String> {
     Ok(format!("{}/{born}", found.ino()))
 }
 
+/// Whether two such names are of one file. Not every system tells when a file was made.
+fn is_same_file(one: &str, other: &str) -> bool {
+    let parts = |name: &str| {
+        name.split_once('/')
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+    };
+    let (Some((one, born)), Some((other, other_born))) = (parts(one), parts(other)) else {
+        return false;
+    };
+    one == other && (born == other_born || born == "0" || other_born == "0")
+}
+
 /// Refuses a file that somebody else has made or can change, and one that could be exchanged.
 fn check_file(path: &Path) -> anyhow::Result<()> {
-    let user = rustix::process::geteuid().as_raw();
+    if path.is_dir() {
+        // Opening it says so.
+        return Ok(());
+    }
     for end in ["", "-wal", "-shm"] {
         let file = ending(path, end);
         let Ok(found) = fs::symlink_metadata(&file) else {
             continue;
         };
         let name = file.display();
-        if found.uid() != user {
+        if !is_ours(&found) {
             anyhow::bail!(
                 "{name} belongs to another user (number {}); it was left alone. Choose another file \
                  with --db",
@@ -217,7 +252,7 @@ fn check_file(path: &Path) -> anyhow::Result<()> {
     }
     // We write ahead, so it is none of ours, and what is in it would be played into the file.
     let journal = ending(path, "-journal");
-    if fs::symlink_metadata(&journal).is_ok() {
+    if is_foreign_journal(path, &journal) {
         anyhow::bail!(
             "{} is not from asyncagents, and would change the database; it was left alone. Remove \
              it, or choose another file with --db",
@@ -236,6 +271,31 @@ fn check_file(path: &Path) -> anyhow::Result<()> {
             folder.display()
         )),
     }
+}
+
+/// A new database has a journal for a moment, until it is told to write ahead.
+fn is_foreign_journal(db: &Path, journal: &Path) -> bool {
+    let begun = Instant::now();
+    while fs::symlink_metadata(journal).is_ok() {
+        if !writes_ahead(db) {
+            return false;
+        }
+        if begun.elapsed() > A_MOMENT {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// How long another process may take to make a database.
+const A_MOMENT: Duration = Duration::from_secs(1);
+
+/// Whether a database writes ahead, as all of ours do: its head says so.
+fn writes_ahead(db: &Path) -> bool {
+    let mut head = [0; 20];
+    let read = File::open(db).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.ends_with(&[2, 2])
 }
 
 /// Whether others than the user can put files into a folder: all, another group, or its owner.

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{Kind, Permissions, Verdict},
-    id::HostKey,
+    id::{HostKey, ModelName},
     port::{Clock, Commands, Host, HostError, Store},
     task_limits::TaskLimits,
 };
@@ -34,7 +34,7 @@ use crate::{
     exit::Failure,
     print,
     seal::key_file,
-    trust::{self, Database, Launches, Sealed, Standing},
+    trust::{self, Database, Launches, Older, Sealed, Standing},
 };
 
 /// What the scripted host's children say: nobody should take it for work.
@@ -68,8 +68,8 @@ pub(crate) struct Furniture {
     pub(crate) looks: bool,
     /// Nothing is said about whose it is.
     pub(crate) quiet: bool,
-    /// The database is where the user's own file says, or in the usual place.
-    pub(crate) own_db: bool,
+    /// What becomes of a database from before there were seals.
+    pub(crate) older: Older,
     /// Whose key the database is sealed with.
     pub(crate) sealed: Sealed,
 }
@@ -84,8 +84,8 @@ pub(crate) fn house(config: &Config, furniture: Furniture) -> Result<House, Fail
             config.db.display()
         )));
     }
-    let Furniture { own_db, sealed, .. } = furniture;
-    let Database { store, standing } = trust::open(&config.db, own_db, sealed)?;
+    let Furniture { older, sealed, .. } = furniture;
+    let Database { store, standing } = trust::open(&config.db, older, sealed)?;
     let launches = match standing {
         Standing::Ours(launches) => Some(launches),
         Standing::Foreign(why) => {
@@ -108,6 +108,7 @@ pub(crate) fn house(config: &Config, furniture: Furniture) -> Result<House, Fail
     let store: Arc<dyn Store> = Arc::new(store);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let hosts = Arc::new(KnownHosts {
+        config: config.clone(),
         db: config.db.clone(),
         store: store.clone(),
         clock: clock.clone(),
@@ -193,6 +194,7 @@ pub(crate) fn models(config: &AgentConfig) -> anyhow::Result<Models> {
 
 /// The hosts that tasks can run in.
 pub(crate) struct KnownHosts {
+    config: Config,
     db: PathBuf,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -229,7 +231,7 @@ impl Hosts for KnownHosts {
     fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
         let folder = SealedKey::of(key).folder();
         let folder = folder.filter(|_| !self.furniture.bare);
-        let lowered = folder.and_then(|folder| lowered_by_project(limits, folder).ok());
+        let lowered = folder.and_then(|folder| lowered_by_project(&self.config, folder).ok());
         lowered.unwrap_or_else(|| limits.clone())
     }
 
@@ -433,7 +435,8 @@ impl KnownHosts {
         };
         let toolbox = self.toolbox(&workspace, config, &models)?;
         let mut door = ToolDoor::new(&manager, key.clone());
-        let skills = skills(&workspace, config, &toolbox);
+        let skills = skills(&workspace, config, &toolbox)
+            .with_models_of_projects(of_usual_provider(&models, &agent.model));
         if !self.furniture.bare {
             door = door.with_skills(skills.clone());
         }
@@ -659,6 +662,21 @@ fn helper() -> std::io::Result<PathBuf> {
         true => Ok(PathBuf::from("/proc/self/exe")),
         false => env::current_exe(),
     }
+}
+
+/// Whether a model is of the provider that is used anyway: another would be sent what an agent
+/// knows, and paid for it.
+fn of_usual_provider(models: &Models, usual: &str) -> Arc<dyn Fn(&str) -> bool + Send + Sync> {
+    let (models, usual) = (models.clone(), usual.to_owned());
+    Arc::new(move |name| {
+        let usual = match usual.as_str() {
+            "auto" => models.default_model(),
+            usual => Ok(usual.to_owned()),
+        };
+        let usual = usual.and_then(|usual| models.resolve(&usual));
+        name == ModelName::INHERIT
+            || usual.is_ok_and(|usual| models.are_of_one_provider(name, &usual))
+    })
 }
 
 /// The skills of a workspace, and what runs their commands.

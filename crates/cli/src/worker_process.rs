@@ -33,7 +33,7 @@ pub(crate) struct WorkerLock {
 /// Who has the lock.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
-    /// Somebody who has only begun.
+    /// Somebody who has only begun, or of whom no more is known.
     Beginning,
     /// A worker, by the name that its lease has.
     Worker(OwnerId),
@@ -67,7 +67,10 @@ impl WorkerLock {
         let Some(mut taken) = Self::try_take(&draft, path)? else {
             return Ok(None);
         };
-        fs::rename(&draft, path)?;
+        if let Err(error) = fs::rename(&draft, path) {
+            let _ = fs::remove_file(&draft);
+            return Err(error);
+        }
         taken.path = path.to_owned();
         Ok(taken.is_in_place().then_some(taken))
     }
@@ -134,6 +137,10 @@ fn holder(lock: &Path) -> io::Result<Holder> {
     if let Some((_, owner)) = text.split_once(' ') {
         return Ok(Holder::Worker(owner.into()));
     }
+    // A version before wrote its process alone; it lives as long as it has the lock.
+    if !text.is_empty() {
+        return Ok(Holder::Beginning);
+    }
     let age = fs::metadata(lock)?.modified()?.elapsed();
     Ok(match age.is_ok_and(|age| age > BEGINNING) {
         true => Holder::Nobody,
@@ -143,9 +150,16 @@ fn holder(lock: &Path) -> io::Result<Holder> {
 
 /// The process that has a database's lock, if it is one that does not go on.
 pub(crate) fn stopped_worker(db: &Path) -> Option<u32> {
-    let lock = fs::read_to_string(beside(db, "worker.lock")).ok()?;
+    let path = beside(db, "worker.lock");
+    let lock = fs::read_to_string(&path).ok()?;
     let (process, _) = lock.split_once(' ')?;
     let process = process.parse::<u32>().ok()?;
+    // The number may be another process's by now.
+    let is_held = matches!(WorkerLock::try_take(&path, &path), Ok(None));
+    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
+    if !is_held || program(&process.to_string()) != program("self") {
+        return None;
+    }
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name is in parentheses and may contain anything; the state follows.
     let (_, rest) = stat.rsplit_once(')')?;

@@ -301,15 +301,24 @@ fn a_database_from_before_there_were_seals_is_believed_only_in_the_usual_place()
     let older = rusqlite::Connection::open(&usual).expect("opens");
     older
         .execute_batch(
-            "DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; PRAGMA user_version = 3;",
+            "DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;",
         )
         .expect("as it was");
     drop(older);
     let elsewhere = user.path("project/older.db");
     copy(&usual, &elsewhere);
 
-    let said = user.refused(&["--db", elsewhere.to_str().expect("text"), "worker"]);
-    assert!(said.contains("was not made by you"), "{said}");
+    let (named, before) = (
+        elsewhere.to_str().expect("text"),
+        fs::read(&elsewhere).expect("read"),
+    );
+    for verb in ["worker", "list"] {
+        let said = user.refused(&["--db", named, verb]);
+        assert!(said.contains("was not made by you"), "{said}");
+    }
+    assert_eq!(fs::read(&elsewhere).expect("read"), before, "left alone");
+    let adopted = user.ask(&["--db", named, "db", "adopt"]);
+    assert!(adopted.contains("were ended: 1"), "{adopted}");
     user.ask(&["output", "--block", &user.ask(&launch)]);
 }
 
@@ -522,20 +531,30 @@ fn adopting_ends_also_what_is_hidden() {
 #[test]
 fn a_link_beside_the_database_is_not_written_through() {
     let user = User::new();
-    for name in [".worker.lock", ".worker.log", ".sessions"] {
-        let db = user.path(&format!("project/with{name}.db"));
+    let launch = |db: &Path| {
         let named = db.to_str().expect("text");
+        user.run(&["--db", named, "task", "--host", "scripted", "x"]);
+        let tasks = user.run(&["--db", named, "list", "--json"]).stdout;
+        let tasks: Value = serde_json::from_slice(&tasks).expect("JSON");
+        tasks[0]["id"].as_str().map(str::to_owned)
+    };
+    for name in [".worker.lock", ".worker.log"] {
+        let db = user.path(&format!("project/with{name}.db"));
         let precious = user.path("precious");
         fs::write(&precious, "kept").expect("written");
         std::os::unix::fs::symlink(&precious, beside(&db, name)).expect("linked");
-        user.run(&["--db", named, "task", "--host", "scripted", "x"]);
-        user.run(&["--db", named, "list"]);
-        assert_eq!(
-            fs::read_to_string(&precious).expect("read"),
-            "kept",
-            "{name}"
-        );
+        launch(&db);
+        let kept = fs::read_to_string(&precious).expect("read");
+        assert_eq!(kept, "kept", "{name}");
     }
+    let (db, folder) = (user.path("project/tasks.db"), user.path("folder"));
+    fs::create_dir(&folder).expect("made");
+    std::os::unix::fs::symlink(&folder, beside(&db, ".sessions")).expect("linked");
+    if let Some(id) = launch(&db) {
+        let named = db.to_str().expect("text");
+        user.run(&["--db", named, "output", &id, "--block"]);
+    }
+    assert_eq!(fs::read_dir(&folder).expect("read").count(), 0);
 }
 
 #[test]

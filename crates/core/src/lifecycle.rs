@@ -359,7 +359,8 @@ pub fn overdue(task: &Task, quiet: Duration, now: Moment, limits: &TaskLimits) -
 /// Why a task that was taken over must end, if it must: it may be what its workers died of.
 pub fn killed_its_workers(task: &Task, limits: &TaskLimits) -> Option<String> {
     let deaths = task.progress.worker_deaths;
-    (deaths >= limits.worker_deaths).then(|| {
+    let runs = matches!(task.state, State::Running { .. });
+    (runs && deaths >= limits.worker_deaths).then(|| {
         format!(
             "{deaths} workers died while it ran, and it made no progress in between; resume it to \
              try again"
@@ -521,6 +522,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         Event::Stopped => task.stopping = false,
         Event::Resumed { batch, chain, .. } => {
             task.run += 1;
+            task.progress.worker_deaths = 0;
             task.chain.clone_from(chain);
             task.spent_before = task.progress.spent.plus(task.below);
             task.batch = *batch;
@@ -531,6 +533,8 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             if let State::Running { since, .. } = &mut task.state {
                 *since = since.moved(*by);
             }
+            let heard = &mut task.progress.last_activity;
+            *heard = heard.map(|heard| heard.moved(*by));
         }
         Event::Moved { host } => task.brief.host = host.clone(),
         Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),

@@ -581,6 +581,7 @@ fn known_or_harmless(profiles: &Profiles, agent: &AgentName) -> Profile {
             not: Vec::new(),
         },
         max_turns: None,
+        of_project: false,
     })
 }
 

@@ -425,29 +425,14 @@ impl Inner {
         }
     }
 
-    /// The agents there are. Those of the project may narrow what the user has set, not widen it:
-    /// they have no more turns, and no model of another provider, which would be sent the
-    /// conversation and paid for it.
+    /// The agents there are. Those of the project have no more turns than the user gives.
     pub(crate) fn profiles(&self) -> Profiles {
         let mut found = profiles::find(&self.settings.workspace, &self.settings.agent_folders);
-        let provider = |model: &str| {
-            let model = self.models.resolve(model).ok()?;
-            let (provider, _) = model.name().as_str().split_once('/')?;
-            Some(provider.to_owned())
-        };
-        let usual = self.settings.model.clone();
-        let usual = usual.or_else(|| self.models.default_model().ok());
-        let usual = usual.and_then(|usual| provider(&usual));
         for profile in found.of_project() {
             profile.max_turns = match (profile.max_turns, self.settings.max_turns) {
                 (Some(own), Some(most)) => Some(own.min(most)),
                 (own, most) => own.or(most),
             };
-            let other = |own: &String| provider(own) != usual;
-            if let Some(own) = profile.model.take_if(|own| other(own)) {
-                tracing::warn!(agent = ?profile.name.as_str(), model = ?own,
-                    "a project's agent names a model of another provider; the usual one is used");
-            }
         }
         found
     }
@@ -478,6 +463,13 @@ impl Inner {
         let Some(own) = profile.model.as_deref().filter(|_| !inherits) else {
             return usual().map_err(refused);
         };
+        // Another provider would be sent the conversation, and paid for it.
+        let foreign = || usual().is_ok_and(|usual| !self.models.are_of_one_provider(own, &usual));
+        if profile.of_project && foreign() {
+            tracing::warn!(agent = ?profile.name.as_str(), model = ?own,
+                "a project's agent names a model of another provider; the usual one is used");
+            return usual().map_err(refused);
+        }
         // An agent's file may come from somebody with other keys.
         match self.models.check(own) {
             Ok(()) => self.models.resolve(own).map_err(refused),

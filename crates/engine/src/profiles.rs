@@ -1,7 +1,7 @@
 //! Finds the agents there are.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -15,8 +15,6 @@ use crate::system_prompt::read_inside;
 pub(crate) struct Profiles {
     found: BTreeMap<AgentName, Profile>,
     broken: BTreeMap<AgentName, String>,
-    /// Whose files are in the workspace.
-    of_project: BTreeSet<AgentName>,
 }
 
 impl Profiles {
@@ -26,11 +24,8 @@ impl Profiles {
 
     /// The agents that the project declares.
     pub(crate) fn of_project(&mut self) -> impl Iterator<Item = &mut Profile> {
-        let theirs = &self.of_project;
-        let found = self.found.iter_mut();
-        found
-            .filter(|(name, _)| theirs.contains(name))
-            .map(|(_, profile)| profile)
+        let found = self.found.values_mut();
+        found.filter(|profile| profile.of_project)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &AgentName> {
@@ -74,10 +69,8 @@ pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> Profiles {
                 continue;
             };
             match read(workspace, file).map(|text| Profile::parse(stem, &text)) {
-                Some(Ok(Some(profile))) => {
-                    if file.starts_with(workspace) {
-                        profiles.of_project.insert(profile.name.clone());
-                    }
+                Some(Ok(Some(mut profile))) => {
+                    profile.of_project = file.starts_with(workspace);
                     profiles.found.insert(profile.name.clone(), profile);
                 }
                 Some(Ok(None)) => {

@@ -86,6 +86,16 @@ impl Http {
                 Heeded::Failure(failure) => failure,
                 Heeded::Complaint(complaint) => judged(&complaint, None, &sending),
                 Heeded::Exceeded(exceeded) => Failure::Final(too_long(exceeded, &sending)),
+                // It may have thought all the time; to ask again would pay for that again.
+                Heeded::Idle(time) => Failure::Final(ModelError::Broken {
+                    provider: sending.provider.to_owned(),
+                    attempts: 1,
+                    why: format!(
+                        "nothing but keep-alives came for {} s; `models.silence` says how long that \
+                         may be",
+                        time.as_secs_f32()
+                    ),
+                }),
             })
     }
 
@@ -227,6 +237,8 @@ enum Heeded {
     Failure(Failure),
     Complaint(Complaint),
     Exceeded(Exceeded),
+    /// Nothing that counts came for this long.
+    Idle(Duration),
 }
 
 /// Folds the events of a stream into an answer.
@@ -255,11 +267,7 @@ async fn listen(
                 let why = "the stream ended too early";
                 return Err(Heeded::Failure(Failure::broken(why)));
             }
-            Err(_) => {
-                let seconds = with_keep_alives.as_secs_f32();
-                let why = format!("nothing but keep-alives came for {seconds} s");
-                return Err(Heeded::Failure(Failure::broken(why)));
-            }
+            Err(_) => return Err(Heeded::Idle(with_keep_alives)),
         };
         if data.is_empty() {
             continue;

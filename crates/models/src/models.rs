@@ -157,6 +157,13 @@ impl Models {
         self.0.services.iter().filter_map(variable).collect()
     }
 
+    /// Whether a name stands for a model of the same provider as this one.
+    pub fn are_of_one_provider(&self, name: &str, model: &Model) -> bool {
+        let provider = |model: &Model| model.service.provider.name.clone();
+        self.resolve(name)
+            .is_ok_and(|named| provider(&named) == provider(model))
+    }
+
     fn providers(&self) -> Vec<String> {
         let name = |service: &Arc<Service>| service.provider.name.clone();
         self.0.services.iter().map(name).collect()

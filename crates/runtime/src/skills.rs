@@ -8,8 +8,8 @@ use asyncagents_core::{
     port::Commands,
     request::{Caller, LaunchTask},
     skill::{
-        Body, Catalog, ErrorCode, Listed, Piece, Skill, SkillContext, Surroundings, UnknownSkill,
-        disclose,
+        Body, Catalog, ErrorCode, Layer, Listed, Piece, Skill, SkillContext, Surroundings,
+        UnknownSkill, disclose,
     },
 };
 use thiserror::Error;
@@ -26,6 +26,8 @@ pub struct Skills {
     dirs: Arc<SkillDirs>,
     commands: Arc<dyn Commands>,
     project: PathBuf,
+    /// Whether a project's skill may name this model.
+    may_name: Arc<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 /// Who invokes a skill.
@@ -88,7 +90,17 @@ impl Skills {
             dirs: Arc::new(dirs),
             commands,
             project,
+            may_name: Arc::new(|_| true),
         }
+    }
+
+    /// The same, where a project's skill has a model of its own only if this says so.
+    #[must_use]
+    pub fn with_models_of_projects(
+        self,
+        may_name: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    ) -> Self {
+        Self { may_name, ..self }
     }
 
     /// The skills there are now.
@@ -154,7 +166,13 @@ impl Skills {
     }
 
     async fn fill(&self, listed: Listed, invocation: &Invocation) -> Result<Ready, SkillTrouble> {
-        let skill = listed.skill;
+        let mut skill = listed.skill;
+        let own = skill.manifest.model.as_ref();
+        if listed.layer == Layer::Project && own.is_some_and(|own| !(self.may_name)(own.as_str())) {
+            tracing::warn!(skill = ?skill.manifest.name, model = ?own,
+                "a project's skill names a model of another provider; the usual one is used");
+            Arc::make_mut(&mut skill).manifest.model = None;
+        }
         let folder = listed.file.parent().unwrap_or(&listed.file).to_owned();
         let skill_dir = folder.to_string_lossy().into_owned();
         let project = self.project.to_string_lossy();

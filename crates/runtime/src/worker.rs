@@ -274,18 +274,31 @@ impl Floor {
             if !journal.renew(&owner, &until, begin)? {
                 return Ok::<_, Problem>(None);
             }
+            let rebooted = journal.of_other_boots(&time)?;
             journal.expire(&time)?;
             let mut claimed = Vec::new();
             for mut task in journal.orphans()? {
                 if desk.hosts.serves(&task.brief.host) {
                     let by = Some(owner.clone());
-                    journal.append(&mut task, &[Event::Owned { by }], now)?;
+                    let mut events = vec![Event::Owned { by }];
+                    // Who waits for others did nothing that a worker could have died of.
+                    let waits = journal.unsettled_below(&task.id)? > 0;
+                    if waits
+                        || task
+                            .owner
+                            .as_ref()
+                            .is_some_and(|was| rebooted.contains(was))
+                    {
+                        events.insert(0, Event::Owned { by: None });
+                    }
+                    journal.append(&mut task, &events, now)?;
                     journal.let_settle(&task.id, now, now.after(desk.settings.settle))?;
                     if let Some(by) = clock_moved(&task, now) {
                         let command = Command::ClockMoved { by };
                         carry_out(journal, &mut task, command, now, &desk.settings)?;
                     }
-                    if let Some(why) = killed_its_workers(&task, &desk.settings.limits) {
+                    let limits = desk.limits(&task.brief.host);
+                    if let Some(why) = killed_its_workers(&task, &limits) {
                         let command = Command::GiveUp { why };
                         carry_out(journal, &mut task, command, now, &desk.settings)?;
                     }

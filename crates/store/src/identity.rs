@@ -19,6 +19,17 @@ pub struct Identity {
     pub seal: String,
 }
 
+/// What becomes of a database that has no identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Introduction {
+    /// It gets this one.
+    As(Identity),
+    /// It stays without.
+    Nobody,
+    /// It is left alone, and not opened.
+    Refuse,
+}
+
 /// Where a database without an identity comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -26,7 +26,7 @@ use crate::{
 
 /// Whose lease has not run out, by the boot, the time since it and the time of day.
 const HAS_LEASE: &str =
-    "((boot = '' AND until >= ?3) OR (boot <> '' AND boot = ?1 AND until >= ?2))";
+    "((boot = '' AND until >= ?3) OR (boot <> '' AND boot = ?1 AND steady >= ?2))";
 
 fn steady(time: &LeaseTime) -> i64 {
     i64::try_from(time.steady.as_millis()).unwrap_or(i64::MAX)
@@ -436,16 +436,14 @@ impl Journal for Transaction<'_> {
     fn renew(&mut self, owner: &OwnerId, until: &LeaseTime, begin: bool) -> Stored<bool> {
         let sql = match begin {
             true => {
-                "INSERT INTO owners (id, until, boot) VALUES (?1, ?2, ?3) \
-                 ON CONFLICT (id) DO UPDATE SET until = excluded.until, boot = excluded.boot"
+                "INSERT INTO owners (id, until, boot, steady) VALUES (?1, ?2, ?3, ?4) \
+                 ON CONFLICT (id) DO UPDATE SET until = excluded.until, boot = excluded.boot, \
+                 steady = excluded.steady"
             }
-            false => "UPDATE owners SET until = ?2, boot = ?3 WHERE id = ?1",
+            false => "UPDATE owners SET until = ?2, boot = ?3, steady = ?4 WHERE id = ?1",
         };
-        let millis = match until.boot.as_str() {
-            "" => until.now.as_millis(),
-            _ => steady(until),
-        };
-        let changed = self.execute(sql, params![owner.as_str(), millis, until.boot])?;
+        let now = until.now.as_millis();
+        let changed = self.execute(sql, params![owner.as_str(), now, until.boot, steady(until)])?;
         Ok(changed > 0)
     }
 
@@ -462,6 +460,12 @@ impl Journal for Transaction<'_> {
         let now = now.now.as_millis();
         self.execute("DELETE FROM waits WHERE until < ?1", [now])?;
         Ok(())
+    }
+
+    fn of_other_boots(&mut self, now: &LeaseTime) -> Stored<Vec<OwnerId>> {
+        let sql = "SELECT id FROM owners WHERE boot <> '' AND boot <> ?1";
+        let ids = self.all(sql, [&now.boot], |row| row.get::<_, String>(0))?;
+        Ok(ids.into_iter().map(OwnerId::from).collect())
     }
 
     fn has_lease(&mut self, owner: &OwnerId, now: &LeaseTime) -> Stored<bool> {

@@ -16,6 +16,6 @@ mod sqlite;
 mod terms;
 mod trouble;
 
-pub use identity::{Identity, Origin};
+pub use identity::{Identity, Introduction, Origin};
 pub use open::{Durability, Options};
 pub use sqlite::Sqlite;

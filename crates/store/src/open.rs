@@ -11,7 +11,7 @@ use asyncagents_core::port::{StoreError, Stored};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::{
-    identity::{self, Identity, Origin},
+    identity::{self, Introduction, Origin},
     trouble::judge,
 };
 
@@ -55,7 +55,7 @@ impl Default for Options {
 }
 
 /// Gives a database its identity when it gets the tables of this version.
-pub(crate) type Introduce<'a> = &'a dyn Fn(Origin) -> Option<Identity>;
+pub(crate) type Introduce<'a> = &'a dyn Fn(Origin) -> Introduction;
 
 /// The first format that has identities.
 const WITH_IDENTITY: i64 = 4;
@@ -227,8 +227,17 @@ fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -
             0 => Origin::New,
             _ => Origin::Older,
         };
-        if let Some(identity) = introduce(origin) {
-            identity::write(&transaction, &identity).map_err(judged)?;
+        match introduce(origin) {
+            Introduction::As(identity) => {
+                identity::write(&transaction, &identity).map_err(judged)?;
+            }
+            Introduction::Nobody => {}
+            Introduction::Refuse => {
+                return Err(StoreError::Unknown {
+                    path: path.to_owned(),
+                    found,
+                });
+            }
         }
     }
     if found < known {

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    identity::{self, Identity, Origin},
+    identity::{self, Identity, Introduction, Origin},
     journal::Transaction,
     open::{self, Options},
     trouble::judge,
@@ -75,7 +75,7 @@ impl Sqlite {
     /// # Errors
     /// As for [`Sqlite::open`].
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Stored<Self> {
-        Self::open_as(path, options, &|_| None)
+        Self::open_as(path, options, &|_| Introduction::Nobody)
     }
 
     /// Opens the file, and lets a database that has none be given an identity.
@@ -85,7 +85,7 @@ impl Sqlite {
     pub fn open_as(
         path: impl AsRef<Path>,
         options: Options,
-        introduce: &dyn Fn(Origin) -> Option<Identity>,
+        introduce: &dyn Fn(Origin) -> Introduction,
     ) -> Stored<Self> {
         let path = path.as_ref().to_owned();
         let writer = open::writer(&path, options, introduce)?;

@@ -343,7 +343,7 @@ async fn everybody_notices_when_anybody_writes() {
 }
 
 /// What the third format and the fourth have added, taken away.
-const WITHOUT_SKILLS: &str = "DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; \
+const WITHOUT_SKILLS: &str = "DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; \
     DROP TABLE chains; ALTER TABLE tasks DROP COLUMN skill; \
     ALTER TABLE tasks DROP COLUMN chain; ALTER TABLE sessions DROP COLUMN terms;";
 

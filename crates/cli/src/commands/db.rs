@@ -5,7 +5,7 @@ use crate::{
     args::AdoptArgs,
     exit::{Exit, Failure},
     print,
-    trust::{self, Sealed, Standing},
+    trust::{self, Older, Sealed, Standing},
     wire::{self, Furniture},
 };
 
@@ -19,7 +19,7 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
         let missing = anyhow::anyhow!("there is no database {}", path.display());
         return Err(Failure::Input(missing));
     }
-    let database = trust::open(path, shell.own_db, Sealed::ByUser)?;
+    let database = trust::open(path, Older::Opened, Sealed::ByUser)?;
     if matches!(database.standing, Standing::Ours(_)) {
         print::answer(&format!("{} is yours already", path.display()))?;
         return Ok(Exit::Done);
@@ -28,6 +28,7 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
     let furniture = Furniture {
         looks: true,
         quiet: true,
+        older: Older::Opened,
         ..Furniture::default()
     };
     let manager = wire::house(&shell.config, furniture)?.manager;

@@ -34,6 +34,7 @@ use crate::{
     config::{Config, Loaded, load, load_without_project},
     exit::{Exit, Failure},
     log, print,
+    trust::Older,
     wire::{self, Furniture, House, KnownHosts},
     worker_process,
 };
@@ -94,8 +95,8 @@ struct Shell {
     flags: Vec<(String, String)>,
     /// What the environment and the flags say about the built-in agent.
     said: BTreeMap<String, String>,
-    /// The database is where the user's own file says, or in the usual place.
-    own_db: bool,
+    /// What becomes of a database from before there were seals.
+    older: Older,
 }
 
 impl Shell {
@@ -110,20 +111,17 @@ impl Shell {
             config,
             flags,
             said: loaded.said.clone(),
-            own_db: loaded.is_kept("db"),
+            older: match loaded.is_kept("db") {
+                true => Older::Believed,
+                false => Older::Refused,
+            },
         })
     }
 
     /// Opens the database, to work on what is in it.
     fn house(&self, furniture: Furniture) -> Result<House, Failure> {
-        let own_db = self.own_db;
-        wire::house(
-            &self.config,
-            Furniture {
-                own_db,
-                ..furniture
-            },
-        )
+        let older = self.older;
+        wire::house(&self.config, Furniture { older, ..furniture })
     }
 
     /// For requests that change something.

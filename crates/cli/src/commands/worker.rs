@@ -95,7 +95,9 @@ async fn wait(
     let mut busy = Instant::now();
     loop {
         if let Some(lock) = lock {
-            lock.sign(manager.owner()).map_err(machine)?;
+            if let Err(error) = lock.sign(manager.owner()) {
+                tracing::error!(%error, "the lock cannot be written");
+            }
             if !lock.is_in_place() {
                 return Ok(Reason::Displaced);
             }

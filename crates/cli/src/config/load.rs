@@ -53,6 +53,14 @@ fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<
     }
     let said = |key: &&String| is_of_agent(key) && !loaded.is_kept(key);
     let said: Vec<String> = loaded.sources.keys().filter(said).cloned().collect();
+    let is_limit = |key: &&String| key.starts_with("limits.") || key.starts_with("budget.");
+    let limits = loaded.sources.keys().filter(is_limit);
+    let limits: Vec<String> = limits.filter(|key| !loaded.is_kept(key)).cloned().collect();
+    for key in limits {
+        if let Some(value) = loaded.config.value_of(&key) {
+            loaded.config.said_limits.insert(key, value);
+        }
+    }
     for key in said {
         if let Some(value) = loaded.config.value_of(&key) {
             loaded.said.insert(key, value);
@@ -77,11 +85,15 @@ pub(crate) fn load_launched(
     Ok(loaded)
 }
 
-/// These limits, lowered to what the project around a folder says.
-pub(crate) fn lowered_by_project(limits: &TaskLimits, folder: &Path) -> anyhow::Result<TaskLimits> {
+/// The limits of this process, lowered to what the project around a folder says. What was said for
+/// this process alone, by a flag or in the environment, is above that.
+pub(crate) fn lowered_by_project(config: &Config, folder: &Path) -> anyhow::Result<TaskLimits> {
     let mut loaded = Loaded::defaults();
-    loaded.config.limits = limits.clone();
+    loaded.config.limits = config.limits.clone();
     loaded.read_project(folder)?;
+    for (key, value) in &config.said_limits {
+        loaded.set(key, value, "flag")?;
+    }
     Ok(loaded.config.limits)
 }
 

@@ -3,9 +3,10 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
+
+use crate::own_file::is_ours;
 
 /// The nearest `asyncagents.toml` in a folder or above it.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(super) enum ProjectFile {
 }
 
 pub(super) fn find(here: &Path) -> ProjectFile {
-    let ours = |path: &Path| fs::metadata(path).is_ok_and(|found| found.uid() == user());
+    let ours = |path: &Path| fs::metadata(path).is_ok_and(|found| is_ours(&found));
     for folder in here.ancestors() {
         let file = folder.join("asyncagents.toml");
         match (file.is_file(), ours(folder)) {
@@ -29,8 +30,4 @@ pub(super) fn find(here: &Path) -> ProjectFile {
         }
     }
     ProjectFile::None
-}
-
-fn user() -> u32 {
-    rustix::process::geteuid().as_raw()
 }

@@ -1,6 +1,6 @@
 //! The settings. Each is declared once: its key, what it is for, how it is shown and set.
 
-use std::{env, path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, env, path::PathBuf, str::FromStr, time::Duration};
 
 use super::{agent_settings::AgentConfig, skill_settings::SkillConfig};
 use asyncagents_core::{
@@ -20,6 +20,8 @@ pub(crate) struct Config {
     pub(crate) session: String,
     pub(crate) agent: String,
     pub(crate) limits: TaskLimits,
+    /// Limits that were said by a flag or in the environment.
+    pub(crate) said_limits: BTreeMap<String, String>,
     pub(crate) fork: Limits,
     pub(crate) fork_mode: Mode,
     pub(crate) prefix: String,
@@ -77,6 +79,7 @@ impl Config {
             session: "shell".to_owned(),
             agent: "general".to_owned(),
             limits: runtime.limits,
+            said_limits: BTreeMap::new(),
             fork: runtime.fork,
             fork_mode: runtime.fork_mode,
             prefix: runtime.wording.prefix,

@@ -25,6 +25,8 @@ pub struct Profile {
     pub tools: Tools,
     /// How often its model may answer in one run.
     pub max_turns: Option<u64>,
+    /// A project declares it: it may narrow what the user has set, not widen it.
+    pub of_project: bool,
 }
 
 /// The tools of an agent.
@@ -145,6 +147,7 @@ impl Profile {
             model: None,
             tools,
             max_turns: None,
+            of_project: false,
         };
         vec![
             profile(
@@ -218,6 +221,7 @@ impl Profile {
             model: model.filter(|model| model != "inherit"),
             tools,
             max_turns: front.max_turns,
+            of_project: false,
         }))
     }
 }

@@ -96,6 +96,9 @@ pub trait Journal: Sessions + Chains {
     fn retire(&mut self, owner: &OwnerId) -> Stored<()>;
     /// Ends all leases that have run out.
     fn expire(&mut self, now: &LeaseTime) -> Stored<()>;
+    /// Those whose lease is of another boot of this machine: it was not their tasks that they died
+    /// of.
+    fn of_other_boots(&mut self, now: &LeaseTime) -> Stored<Vec<OwnerId>>;
     /// Whether a process has a lease that has not run out.
     fn has_lease(&mut self, owner: &OwnerId, now: &LeaseTime) -> Stored<bool>;
     /// Those who have a lease.
@@ -253,6 +256,14 @@ pub enum StoreError {
         found: i64,
         /// The newest format known.
         known: i64,
+    },
+    /// Of an older format, and of nobody that is known.
+    #[error("{} has format {found}, and was not made by you in this place", path.display())]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
     },
     /// Someone has damaged it.
     #[error("{} is damaged: {why}", path.display())]

@@ -270,7 +270,8 @@ async fn keep_alives_are_heard_for_a_while_and_not_for_ever(
     let kept_waiting = ModelError::Broken {
         provider: "house".to_owned(),
         attempts: 1,
-        why: "nothing but keep-alives came for 2 s".to_owned(),
+        why: "nothing but keep-alives came for 2 s; `models.silence` says how long that may be"
+            .to_owned(),
     };
     assert_eq!(error, kept_waiting);
     let patience = SILENCE * Settings::KEEP_ALIVES;

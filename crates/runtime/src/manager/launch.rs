@@ -1,6 +1,6 @@
 //! Launching, and going on with what was launched.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     agent::Kind,
@@ -9,7 +9,7 @@ use asyncagents_core::{
     fork::Plan,
     id::{ChainId, SessionId, TaskId},
     lifecycle::Command,
-    port::Journal,
+    port::{HostError, Journal},
     refusal::Refusal,
     request::{Caller, LaunchTask, ResumeTask},
     skill::{ErrorCode, Role, Terms, iterations},
@@ -19,7 +19,12 @@ use asyncagents_core::{
 use uuid::Uuid;
 
 use super::{Manager, carry_out, find, perform::was_stopped, shown};
-use crate::{Problem, SkillTrouble, hosts::at_the_door, skill_run::trouble, transact};
+use crate::{
+    Problem, SkillTrouble,
+    hosts::{OpenHost, at_the_door},
+    skill_run::trouble,
+    transact,
+};
 
 /// How long a caller may take from a launch to its wait.
 const UNTIL_IT_WAITS: Duration = Duration::from_secs(10);
@@ -227,6 +232,15 @@ impl Manager {
         })
     }
 
+    /// The host of a task, if it can be reached now. One that refuses will do so again.
+    fn host_at_the_door(&self, task: &Task) -> Result<Option<Arc<OpenHost>>, Problem> {
+        match self.desk.hosts.get(&task.brief.host) {
+            Ok(host) => Ok(Some(host)),
+            Err(HostError::Refused(why)) => Err(HostError::Refused(why).into()),
+            Err(HostError::Unreachable(_) | HostError::NoSession(_)) => Ok(None),
+        }
+    }
+
     /// Goes on with a finished task.
     ///
     /// # Errors
@@ -245,7 +259,7 @@ impl Manager {
         if !task.is_live()
             && let Some(session) = &task.session
             && self.desk.hosts.serves(&task.brief.host)
-            && let Ok(host) = self.desk.hosts.get(&task.brief.host)
+            && let Some(host) = self.host_at_the_door(&task)?
             && let Ok(false) = at_the_door(host.host.exists(session)).await
         {
             return Err(Problem::Refused(Refusal::SessionGone {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     event::Event,
+    request::{Caller, TaskArgs},
     task::{Outcome, State, Status},
 };
 use asyncagents_hosts::scripted::{Script, Step};
@@ -167,4 +168,54 @@ async fn a_task_that_goes_on_survives_any_number_of_workers() {
         .iter()
         .filter(|saved| matches!(saved.event, Event::Owned { by: Some(_) }));
     assert!(taken.count() >= 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_ended_for_its_workers_can_be_resumed() {
+    let house = House::new(Script::of(takes(seconds(3_000))))
+        .with(|settings| settings.limits.stall = seconds(7_200));
+    let first = house.start().await;
+    let task = first.launch("poison").await;
+    first.until_prompted(&task).await;
+    drop(first);
+    take_over_and_die(&house).await;
+    let third = house.start().await;
+    third.settled().await;
+    assert_eq!(third.status(&task).await, Status::Error);
+    third.worker.stop().await;
+    let manager = house.manager();
+    let again = TaskArgs {
+        resume: Some(task.to_string()),
+        prompt: "once more".to_owned(),
+        ..TaskArgs::default()
+    };
+    manager.task(&Caller::Person, again).await.expect("resumed");
+    let fourth = house.start().await;
+    fourth.settled().await;
+    assert_eq!(fourth.status(&task).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_is_counted_once() {
+    let house = House::new(Script::of([
+        Step::Wait(seconds(10)),
+        tool("grep"),
+        Step::Wait(seconds(1_500)),
+        Step::Answer("done".to_owned()),
+    ]))
+    .with(|settings| settings.limits.stall = seconds(7_200));
+    let first = house.start().await;
+    let task = first.launch("one").await;
+    first.until_prompted(&task).await;
+    tokio::time::sleep(seconds(30)).await;
+    house.clock.set_forward(-TWO_HOURS);
+    first.worker.stop().await;
+    for _ in 0..3 {
+        let next = house.start().await;
+        tokio::time::sleep(seconds(5)).await;
+        next.worker.stop().await;
+    }
+    let last = house.start().await;
+    last.settled().await;
+    assert_eq!(last.status(&task).await, Status::Completed);
 }

@@ -7,6 +7,7 @@ CREATE TABLE identity (
     seal TEXT    NOT NULL
 );
 
--- Leases are measured by a clock that nobody can set; it begins anew with every boot. Without a
--- boot, `until` is the time of day, as older versions write it.
-ALTER TABLE owners ADD COLUMN boot TEXT NOT NULL DEFAULT '';
+-- Leases are measured by a clock that nobody can set; it begins anew with every boot. `until` stays
+-- the time of day, which versions before go by.
+ALTER TABLE owners ADD COLUMN boot   TEXT    NOT NULL DEFAULT '';
+ALTER TABLE owners ADD COLUMN steady INTEGER NOT NULL DEFAULT 0;

@@ -122,8 +122,7 @@ fn is_input_closed(wait: Duration) -> bool {
     let mut inputs = [PollFd::new(&input, PollFlags::IN)];
     match poll(&mut inputs, wait.as_ref()) {
         Ok(0) | Err(rustix::io::Errno::INTR) => false,
-        Ok(_) => matches!(input.lock().read(&mut [0; 64]), Ok(0) | Err(_)),
-        // Then at least its end has to be noticed, whenever that is.
-        Err(_) => matches!(input.lock().read(&mut [0; 64]), Ok(0) | Err(_)),
+        // On an error too: at least its end has to be noticed, whenever that is.
+        Ok(_) | Err(_) => matches!(input.lock().read(&mut [0; 64]), Ok(0) | Err(_)),
     }
 }
