@@ -65,20 +65,20 @@ pub(crate) struct Launches {
 
 impl Launches {
     /// Proves that this user has launched something here in this way.
-    pub(crate) fn seal(&self, folder: &str, said: &str) -> String {
-        self.key.seal(&self.words(folder, said))
+    pub(crate) fn seal(&self, host: &str, said: &str) -> String {
+        self.key.seal(&self.words(host, said))
     }
 
     /// Whether this user has.
-    pub(crate) fn is_sealed(&self, folder: &str, said: &str, seal: &str) -> bool {
-        self.key.is_sealed(&self.words(folder, said), seal)
+    pub(crate) fn is_sealed(&self, host: &str, said: &str, seal: &str) -> bool {
+        self.key.is_sealed(&self.words(host, said), seal)
     }
 
-    fn words<'a>(&'a self, folder: &'a str, said: &'a str) -> [&'a [u8]; 4] {
+    fn words<'a>(&'a self, host: &'a str, said: &'a str) -> [&'a [u8]; 4] {
         [
             b"launch",
             self.database.as_bytes(),
-            folder.as_bytes(),
+            host.as_bytes(),
             said.as_bytes(),
         ]
     }
