@@ -51,6 +51,7 @@ impl User {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("HOME", self.path("home"))
+            .env("ASYNCAGENTS_WORKER_IDLE", "1s")
             .args(args);
         command
     }
@@ -102,6 +103,24 @@ impl User {
             "hello",
         ]);
         proof
+    }
+}
+
+/// Workers that have something left to do would wait for it.
+impl Drop for User {
+    fn drop(&mut self) {
+        let ours = self.folder.path().display().to_string();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let pid = entry.file_name().to_string_lossy().parse::<i32>().ok();
+            if line.ends_with(" worker ")
+                && line.contains(&ours)
+                && let Some(pid) = pid.and_then(rustix::process::Pid::from_raw)
+            {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
     }
 }
 
