@@ -588,8 +588,22 @@ fn a_projects_rule_takes_nothing_away_from_its_users() {
     assert_eq!(user.setting("permissions.ask"), "bash(a(*)\nedit");
 }
 
-#[test]
-fn a_projects_agent_sends_nothing_to_another_provider() {
+#[rstest]
+#[case::agent(
+    ".claude/agents/general.md",
+    "---\nmodel: other/dear\n---\nBe helpful.\n",
+    &["run", "hello"]
+)]
+#[case::skill(
+    ".claude/skills/dear/SKILL.md",
+    "---\nname: dear\ndescription: d\ncontext: fork\nmodel: other/dear\n---\nDo it.\n",
+    &["skill", "run", "dear"]
+)]
+fn a_project_sends_nothing_to_another_provider(
+    #[case] file: &str,
+    #[case] content: &str,
+    #[case] command: &[&str],
+) {
     let user = User::new();
     let other = TcpListener::bind("127.0.0.1:0").expect("a port");
     other.set_nonblocking(true).expect("set");
@@ -599,10 +613,10 @@ fn a_projects_agent_sends_nothing_to_another_provider() {
          [providers.usual]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
          [providers.other]\nbase_url = \"http://127.0.0.1:{port}/v1\"\n"
     ));
-    let agent = user.path("project/.claude/agents/general.md");
-    fs::create_dir_all(agent.parent().expect("a folder")).expect("made");
-    fs::write(&agent, "---\nmodel: other/dear\n---\nBe helpful.\n").expect("written");
-    let ran = user.run(&["run", "hello"]);
+    let file = user.path("project").join(file);
+    fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+    fs::write(&file, content).expect("written");
+    let ran = user.run(command);
     assert_eq!(
         ran.status.code(),
         Some(4),
@@ -610,6 +624,20 @@ fn a_projects_agent_sends_nothing_to_another_provider() {
     );
     let heard = other.accept().map(|_| ());
     assert!(heard.is_err(), "the other was asked");
+}
+
+#[test]
+fn a_worker_is_in_no_projects_folder() {
+    let user = User::new();
+    let id = user.ask(&["task", "--host", "scripted", "x"]);
+    let lock = beside(
+        &user.path("home/.local/share/asyncagents/asyncagents.db"),
+        ".worker.lock",
+    );
+    let lock = fs::read_to_string(lock).expect("signed");
+    let worker = lock.split(' ').next().expect("a process");
+    let folder = fs::read_link(format!("/proc/{worker}/cwd")).expect("it lives");
+    assert_eq!(folder, Path::new("/"), "{id}");
 }
 
 #[test]
