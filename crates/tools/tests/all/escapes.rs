@@ -339,6 +339,19 @@ async fn programs_with_more_rights_give_none() {
     is_stopped(status, |_, text| text.contains("NoNewPrivs:\t0")).await;
 }
 
+/// Other programs of the user keep memory, queues and semaphores there, and what is left there
+/// stays. The numbers are those of `IPC_CREAT` and `IPC_RMID`.
+#[rstest]
+#[case::memory("shmget(0, 4096, 01600)", "shmctl($id, 0, 0)")]
+#[case::queue("msgget(0, 01600)", "msgctl($id, 0, 0)")]
+#[case::semaphores("semget(0, 1, 01600)", "semctl($id, 0, 0, 0)")]
+#[tokio::test]
+async fn what_is_kept_by_number_is_closed(#[case] make: &str, #[case] remove: &str) {
+    let command =
+        format!("perl -e 'my $id = {make}; defined $id or exit; {remove}; print \"made\"'");
+    is_stopped(&command, |_, text| text.contains("made")).await;
+}
+
 /// Only root could take these ways.
 #[rstest]
 #[case::mounts("unshare -m true && echo out")]
