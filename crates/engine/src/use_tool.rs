@@ -297,7 +297,12 @@ impl Driver {
     fn reaching(&self, call: &Call, prepared: &Prepared) -> Reaching {
         let engine = self.engine.clone();
         let tools = self.acting().tools;
-        let (tool, searched) = (call.name.clone(), prepared.target.clone());
+        // Whatever names a file reads its folder.
+        let tool = match call.name.as_str() {
+            search @ ("grep" | "glob") => search.to_owned(),
+            _ => "read".to_owned(),
+        };
+        let searched = prepared.target.clone();
         Arc::new(move |file| {
             if tools.hides(&tool, file) {
                 return Reach::Hide;

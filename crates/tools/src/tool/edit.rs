@@ -9,10 +9,14 @@ use std::{
 
 use asyncagents_core::agent::ToolSpec;
 
-use super::{nearest, write::must_be_current};
+use super::{nearest, similar_name, write::must_be_current};
 use crate::{
-    arguments::Arguments, exact_file, fit_answer::cut_line, memory::Stamp, need::Kind,
-    toolbox::Inner,
+    arguments::Arguments,
+    exact_file,
+    fit_answer::cut_line,
+    memory::Stamp,
+    need::Kind,
+    toolbox::{Inner, Reaching},
 };
 
 pub(super) const NAME: &str = "edit";
@@ -60,13 +64,22 @@ impl Edit {
         Ok(edit)
     }
 
-    pub(super) fn work(&self, inner: &Inner, session: &str) -> Result<String, String> {
+    pub(super) fn work(
+        &self,
+        inner: &Inner,
+        session: &str,
+        reaching: &Reaching,
+    ) -> Result<String, String> {
         let _alone = inner
             .changing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let place = inner.places.enter(Kind::Edit, &self.path)?;
         let shown = &place.shown;
+        if !place.path.exists() {
+            let missing = similar_name::missing(&place.path, shown, inner, reaching);
+            return Err(format!("{missing}. To make a file use `write`."));
+        }
         let (before, stamp) = load(&place.path, shown)?;
         let seen = inner.memory.compare(session, &place.path, stamp);
         must_be_current(seen, shown)?;
@@ -120,10 +133,6 @@ fn load(path: &Path, shown: &str) -> Result<(String, Stamp), String> {
         Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
         Ok(found) if !found.is_file() => return Err(super::read::special(shown)),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let missing = super::similar_name::missing(path, shown);
-            return Err(format!("{missing}. To make a file use `write`."));
-        }
         Err(error) => return Err(broken(error)),
     }
     let file = exact_file::open(path).map_err(broken)?;

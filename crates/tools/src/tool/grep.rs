@@ -90,7 +90,8 @@ impl Grep {
     ) -> Result<String, String> {
         let place = inner.places.enter(Kind::Read, &self.path)?;
         if !place.path.exists() {
-            return Err(super::similar_name::missing(&place.path, &place.shown));
+            let (path, shown) = (&place.path, &place.shown);
+            return Err(super::similar_name::missing(path, shown, inner, reaching));
         }
         let matcher = RegexMatcherBuilder::new()
             .case_insensitive(self.ignore_case)

@@ -120,7 +120,7 @@ impl Call {
         let answer = match self {
             Call::Read(call) => call.work(inner, session, reaching),
             Call::Write(call) => call.work(inner, session),
-            Call::Edit(call) => call.work(inner, session),
+            Call::Edit(call) => call.work(inner, session, reaching),
             Call::Glob(call) => call.work(inner, reaching, abandoned),
             Call::Grep(call) => call.work(inner, reaching, abandoned),
             Call::Todo(call) => Ok(call.answer()),

@@ -74,9 +74,9 @@ impl Read {
                 Ok(text)
             }
             Ok(_) => Err(special(shown)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(super::similar_name::missing(&place.path, shown))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(
+                super::similar_name::missing(&place.path, shown, inner, reaching),
+            ),
             Err(error) => Err(format!("cannot read {shown}: {error}")),
         }
     }
@@ -265,11 +265,14 @@ fn list(place: &Place, inner: &Inner, reaching: &Reaching) -> Result<String, Str
     let mut names = Vec::new();
     for entry in fs::read_dir(&place.path).map_err(broken)? {
         let entry = entry.map_err(broken)?;
-        if reaching(&inner.places.shown(&entry.path())) == Reach::Hide {
+        let hides = |path: &Path| reaching(&inner.places.shown(path)) == Reach::Hide;
+        let kind = entry.file_type().map_err(broken)?;
+        // A link would name what it leads to.
+        let leads_to_hidden = || fs::canonicalize(entry.path()).is_ok_and(|real| hides(&real));
+        if hides(&entry.path()) || (kind.is_symlink() && leads_to_hidden()) {
             continue;
         }
         let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry.file_type().map_err(broken)?;
         names.push(match (kind.is_dir(), kind.is_symlink()) {
             (true, _) => format!("{name}/"),
             (_, true) => format!("{name} -> {}", target(&entry.path())),

@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
+use asyncagents_core::agent::Reach;
+
+use crate::toolbox::{Inner, Reaching};
+
 /// A folder with more entries is not searched.
 const MOST_ENTRIES: usize = 10_000;
 
-/// What to say about a path that is not there.
-pub(super) fn missing(path: &Path, shown: &str) -> String {
+/// What to say about a path that is not there. Names that a rule hides are not said.
+pub(super) fn missing(path: &Path, shown: &str, inner: &Inner, reaching: &Reaching) -> String {
     let Some(folder) = path.parent() else {
         return format!("{shown} does not exist");
     };
@@ -15,7 +19,8 @@ pub(super) fn missing(path: &Path, shown: &str) -> String {
         let nearest = nearest.unwrap_or(Path::new("/")).display();
         return format!("{shown} does not exist; of its folders only {nearest} does");
     }
-    let similar = similar_names(folder, path);
+    let hides = |path: &Path| reaching(&inner.places.shown(path)) == Reach::Hide;
+    let similar = similar_names(folder, path, &hides);
     match &similar[..] {
         [] => format!("{shown} does not exist"),
         names => format!(
@@ -25,13 +30,14 @@ pub(super) fn missing(path: &Path, shown: &str) -> String {
     }
 }
 
-fn similar_names(folder: &Path, path: &Path) -> Vec<String> {
+fn similar_names(folder: &Path, path: &Path, hides: &dyn Fn(&Path) -> bool) -> Vec<String> {
     let Some(wanted) = path.file_name().map(|name| name.to_string_lossy()) else {
         return Vec::new();
     };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut close: Vec<_> = entries
         .take(MOST_ENTRIES)
+        .filter(|entry| !hides(&entry.path()))
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .filter_map(|name| Some((distance(&wanted, &name)?, name)))
         .collect();

@@ -185,6 +185,13 @@ async fn grep_keeps_within_its_limit() {
 
 /// A call where `src/deep` has to be asked for, and notes are forbidden.
 async fn within(bench: &Workbench, tool: &str, input: Value) -> String {
+    match outcome_within(bench, tool, input).await {
+        ToolOutcome::Done(text) => text,
+        other => panic!("{tool}: {other:?}"),
+    }
+}
+
+async fn outcome_within(bench: &Workbench, tool: &str, input: Value) -> ToolOutcome {
     let reaching: Reaching = Arc::new(|file| match file {
         "src/deep/run.rs" => Reach::Ask,
         ".hidden/note.md" | ".hidden" => Reach::Hide,
@@ -194,10 +201,7 @@ async fn within(bench: &Workbench, tool: &str, input: Value) -> String {
     let called = bench
         .toolbox
         .call_within(reaching, SESSION, tool, &input, &|_| {});
-    match called.await {
-        ToolOutcome::Done(text) => text,
-        other => panic!("{tool}: {other:?}"),
-    }
+    called.await
 }
 
 const ASK: &str =
@@ -232,4 +236,27 @@ async fn glob_and_read_do_not_list_what_is_forbidden() {
         "{list}"
     );
     assert!(!list.contains(".hidden"), "{list}");
+}
+
+#[tokio::test]
+async fn what_is_forbidden_is_not_named_by_a_link_or_a_guess() {
+    let bench = bench();
+    let folder = bench.workspace.join("src");
+    std::os::unix::fs::symlink("../.hidden/note.md", folder.join("link")).expect("a link");
+    std::os::unix::fs::symlink("../README.md", folder.join("free")).expect("a link");
+    let list = within(&bench, "read", json!({"path": "src"})).await;
+    assert!(list.contains("free -> ../README.md\n"), "{list}");
+    assert!(!list.contains("hidden"), "{list}");
+    for (tool, input) in [
+        ("read", json!({"path": ".hiden"})),
+        ("grep", json!({"path": ".hiden", "pattern": "x"})),
+        ("edit", json!({"path": ".hiden", "old": "x", "new": "y"})),
+    ] {
+        let missing = outcome_within(&bench, tool, input).await;
+        assert!(
+            missing.text().starts_with(".hiden does not exist"),
+            "{missing:?}"
+        );
+        assert!(!missing.text().contains(".hidden"), "{missing:?}");
+    }
 }
