@@ -173,9 +173,19 @@ impl Rule {
         let mut commands = target.split(COMBINING).chain([target]);
         match kind {
             Kind::Run => commands.any(|command| is_meant(pattern, &plainly(command))),
-            Kind::Read | Kind::Edit | Kind::Note => is_meant(pattern, target),
+            Kind::Read | Kind::Edit | Kind::Note => covers(pattern, target),
         }
     }
+}
+
+/// Whether a path, or a folder that it is in, fits a pattern of one who forbids or wants to be
+/// asked: a rule that names a folder means what is in it, and `**/` is any folder or none.
+fn covers(pattern: &str, path: &str) -> bool {
+    let pattern = pattern.strip_suffix('/').unwrap_or(pattern);
+    let anywhere = pattern.strip_prefix("**/");
+    let fits = |path: &str| is_meant(pattern, path) || anywhere.is_some_and(|p| is_meant(p, path));
+    let folders = path.match_indices('/').map(|(end, _)| path.get(..end));
+    fits(path) || folders.flatten().any(fits)
 }
 
 /// The tools that show what is in files, or which files there are.

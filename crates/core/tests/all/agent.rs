@@ -633,6 +633,11 @@ fn modes_and_rules(
 #[case::everything("grep", ".", Verdict::Allow)]
 #[case::blanks_are_kept("read", "two  blanks", Verdict::Deny("the rule `read(two  blanks)` forbids it".to_owned()))]
 #[case::no_command("read", "time .env", Verdict::Allow)]
+#[case::in_a_folder("read", "vault/a/b", Verdict::Deny("the rule `read(vault/)` forbids it".to_owned()))]
+#[case::the_folder("glob", "vault", Verdict::Deny("the rule `read(vault/)` forbids it".to_owned()))]
+#[case::beside_the_folder("read", "vault.md", Verdict::Allow)]
+#[case::in_any_folder("read", "a/b/id.pem", Verdict::Deny("the rule `read(**/*.pem)` forbids it".to_owned()))]
+#[case::or_in_none("grep", "id.pem", Verdict::Deny("the rule `read(**/*.pem)` forbids it".to_owned()))]
 fn rules_about_reading(#[case] tool: &str, #[case] target: &str, #[case] verdict: Verdict) {
     assert_eq!(guarded().judge(tool, Kind::Read, target), verdict);
 }
@@ -643,7 +648,7 @@ fn guarded() -> Permissions {
         mode: Mode::Yolo,
         allow: rules("grep"),
         ask: rules("Read(./notes/*)"),
-        deny: rules("read(.env), Read(./keys/*), read(two  blanks)"),
+        deny: rules("read(.env), Read(./keys/*), read(two  blanks), read(vault/), read(**/*.pem)"),
     }
 }
 
