@@ -133,7 +133,7 @@ impl Skills {
         let manifest = &listed.skill.manifest;
         let name = &manifest.name;
         if is_for(listed, by) {
-            return Ok(listed.clone());
+            return Ok(self.with_permitted_model(listed.clone()));
         }
         let why = match by {
             Invoker::Model => {
@@ -144,6 +144,17 @@ impl Skills {
             }
         };
         Err(SkillTrouble::new(ErrorCode::NotInvocable, why))
+    }
+
+    /// The same skill, without its model if a project may not name that one.
+    fn with_permitted_model(&self, mut listed: Listed) -> Listed {
+        let own = listed.skill.manifest.model.as_ref();
+        if listed.layer == Layer::Project && own.is_some_and(|own| !(self.may_name)(own.as_str())) {
+            tracing::warn!(skill = ?listed.skill.manifest.name, model = ?own,
+                "a project's skill names a model of another provider; the usual one is used");
+            Arc::make_mut(&mut listed.skill).manifest.model = None;
+        }
+        listed
     }
 
     /// The skill that is invoked, filled in. Whatever speaks against it is known before any of
@@ -166,13 +177,7 @@ impl Skills {
     }
 
     async fn fill(&self, listed: Listed, invocation: &Invocation) -> Result<Ready, SkillTrouble> {
-        let mut skill = listed.skill;
-        let own = skill.manifest.model.as_ref();
-        if listed.layer == Layer::Project && own.is_some_and(|own| !(self.may_name)(own.as_str())) {
-            tracing::warn!(skill = ?skill.manifest.name, model = ?own,
-                "a project's skill names a model of another provider; the usual one is used");
-            Arc::make_mut(&mut skill).manifest.model = None;
-        }
+        let skill = listed.skill;
         let folder = listed.file.parent().unwrap_or(&listed.file).to_owned();
         let skill_dir = folder.to_string_lossy().into_owned();
         let project = self.project.to_string_lossy();
