@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -276,6 +276,16 @@ impl Engine {
             Sandbox::Missing { why } => format!("commands run WITHOUT a sandbox: {why}"),
             Sandbox::Off => "commands run without a sandbox: it is switched off".to_owned(),
         }
+    }
+
+    /// What a user should know about the project: files that are not read.
+    pub fn remarks(&self) -> Vec<String> {
+        let foreign = system_prompt::foreign_instructions(&self.inner.settings.workspace);
+        let remark = |file: PathBuf| {
+            let file = file.display();
+            format!("{file} is not read: it belongs to another user")
+        };
+        foreign.map(remark).collect()
     }
 
     /// What happens in a session from now on, for the one who watches it.

@@ -11,6 +11,7 @@ mod engine;
 mod host;
 mod live;
 mod profiles;
+mod read_file;
 mod record;
 mod settings;
 mod system_prompt;

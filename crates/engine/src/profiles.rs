@@ -8,7 +8,7 @@ use std::{
 
 use asyncagents_core::{agent::Profile, id::AgentName, port::HostError};
 
-use crate::system_prompt::read_inside;
+use crate::read_file::{Unread, read_projects, read_users};
 
 /// The agents there are, and the files that cannot be used.
 #[derive(Default)]
@@ -69,15 +69,15 @@ pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> Profiles {
                 continue;
             };
             match read(workspace, file).map(|text| Profile::parse(stem, &text)) {
-                Some(Ok(Some(mut profile))) => {
+                Ok(Ok(Some(mut profile))) => {
                     profile.of_project = file.starts_with(workspace);
                     profiles.found.insert(profile.name.clone(), profile);
                 }
-                Some(Ok(None)) => {
+                Ok(Ok(None)) => {
                     profiles.found.remove(&AgentName::from(stem));
                 }
-                Some(Err(why)) => profiles.reject(file, stem, &why.to_string()),
-                None => profiles.reject(file, stem, "it is not a file of reasonable size"),
+                Ok(Err(why)) => profiles.reject(file, stem, &why.to_string()),
+                Err(unread) => profiles.reject(file, stem, unread.why()),
             }
         }
     }
@@ -94,10 +94,9 @@ impl Profiles {
 
 /// A profile's text. What is in the workspace must not lead out of it; a user's own folders
 /// may hold links to anywhere.
-fn read(workspace: &Path, file: &Path) -> Option<String> {
-    let text = match file.starts_with(workspace) {
-        true => read_inside(workspace, file),
-        false => read_inside(Path::new("/"), file),
-    };
-    text.map(|text| String::from_utf8_lossy(&text).into_owned())
+fn read(workspace: &Path, file: &Path) -> Result<String, Unread> {
+    match file.starts_with(workspace) {
+        true => read_projects(workspace, file),
+        false => read_users(file),
+    }
 }

@@ -1,12 +1,24 @@
 //! What a model is told before everything else. It is written once, when a session begins,
 //! and kept with it: every request of the session begins with the same bytes.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use asyncagents_core::{agent::Profile, id::AgentName, moment::Moment};
 
+use crate::read_file::{Unread, read_projects};
+
 /// What is kept of a project's own instructions.
 const MOST_INSTRUCTIONS: usize = 32_000;
+
+/// What all descriptions of agents may have together: a project can bring any number of them, and
+/// each request is paid for.
+const MOST_OF_AGENTS: usize = 16_000;
+
+/// And what is left of each at least.
+const SHORTEST_DESCRIPTION: usize = 20;
 
 /// Where projects keep instructions for agents. The first that is there counts.
 const INSTRUCTIONS: &[&str] = &["AGENTS.md", "CLAUDE.md"];
@@ -43,7 +55,9 @@ pub(crate) fn write(facts: &Facts) -> String {
             "\n# Background agents\n\n{prefix}task launches one and returns at once; you are told \
              when it has finished. You may end your turn while they work. Agents:\n",
         );
+        let share = MOST_OF_AGENTS / facts.agents.len();
         for (name, description) in &facts.agents {
+            let description = beginning(description, share.max(SHORTEST_DESCRIPTION));
             let _ = writeln!(text, "- {name}: {description}");
         }
     }
@@ -58,21 +72,23 @@ pub(crate) fn write(facts: &Facts) -> String {
 
 fn instructions(workspace: &Path) -> Option<(&'static str, String)> {
     INSTRUCTIONS.iter().find_map(|name| {
-        let text = read_inside(workspace, &workspace.join(name))?;
-        let text = String::from_utf8_lossy(&text);
+        let text = read_projects(workspace, &workspace.join(name)).ok()?;
         let kept: String = text.trim().chars().take(MOST_INSTRUCTIONS).collect();
         (!kept.is_empty()).then_some((*name, kept))
     })
 }
 
-/// How large a file of instructions may be.
-const LARGEST: u64 = 1_000_000;
+/// Instructions that are not read because another user wrote them.
+pub(crate) fn foreign_instructions(workspace: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = INSTRUCTIONS.iter().map(|name| workspace.join(name));
+    files.filter(|file| read_projects(workspace, file) == Err(Unread::Foreign))
+}
 
-/// A regular file of reasonable size that is really inside a folder: a project could have a
-/// link to anything under this name, a private key, or a device without an end.
-pub(crate) fn read_inside(folder: &Path, file: &Path) -> Option<Vec<u8>> {
-    let (real, folder) = (file.canonicalize().ok()?, folder.canonicalize().ok()?);
-    let about = fs::metadata(&real).ok()?;
-    let fits = real.starts_with(&folder) && about.is_file() && about.len() <= LARGEST;
-    fits.then(|| fs::read(&real).ok())?
+/// The beginning of a text, in one line.
+fn beginning(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }

@@ -407,6 +407,9 @@ impl Run {
             false => {
                 let sandbox = self.engine.sandbox();
                 self.screen.remark(&format!("{} · {sandbox}", self.session));
+                for remark in self.engine.remarks() {
+                    self.screen.remark(&make_visible(&remark));
+                }
                 self.screen.knows(&known);
             }
         }
