@@ -73,6 +73,12 @@ impl Sessions for Transaction<'_> {
         Ok(())
     }
 
+    fn delete_all_sessions(&mut self) -> Stored<()> {
+        let sql = "UPDATE sessions SET deleted = 1, driver = NULL WHERE deleted = 0";
+        self.execute(sql, [])?;
+        Ok(())
+    }
+
     fn drive(&mut self, id: &SessionId, driver: &str) -> Stored<()> {
         let sql = "UPDATE sessions SET driver = ?2 WHERE id = ?1";
         self.execute(sql, params![id.as_str(), driver])?;

@@ -1,11 +1,13 @@
 //! `asyncagents db adopt`: makes a database this user's that was copied, put back or brought.
 
+use asyncagents_runtime::Conversations;
+
 use super::Shell;
 use crate::{
     args::AdoptArgs,
     exit::{Exit, Failure},
     print,
-    trust::{self, Older, Sealed, Standing},
+    trust::{self, Foreign, Older, Sealed, Standing},
     wire::{self, Furniture},
 };
 
@@ -20,10 +22,14 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
         return Err(Failure::Input(missing));
     }
     let database = trust::open(path, Older::Opened, Sealed::ByUser)?;
-    if matches!(database.standing, Standing::Ours(_)) {
-        print::answer(&format!("{} is yours already", path.display()))?;
-        return Ok(Exit::Done);
-    }
+    let conversations = match database.standing {
+        Standing::Ours(_) => {
+            print::answer(&format!("{} is yours already", path.display()))?;
+            return Ok(Exit::Done);
+        }
+        Standing::Foreign(Foreign::Copy { .. }) => Conversations::Kept,
+        Standing::Foreign(Foreign::Unsealed) => Conversations::Closed,
+    };
     // First what is in it, so that nothing of that ever runs.
     let furniture = Furniture {
         looks: true,
@@ -32,7 +38,7 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
         ..Furniture::default()
     };
     let manager = wire::house(&shell.config, furniture)?.manager;
-    let ended = manager.settle_copy(COPIED).await?;
+    let ended = manager.settle_copy(COPIED, conversations).await?;
     trust::adopt(&database.store)?;
     match args.json {
         true => print::json_line(&serde_json::json!({"adopted": path, "ended": ended}))?,

@@ -59,6 +59,8 @@ pub trait Sessions {
     fn begin_session(&mut self, session: &Session) -> Stored<()>;
     /// Marks a session as deleted; what others begin with stays.
     fn delete_session(&mut self, id: &SessionId) -> Stored<()>;
+    /// Marks all sessions as deleted.
+    fn delete_all_sessions(&mut self) -> Stored<()>;
     /// From now on only this driver writes what the model and its tools do.
     fn drive(&mut self, id: &SessionId, driver: &str) -> Stored<()>;
     /// Who drives a session.

@@ -6,12 +6,25 @@ use asyncagents_core::{event::Event, lifecycle::Command, port::Fate, task::Outco
 use super::{Manager, carry_out};
 use crate::{Problem, transact};
 
+/// What becomes of the conversations in a journal that is taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conversations {
+    /// They can be gone on with: the user had them.
+    Kept,
+    /// They can only be read: somebody else may have written what their models are told.
+    Closed,
+}
+
 impl Manager {
     /// Ends every unfinished task and withdraws every notice; returns how many tasks there were.
     ///
     /// # Errors
     /// When the store fails; nothing has changed then.
-    pub async fn settle_copy(&self, why: &str) -> Result<u64, Problem> {
+    pub async fn settle_copy(
+        &self,
+        why: &str,
+        conversations: Conversations,
+    ) -> Result<u64, Problem> {
         let (desk, why) = (self.desk.clone(), why.to_owned());
         let settled = transact::write(&*self.desk.store, move |journal| {
             let now = desk.now();
@@ -44,6 +57,9 @@ impl Manager {
                         journal.untold(&notice, &why, now)?;
                     }
                 }
+            }
+            if conversations == Conversations::Closed {
+                journal.delete_all_sessions()?;
             }
             // Nothing may be left to do; if there is, the file is not what it seems.
             if !journal.orphans()?.is_empty() {

@@ -27,6 +27,7 @@ use asyncagents_core::{
 };
 use tokio::{sync::watch, task::JoinSet, time};
 
+pub use adopt::Conversations;
 pub use launch::Accepted;
 pub(crate) use perform::carry_out;
 pub(crate) use steer::clear;
