@@ -464,7 +464,8 @@ pub(crate) enum DbVerb {
 /// What is in a database decides what runs on your account, so nothing in one is run that you
 /// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
 /// original may be at work on them. What it holds can be read; to go on with a task, launch a new
-/// one.
+/// one. Conversations can be gone on with if it is a copy of a database of yours; those of somebody
+/// else can only be read, for what their models are told is not from you.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents db adopt --db backup.db")]
 pub(crate) struct AdoptArgs {
@@ -747,7 +748,9 @@ pub(crate) struct SetupOpencodeArgs {
 
     /// Change nothing, but look: is OpenCode of a known version, is the plugin there and its
     /// program too, and, from an OpenCode that is started for it, are the tools seen? Without
-    /// --user and --project, look at every place that OpenCode loads plugins from.
+    /// --user and --project, look at every place that OpenCode loads plugins from. OpenCode is
+    /// started in this folder, where it runs the folder's plugins as always; with --user in an
+    /// empty one.
     #[arg(long)]
     pub(crate) check: bool,
 

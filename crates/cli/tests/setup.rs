@@ -622,9 +622,11 @@ fn a_check_says_what_to_do_when_tools_are_missing() {
         path=file:///x/plugin/asyncagents.js error=\"no such module\"";
     let said = Said::of(opencode.check(&home).env("COMPLAINT", complaint));
     said.remarks("it could not load the plugin: \"no such module\"");
-    // Where it should be is said.
+    // Where it should be is said. For that no OpenCode is started among a project's plugins.
     let said = Said::of(opencode.check(&home).arg("--user"));
     said.remarks("the plugin is not there");
+    let folder = fs::read_to_string(home.path("cwd")).expect("read");
+    assert!(!Path::new(folder.trim()).starts_with(home.path("project")));
 
     let some = FakeOpencode::new(&home, "1.18.33", &TOOLS[..3]);
     home.write(&home.project_file(), &format!("// {}\n", plugin::MARK));

@@ -29,10 +29,12 @@ use crate::{
 /// How long a program may take to say its version. OpenCode needs 1.2 s of an idle processor.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Looks at all that has to be there, and says what it sees as it goes.
+/// Looks at all that has to be there, from an OpenCode in this folder, and says what it sees as it
+/// goes.
 pub(super) async fn check(
     around: &Surroundings,
     places: &[Place],
+    folder: &Path,
     opencode: Option<&Path>,
     tools: &[ToolSpec],
 ) -> Result<Exit, Failure> {
@@ -44,7 +46,7 @@ pub(super) async fn check(
             print::remark(&format!("{remark}\n"));
         }
     }
-    let loaded = loader::load(&opencode, &around.here).await;
+    let loaded = loader::load(&opencode, folder).await;
     let loaded = loaded.map_err(Failure::Machine)?;
     let mut missing = 0;
     for tool in tools {

@@ -36,7 +36,13 @@ fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> 
             false => around.all(),
         };
         let opencode = args.opencode_bin.as_deref();
-        return in_runtime(check::check(&around, &places, opencode, &tools));
+        // Among a project's plugins only where the project is looked at, too.
+        let elsewhere = args.user.then(tempfile::tempdir).transpose();
+        let elsewhere = elsewhere.map_err(|error| Failure::Machine(error.into()))?;
+        let folder = elsewhere
+            .as_ref()
+            .map_or(around.here.as_path(), |folder| folder.path());
+        return in_runtime(check::check(&around, &places, folder, opencode, &tools));
     }
     match args.remove {
         true => install::remove(&place()?),
