@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use asyncagents_core::port::{HostError, StoreError};
 use asyncagents_runtime::Problem;
 
-use crate::{print, worker_process::stopped_worker};
+use crate::{print, worker_process::stopped_process};
 
 /// How the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,12 +71,12 @@ impl From<Problem> for Failure {
                 StoreError::Damaged { .. } => Failure::Machine(hinted(
                     "it was left as it is. Bring back a copy, or choose another file with --db",
                 )),
-                StoreError::Locked { path } => Failure::Machine(match stopped_worker(path) {
+                StoreError::Locked { path } => Failure::Machine(match stopped_process(path) {
                     // Its lease runs out, and a lock on a file does not.
-                    Some(worker) => hinted(&format!(
-                        "nothing was saved. Its worker, process {worker}, was stopped while it wrote: \
-                         `kill -CONT {worker}` lets it go on, `kill -KILL {worker}` ends it, and \
-                         nothing is lost by either"
+                    Some(process) => hinted(&format!(
+                        "nothing was saved. asyncagents, process {process}, was stopped while it \
+                         wrote: `kill -CONT {process}` lets it go on, `kill -KILL {process}` ends it, \
+                         and nothing is lost by either"
                     )),
                     None => {
                         hinted("nothing was saved. Try again when that program has let go of it")

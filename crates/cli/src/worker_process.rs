@@ -148,23 +148,28 @@ fn holder(lock: &Path) -> io::Result<Holder> {
     })
 }
 
-/// The process that has a database's lock, if it is one that does not go on.
-pub(crate) fn stopped_worker(db: &Path) -> Option<u32> {
-    let path = beside(db, "worker.lock");
-    let lock = fs::read_to_string(&path).ok()?;
-    let (process, _) = lock.split_once(' ')?;
-    let process = process.parse::<u32>().ok()?;
-    // The number may be another process's by now.
-    let is_held = matches!(WorkerLock::try_take(&path, &path), Ok(None));
-    let program = |process: &str| fs::read_link(format!("/proc/{process}/exe")).ok();
-    if !is_held || program(&process.to_string()) != program("self") {
-        return None;
-    }
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+/// A process of ours that has this database open and does not go on: a worker, or a run that
+/// somebody has put aside with Ctrl-Z.
+pub(crate) fn stopped_process(db: &Path) -> Option<u32> {
+    let ours = fs::read_link("/proc/self/exe").ok()?;
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    processes
+        .filter(|process| fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe == ours))
+        .filter(|process| is_stopped(&process.path()) && has_open(&process.path(), db))
+        .find_map(|process| process.file_name().to_str()?.parse().ok())
+}
+
+fn is_stopped(process: &Path) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
     // The name is in parentheses and may contain anything; the state follows.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let stopped = rest.trim_start().starts_with(['T', 't']);
-    stopped.then_some(process)
+    let rest = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    rest.is_some_and(|rest| rest.starts_with(['T', 't']))
+}
+
+fn has_open(process: &Path, file: &Path) -> bool {
+    let files = fs::read_dir(process.join("fd")).into_iter().flatten();
+    let mut files = files.flatten().map(|fd| fs::read_link(fd.path()));
+    files.any(|open| open.is_ok_and(|open| open == file))
 }
 
 /// Starts a worker if there is something to do and nobody to do it. What was asked for has
