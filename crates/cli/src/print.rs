@@ -8,7 +8,7 @@ use std::{
 use asyncagents_core::fork::{Fork, Stats};
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::{exit::Failure, make_visible::make_visible};
 
 /// The context, after the preamble if that is wanted.
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
@@ -115,7 +115,9 @@ pub(crate) fn failure(failure: &Failure) {
         Failure::Output(error) => format!("cannot write the answer: {error}"),
         Failure::Machine(error) | Failure::Input(error) => format!("{error:#}"),
     };
-    remark(&format!("asyncagents: {what}\n"));
+    // It may quote a file of somebody else's, which must not look like words of ours.
+    let lines: Vec<String> = what.lines().map(make_visible).collect();
+    remark(&format!("asyncagents: {}\n", lines.join("\n  ")));
 }
 
 /// An answer, ending with a line break. What agents say is shown on a terminal, not obeyed

@@ -167,7 +167,7 @@ fn judge(store: &Sqlite, key: &SealKey) -> Result<Standing, StoreError> {
     match (path == here, same) {
         (true, true) => Ok(ours),
         // The same file under another name, and only under that one: it was moved.
-        (false, true) if fs::metadata(here).is_ok_and(|found| found.nlink() == 1) => {
+        (false, true) if has_one_name(here) && !is_there_too(path, file, here) => {
             let moved = Identity {
                 seal: key.seal(&words(id, here, file)),
                 path: here.to_owned(),
@@ -178,6 +178,17 @@ fn judge(store: &Sqlite, key: &SealKey) -> Result<Standing, StoreError> {
         }
         _ => Ok(Standing::Foreign(Foreign::Copy { of: path.clone() })),
     }
+}
+
+fn has_one_name(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.nlink() == 1)
+}
+
+/// Whether the place that a file came from still has it, on another disk: then this disk is a
+/// snapshot of that one, or the other way round. On the same disk it is one file, reached in two ways.
+fn is_there_too(before: &Path, file: &str, here: &Path) -> bool {
+    let disk = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    which_file(before).is_ok_and(|found| is_same_file(&found, file)) && disk(before) != disk(here)
 }
 
 fn sign(key: &SealKey, path: &Path, file: String) -> Identity {
@@ -233,6 +244,11 @@ fn check_file(path: &Path) -> anyhow::Result<()> {
             continue;
         };
         let name = file.display();
+        if !found.is_file() && !found.is_symlink() {
+            anyhow::bail!(
+                "{name} is not a plain file; it was left alone. Choose another with --db"
+            );
+        }
         if !is_ours(&found) {
             anyhow::bail!(
                 "{name} belongs to another user (number {}); it was left alone. Choose another file \

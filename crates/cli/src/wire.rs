@@ -150,6 +150,21 @@ fn real_folder(folder: &Path) -> anyhow::Result<String> {
     Ok(folder.to_owned())
 }
 
+/// A folder that was sealed must still be where it was: one that has become a link, or is below
+/// one, would take a task elsewhere.
+fn check_in_place(folder: &Path) -> anyhow::Result<()> {
+    let name = folder.display();
+    match fs::canonicalize(folder) {
+        Ok(real) if real == folder && real.is_dir() => Ok(()),
+        Ok(real) if real == folder => anyhow::bail!("{name} is not a folder any more"),
+        Ok(real) => anyhow::bail!(
+            "the folder {name} leads to {} now, where it was not launched; launch it anew there",
+            real.display()
+        ),
+        Err(_) => anyhow::bail!("the folder {name} is not there any more"),
+    }
+}
+
 /// A host's name in its parts: `engine:/folder`, what was said about it as JSON, and what proves
 /// who said so.
 struct SealedKey<'a> {
@@ -410,9 +425,7 @@ impl KnownHosts {
         let workspace = named.folder();
         let workspace = workspace.ok_or_else(|| anyhow!("it is no built-in agent"))?;
         let (workspace, said) = (workspace.to_owned(), self.said(&named)?);
-        if !workspace.is_dir() {
-            anyhow::bail!("the folder {} is not there any more", workspace.display());
-        }
+        check_in_place(&workspace)?;
         // What is configured for that folder, which need not be the one we are in.
         let folder = (!self.furniture.bare).then_some(workspace.as_path());
         let loaded = load_launched(folder, &said)?;
@@ -434,6 +447,8 @@ impl KnownHosts {
             ..asyncagents_engine::Settings::new(workspace.clone())
         };
         let toolbox = self.toolbox(&workspace, config, &models)?;
+        // The toolbox has found out where the folder is; had it moved meanwhile, this tells.
+        check_in_place(&workspace)?;
         let mut door = ToolDoor::new(&manager, key.clone());
         let skills = skills(&workspace, config, &toolbox)
             .with_models_of_projects(of_usual_provider(&models, &agent.model));
@@ -495,8 +510,26 @@ impl KnownHosts {
             ".sessions",
         ];
         let db = db.map(|end| trust::ending(&self.db, end));
-        let ours = db.into_iter().chain(config_folder());
-        ours.chain(key_file()).collect()
+        let ours = db.into_iter().chain(key_file());
+        ours.chain(self.configuration()).collect()
+    }
+
+    /// The user's own configuration folder, and what is linked there from elsewhere. It is made if
+    /// it is missing: only what is there can be kept from commands.
+    fn configuration(&self) -> Vec<PathBuf> {
+        let Some(folder) = config_folder() else {
+            return Vec::new();
+        };
+        if !self.furniture.bare
+            && let Err(error) = fs::create_dir_all(&folder)
+        {
+            tracing::debug!(%error, folder = %folder.display(), "cannot be made");
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let targets = links.filter_map(|link| fs::canonicalize(link.path()).ok());
+        let targets: Vec<PathBuf> = targets.collect();
+        [vec![folder], targets].concat()
     }
 
     fn scripted<E: ToString>(&self, script: Result<Script, E>) -> Result<Arc<dyn Host>, HostError> {

@@ -19,6 +19,8 @@ use tempfile::TempDir;
 mod approving;
 #[path = "run/terminal.rs"]
 mod terminal;
+#[path = "run/trusting.rs"]
+mod trusting;
 
 /// A home and a workspace of its own, and a model that plays a script.
 struct Home {

@@ -3,9 +3,9 @@
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
 use std::{
-    fs,
+    fs::{self, File},
     net::TcpListener,
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::{PermissionsExt, chown, lchown},
     path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
@@ -543,6 +543,84 @@ fn adopting_ends_also_what_is_hidden() {
     assert!(!beside(&copied, ".sessions").exists(), "{id} was not run");
 }
 
+#[rstest]
+#[case::of_somebody_else(true)]
+#[case::of_the_user(false)]
+fn conversations_that_somebody_else_wrote_are_not_gone_on_with(#[case] foreign: bool) {
+    let user = User::new();
+    user.settings("model = \"x/m\"\nmodels.attempts = 1\n[providers.x]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
+    let failed = user.run(&["run", "hello"]);
+    assert_eq!(failed.status.code(), Some(4), "nobody answers: {failed:?}");
+    let copied = user.path("copy.db");
+    copy(
+        &user.path("home/.local/share/asyncagents/asyncagents.db"),
+        &copied,
+    );
+    if foreign {
+        fs::remove_file(user.path("home/.local/share/asyncagents/seal.key")).expect("removed");
+    }
+    let named = copied.to_str().expect("text");
+    user.ask(&["--db", named, "db", "adopt"]);
+    let go_on = user.run(&["--db", named, "run", "--continue", "on"]);
+    let code = if foreign { Some(2) } else { Some(4) };
+    assert_eq!(go_on.status.code(), code, "{go_on:?}");
+}
+
+#[test]
+fn a_file_that_is_on_two_disks_is_a_copy() {
+    if !is_root() {
+        return;
+    }
+    let user = User::new();
+    let image = user.path("disk");
+    let program = |args: &[&str]| {
+        let done = Command::new(args[0]).args(&args[1..]).output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    let named = |path: &Path| path.to_str().expect("text").to_owned();
+    let made = File::create(&image).and_then(|file| file.set_len(20_000_000));
+    made.expect("made");
+    if !program(&["mkfs.ext4", "-q", &named(&image)]) {
+        println!("SKIPPED: no disk can be made here");
+        return;
+    }
+    let mounted = |image: &Path, name: &str| {
+        let folder = user.path(name);
+        fs::create_dir(&folder).expect("made");
+        program(&["mount", "-o", "loop", &named(image), &named(&folder)]).then_some(folder)
+    };
+    let Some(first) = mounted(&image, "first") else {
+        println!("SKIPPED: nothing can be mounted here");
+        return;
+    };
+    let launch = |db: &str| {
+        user.ask(&[
+            "--db",
+            db,
+            "-c",
+            "worker.autostart=false",
+            "task",
+            "--host",
+            "scripted",
+            "x",
+        ])
+    };
+    launch(&named(&first.join("x.db")));
+    assert!(program(&["umount", &named(&first)]));
+    let snapshot = user.path("snapshot");
+    fs::copy(&image, &snapshot).expect("copied");
+    fs::remove_dir(&first).expect("removed");
+    let both = mounted(&image, "first").zip(mounted(&snapshot, "second"));
+    let (first, second) = both.expect("mounted");
+    let [original, clone] = [&first, &second].map(|folder| named(&folder.join("x.db")));
+    let seen = text(&user.run(&["--db", &clone, "list"]).stderr);
+    launch(&original);
+    for folder in [&first, &second] {
+        assert!(program(&["umount", &named(folder)]));
+    }
+    assert!(seen.contains("is a copy of"), "{seen}");
+}
+
 #[test]
 fn a_link_beside_the_database_is_not_written_through() {
     let user = User::new();
@@ -599,6 +677,11 @@ fn a_projects_rule_takes_nothing_away_from_its_users() {
     "---\nname: dear\ndescription: d\ncontext: fork\nmodel: other/dear\n---\nDo it.\n",
     &["skill", "run", "dear"]
 )]
+#[case::skill_that_joins_the_conversation(
+    ".claude/skills/dear/SKILL.md",
+    "---\nname: dear\ndescription: d\nmodel: other/dear\n---\nDo it.\n",
+    &["skill", "run", "dear"]
+)]
 fn a_project_sends_nothing_to_another_provider(
     #[case] file: &str,
     #[case] content: &str,
@@ -649,6 +732,43 @@ fn a_file_of_settings_without_end_is_refused_at_once() {
 }
 
 #[test]
+fn the_users_own_file_is_not_a_projects_for_those_who_work_beside_it() {
+    let user = User::new();
+    user.settings("model = \"x/m\"\n");
+    let beside_it = user.path("home/.config/asyncagents/agents");
+    fs::create_dir(&beside_it).expect("made");
+    for folder in [beside_it, user.path("home/.config/asyncagents")] {
+        let listed = user.command(&["list"]).current_dir(folder).output();
+        let listed = listed.expect("runs");
+        assert_eq!(listed.status.code(), Some(0), "{listed:?}");
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_database_does_not_block() {
+    let user = User::new();
+    for name in ["e.db", "e.db-wal"] {
+        let made = Command::new("mkfifo").arg(user.path(name)).status();
+        assert!(made.expect("runs").success());
+        fs::write(user.path("e.db-journal"), "").expect("written");
+        let named = user.path("e.db");
+        let said = user.refused(&["--db", named.to_str().expect("text"), "list"]);
+        assert!(said.contains("is not a plain file"), "{said}");
+        fs::remove_file(user.path(name)).expect("removed");
+    }
+}
+
+#[test]
+fn words_of_a_project_are_no_line_of_their_own() {
+    let user = User::new();
+    user.settings("budget.tokens = 5\n");
+    user.project("budget.tokens = \"9\\nasyncagents: all is well\"\n");
+    let said = text(&user.run(&["list"]).stderr);
+    assert!(said.contains("all is well"), "{said}");
+    assert!(!said.contains("\nasyncagents: all is well"), "{said}");
+}
+
+#[test]
 fn words_of_a_project_do_not_steer_the_terminal() {
     let user = User::new();
     user.project("budget.tokens = \"\\u001b]0;OWNED\\u0007\"\n");
@@ -693,6 +813,13 @@ fn what_another_user_has_made_is_not_read() {
 
     // A folder of somebody else's ends the search.
     chown(&above, Some(0), None).expect("taken back");
+    // Nor may a link of theirs choose one of the user's files.
+    let (real, above_too) = (user.path("real.toml"), user.path("asyncagents.toml"));
+    fs::rename(&above, &real).expect("renamed");
+    std::os::unix::fs::symlink(&real, &above_too).expect("linked");
+    lchown(&above_too, Some(SOMEBODY), None).expect("given away");
+    assert_eq!(user.setting("agent"), "general");
+    fs::rename(&real, &above).expect("renamed");
     assert_eq!(user.setting("agent"), "somebody-elses");
     chown(user.path("project"), Some(SOMEBODY), None).expect("given away");
     assert_eq!(user.setting("agent"), "general");

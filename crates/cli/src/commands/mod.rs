@@ -33,7 +33,9 @@ use crate::{
     args::{Args, Command, DbArgs, DbVerb},
     config::{Config, Loaded, load, load_without_project},
     exit::{Exit, Failure},
-    log, print,
+    log,
+    make_visible::make_visible,
+    print,
     trust::Older,
     wire::{self, Furniture, House, KnownHosts},
     worker_process,
@@ -48,7 +50,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     };
     let loaded = loaded.map_err(Failure::Input)?;
     for remark in &loaded.remarks {
-        print::remark(&format!("asyncagents: {remark}\n"));
+        print::remark(&format!("asyncagents: {}\n", make_visible(remark)));
     }
     let shell = |quiet| {
         log::begin(&loaded.config, quiet).map_err(Failure::Input)?;

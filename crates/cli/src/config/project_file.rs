@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::settings::config_folder;
 use crate::own_file::is_ours;
 
 /// The nearest `asyncagents.toml` in a folder or above it.
@@ -19,8 +20,18 @@ pub(super) enum ProjectFile {
 }
 
 pub(super) fn find(here: &Path) -> ProjectFile {
-    let ours = |path: &Path| fs::metadata(path).is_ok_and(|found| is_ours(&found));
+    // Of a link, both ends: whoever made it has chosen the file.
+    let ours = |path: &Path| {
+        let ends = [fs::symlink_metadata(path), fs::metadata(path)];
+        ends.into_iter()
+            .all(|end| end.is_ok_and(|found| is_ours(&found)))
+    };
+    let users = config_folder().and_then(|folder| fs::canonicalize(folder).ok());
     for folder in here.ancestors() {
+        // The user's own file is not a project's, also for those who work beside it.
+        if users.is_some() && users == fs::canonicalize(folder).ok() {
+            continue;
+        }
         let file = folder.join("asyncagents.toml");
         match (file.is_file(), ours(folder)) {
             (true, true) if ours(&file) => return ProjectFile::Ours(file),
