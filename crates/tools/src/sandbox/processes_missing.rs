@@ -19,3 +19,8 @@ pub(super) fn walk(_: impl FnMut(&Process) -> ControlFlow<()>) -> io::Result<()>
 pub(super) fn descendants() -> io::Result<Vec<Process>> {
     Ok(Vec::new())
 }
+
+/// None that is known.
+pub(super) fn children() -> io::Result<Vec<rustix::process::Pid>> {
+    Ok(Vec::new())
+}

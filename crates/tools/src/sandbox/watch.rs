@@ -41,8 +41,13 @@ impl Watch {
     /// The limit that this process's descendants do not keep, if there is one, as a remark.
     pub(super) fn exceeded(&mut self) -> Option<String> {
         let began = Instant::now();
-        let mut all = Vec::new();
         let most = self.processes.unwrap_or(u64::MAX);
+        // Those that fork and end at once are gone before they can be looked at, but each is on
+        // this list, until it is buried.
+        if processes::children().is_ok_and(|children| children.len() as u64 > most) {
+            return Some(too_many_processes(most));
+        }
+        let mut all = Vec::new();
         // To look at all of a fork bomb would take longer than it needs to grow. What cannot be
         // listed now may be listed the next time.
         let _ = processes::walk(|process| {
@@ -61,7 +66,7 @@ impl Watch {
         let most = self.processes?;
         let threads: u64 = all.iter().map(|process| process.threads).sum();
         if all.len() as u64 > most {
-            return Some(format!("it had more than {most} processes"));
+            return Some(too_many_processes(most));
         }
         let most = most.saturating_mul(THREADS);
         (threads > most).then(|| format!("its processes had more than {most} threads"))
@@ -83,6 +88,10 @@ impl Watch {
         let again = || processes::descendants().is_ok_and(|all| is_too_much(&all));
         (is_too_much(all) && again()).then(|| too_much_memory(limit))
     }
+}
+
+fn too_many_processes(most: u64) -> String {
+    format!("it had more than {most} processes")
 }
 
 pub(super) fn too_much_memory(most: MemoryLimit) -> String {
