@@ -21,7 +21,11 @@ use anyhow::anyhow;
 use asyncagents_core::id::OwnerId;
 use asyncagents_runtime::Manager;
 
-use crate::{config::Config, own_file, print, wire::beside};
+use crate::{
+    config::{Config, is_of_agent},
+    own_file, print,
+    wire::beside,
+};
 
 /// The lock that a worker holds.
 pub(crate) struct WorkerLock {
@@ -210,7 +214,8 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     let log = config.log_file.clone();
     let log = log.unwrap_or_else(|| beside(&config.db, "worker.log"));
     let log = std::path::absolute(log)?;
-    for (key, value) in flags {
+    // What is said about agents goes with their tasks. Here all users of the machine could read it.
+    for (key, value) in flags.iter().filter(|(key, _)| !is_of_agent(key)) {
         command.arg("-c").arg(format!("{key}={value}"));
     }
     command.arg("-c").arg(format!("db={}", config.db.display()));

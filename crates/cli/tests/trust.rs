@@ -724,6 +724,31 @@ fn a_worker_is_in_no_projects_folder() {
 }
 
 #[test]
+fn a_workers_command_line_tells_no_key_command() {
+    let user = User::new();
+    user.ask(&[
+        "-c",
+        "providers.x.key_command=echo PRIVATE",
+        "-c",
+        "worker.idle=10s",
+        "task",
+        "--host",
+        "scripted",
+        "x",
+    ]);
+    let lock = beside(
+        &user.path("home/.local/share/asyncagents/asyncagents.db"),
+        ".worker.lock",
+    );
+    let lock = fs::read_to_string(lock).expect("signed");
+    let worker = lock.split(' ').next().expect("a process");
+    let line = fs::read(format!("/proc/{worker}/cmdline")).expect("it lives");
+    let line = text(&line);
+    assert!(line.contains("worker.idle=10s"), "{line}");
+    assert!(!line.contains("PRIVATE"), "{line}");
+}
+
+#[test]
 fn a_file_of_settings_without_end_is_refused_at_once() {
     let user = User::new();
     user.project(&"# long\n".repeat(200_000));

@@ -270,8 +270,8 @@ impl Loaded {
     }
 }
 
-/// Whether a setting is one of the built-in agent's.
-fn is_of_agent(key: &str) -> bool {
+/// Whether a setting is one of the built-in agent's: those go with what is launched.
+pub(crate) fn is_of_agent(key: &str) -> bool {
     let dynamic = key.starts_with("providers.") || key.starts_with("aliases.");
     let mut settings = AGENT_SETTINGS.iter().chain(SKILL_SETTINGS);
     dynamic || settings.any(|setting| setting.key == key)

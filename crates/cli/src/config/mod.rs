@@ -9,7 +9,9 @@ mod settings;
 mod skill_settings;
 
 pub(crate) use agent_settings::AgentConfig;
-pub(crate) use load::{Loaded, load, load_launched, load_without_project, lowered_by_project};
+pub(crate) use load::{
+    Loaded, is_of_agent, load, load_launched, load_without_project, lowered_by_project,
+};
 pub(crate) use settings::{Config, Setting, config_folder, data_folder, dollars, duration};
 pub(crate) use skill_settings::SkillConfig;
 
