@@ -357,28 +357,28 @@ pub fn overdue(task: &Task, quiet: Duration, now: Moment, limits: &TaskLimits) -
 }
 
 /// Why a task that was taken over must end, if it must: it may be what its workers died of.
-pub fn killed_its_workers(task: &Task, limits: &TaskLimits) -> Option<String> {
+pub fn lost_its_workers(task: &Task, limits: &TaskLimits) -> Option<String> {
     let deaths = task.progress.worker_deaths;
     let runs = matches!(task.state, State::Running { .. });
     (runs && deaths >= limits.worker_deaths).then(|| {
         format!(
-            "{deaths} workers died while it ran, and it made no progress in between; resume it to \
-             try again"
+            "it lost its worker {deaths} times, and made no progress in between; resume it to try \
+             again"
         )
     })
 }
 
-/// How far the clock has moved since anything was heard of a running task, if that is too long
-/// ago to have been work. For whoever takes a task over: nobody ran it in between.
-pub fn clock_moved(task: &Task, now: Moment) -> Option<i64> {
+/// How far the clock has moved since a running task was last looked after, if that is worth a word.
+/// For whoever takes a task over: nobody ran it in between. `renewed` is when the worker that is
+/// gone was last known to live.
+pub fn clock_moved(task: &Task, renewed: Option<Moment>, now: Moment) -> Option<i64> {
     let State::Running { since, .. } = task.state else {
         return None;
     };
-    let heard = task
-        .progress
-        .last_activity
-        .map_or(since, |heard| heard.max(since));
-    let moved = now.as_millis().saturating_sub(heard.as_millis());
+    let progress = &task.progress;
+    let seen = [progress.last_activity, progress.unattended_since, renewed];
+    let seen = seen.into_iter().flatten().fold(since, Moment::max);
+    let moved = now.as_millis().saturating_sub(seen.as_millis());
     let longest = i64::try_from(LONGEST_GAP.as_millis()).unwrap_or(i64::MAX);
     (moved < 0 || moved > longest).then_some(moved)
 }
@@ -480,6 +480,10 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             if taken && matches!(task.state, State::Running { .. }) {
                 task.progress.worker_deaths += 1;
             }
+            task.progress.unattended_since = match by {
+                Some(_) => None,
+                None => task.progress.unattended_since.or(Some(at)),
+            };
             task.owner.clone_from(by);
         }
         Event::Started => {

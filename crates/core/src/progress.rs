@@ -23,8 +23,10 @@ pub struct Progress {
     pub turns_before: u64,
     /// The tool it called last, until its model answers.
     pub using: Option<String>,
-    /// How many workers have died with it since it last made progress.
+    /// How often its worker was lost since it last made progress.
     pub worker_deaths: u64,
+    /// Since when no worker has it, if one has given it back.
+    pub unattended_since: Option<Moment>,
     /// When something was last heard of it.
     pub last_activity: Option<Moment>,
     /// The newest call, and how often it came in a row.

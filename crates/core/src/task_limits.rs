@@ -22,7 +22,7 @@ pub struct TaskLimits {
     pub stall: Duration,
     /// The same call this often in a row ends a task.
     pub same_calls: u64,
-    /// A task that so many workers have died with, without progress in between, is ended.
+    /// A task that loses its worker so often, without progress in between, is ended.
     pub worker_deaths: u64,
     /// What a task may spend where its launch does not say.
     pub budget: Budget,

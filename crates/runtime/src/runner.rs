@@ -14,7 +14,9 @@ use asyncagents_core::{
     budget::Spent,
     fork::{Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
-    lifecycle::{Command, Next, Standing, after_asking, over_iterations, overdue},
+    lifecycle::{
+        Command, Next, Standing, after_asking, lost_its_workers, over_iterations, overdue,
+    },
     port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
     progress::{Observation, Totals},
     skill::Role,
@@ -101,6 +103,9 @@ impl Run {
     }
 
     async fn steps(&mut self) -> Result<(), Over> {
+        if let Some(why) = lost_its_workers(&self.task, &self.limits) {
+            return Err(self.give_up(why).await);
+        }
         let known = self.task.session.clone();
         // A session that is not known to the task has never been sent a prompt.
         let got = known.as_ref().map_or(Got::Started, |_| self.got);

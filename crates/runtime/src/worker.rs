@@ -12,7 +12,7 @@ use std::{
 use asyncagents_core::{
     event::Event,
     id::{HostKey, OwnerId, SessionId, TaskId},
-    lifecycle::{Command, clock_moved, killed_its_workers},
+    lifecycle::{Command, clock_moved},
     moment::Moment,
     port::PendingNotice,
     task::{State, Task},
@@ -274,32 +274,27 @@ impl Floor {
             if !journal.renew(&owner, &until, begin)? {
                 return Ok::<_, Problem>(None);
             }
-            let rebooted = journal.of_other_boots(&time)?;
+            let lapsed = journal.lapsed(&time)?;
             journal.expire(&time)?;
             let mut claimed = Vec::new();
             for mut task in journal.orphans()? {
                 if desk.hosts.serves(&task.brief.host) {
                     let by = Some(owner.clone());
                     let mut events = vec![Event::Owned { by }];
+                    let was = lapsed
+                        .iter()
+                        .find(|was| Some(&was.owner) == task.owner.as_ref());
+                    let renewed = was.map(|was| was.until.before(desk.settings.lease));
+                    let moved = clock_moved(&task, renewed, now);
                     // Who waits for others did nothing that a worker could have died of.
                     let waits = journal.unsettled_below(&task.id)? > 0;
-                    if waits
-                        || task
-                            .owner
-                            .as_ref()
-                            .is_some_and(|was| rebooted.contains(was))
-                    {
+                    if waits || was.is_some_and(|was| was.is_of_another_boot) {
                         events.insert(0, Event::Owned { by: None });
                     }
                     journal.append(&mut task, &events, now)?;
                     journal.let_settle(&task.id, now, now.after(desk.settings.settle))?;
-                    if let Some(by) = clock_moved(&task, now) {
+                    if let Some(by) = moved {
                         let command = Command::ClockMoved { by };
-                        carry_out(journal, &mut task, command, now, &desk.settings)?;
-                    }
-                    let limits = desk.limits(&task.brief.host);
-                    if let Some(why) = killed_its_workers(&task, &limits) {
-                        let command = Command::GiveUp { why };
                         carry_out(journal, &mut task, command, now, &desk.settings)?;
                     }
                     claimed.push(task);

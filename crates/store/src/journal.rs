@@ -10,7 +10,7 @@ use asyncagents_core::{
     lifecycle,
     moment::Moment,
     notify::{Batch, Message},
-    port::{Fate, Journal, LeaseTime, Notice, PendingNotice, Saved, StoreError, Stored},
+    port::{Fate, Journal, Lapsed, LeaseTime, Notice, PendingNotice, Saved, StoreError, Stored},
     schedule::Slots,
     task::Task,
     trace::{Chain, ChainOf},
@@ -462,10 +462,18 @@ impl Journal for Transaction<'_> {
         Ok(())
     }
 
-    fn of_other_boots(&mut self, now: &LeaseTime) -> Stored<Vec<OwnerId>> {
-        let sql = "SELECT id FROM owners WHERE boot <> '' AND boot <> ?1";
-        let ids = self.all(sql, [&now.boot], |row| row.get::<_, String>(0))?;
-        Ok(ids.into_iter().map(OwnerId::from).collect())
+    fn lapsed(&mut self, now: &LeaseTime) -> Stored<Vec<Lapsed>> {
+        let sql = format!(
+            "SELECT id, until, boot <> '' AND boot <> ?1 FROM owners WHERE NOT ({HAS_LEASE})"
+        );
+        let now = params![now.boot, steady(now), now.now.as_millis()];
+        self.all(&sql, now, |row| {
+            Ok(Lapsed {
+                owner: row.get::<_, String>(0)?.into(),
+                until: Moment::from_millis(row.get(1)?),
+                is_of_another_boot: row.get(2)?,
+            })
+        })
     }
 
     fn has_lease(&mut self, owner: &OwnerId, now: &LeaseTime) -> Stored<bool> {

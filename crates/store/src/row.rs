@@ -57,6 +57,8 @@ struct Tools {
     turns_before: u64,
     #[serde(default)]
     worker_deaths: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unattended_since: Option<i64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asking: BTreeMap<String, String>,
 }
@@ -202,6 +204,7 @@ fn tools(progress: &Progress) -> String {
         times: progress.repeated.times,
         turns_before: progress.turns_before,
         worker_deaths: progress.worker_deaths,
+        unattended_since: progress.unattended_since.map(Moment::as_millis),
         asking: progress.asking.clone(),
     };
     serde_json::to_string(&tools).unwrap_or_default()
@@ -298,6 +301,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
             using: tools.using,
             turns_before: tools.turns_before,
             worker_deaths: tools.worker_deaths,
+            unattended_since: tools.unattended_since.map(Moment::from_millis),
             last_activity: maybe_moment(31)?,
             repeated: Repeated {
                 call: tools.call,

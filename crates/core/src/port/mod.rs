@@ -18,5 +18,7 @@ pub use host::{
     Recent, Report, SessionEvent,
 };
 pub use sessions::{Base, Session, Sessions};
-pub use store::{Fate, Journal, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored, Work};
+pub use store::{
+    Fate, Journal, Lapsed, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored, Work,
+};
 pub use typed::{Slot, typed};

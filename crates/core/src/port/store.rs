@@ -96,9 +96,8 @@ pub trait Journal: Sessions + Chains {
     fn retire(&mut self, owner: &OwnerId) -> Stored<()>;
     /// Ends all leases that have run out.
     fn expire(&mut self, now: &LeaseTime) -> Stored<()>;
-    /// Those whose lease is of another boot of this machine: it was not their tasks that they died
-    /// of.
-    fn of_other_boots(&mut self, now: &LeaseTime) -> Stored<Vec<OwnerId>>;
+    /// The leases that have run out.
+    fn lapsed(&mut self, now: &LeaseTime) -> Stored<Vec<Lapsed>>;
     /// Whether a process has a lease that has not run out.
     fn has_lease(&mut self, owner: &OwnerId, now: &LeaseTime) -> Stored<bool>;
     /// Those who have a lease.
@@ -157,6 +156,17 @@ pub trait Journal: Sessions + Chains {
     fn stop_waiting(&mut self, wait: i64) -> Stored<()>;
     /// Until when someone in this session waits for a task.
     fn awaited(&mut self, task: &TaskId, by: &SessionId, now: Moment) -> Stored<Option<Moment>>;
+}
+
+/// A lease that has run out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lapsed {
+    /// Whose.
+    pub owner: OwnerId,
+    /// When it ran out, by the time of day.
+    pub until: Moment,
+    /// It is of another boot of this machine: its owner did not die of a task.
+    pub is_of_another_boot: bool,
 }
 
 /// A time by which leases are measured: setting the clock must not end a lease, nor keep one for
@@ -258,7 +268,7 @@ pub enum StoreError {
         known: i64,
     },
     /// Of an older format, and of nobody that is known.
-    #[error("{} has format {found}, and was not made by you in this place", path.display())]
+    #[error("{} has format {found}, from before databases had a seal of their user's", path.display())]
     Unknown {
         /// The file.
         path: PathBuf,

@@ -8,7 +8,7 @@ use asyncagents_core::{
     id::TaskId,
     lifecycle::{
         CancelledBy, Command, Effect, Next, Standing, after_asking, apply, begin, decide,
-        killed_its_workers, overdue,
+        lost_its_workers, overdue,
     },
     moment::Moment,
     progress::{Observation, Totals},
@@ -403,7 +403,7 @@ fn a_task_that_takes_its_workers_along_is_ended_unless_it_makes_progress() {
     let owned = |by: Option<&str>, task: &mut Task| {
         let by = by.map(Into::into);
         apply(task, &Event::Owned { by }, at(5));
-        killed_its_workers(task, &limits).is_some()
+        lost_its_workers(task, &limits).is_some()
     };
     assert!(!owned(Some("a"), &mut task), "nobody had it before");
     assert!(!owned(Some("b"), &mut task), "a died");

@@ -119,6 +119,30 @@ async fn time_in_which_no_worker_was_there_is_not_the_tasks() {
     assert!(ran <= seconds(60 * 60 + 60), "{ran:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn time_that_was_worked_is_not_given_back_by_a_takeover() {
+    for killed in [true, false] {
+        let house = House::new(Script::of(takes(seconds(6 * 60 * 60))))
+            .with(|settings| settings.limits.stall = seconds(24 * 60 * 60));
+        let first = house.start().await;
+        let task = first.launch("one").await;
+        first.until_prompted(&task).await;
+        // One long command, of which nothing is heard.
+        tokio::time::sleep(seconds(50 * 60)).await;
+        match killed {
+            true => drop(first),
+            false => first.worker.stop().await,
+        }
+        let second = house.start().await;
+        tokio::time::sleep(seconds(15 * 60)).await;
+        assert_eq!(
+            second.status(&task).await,
+            Status::Error,
+            "killed: {killed}"
+        );
+    }
+}
+
 /// A worker takes the task over, and dies before anything is heard of it.
 async fn take_over_and_die(house: &House) {
     let process = house.start().await;
@@ -142,7 +166,7 @@ async fn a_task_that_kills_its_workers_is_ended() {
     let Outcome::Failed { why } = outcome else {
         panic!("{outcome:?}");
     };
-    assert!(why.starts_with("2 workers died while it ran"), "{why}");
+    assert!(why.starts_with("it lost its worker 2 times"), "{why}");
     assert_eq!(house.told("main").len(), 1, "its parent is told");
 }
 
