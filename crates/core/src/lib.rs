@@ -22,6 +22,7 @@ pub mod id;
 pub mod lifecycle;
 pub mod moment;
 pub mod notify;
+pub mod owner_rule;
 pub mod port;
 pub mod progress;
 pub mod read;

@@ -1,6 +1,14 @@
 //! Reads the files that tell agents what to do. In a project somebody else may have put them there.
 
-use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs::OpenOptions,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::Path,
+};
+
+use asyncagents_core::owner_rule::may_instruct;
+use rustix::fs::OFlags;
 
 /// How large such a file may be.
 const LARGEST: u64 = 1_000_000;
@@ -13,7 +21,7 @@ pub(crate) enum Unread {
     /// It is no regular file of reasonable size that is really in the project: a link could lead
     /// to anything, a private key, or a device without an end.
     NotAFile,
-    /// Neither the user's nor root's.
+    /// Another user's.
     Foreign,
 }
 
@@ -28,36 +36,46 @@ impl Unread {
     }
 }
 
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Unread::Missing,
+            _ => Unread::NotAFile,
+        }
+    }
+}
+
 /// A file of the user's, which may be a link to anywhere.
 pub(crate) fn read_users(file: &Path) -> Result<String, Unread> {
-    let about = fs::metadata(file).map_err(|error| unread(&error))?;
-    read(file, &about)
+    read(&file.canonicalize()?, |_| true)
 }
 
 /// A file of a project.
 pub(crate) fn read_projects(project: &Path, file: &Path) -> Result<String, Unread> {
-    let real = |path: &Path| path.canonicalize().map_err(|error| unread(&error));
-    let (real, project) = (real(file)?, real(project)?);
-    let about = fs::metadata(&real).map_err(|error| unread(&error))?;
-    let user = rustix::process::geteuid().as_raw();
-    match real.starts_with(&project) {
-        false => Err(Unread::NotAFile),
-        true if ![user, 0].contains(&about.uid()) => Err(Unread::Foreign),
-        true => read(&real, &about),
+    let real = file.canonicalize()?;
+    if !real.starts_with(project.canonicalize()?) {
+        return Err(Unread::NotAFile);
     }
+    let user = rustix::process::geteuid().as_raw();
+    read(&real, |owner| may_instruct(owner, user))
 }
 
-fn read(file: &Path, about: &fs::Metadata) -> Result<String, Unread> {
+fn read(real: &Path, is_trusted: impl Fn(u32) -> bool) -> Result<String, Unread> {
+    // By now it may have become a link, or a pipe that waits for somebody at its other end.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(real)?;
+    let about = file.metadata()?;
     if !about.is_file() || about.len() > LARGEST {
         return Err(Unread::NotAFile);
     }
-    let bytes = fs::read(file).map_err(|error| unread(&error))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn unread(error: &io::Error) -> Unread {
-    match error.kind() {
-        io::ErrorKind::NotFound => Unread::Missing,
-        _ => Unread::NotAFile,
+    if !is_trusted(about.uid()) {
+        return Err(Unread::Foreign);
     }
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

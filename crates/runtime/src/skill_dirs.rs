@@ -10,7 +10,10 @@ use std::{
     thread,
 };
 
-use asyncagents_core::skill::{Catalog, Flaw, Found, Layer, Skill};
+use asyncagents_core::{
+    owner_rule::may_instruct,
+    skill::{Catalog, Flaw, Found, Layer, Skill},
+};
 
 /// What a skill's file is called.
 const FILE: &str = "SKILL.md";
@@ -112,16 +115,16 @@ impl SkillPlaces {
 }
 
 /// The root of the repository that a folder is in; the folder itself if it is in none. Another
-/// user could put one around our folders, so only folders of ours count.
+/// user could put one around our folders.
 fn repository(folder: &Path) -> &Path {
-    let ours = |folder: &&Path| fs::metadata(folder).is_ok_and(|about| is_ours(&about));
-    let mut up = folder.ancestors().take_while(ours);
+    let trusted = |folder: &&Path| fs::metadata(folder).is_ok_and(|about| is_trusted(&about));
+    let mut up = folder.ancestors().take_while(trusted);
     let root = up.find(|folder| folder.join(".git").exists());
     root.unwrap_or(folder)
 }
 
-fn is_ours(about: &Metadata) -> bool {
-    about.uid() == rustix::process::geteuid().as_raw()
+fn is_trusted(about: &Metadata) -> bool {
+    may_instruct(about.uid(), rustix::process::geteuid().as_raw())
 }
 
 /// The skills of some places.
@@ -397,7 +400,7 @@ impl Walk {
             Err(error) => Err(format!("it cannot be read: {error}")),
             Ok(about) if !about.is_file() => Err("it is not a file".to_owned()),
             // A skill of a project can run commands, which only look, but at all that we can read.
-            Ok(about) if self.within.is_some() && !is_ours(&about) => {
+            Ok(about) if self.within.is_some() && !is_trusted(&about) => {
                 Err("it belongs to another user".to_owned())
             }
             Ok(about) if about.len() > LARGEST => {

@@ -1,30 +1,33 @@
 //! Finds a project's file of settings. Other users can put files above our folders, as in a
-//! temporary folder that all share, so the search ends where the folders are no longer ours.
+//! temporary folder that all share, so the search ends at a folder of another user.
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+use asyncagents_core::owner_rule::may_instruct;
+
 use super::settings::config_folder;
-use crate::own_file::is_ours;
 
 /// The nearest `asyncagents.toml` in a folder or above it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProjectFile {
     None,
-    /// The user's, in a folder of the user's.
+    /// The user's or root's, in such a folder.
     Ours(PathBuf),
     /// Another user's, or in another user's folder. Nothing above it is looked at.
     Foreign(PathBuf),
 }
 
 pub(super) fn find(here: &Path) -> ProjectFile {
+    let user = rustix::process::geteuid().as_raw();
     // Of a link, both ends: whoever made it has chosen the file.
     let ours = |path: &Path| {
         let ends = [fs::symlink_metadata(path), fs::metadata(path)];
         ends.into_iter()
-            .all(|end| end.is_ok_and(|found| is_ours(&found)))
+            .all(|end| end.is_ok_and(|found| may_instruct(found.uid(), user)))
     };
     let users = config_folder().and_then(|folder| fs::canonicalize(folder).ok());
     for folder in here.ancestors() {

@@ -1,0 +1,11 @@
+//! Whose files may tell a user's agents what to do.
+
+/// Root's user number.
+const ROOT: u32 = 0;
+
+/// Whether a file of this owner may: settings, instructions, agents and skills of a project. Other
+/// users can put files into and above a folder. Root could do anything anyway, and owns what came
+/// with a container's image.
+pub fn may_instruct(owner: u32, user: u32) -> bool {
+    owner == user || owner == ROOT
+}
