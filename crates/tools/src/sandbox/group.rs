@@ -16,13 +16,11 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Makes a group within the one of this process, if that is permitted and would limit
-    /// something.
+    /// Makes a group for a command, if that is permitted and would limit something.
     pub(super) fn make(resources: &Resources) -> Option<PathBuf> {
-        let read = |file| fs::read_to_string(file).ok();
-        let own = own_group(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
         let name = format!("asyncagents-{}", std::process::id());
-        make_in(&own, &name, resources).map(|group| group.folder)
+        let parent = OwnGroup::find()?.parent_of_groups()?;
+        make_in(&parent, &name, resources).map(|group| group.folder)
     }
 
     /// The group that was made there.
@@ -60,8 +58,57 @@ impl Group {
     }
 }
 
-/// The folder of the group this process is in.
-fn own_group(own: &str, mounts: &str) -> Option<PathBuf> {
+/// The most memory that the groups around this process leave it: a container's, for example.
+pub(super) fn memory_around() -> Option<Bytes> {
+    OwnGroup::find()?.memory()
+}
+
+/// The group this process is in.
+#[derive(Debug, PartialEq, Eq)]
+struct OwnGroup {
+    folder: PathBuf,
+    /// The folder of the uppermost group that can be seen.
+    top: PathBuf,
+}
+
+/// Where groups can be made.
+#[derive(Debug, PartialEq, Eq)]
+struct Parent {
+    folder: PathBuf,
+    /// The root of all groups, which may limit others though it has processes itself.
+    is_root: bool,
+}
+
+impl OwnGroup {
+    fn find() -> Option<Self> {
+        let read = |file| fs::read_to_string(file).ok();
+        own_group(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
+    }
+
+    /// The group that a command's can be in. A group with processes cannot limit those within it,
+    /// so it is beside the one of this process; where that is the uppermost of a container, there
+    /// is none.
+    fn parent_of_groups(&self) -> Option<Parent> {
+        let is_root = |group: &Path| !group.join("cgroup.type").exists();
+        let folder = match is_root(&self.folder) {
+            true => self.folder.clone(),
+            false if self.folder == self.top => return None,
+            false => self.folder.parent()?.to_owned(),
+        };
+        let is_root = is_root(&folder);
+        Some(Parent { folder, is_root })
+    }
+
+    fn memory(&self) -> Option<Bytes> {
+        let groups = self.folder.ancestors();
+        let visible = groups.take_while(|group| group.starts_with(&self.top));
+        let limit = |group: &Path| fs::read_to_string(group.join("memory.max")).ok();
+        let limits = visible.filter_map(|group| limit(group)?.trim().parse().ok());
+        limits.min().map(Bytes)
+    }
+}
+
+fn own_group(own: &str, mounts: &str) -> Option<OwnGroup> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     // Outside of what is mounted here.
     if own.contains("/..") {
@@ -75,18 +122,22 @@ fn own_group(own: &str, mounts: &str) -> Option<PathBuf> {
         let within = own.strip_prefix(root.trim_end_matches('/'))?;
         let is_ours =
             kind.starts_with("cgroup2 ") && (within.is_empty() || within.starts_with('/'));
-        is_ours.then(|| Path::new(folder).join(within.trim_start_matches('/')))
+        let folder_of = |within: &str| Path::new(folder).join(within.trim_matches('/'));
+        is_ours.then(|| OwnGroup {
+            folder: folder_of(within),
+            top: folder_of(""),
+        })
     })
 }
 
-fn make_in(own: &Path, name: &str, resources: &Resources) -> Option<Group> {
-    let processes = resources.processes.filter(|_| enable(own, "pids"));
+fn make_in(parent: &Parent, name: &str, resources: &Resources) -> Option<Group> {
+    let processes = resources.processes.filter(|_| enable(parent, "pids"));
     let memory = resources.memory.and_then(watch::in_bytes);
-    let memory = memory.filter(|_| enable(own, "memory"));
+    let memory = memory.filter(|_| enable(parent, "memory"));
     if processes.is_none() && memory.is_none() {
         return None;
     }
-    let group = Group::at(own.join(name));
+    let group = Group::at(parent.folder.join(name));
     fs::create_dir(&group.folder).ok()?;
     let set = || {
         if let Some(most) = processes {
@@ -111,16 +162,17 @@ fn make_in(own: &Path, name: &str, resources: &Resources) -> Option<Group> {
     }
 }
 
-/// Whether groups in this one can have such limits. A group with processes of its own cannot be
-/// told to, but its owner may have done so before.
-fn enable(own: &Path, controller: &str) -> bool {
-    let control = own.join("cgroup.subtree_control");
+/// Whether groups in this one can have such limits. Only the root is told to: what is in another is
+/// its owner's.
+fn enable(parent: &Parent, controller: &str) -> bool {
+    let control = parent.folder.join("cgroup.subtree_control");
     let is_enabled = || {
         let enabled = fs::read_to_string(&control).unwrap_or_default();
         let mut enabled = enabled.split_ascii_whitespace();
         enabled.any(|name| name.trim_start_matches('+') == controller)
     };
-    is_enabled() || (fs::write(&control, format!("+{controller}")).is_ok() && is_enabled())
+    let told = || parent.is_root && fs::write(&control, format!("+{controller}")).is_ok();
+    is_enabled() || (told() && is_enabled())
 }
 
 /// With the groups that a command made in it.
@@ -139,7 +191,7 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::{Group, make_in, own_group};
+    use super::{Group, OwnGroup, Parent, make_in, own_group};
     use crate::resources::{Bytes, MemoryLimit, Resources};
 
     const LIMITS: Resources = Resources {
@@ -163,6 +215,13 @@ mod tests {
         own
     }
 
+    fn root(folder: &Path) -> Parent {
+        Parent {
+            folder: folder.to_owned(),
+            is_root: true,
+        }
+    }
+
     fn content(folder: &Path, file: &str) -> Option<String> {
         fs::read_to_string(folder.join(file)).ok()
     }
@@ -170,7 +229,7 @@ mod tests {
     #[test]
     fn a_group_has_the_limits_of_its_command() {
         let own = fake("cpu memory pids\n");
-        let group = make_in(own.path(), "g", &LIMITS).expect("a group");
+        let group = make_in(&root(own.path()), "g", &LIMITS).expect("a group");
         assert_eq!(group.folder, own.path().join("g"));
         let content = |file| content(&group.folder, file);
         assert_eq!(content("pids.max").as_deref(), Some("1600"));
@@ -189,14 +248,14 @@ mod tests {
         // Nothing more can be enabled here.
         fs::create_dir(own.path().join("g")).expect("a folder");
         assert!(
-            make_in(own.path(), "g", &LIMITS).is_none(),
+            make_in(&root(own.path()), "g", &LIMITS).is_none(),
             "it is somebody else's"
         );
         let only_processes = Resources {
             memory: None,
             ..LIMITS
         };
-        let group = make_in(own.path(), "h", &only_processes).expect("a group");
+        let group = make_in(&root(own.path()), "h", &only_processes).expect("a group");
         assert_eq!(content(&group.folder, "pids.max").as_deref(), Some("1600"));
         assert_eq!(content(&group.folder, "memory.max"), None);
     }
@@ -204,7 +263,7 @@ mod tests {
     #[test]
     fn controllers_are_enabled_where_that_is_permitted() {
         let own = fake("");
-        make_in(own.path(), "g", &LIMITS).expect("a group");
+        make_in(&root(own.path()), "g", &LIMITS).expect("a group");
         let asked = content(own.path(), "cgroup.subtree_control");
         assert_eq!(asked.as_deref(), Some("+memory"));
     }
@@ -212,17 +271,17 @@ mod tests {
     #[test]
     fn there_is_no_group_where_it_would_limit_nothing() {
         let own = fake_with_processes_of_its_own();
-        assert!(make_in(own.path(), "g", &LIMITS).is_none());
+        assert!(make_in(&root(own.path()), "g", &LIMITS).is_none());
         let own = fake("cpu memory pids");
-        assert!(make_in(own.path(), "g", &Resources::UNLIMITED).is_none());
+        assert!(make_in(&root(own.path()), "g", &Resources::UNLIMITED).is_none());
         assert!(!own.path().join("g").exists());
-        assert!(make_in(&own.path().join("not/there"), "g", &LIMITS).is_none());
+        assert!(make_in(&root(&own.path().join("not/there")), "g", &LIMITS).is_none());
     }
 
     #[test]
     fn an_end_for_want_of_memory_is_noticed() {
         let own = fake("memory");
-        let group = make_in(own.path(), "g", &LIMITS).expect("a group");
+        let group = make_in(&root(own.path()), "g", &LIMITS).expect("a group");
         assert!(!group.was_short_of_memory());
         for (events, short) in [
             ("oom 3\noom_kill 0\n", false),
@@ -256,18 +315,73 @@ mod tests {
             ("1:pids:/a\n", mounts, None),
             ("0::/a\n", "", None),
         ] {
-            let found = own_group(own, mounts);
+            let found = own_group(own, mounts).map(|own| own.folder);
             assert_eq!(found.as_deref(), expected.map(Path::new), "{own}");
         }
+    }
+
+    /// The root of all groups has no type.
+    #[test]
+    fn a_command_has_its_group_beside_ours() {
+        let top = TempDir::new().expect("a folder");
+        let group = |name: &str| {
+            let folder = top.path().join(name);
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join("cgroup.type"), "domain\n").expect("a file");
+            folder
+        };
+        let [slice, scope] = ["slice", "slice/scope"].map(group);
+        let parent = |own: &Path, top: &Path| {
+            let own = OwnGroup {
+                folder: own.to_owned(),
+                top: top.to_owned(),
+            };
+            own.parent_of_groups()
+        };
+        let beside = Parent {
+            folder: slice.clone(),
+            is_root: false,
+        };
+        assert_eq!(parent(&scope, top.path()), Some(beside));
+        assert_eq!(parent(&slice, top.path()), Some(root(top.path())));
+        assert_eq!(parent(top.path(), top.path()), Some(root(top.path())));
+        // In a container.
+        assert_eq!(parent(&slice, &slice), None);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_told_to_limit() {
+        let own = fake("");
+        let parent = Parent {
+            folder: own.path().to_owned(),
+            is_root: false,
+        };
+        assert!(make_in(&parent, "g", &LIMITS).is_none());
+        let asked = content(own.path(), "cgroup.subtree_control");
+        assert_eq!(asked.as_deref(), Some(""));
+    }
+
+    #[test]
+    fn the_memory_around_is_the_least() {
+        let top = TempDir::new().expect("a folder");
+        let own = OwnGroup {
+            folder: top.path().join("a/b"),
+            top: top.path().to_owned(),
+        };
+        fs::create_dir_all(&own.folder).expect("folders");
+        assert_eq!(own.memory(), None);
+        for (group, limit) in [("a/b", "max\n"), ("a", "7000\n"), ("", "9000\n")] {
+            fs::write(top.path().join(group).join("memory.max"), limit).expect("a file");
+        }
+        assert_eq!(own.memory(), Some(Bytes(7_000)));
     }
 
     /// The kernel's own, where a test may make one.
     #[test]
     fn the_kernel_kills_a_group() {
-        let read = |file| fs::read_to_string(file).unwrap_or_default();
-        let own = own_group(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"));
+        let parent = OwnGroup::find().and_then(|own| own.parent_of_groups());
         let name = format!("asyncagents-test-{}", std::process::id());
-        let folder = own.map(|own| own.join(name));
+        let folder = parent.map(|parent| parent.folder.join(name));
         let Some(folder) = folder.filter(|folder| fs::create_dir(folder).is_ok()) else {
             println!("skipped: no control group can be made here");
             return;

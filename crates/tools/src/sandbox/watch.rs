@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::processes::{self, Process};
+use super::{
+    group,
+    processes::{self, Process},
+};
 use crate::resources::{Bytes, MemoryLimit, Resources};
 
 /// Between two looks.
@@ -124,9 +127,11 @@ pub(super) fn in_bytes(limit: MemoryLimit) -> Option<Bytes> {
     limit.of(machine_memory())
 }
 
+/// What the machine has, or what this process is left of it.
 fn machine_memory() -> Option<Bytes> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    in_kilobytes(&text, "MemTotal:").map(Bytes)
+    let all = in_kilobytes(&text, "MemTotal:").map(Bytes);
+    all.into_iter().chain(group::memory_around()).min()
 }
 
 fn in_kilobytes(text: &str, name: &str) -> Option<u64> {
