@@ -1,6 +1,6 @@
 //! Where the log goes: to standard error or a file, never into an answer.
 
-use std::{fs::OpenOptions, io, sync::Mutex};
+use std::{fs::OpenOptions, io, os::unix::fs::OpenOptionsExt, sync::Mutex};
 
 use anyhow::Context;
 use tracing_subscriber::{EnvFilter, fmt};
@@ -20,7 +20,11 @@ pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
         Some(file) => {
             let mut options = OpenOptions::new();
             options.create(true).append(true);
-            let opened = own_file::open(file, &mut options);
+            // Beside the database others may have put a link; what the user names may be one.
+            let opened = match file.parent() == config.db.parent() {
+                true => own_file::open(file, &mut options),
+                false => options.mode(0o600).open(file),
+            };
             let opened = opened.with_context(|| file.display().to_string())?;
             log.with_ansi(false).with_writer(Mutex::new(opened)).init();
         }

@@ -68,18 +68,25 @@ impl SealKey {
             .mode(0o700)
             .create(folder)?;
         let draft = folder.join(format!("seal.key.{}", Uuid::new_v4().simple()));
-        let made = || -> io::Result<()> {
+        let write = |file: &Path| -> io::Result<()> {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
-            let mut written = own_file::open(&draft, &mut options)?;
+            let mut written = own_file::open(file, &mut options)?;
             written.write_all(&Self::of_this_process()?.0)?;
-            written.sync_all()?;
-            match fs::hard_link(&draft, file) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                // Some file systems have no links; then a reader may be too early, and is told.
-                Err(_) => fs::rename(&draft, file),
-                Ok(()) => Ok(()),
-            }
+            written.sync_all()
+        };
+        let made = || {
+            write(&draft)?;
+            let linked = fs::hard_link(&draft, file);
+            // Some file systems have no links; then a reader may be too early, and is told.
+            let made = linked.or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Err(error),
+                _ => write(file),
+            });
+            made.or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Ok(()),
+                _ => Err(error),
+            })
         };
         let done = made();
         let _ = fs::remove_file(&draft);

@@ -152,10 +152,16 @@ impl Page {
 
     fn line(&mut self, sign: &str, line: &str) {
         let (shown, left) = visible_beginning(line, self.extent.characters());
-        let line = format!("  {sign} {shown}");
-        self.text.push_str(line.trim_end());
+        let shown = format!("  {sign} {shown}");
+        self.text.push_str(shown.trim_end());
         self.text.push('\n');
         self.cut(left);
+        let blanks = line.len() - line.trim_end_matches([' ', '\t']).len();
+        // After a backslash they are what it stands before, and not the end of the line.
+        if line.trim_end().ends_with('\\') && blanks > 0 {
+            let blanks = counted(blanks as u64, "blank");
+            self.remark(&format!("⏎ {blanks} at the end of this line"));
+        }
     }
 
     /// Says how many characters of the line above are left out, if any are.
@@ -234,6 +240,15 @@ mod tests {
     fn blank_lines_take_no_room() {
         let blank = format!("{}rm -rf build\n\n\nls\n", "\n \n\t\n".repeat(400));
         assert_snapshot!(drawn(&command(&blank), Extent::Beginning));
+    }
+
+    #[test]
+    fn blanks_that_change_a_command_are_told() {
+        let drawn = drawn(&command("echo \\ \nrm x\n"), Extent::Whole);
+        assert!(
+            drawn.contains("  $ echo \\\n  ⏎ 1 blank at the end of this line\n  $ rm x\n"),
+            "{drawn}"
+        );
     }
 
     #[test]

@@ -366,7 +366,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     Setting {
         key: "models.silence",
         about: "a model that sends nothing for this long is asked again; one that sends only \
-                keep-alives, after four times as long",
+                keep-alives for four times as long has failed",
         project: FromProject::Refused,
         show: |config| shown(config.agent_config.silence),
         set: |config, value| duration(&mut config.agent_config.silence, value),

@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     env,
-    fs::File,
+    fs::OpenOptions,
     io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use anyhow::{Context, anyhow, bail};
+use rustix::fs::OFlags;
 use toml::{Table, Value};
 
 use asyncagents_core::task_limits::TaskLimits;
@@ -282,9 +284,16 @@ const LONGEST: u64 = 1_000_000;
 
 fn read_short(file: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let read = File::open(file)?
-        .take(LONGEST + 1)
-        .read_to_string(&mut text)?;
+    // A pipe would wait for somebody at its other end.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    let read = file.take(LONGEST + 1).read_to_string(&mut text)?;
     match read as u64 > LONGEST {
         true => Err(io::Error::other(format!(
             "it has more than {LONGEST} bytes"

@@ -248,8 +248,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "limits.worker_deaths",
-        about: "a task that so many workers have died with, without progress in between, is ended; \
-                it may be what they died of",
+        about: "a task that loses its worker so often, without progress in between, is ended; it may \
+                be what the workers died of",
         project: FromProject::Lowered(|config| Some(config.limits.worker_deaths)),
         show: |config| config.limits.worker_deaths.to_string(),
         set: |config, value| {
