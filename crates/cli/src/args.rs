@@ -464,13 +464,19 @@ pub(crate) enum DbVerb {
 /// What is in a database decides what runs on your account, so nothing in one is run that you
 /// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
 /// original may be at work on them. What it holds can be read; to go on with a task, launch a new
-/// one. Conversations can be gone on with if it is a copy of a database of yours; those of somebody
-/// else can only be read, for what their models are told is not from you.
+/// one. Conversations in a copy of a database of yours can be gone on with. In one that has no seal
+/// of your key they can only be read, for somebody else may have written what their models are
+/// told; if they are yours (the key was lost, or an older version made the file), say
+/// --keep-conversations.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents db adopt --db backup.db")]
 pub(crate) struct AdoptArgs {
     #[command(flatten)]
     pub(crate) common: Common,
+
+    /// Let the conversations in it go on, also if it has no seal of yours.
+    #[arg(long)]
+    pub(crate) keep_conversations: bool,
 
     /// Print one line of JSON.
     #[arg(long)]

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use asyncagents_core::port::{HostError, StoreError};
 use asyncagents_runtime::Problem;
 
-use crate::{print, worker_process::stopped_process};
+use crate::{print, trust::adopting, worker_process::stopped_process};
 
 /// How the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,10 +61,9 @@ impl From<Problem> for Failure {
                 StoreError::Newer { .. } => Failure::Input(hinted(
                     "it was left alone. Update asyncagents, or choose another file with --db",
                 )),
-                StoreError::Unknown { path, .. } => Failure::Input(hinted(&format!(
-                    "it was left alone. `asyncagents db adopt --db {}` makes it yours",
-                    path.display()
-                ))),
+                StoreError::Unknown { path, .. } => {
+                    Failure::Input(hinted(&format!("it was left alone. {}", adopting(path))))
+                }
                 StoreError::CannotOpen { .. } => {
                     Failure::Input(hinted("choose another file with --db"))
                 }

@@ -47,11 +47,39 @@ pub(crate) enum Foreign {
     Copy { of: PathBuf },
 }
 
+impl Foreign {
+    /// What to do to work with it.
+    pub(crate) fn hint(&self, database: &Path) -> String {
+        let adopt = adopting(database);
+        match self {
+            Foreign::Unsealed => adopt,
+            Foreign::Copy { .. } => format!(
+                "`asyncagents db adopt --db {}` makes it yours",
+                database.display()
+            ),
+        }
+    }
+}
+
+/// How a database without a seal becomes the user's.
+pub(crate) fn adopting(database: &Path) -> String {
+    format!(
+        "`asyncagents db adopt --db {}` makes it yours; with --keep-conversations if you know that \
+         all of it is your own",
+        database.display()
+    )
+}
+
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Foreign::Unsealed => f.write_str("was not made by you, with the key that you have now"),
-            Foreign::Copy { of } => write!(f, "is a copy of {}, or was put back", of.display()),
+            Foreign::Unsealed => {
+                let key = key_file().unwrap_or_default();
+                write!(f, "has no seal of your key ({})", key.display())
+            }
+            Foreign::Copy { of } => {
+                write!(f, "is a copy of {}, or was put back there", of.display())
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn house(config: &Config, furniture: Furniture) -> Result<House, Fail
         Standing::Foreign(why) => {
             let name = config.db.display();
             let foreign = format!("{name} {why}");
-            let hint = format!("`asyncagents db adopt --db {name}` makes it yours");
+            let hint = why.hint(&config.db);
             if !furniture.looks {
                 return Err(Failure::Input(anyhow!(
                     "{foreign}: nothing in it is run or changed. {hint}"
@@ -429,6 +429,9 @@ impl KnownHosts {
         // What is configured for that folder, which need not be the one we are in.
         let folder = (!self.furniture.bare).then_some(workspace.as_path());
         let loaded = load_launched(folder, &said)?;
+        for remark in &loaded.remarks {
+            tracing::warn!(remark, "a project's settings");
+        }
         let config = &loaded.config;
         let agent = &config.agent_config;
         let models = models(agent)?;

@@ -41,6 +41,8 @@ enum Holder {
     Beginning,
     /// A worker, by the name that its lease has.
     Worker(OwnerId),
+    /// A worker of a version that wrote only its process there.
+    Older { process: String },
     /// Somebody who began long ago and never said who it is.
     Nobody,
 }
@@ -131,6 +133,11 @@ impl WorkerLock {
 async fn is_alive(lock: &Path, manager: &Manager) -> anyhow::Result<bool> {
     Ok(match holder(lock)? {
         Holder::Beginning => true,
+        // It lives as long as it has the lock, and cannot read what this version launches.
+        Holder::Older { process } => anyhow::bail!(
+            "a worker of an older version, process {process}, has this database; end it with `kill \
+             {process}`, and its tasks go on with a new one"
+        ),
         Holder::Worker(owner) => manager.has_lease(&owner).await?,
         Holder::Nobody => false,
     })
@@ -141,9 +148,8 @@ fn holder(lock: &Path) -> io::Result<Holder> {
     if let Some((_, owner)) = text.split_once(' ') {
         return Ok(Holder::Worker(owner.into()));
     }
-    // A version before wrote its process alone; it lives as long as it has the lock.
     if !text.is_empty() {
-        return Ok(Holder::Beginning);
+        return Ok(Holder::Older { process: text });
     }
     let age = fs::metadata(lock)?.modified()?.elapsed();
     Ok(match age.is_ok_and(|age| age > BEGINNING) {

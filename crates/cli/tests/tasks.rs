@@ -309,6 +309,21 @@ fn a_worker_whose_database_was_deleted_does_not_keep_a_new_one_from_work() {
 }
 
 #[test]
+fn a_worker_of_an_older_version_is_named() {
+    let home = Home::new();
+    home.ask(&["-c", "worker.autostart=false", "task", "one"]);
+    // It holds its lock, and has written its process there and nothing else.
+    let lock = home.path("data/asyncagents/asyncagents.db.worker.lock");
+    fs::write(&lock, "4242").expect("written");
+    let held = fs::File::open(&lock).expect("there");
+    held.lock().expect("locked");
+    let said = text(&home.run(&["list"]).stderr);
+    assert!(said.contains("older version, process 4242"), "{said}");
+    let refused = home.run(&["worker"]);
+    assert_ne!(refused.status.code(), Some(0), "{refused:?}");
+}
+
+#[test]
 fn a_second_worker_is_refused() {
     let home = Home::new();
     home.launch("long");

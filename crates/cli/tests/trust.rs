@@ -278,7 +278,7 @@ fn a_database_that_came_with_a_project_is_looked_at_and_never_worked_for() {
     assert!(text(&listed.stdout).contains("hello"), "{listed:?}");
     let said = text(&listed.stderr);
     assert!(
-        said.contains("was not made by you") && said.contains("db adopt"),
+        said.contains("has no seal of your key") && said.contains("db adopt"),
         "{said}"
     );
     let tasks: Value =
@@ -333,7 +333,7 @@ fn a_database_from_before_there_were_seals_is_believed_only_in_the_usual_place()
     );
     for verb in ["worker", "list"] {
         let said = user.refused(&["--db", named, verb]);
-        assert!(said.contains("was not made by you"), "{said}");
+        assert!(said.contains("from before databases had a seal"), "{said}");
     }
     assert_eq!(fs::read(&elsewhere).expect("read"), before, "left alone");
     let adopted = user.ask(&["--db", named, "db", "adopt"]);
@@ -544,9 +544,14 @@ fn adopting_ends_also_what_is_hidden() {
 }
 
 #[rstest]
-#[case::of_somebody_else(true)]
-#[case::of_the_user(false)]
-fn conversations_that_somebody_else_wrote_are_not_gone_on_with(#[case] foreign: bool) {
+#[case::of_somebody_else(true, &[], Some(2))]
+#[case::that_the_user_knows(true, &["--keep-conversations"], Some(4))]
+#[case::of_the_user(false, &[], Some(4))]
+fn conversations_that_somebody_else_may_have_written_are_not_gone_on_with(
+    #[case] foreign: bool,
+    #[case] flags: &[&str],
+    #[case] code: Option<i32>,
+) {
     let user = User::new();
     user.settings("model = \"x/m\"\nmodels.attempts = 1\n[providers.x]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
     let failed = user.run(&["run", "hello"]);
@@ -560,9 +565,8 @@ fn conversations_that_somebody_else_wrote_are_not_gone_on_with(#[case] foreign: 
         fs::remove_file(user.path("home/.local/share/asyncagents/seal.key")).expect("removed");
     }
     let named = copied.to_str().expect("text");
-    user.ask(&["--db", named, "db", "adopt"]);
+    user.ask(&[&["--db", named, "db", "adopt"], flags].concat());
     let go_on = user.run(&["--db", named, "run", "--continue", "on"]);
-    let code = if foreign { Some(2) } else { Some(4) };
     assert_eq!(go_on.status.code(), code, "{go_on:?}");
 }
 

@@ -27,6 +27,7 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
             print::answer(&format!("{} is yours already", path.display()))?;
             return Ok(Exit::Done);
         }
+        Standing::Foreign(_) if args.keep_conversations => Conversations::Kept,
         Standing::Foreign(Foreign::Copy { .. }) => Conversations::Kept,
         Standing::Foreign(Foreign::Unsealed) => Conversations::Closed,
     };
@@ -42,10 +43,16 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
     trust::adopt(&database.store)?;
     match args.json {
         true => print::json_line(&serde_json::json!({"adopted": path, "ended": ended}))?,
-        false => print::answer(&format!(
-            "{} is yours now. Unfinished tasks that were ended: {ended}",
-            path.display()
-        ))?,
+        false => {
+            let conversations = match conversations {
+                Conversations::Kept => "Its conversations can be gone on with.",
+                Conversations::Closed => "Its conversations can only be read.",
+            };
+            print::answer(&format!(
+                "{} is yours now. Unfinished tasks that were ended: {ended}. {conversations}",
+                path.display()
+            ))?;
+        }
     }
     Ok(Exit::Done)
 }
