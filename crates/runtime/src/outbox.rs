@@ -95,7 +95,7 @@ async fn attempt(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result
             Err(error) => return Ok(verdict(error, |error| later(error, Some(attempted)))),
         }
     }
-    if !mark(desk, owner, &pending).await? {
+    if !mark(desk, owner, &pending).await? || !desk.has_own_lease() {
         return Ok(Verdict::NotOurs);
     }
     match in_time(host.deliver(parent, pending.notice)).await {

@@ -270,6 +270,9 @@ impl Run {
             model: self.task.brief.model.clone(),
             role,
         };
+        if !self.desk.has_own_lease() {
+            return Err(Over::Enough);
+        }
         if let Err(error) = in_time(self.host.host.prompt(session, prompt)).await {
             let why = format!("its prompt could not be sent: {error}");
             let inspection = self.ask_until_answered(session).await?;

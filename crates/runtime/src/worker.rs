@@ -268,9 +268,12 @@ impl Floor {
     /// Renews the lease. Returns the tasks it has taken over, or nothing if it was lost.
     async fn renew(&self, begin: bool) -> Result<Option<Vec<Task>>, Problem> {
         let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        // Before it is saved, so that nobody else can think it has run out sooner.
+        let time = desk.lease_time();
+        let until = time.clone().after(desk.settings.lease);
+        let lease_until = until.steady;
         let renewed = transact::write(&*self.desk.store, move |journal| {
-            let (now, time) = (desk.now(), desk.lease_time());
-            let until = time.clone().after(desk.settings.lease);
+            let now = desk.now();
             if !journal.renew(&owner, &until, begin)? {
                 return Ok::<_, Problem>(None);
             }
@@ -305,7 +308,12 @@ impl Floor {
             }
             Ok(Some(claimed))
         });
-        renewed.await
+        let claimed = renewed.await?;
+        if claimed.is_some() {
+            let until = self.desk.lease_until.lock();
+            *until.unwrap_or_else(PoisonError::into_inner) = lease_until;
+        }
+        Ok(claimed)
     }
 
     /// Follows what is ours and nobody follows: a runner gives up when the store fails.

@@ -507,7 +507,8 @@ impl Host for ScriptedHost {
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
         self.enter(Call::Deliver).await?;
-        if !exists(session, &self.lines(session)?) {
+        let ends = self.inner.world.lines_with(session, &["created", "deleted"]);
+        if !exists(session, &ends.map_err(unreachable)?) {
             return Ok(Delivery::Gone);
         }
         {

@@ -113,6 +113,11 @@ impl World {
     /// # Errors
     /// When its file cannot be read.
     pub fn lines(&self, session: &SessionId) -> io::Result<Vec<Line>> {
+        self.lines_with(session, &[""])
+    }
+
+    /// Those lines that may be of some kinds, by their names. A long session is read quickly so.
+    pub(super) fn lines_with(&self, session: &SessionId, kinds: &[&str]) -> io::Result<Vec<Line>> {
         match &*self.kept {
             Kept::Memory(sessions) => {
                 let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,6 +126,7 @@ impl World {
             Kept::Folder(folder) => match fs::read_to_string(file(folder, session)) {
                 Ok(text) => text
                     .lines()
+                    .filter(|line| kinds.iter().any(|kind| line.contains(kind)))
                     .map(|line| serde_json::from_str(line).map_err(io::Error::other))
                     .collect(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -75,6 +75,8 @@ pub(crate) struct Desk {
     pub(crate) commits: watch::Sender<u64>,
     /// The worker of this process, while there is one.
     pub(crate) owner: Mutex<Option<OwnerId>>,
+    /// Until when that worker has its lease, by the steady clock.
+    pub(crate) lease_until: Mutex<Duration>,
 }
 
 impl Desk {
@@ -95,6 +97,13 @@ impl Desk {
     /// Tells the process that something was written.
     pub(crate) fn written(&self) {
         self.commits.send_modify(|commits| *commits += 1);
+    }
+
+    /// Whether this process's lease has not run out, as far as it knows itself. A process that was
+    /// stopped finds out by this before it sends anything: others may have sent it meanwhile.
+    pub(crate) fn has_own_lease(&self) -> bool {
+        let until = self.lease_until.lock();
+        self.clock.steady() < *until.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn owner(&self) -> Option<OwnerId> {
@@ -119,6 +128,7 @@ impl Manager {
             watch: Watch::default(),
             commits: watch::Sender::new(0),
             owner: Mutex::default(),
+            lease_until: Mutex::default(),
         });
         let mut pump = JoinSet::new();
         pump.spawn(wake_watchers(desk.clone()));
