@@ -29,7 +29,7 @@ use asyncagents_core::{
     lifecycle,
     port::{Clock, Fate, Host, HostError, Journal, Store, Stored},
     request::{Caller, OutputRequest, TaskArgs},
-    task::Task,
+    task::{Outcome, State, Task},
 };
 use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Hosts, Manager, Settings, SystemClock, Worker};
@@ -319,7 +319,13 @@ fn examine(folder: &Path) -> Verdict {
     verdict.ran_twice = prompted.values().filter(|times| **times > 1).count();
     verdict.doubled_notices = told.values().filter(|times| **times > 1).count();
     for record in records.values() {
-        let status = record.task.status().to_string();
+        let status = match &record.task.state {
+            State::Ended {
+                outcome: Outcome::Failed { why },
+                ..
+            } => format!("error: {why}"),
+            _ => record.task.status().to_string(),
+        };
         *verdict.statuses.entry(status).or_default() += 1;
         verdict.unfinished += usize::from(record.task.is_live() || record.task.stopping);
         verdict.rows_unlike_events += usize::from(record.folded != record.task);

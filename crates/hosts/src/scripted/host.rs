@@ -507,8 +507,8 @@ impl Host for ScriptedHost {
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
         self.enter(Call::Deliver).await?;
-        let ends = self.inner.world.lines_with(session, &["created", "deleted"]);
-        if !exists(session, &ends.map_err(unreachable)?) {
+        let marks = self.inner.world.marks(session).map_err(unreachable)?;
+        if !exists(session, &marks) {
             return Ok(Delivery::Gone);
         }
         {

@@ -2,9 +2,9 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     hash::{DefaultHasher, Hash, Hasher},
-    io::{self, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -76,6 +76,14 @@ pub enum Line {
 #[derive(Debug, Clone)]
 pub struct World {
     kept: Arc<Kept>,
+    marks: Arc<Mutex<HashMap<SessionId, Marks>>>,
+}
+
+/// What is known of a file up to where it was read.
+#[derive(Debug, Default)]
+struct Marks {
+    read: u64,
+    lines: Vec<Line>,
 }
 
 #[derive(Debug)]
@@ -90,6 +98,7 @@ impl World {
     pub fn in_memory() -> Self {
         Self {
             kept: Arc::new(Kept::Memory(Mutex::default())),
+            marks: Arc::default(),
         }
     }
 
@@ -105,6 +114,7 @@ impl World {
         builder.create(folder)?;
         Ok(Self {
             kept: Arc::new(Kept::Folder(folder.to_owned())),
+            marks: Arc::default(),
         })
     }
 
@@ -113,11 +123,6 @@ impl World {
     /// # Errors
     /// When its file cannot be read.
     pub fn lines(&self, session: &SessionId) -> io::Result<Vec<Line>> {
-        self.lines_with(session, &[""])
-    }
-
-    /// Those lines that may be of some kinds, by their names. A long session is read quickly so.
-    pub(super) fn lines_with(&self, session: &SessionId, kinds: &[&str]) -> io::Result<Vec<Line>> {
         match &*self.kept {
             Kept::Memory(sessions) => {
                 let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,13 +131,39 @@ impl World {
             Kept::Folder(folder) => match fs::read_to_string(file(folder, session)) {
                 Ok(text) => text
                     .lines()
-                    .filter(|line| kinds.iter().any(|kind| line.contains(kind)))
                     .map(|line| serde_json::from_str(line).map_err(io::Error::other))
                     .collect(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
                 Err(error) => Err(error),
             },
         }
+    }
+
+    /// Those lines of a session that say whether it exists. What was read once is not read again,
+    /// so that a long session is known as quickly as a short one.
+    pub(super) fn marks(&self, session: &SessionId) -> io::Result<Vec<Line>> {
+        let Kept::Folder(folder) = &*self.kept else {
+            return self.lines(session);
+        };
+        let mut all = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(session.clone()).or_default();
+        let mut text = String::new();
+        match File::open(file(folder, session)) {
+            Ok(mut file) => {
+                file.seek(SeekFrom::Start(known.read))?;
+                file.read_to_string(&mut text)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        for line in text.lines() {
+            let line: Line = serde_json::from_str(line).map_err(io::Error::other)?;
+            if matches!(line, Line::Created { .. } | Line::Deleted) {
+                known.lines.push(line);
+            }
+        }
+        known.read += text.len() as u64;
+        Ok(known.lines.clone())
     }
 
     /// Puts something into a session.
