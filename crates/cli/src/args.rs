@@ -464,8 +464,8 @@ pub(crate) enum DbVerb {
 /// What is in a database decides what runs on your account, so nothing in one is run that you
 /// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
 /// original may be at work on them. What it holds can be read; to go on with a task, launch a new
-/// one. Conversations in a copy of a database of yours can be gone on with. In one that has no seal
-/// of your key they can only be read, for somebody else may have written what their models are
+/// one. Conversations in a copy of a database of yours can be continued. In one that has no seal of
+/// your key they can only be read, because somebody else may have written what their models are
 /// told; if they are yours (the key was lost, or an older version made the file), say
 /// --keep-conversations.
 #[derive(Debug, clap::Args)]
@@ -474,7 +474,7 @@ pub(crate) struct AdoptArgs {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// Let the conversations in it go on, also if it has no seal of yours.
+    /// Let its conversations be continued even if it has no seal of yours.
     #[arg(long)]
     pub(crate) keep_conversations: bool,
 

@@ -753,6 +753,17 @@ fn a_workers_command_line_tells_no_key_command() {
 }
 
 #[test]
+fn a_log_goes_where_the_user_says() {
+    let user = User::new();
+    let (real, link) = (user.path("real.log"), user.path("link.log"));
+    fs::write(&real, "").expect("written");
+    std::os::unix::fs::symlink(&real, &link).expect("linked");
+    for file in ["/dev/null", link.to_str().expect("text")] {
+        user.ask(&["-c", &format!("log.file={file}"), "list"]);
+    }
+}
+
+#[test]
 fn a_file_of_settings_without_end_is_refused_at_once() {
     let user = User::new();
     user.project(&"# long\n".repeat(200_000));

@@ -9,3 +9,14 @@ const ROOT: u32 = 0;
 pub fn may_instruct(owner: u32, user: u32) -> bool {
     owner == user || owner == ROOT
 }
+
+#[cfg(test)]
+mod tests {
+    use super::may_instruct;
+
+    #[test]
+    fn the_user_and_root_may_and_nobody_else() {
+        assert!(may_instruct(1000, 1000) && may_instruct(0, 1000) && may_instruct(0, 0));
+        assert!(!may_instruct(1001, 1000) && !may_instruct(1000, 0));
+    }
+}

@@ -45,7 +45,7 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
         true => print::json_line(&serde_json::json!({"adopted": path, "ended": ended}))?,
         false => {
             let conversations = match conversations {
-                Conversations::Kept => "Its conversations can be gone on with.",
+                Conversations::Kept => "Its conversations can be continued.",
                 Conversations::Closed => "Its conversations can only be read.",
             };
             print::answer(&format!(
