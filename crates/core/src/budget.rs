@@ -126,30 +126,96 @@ impl Budget {
             .map(|(name, _)| *name)
     }
 
-    /// Why this much is too much, if it is. A limit that is reached exactly is kept.
+    /// What is kept back of it for a last turn, in which a task sums up: a tenth, and a minute at
+    /// most. Of turns and tool calls nothing is.
+    pub fn reserve(self) -> Budget {
+        Budget {
+            tokens: self.tokens.map(|most| most / 10),
+            cost: self.cost.map(|most| Cost(most.0 / 10)),
+            time: self.time.map(|most| (most / 10).min(LONGEST_LAST_TURN)),
+            turns: None,
+            tool_calls: None,
+        }
+    }
+
+    /// What may be used before the last turn.
+    pub fn for_work(self) -> Budget {
+        let reserve = self.reserve();
+        Budget {
+            tokens: self
+                .tokens
+                .map(|most| most - reserve.tokens.unwrap_or_default()),
+            cost: self
+                .cost
+                .map(|most| Cost(most.0 - reserve.cost.unwrap_or_default().0)),
+            time: self
+                .time
+                .map(|most| most - reserve.time.unwrap_or_default()),
+            ..self
+        }
+    }
+
+    /// The first limit that this much is over. One that is reached exactly is kept.
+    pub fn over(self, spent: Spent) -> Option<Limit> {
+        let over = |most: Option<u64>, used: u64| most.is_some_and(|most| used > most);
+        let limits = [
+            (Limit::Tokens, over(self.tokens, spent.tokens)),
+            (Limit::Turns, over(self.turns, spent.turns)),
+            (Limit::ToolCalls, over(self.tool_calls, spent.tool_calls)),
+            (
+                Limit::Cost,
+                over(self.cost.map(|cost| cost.0), spent.cost.0),
+            ),
+        ];
+        let found = limits.iter().find(|(_, over)| *over);
+        found.map(|(limit, _)| *limit)
+    }
+
+    /// Why this much is too much, if it is.
     pub fn exceeded(self, spent: Spent) -> Option<String> {
-        let over = |most: Option<u64>, used: u64| most.filter(|most| used > *most);
-        let wording = |most: u64, one, many| {
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
-            format!("the budget of {}", counted(most, one, many))
+        self.over(spent).map(|limit| self.used_up(limit))
+    }
+
+    /// That a limit of it is used up, in words.
+    pub fn used_up(self, limit: Limit) -> String {
+        let amount = |most: Option<u64>, one, many| {
+            let most = usize::try_from(most.unwrap_or_default()).unwrap_or(usize::MAX);
+            counted(most, one, many)
         };
-        over(self.tokens, spent.tokens)
-            .map(|most| wording(most, "token", "tokens"))
-            .or_else(|| over(self.turns, spent.turns).map(|most| wording(most, "turn", "turns")))
-            .or_else(|| {
-                over(self.tool_calls, spent.tool_calls)
-                    .map(|most| wording(most, "tool call", "tool calls"))
-            })
-            .or_else(|| {
-                let over = self.cost.filter(|most| spent.cost > *most);
-                over.map(|most| format!("the budget of {most}"))
-            })
-            .map(|what| format!("{what} is used up"))
+        let what = match limit {
+            Limit::Tokens => amount(self.tokens, "token", "tokens"),
+            Limit::Turns => amount(self.turns, "turn", "turns"),
+            Limit::ToolCalls => amount(self.tool_calls, "tool call", "tool calls"),
+            Limit::Cost => self.cost.unwrap_or_default().to_string(),
+            Limit::Time => {
+                let most = duration(self.time.unwrap_or_default());
+                return format!("the time limit of {most} is reached");
+            }
+        };
+        format!("the budget of {what} is used up")
     }
 
     /// Why the time is up, if it is.
     pub fn out_of_time(self, ran: Duration) -> Option<String> {
-        let over = self.time.filter(|most| ran >= *most);
-        over.map(|most| format!("the time limit of {} is reached", duration(most)))
+        let over = self.time.is_some_and(|most| ran >= most);
+        over.then(|| self.used_up(Limit::Time))
     }
 }
+
+/// What a budget limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Tokens, in and out.
+    Tokens,
+    /// Answers of the model.
+    Turns,
+    /// Tool calls.
+    ToolCalls,
+    /// Money.
+    Cost,
+    /// Time since it began to run.
+    Time,
+}
+
+/// How long a last turn may take, however much time there is.
+pub const LONGEST_LAST_TURN: Duration = Duration::from_secs(60);

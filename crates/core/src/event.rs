@@ -31,6 +31,11 @@ pub enum Event {
     Observed(Observation),
     /// What the tasks below it have spent by now.
     SpentBelow(Spent),
+    /// A limit is reached: its work is stopped, and it may say what it has found so far.
+    SummingUp {
+        /// The limit, in words.
+        why: String,
+    },
     /// The run ended.
     Ended {
         /// How.

@@ -71,6 +71,11 @@ impl TaskId {
         PostId(format!("{self}.prompt.{run}").into())
     }
 
+    /// What is asked in the last turn of one run of the task.
+    pub fn last_turn(&self, run: u32) -> PostId {
+        PostId(format!("{self}.last.{run}").into())
+    }
+
     /// What the child inherits.
     pub fn inheritance(&self) -> PostId {
         PostId(format!("{self}.inherited").into())

@@ -19,6 +19,7 @@ pub mod event;
 pub mod fork;
 mod frontmatter;
 pub mod id;
+pub mod last_turn;
 pub mod lifecycle;
 pub mod moment;
 pub mod notify;

@@ -42,6 +42,18 @@ pub enum Command {
         /// The limit, or the failure.
         why: String,
     },
+    /// It has reached a limit of its budget: stop its work, and let it say what it has found.
+    SumUp {
+        /// The limit.
+        why: String,
+    },
+    /// It has said what it has found, or had no more to say it with.
+    SummedUp {
+        /// What it said, now or before.
+        answer: Option<String>,
+        /// What its last turn took.
+        spent: Option<Observation>,
+    },
     /// Stop it.
     Cancel(CancelledBy),
     /// The host has stopped working for a run that had ended.
@@ -121,13 +133,17 @@ pub fn decide(
                 outcome, answer, ..
             },
         ) => ends(outcome, answer, false),
-        (State::Queued { .. }, Command::GiveUp { why }) => {
+        (State::Queued { .. }, Command::GiveUp { why } | Command::SumUp { why }) => {
             ends(Outcome::Failed { why }, None, false)
         }
         (State::Queued { .. }, Command::Cancel(by)) => cancelled(by, false),
         (
             State::Queued { .. },
-            Command::SessionMade(_) | Command::Prompted | Command::Observe(_) | Command::Stopped,
+            Command::SessionMade(_)
+            | Command::Prompted
+            | Command::Observe(_)
+            | Command::SummedUp { .. }
+            | Command::Stopped,
         ) => stopped_or_late(task),
         (State::Queued { .. } | State::Ended { .. }, Command::ClockMoved { .. }) => nothing,
 
@@ -148,6 +164,15 @@ pub fn decide(
         (State::Running { .. }, Command::GiveUp { why }) => {
             ends(Outcome::Failed { why }, None, true)
         }
+        (State::Running { stage, .. }, Command::SumUp { why }) => sums_up(stage, why),
+        (
+            State::Running {
+                stage: Stage::SummingUp { why },
+                ..
+            },
+            Command::SummedUp { answer, spent },
+        ) => summed_up(task, why, answer, spent),
+        (State::Running { .. }, Command::SummedUp { .. }) => nothing,
         (State::Running { .. }, Command::Cancel(by)) => cancelled(by, true),
         (State::Running { .. }, Command::Start | Command::Stopped) => nothing,
 
@@ -199,6 +224,8 @@ pub fn decide(
             | Command::Observe(_)
             | Command::Finish { .. }
             | Command::GiveUp { .. }
+            | Command::SumUp { .. }
+            | Command::SummedUp { .. }
             | Command::Cancel(CancelledBy::Above),
         ) => nothing,
     }
@@ -233,6 +260,36 @@ fn ends(outcome: Outcome, answer: Option<String>, stop: bool) -> Result<Decision
         }],
         effects,
     })
+}
+
+/// A task that works is stopped and may sum up; one that has not begun to has nothing to say.
+fn sums_up(stage: &Stage, why: String) -> Result<Decision, Refusal> {
+    match stage {
+        Stage::Creating | Stage::Prompting => ends(Outcome::Failed { why }, None, true),
+        Stage::SummingUp { .. } => Ok(Decision::default()),
+        Stage::Working => Ok(Decision {
+            events: vec![Event::SummingUp { why }],
+            // Nobody waits for what the tasks below would find.
+            effects: vec![Effect::StopBelow],
+        }),
+    }
+}
+
+/// Whatever it has said, it has ended at its limit.
+fn summed_up(
+    task: &Task,
+    why: &str,
+    answer: Option<String>,
+    spent: Option<Observation>,
+) -> Result<Decision, Refusal> {
+    let why = why.to_owned();
+    let mut decision = ends(Outcome::Failed { why }, answer, true)?;
+    if spent.is_some() && task.place.above.is_some() {
+        decision.effects.push(Effect::SpendAbove);
+    }
+    let spent = spent.map(Event::Observed);
+    decision.events.splice(0..0, spent);
+    Ok(decision)
 }
 
 /// What is done is done: a last sum that is over the budget does not undo the answer.
@@ -313,23 +370,29 @@ fn observed(
     if spends && task.place.above.is_some() {
         decision.effects.push(Effect::SpendAbove);
     }
-    if let Some(why) = over_the_limit(task, &progress, limits) {
-        let end = ends(Outcome::Failed { why }, None, true)?;
-        decision.events.extend(end.events);
-        decision.effects.extend(end.effects);
+    let State::Running { stage, .. } = &task.state else {
+        return Ok(decision);
+    };
+    if matches!(stage, Stage::SummingUp { .. }) {
+        return Ok(decision);
     }
+    let spent = progress.spent.plus(task.below).beyond(task.spent_before);
+    let end = match (task.budget.exceeded(spent), repeats(&progress, limits)) {
+        (Some(why), _) => sums_up(stage, why)?,
+        (None, Some(why)) => ends(Outcome::Failed { why }, None, true)?,
+        (None, None) => Decision::default(),
+    };
+    decision.events.extend(end.events);
+    decision.effects.extend(end.effects);
     Ok(decision)
 }
 
-/// Why a task that has come this far must end, if it must.
-fn over_the_limit(task: &Task, progress: &Progress, limits: &TaskLimits) -> Option<String> {
-    let spent = progress.spent.plus(task.below).beyond(task.spent_before);
+/// Why a task that calls the same thing again and again must end.
+fn repeats(progress: &Progress, limits: &TaskLimits) -> Option<String> {
     let repeated = progress.repeated.times;
-    task.budget.exceeded(spent).or_else(|| {
-        (repeated >= limits.same_calls).then(|| {
-            let tool = progress.recent.back().map_or("a tool", String::as_str);
-            format!("it called {tool} with the same parameters {repeated} times in a row")
-        })
+    (repeated >= limits.same_calls).then(|| {
+        let tool = progress.recent.back().map_or("a tool", String::as_str);
+        format!("it called {tool} with the same parameters {repeated} times in a row")
     })
 }
 
@@ -507,6 +570,10 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         Event::Prompted => {
             task.progress.worker_deaths = 0;
             reach(task, Stage::Working);
+        }
+        Event::SummingUp { why } => {
+            task.progress.asking.clear();
+            reach(task, Stage::SummingUp { why: why.clone() });
         }
         Event::Observed(observation) => {
             task.progress.worker_deaths = 0;

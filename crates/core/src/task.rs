@@ -105,7 +105,7 @@ pub enum State {
     Running {
         /// Since when.
         since: Moment,
-        /// How far its start has come.
+        /// How far it has come.
         stage: Stage,
     },
     /// Finished, one way or the other.
@@ -119,8 +119,8 @@ pub enum State {
     },
 }
 
-/// How far the start of a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How far a run has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
     /// The child's session is being made.
     Creating,
@@ -128,6 +128,11 @@ pub enum Stage {
     Prompting,
     /// The host has taken the prompt.
     Working,
+    /// A limit is reached: its work is stopped, and it may say what it has found so far.
+    SummingUp {
+        /// The limit, in words.
+        why: String,
+    },
 }
 
 /// What a running task does, as far as was heard.
@@ -141,6 +146,8 @@ pub enum Phase<'t> {
     Using(&'t str),
     /// It waits for an answer of its user.
     Asking,
+    /// A limit is reached, and it says what it has found so far.
+    SummingUp,
 }
 
 impl fmt::Display for Phase<'_> {
@@ -150,6 +157,7 @@ impl fmt::Display for Phase<'_> {
             Self::Working => f.write_str("working"),
             Self::Using(tool) => write!(f, "using {tool}"),
             Self::Asking => f.write_str("asking"),
+            Self::SummingUp => f.write_str("summing up"),
         }
     }
 }
@@ -235,11 +243,12 @@ impl Task {
 
     /// What it does, if it runs.
     pub fn phase(&self) -> Option<Phase<'_>> {
-        let State::Running { stage, .. } = self.state else {
+        let State::Running { stage, .. } = &self.state else {
             return None;
         };
         Some(match (stage, &self.progress.using) {
             (Stage::Creating | Stage::Prompting, _) => Phase::Starting,
+            (Stage::SummingUp { .. }, _) => Phase::SummingUp,
             _ if !self.progress.asking.is_empty() => Phase::Asking,
             (Stage::Working, Some(tool)) => Phase::Using(tool),
             (Stage::Working, None) => Phase::Working,

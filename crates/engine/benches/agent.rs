@@ -214,6 +214,7 @@ async fn ask(place: &Place) -> Duration {
         tools: &tools,
         turns: &turns,
         no_tools: false,
+        max_output: None,
         cache_key: "bench",
         effort: None,
     };

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use crate::{
     Live,
     engine::{Halt, Hand, Inner, is_driven_elsewhere, lock},
+    last_turn::Purse,
     profiles::Profiles,
     record::Trouble,
 };
@@ -117,7 +118,7 @@ pub(crate) struct Driver {
     /// The names of the tools for background tasks.
     pub(crate) delegation: Vec<String>,
     profiles: Profiles,
-    conversation: Conversation,
+    pub(crate) conversation: Conversation,
     /// The name under which it writes. Whoever drives after it has another.
     me: String,
     /// What the provider's cache knows the conversation by.
@@ -132,6 +133,8 @@ pub(crate) struct Driver {
     squeezed: bool,
     /// When the iteration has to be over, for a skill that says so.
     pub(crate) until: Option<time::Instant>,
+    /// What the task of the session may use, when that was last looked at.
+    purse: Option<Purse>,
 }
 
 impl Driver {
@@ -170,6 +173,7 @@ impl Driver {
             released: false,
             squeezed: false,
             until: None,
+            purse: None,
         };
         driver.publish();
         Ok(driver)
@@ -210,15 +214,24 @@ impl Driver {
         if *self.hand.halt.borrow() != Halt::Go {
             return Err(Over::Halted);
         }
+        self.purse = self.purse().await?;
         let model = self.model();
+        let most_answers = self.acting().max_turns.or(self.engine.settings.max_turns);
+        let purse = self.purse.as_ref();
         let around = Around {
             tasks: self.tasks,
             wait: self.waits(),
             compact_from: model
                 .as_ref()
                 .map_or(u64::MAX, |model| self.compact_from(model)),
-            most_answers: self.acting().max_turns.or(self.engine.settings.max_turns),
+            most_answers: [most_answers, purse.and_then(Purse::turns)]
+                .into_iter()
+                .flatten()
+                .min(),
             most_same_calls: self.engine.settings.same_calls,
+            used_up: purse
+                .map(|purse| purse.used_up(&self.conversation))
+                .unwrap_or_default(),
         };
         let next = next(&self.conversation, &around);
         if self.released && next != Next::Rest {
@@ -243,6 +256,9 @@ impl Driver {
                 self.save(calls.into_iter().map(lost).collect()).await?;
             }
             Next::Nudge(text) => self.save(vec![Entry::Nudged { text }]).await?,
+            Next::LastTurn { why, fails } => {
+                self.save(vec![Entry::LastTurn { why, fails }]).await?;
+            }
             Next::Wait => self.wait().await?,
             Next::Finish(end) => self.finish(end).await?,
             Next::Rest => {
@@ -271,17 +287,35 @@ impl Driver {
         share.min(room.max(model.window() / 2))
     }
 
+    /// When the work has to be over, for the last turn to begin. Without a single answer there
+    /// is nothing to sum up.
+    pub(crate) fn work_until(&self) -> Option<time::Instant> {
+        let run = self.conversation.run()?;
+        let worked = run.answers > 0 && run.last_turn.is_none();
+        self.purse.as_ref().filter(|_| worked)?.work_until()
+    }
+
     async fn ask(&mut self, model: &Model) -> Result<(), Over> {
+        let run = self.conversation.run();
+        if let Some(last) = run.and_then(|run| run.last_turn.as_ref()) {
+            let fails = last.fails;
+            return self.ask_last(model, fails).await;
+        }
         let shown = self.conversation.shown();
         let longest = self.session.terms.as_ref();
         let longest = longest.and_then(|terms| terms.iteration_time);
         self.until = longest.map(|longest| time::Instant::now() + longest);
-        let asked = self.request(model, &shown.turns, Aloud::Yes);
-        let asked = match self.until {
+        let work_until = self.work_until();
+        let until = [self.until, work_until].into_iter().flatten().min();
+        let asked = self.request(model, self.whole(&shown.turns), Aloud::Yes);
+        let asked = match until {
             Some(until) => time::timeout_at(until, asked).await,
             None => Ok(asked.await),
         };
         let Ok(asked) = asked else {
+            if work_until.is_some_and(|until| until <= time::Instant::now()) {
+                return Ok(());
+            }
             let longest = longest.unwrap_or_default();
             let why = format!("an iteration took longer than {longest:?}");
             return self.finish(End::Failed { why }).await;
@@ -290,15 +324,20 @@ impl Driver {
             Ok(answer) => {
                 self.squeezed = false;
                 let seen = shown.seen;
-                let reports = reports(&answer);
+                let mut reports = reports(&answer);
                 self.save(vec![Entry::Answered { seen, answer }]).await?;
                 self.show(Live::Answered);
-                for (number, what) in reports.into_iter().enumerate() {
-                    let newest = self.conversation.newest();
-                    let key = format!("{}.{newest}.{number}", self.session.id);
-                    let event = SessionEvent::Observed { key, what };
-                    self.engine.report(&self.session.id, event);
+                let used_up = |purse: &Purse| purse.used_up(&self.conversation);
+                if self
+                    .purse
+                    .as_ref()
+                    .map(used_up)
+                    .is_some_and(|up| up.tool_calls.is_some())
+                {
+                    // They are not run.
+                    reports.retain(|what| !matches!(what, Observation::ToolCalled { .. }));
                 }
+                self.report(reports);
                 Ok(())
             }
             Err(error) if error.is_too_long() && !self.squeezed => {
@@ -309,21 +348,36 @@ impl Driver {
         }
     }
 
-    /// Asks the model, unless the driver is halted before it has answered.
-    async fn request(
-        &self,
-        model: &Model,
-        turns: &[Turn],
-        aloud: Aloud,
-    ) -> Result<Result<Answer, ModelError>, Over> {
-        let request = Request {
+    /// Tells those who follow the session what was observed.
+    pub(crate) fn report(&self, observed: Vec<Observation>) {
+        let newest = self.conversation.newest();
+        for (number, what) in observed.into_iter().enumerate() {
+            let key = format!("{}.{newest}.{number}", self.session.id);
+            let event = SessionEvent::Observed { key, what };
+            self.engine.report(&self.session.id, event);
+        }
+    }
+
+    /// A request with everything that the session has.
+    pub(crate) fn whole<'a>(&'a self, turns: &'a [Turn]) -> Request<'a> {
+        Request {
             system: &self.session.system,
             tools: &self.tools,
             turns,
-            no_tools: aloud == Aloud::NoTools,
+            no_tools: false,
+            max_output: None,
             cache_key: &self.cache_key,
             effort: self.engine.settings.effort,
-        };
+        }
+    }
+
+    /// Asks the model, unless the driver is halted before it has answered.
+    pub(crate) async fn request(
+        &self,
+        model: &Model,
+        request: Request<'_>,
+        aloud: Aloud,
+    ) -> Result<Result<Answer, ModelError>, Over> {
         let mut hear = |heard: Heard| match heard {
             Heard::Text(_) | Heard::Reasoning(_) if aloud != Aloud::Yes => {}
             Heard::Text(text) => self.show(Live::Text(text.to_owned())),
@@ -358,7 +412,8 @@ impl Driver {
                 Err(error) => return self.fail(&error).await,
             }
         }
-        let turns = match self.shortened(model).await? {
+        let most = (model.window() / 2).max(1_000);
+        let turns = match self.shortened(most).await? {
             Ok(context) => vec![Turn::Said(context)],
             Err(why) => return self.fail(&why).await,
         };
@@ -383,15 +438,16 @@ impl Driver {
         aloud: Aloud,
     ) -> Result<Result<Answer, ModelError>, Over> {
         turns.push(Turn::Said(SUMMARISE.to_owned()));
-        self.request(model, &turns, aloud).await
+        let mut request = self.whole(&turns);
+        request.no_tools = aloud == Aloud::NoTools;
+        self.request(model, request, aloud).await
     }
 
-    /// The conversation as a fork would inherit it, within half of the window: for a model
-    /// that could not even read it to summarise it.
-    async fn shortened(&self, model: &Model) -> Result<Result<String, String>, Over> {
+    /// The conversation as a fork would inherit it, within so many tokens: for a model that could
+    /// not even read it to summarise it, or that cannot be paid for reading it.
+    pub(crate) async fn shortened(&self, most: u64) -> Result<Result<String, String>, Over> {
         let whole = self.engine.record.whole(&self.session.id).await?;
         let entries = whole.map(|whole| whole.entries()).unwrap_or_default();
-        let most = (model.window() / 2).max(1_000);
         let forked = spawn_blocking(move || {
             let mut limits = Limits::default();
             let set = |limits: &mut Limits, key: &str, value: u64| {
@@ -415,8 +471,17 @@ impl Driver {
         self.show(Live::Waiting);
         let store = &self.engine.record.store;
         let before = self.version;
+        let work_until = self.work_until();
+        let time_is_up = async {
+            match work_until {
+                Some(until) => time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(time_is_up);
         loop {
             tokio::select! {
+                () = &mut time_is_up => break,
                 () = self.hand.wake.notified() => break,
                 _ = self.hand.halted(Halt::Soon) => return Err(Over::Halted),
                 () = time::sleep(LOOK) => {
@@ -436,7 +501,7 @@ impl Driver {
     }
 
     /// Ends the run, unless there is more to it than this driver knew.
-    async fn finish(&mut self, end: End) -> Result<(), Over> {
+    pub(crate) async fn finish(&mut self, end: End) -> Result<(), Over> {
         let Some(run) = self.conversation.run() else {
             return Ok(());
         };
@@ -535,7 +600,7 @@ impl Driver {
 
 /// Whether people hear an answer, and whether the model may call tools in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Aloud {
+pub(crate) enum Aloud {
     Yes,
     No,
     NoTools,

@@ -170,6 +170,8 @@ impl Host for Engine {
             hand.halt.send_replace(Halt::Now);
             hand.is_gone().await;
         }
+        let whole = self.inner.record.whole(session).await?;
+        let said = whole.and_then(|whole| whole.conversation().run()?.answer.clone());
         let (id, now) = (session.clone(), self.inner.record.clock.now());
         let aborted = self.inner.record.write(move |journal| {
             let Some(prompt) = journal.open_prompt(&id)? else {
@@ -180,7 +182,7 @@ impl Host for Engine {
             let ended = Entry::Ended {
                 prompt,
                 end: End::Aborted,
-                answer: None,
+                answer: said,
             };
             journal.file(&id, &ended, now)?;
             Ok(Some(End::Aborted))
@@ -193,6 +195,10 @@ impl Host for Engine {
     }
 
     fn counts_iterations(&self) -> bool {
+        true
+    }
+
+    fn sums_up(&self) -> bool {
         true
     }
 

@@ -9,6 +9,7 @@ mod approve;
 mod drive;
 mod engine;
 mod host;
+mod last_turn;
 mod live;
 mod profiles;
 mod read_file;

@@ -265,11 +265,14 @@ impl Driver {
         let work = self.work(call, prepared);
         // A sub-agent that is waited for would go on, and be paid for, without its caller.
         let until = until.filter(|_| !self.is_delegation(&name));
-        let outcome = match until {
-            Some(until) => {
-                let late = || ToolOutcome::Failed("stopped: the iteration's time is up".to_owned());
+        let iteration = until.map(|until| (until, "stopped: the iteration's time is up"));
+        let all = self.work_until();
+        let all = all.map(|until| (until, "stopped: the time for the task is up"));
+        let first = [iteration, all].into_iter().flatten();
+        let outcome = match first.min_by_key(|(until, _)| *until) {
+            Some((until, why)) => {
                 let worked = time::timeout_at(until, work).await;
-                worked.unwrap_or_else(|_| late())
+                worked.unwrap_or_else(|_| ToolOutcome::Failed(why.to_owned()))
             }
             None => work.await,
         };

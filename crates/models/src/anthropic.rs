@@ -107,7 +107,7 @@ const EPHEMERAL: CacheControl = Kind { kind: "ephemeral" };
 
 pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error> {
     let request = question.request;
-    let max_tokens = question.figures.max_output();
+    let max_tokens = question.at_most(question.figures.max_output());
     let (thinking, output_config) = thinking(question, max_tokens);
     let tools = request.tools.iter().map(|tool| Tool {
         name: &tool.name,

@@ -133,7 +133,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
     // The router hands it on to the only maker whose cache must be asked for.
     let asks_for_cache = question.provider == "openrouter" && question.model.contains("claude");
     let unwanted = question.unwanted;
-    let most = question.figures.known_max_output();
+    let most = question.max_output();
     let tools = request.tools.iter().map(|tool| Tool {
         kind: "function",
         function: FunctionSpec {

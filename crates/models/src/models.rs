@@ -2,7 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use asyncagents_core::{agent::Answer, id::ModelName};
+use asyncagents_core::{
+    agent::{Answer, Usage},
+    budget::Cost,
+    id::ModelName,
+};
 use bytes::Bytes;
 use reqwest::{
     Url,
@@ -276,6 +280,11 @@ impl Model {
     /// How many tokens an answer may have.
     pub fn max_output(&self) -> u64 {
         self.figures.max_output()
+    }
+
+    /// What these tokens cost.
+    pub fn cost(&self, usage: Usage) -> Cost {
+        self.figures.cost(usage)
     }
 
     /// Asks, and asks again if need be, until there is a whole answer. Dropping the future

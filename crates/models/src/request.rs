@@ -16,6 +16,8 @@ pub struct Request<'a> {
     /// The tools stay declared, because the provider's cache begins with them, but the model
     /// must answer without them.
     pub no_tools: bool,
+    /// How many tokens the answer may have, if not as many as the model can.
+    pub max_output: Option<u64>,
     /// The same for requests that begin alike: it leads them to the same cache.
     pub cache_key: &'a str,
     /// How long to think; nothing leaves it to the provider.

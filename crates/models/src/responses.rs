@@ -116,7 +116,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         store: false,
         include,
         prompt_cache_key: cache_key(request.cache_key),
-        max_output_tokens: question.figures.known_max_output(),
+        max_output_tokens: question.max_output(),
         reasoning: request.effort.map(|effort| Reasoning {
             effort: effort.word(),
         }),

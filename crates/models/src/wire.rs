@@ -71,6 +71,23 @@ pub(crate) struct Question<'a> {
     pub(crate) request: &'a Request<'a>,
 }
 
+impl Question<'_> {
+    /// How many tokens the answer may have, as far as that is known or wanted.
+    pub(crate) fn max_output(&self) -> Option<u64> {
+        let known = self.figures.known_max_output();
+        known
+            .map(|most| self.at_most(most))
+            .or(self.request.max_output)
+    }
+
+    /// So many tokens, or fewer if the request wants fewer.
+    pub(crate) fn at_most(&self, most: u64) -> u64 {
+        self.request
+            .max_output
+            .map_or(most, |wanted| wanted.min(most))
+    }
+}
+
 impl Wire {
     /// The body of the request.
     pub(crate) fn body(self, question: &Question<'_>) -> Result<String, serde_json::Error> {
@@ -437,6 +454,7 @@ pub(crate) mod testing {
             tools: &[],
             turns,
             no_tools: false,
+            max_output: None,
             cache_key: "",
             effort: None,
         }

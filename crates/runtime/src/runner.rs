@@ -12,8 +12,9 @@ use std::{
 
 use asyncagents_core::{
     budget::Spent,
-    fork::{Parent, Plan, fork},
+    fork::{Fork, Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
+    last_turn,
     lifecycle::{
         Command, Next, Standing, after_asking, lost_its_workers, over_iterations, overdue,
     },
@@ -67,7 +68,7 @@ pub(crate) struct Run {
 }
 
 /// Why the runner has nothing more to do.
-enum Over {
+pub(crate) enum Over {
     /// The task has ended, or the worker stops, or another worker has it.
     Enough,
     /// The store failed. The task is as it was, and will be taken over.
@@ -114,6 +115,9 @@ impl Run {
             None => self.make_session().await?,
         };
         let heard = self.host.listen(&session);
+        if got == Got::TakenOver && is_summing_up(&self.task) {
+            return self.sum_up(&session).await;
+        }
         match got {
             Got::Started => self.prompt(&session).await?,
             Got::TakenOver => self.go_on(&session).await?,
@@ -124,7 +128,7 @@ impl Run {
     /// Goes on where another worker left off.
     async fn go_on(&mut self, session: &SessionId) -> Result<(), Over> {
         let mut inspection = self.ask_until_answered(session).await?;
-        let on_its_way = stage(&self.task) == Some(Stage::Prompting);
+        let on_its_way = stage(&self.task) == Some(&Stage::Prompting);
         if on_its_way && inspection.standing == Standing::Unprompted {
             // The other worker may have sent the prompt just before it died.
             self.pause(self.desk.settings.settle).await?;
@@ -221,9 +225,18 @@ impl Run {
 
     /// The parent's conversation, through the fork pipeline.
     async fn inherit(&self, plan: Plan) -> Result<Inheritance, String> {
-        let parent = &self.task.place.parent;
+        let forked = self.forked(&self.task.place.parent, plan).await?;
+        Ok(Inheritance {
+            id: self.task.id.inheritance(),
+            preamble: forked.preamble,
+            context: forked.context,
+        })
+    }
+
+    /// A session's conversation, through the fork pipeline.
+    pub(crate) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, String> {
         let begun = time::Instant::now();
-        let recent = in_time(self.host.host.recent(parent, &plan)).await;
+        let recent = in_time(self.host.host.recent(session, &plan)).await;
         let recent =
             recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
         let read = begun.elapsed();
@@ -243,11 +256,7 @@ impl Run {
             .map_err(|error| format!("the conversation could not be forked: {error}"))?;
         let cut = begun.elapsed().saturating_sub(read);
         tracing::debug!(task = %self.task.id, ?read, ?cut, "the conversation is forked");
-        Ok(Inheritance {
-            id: self.task.id.inheritance(),
-            preamble: forked.preamble,
-            context: forked.context,
-        })
+        Ok(forked)
     }
 
     /// Sends the prompt. If that fails, the host may have it all the same.
@@ -303,19 +312,20 @@ impl Run {
                 first = heard.recv() => first,
                 () = self.stop.notified() => return Ok(()),
                 () = time::sleep(wake) => {
-                    self.check_time().await?;
+                    self.check_budget(session).await?;
                     silence = silence.saturating_mul(2);
                     if self.catch_up(session, &mut heard, &mut seen).await? {
                         last = time::Instant::now();
                         silence = self.desk.settings.silence;
                     }
-                    self.check_progress(&mut last).await?;
+                    self.check_progress(session, &mut last).await?;
                     continue;
                 }
                 () = time::sleep(GLANCE), if self.waits && self.host.host.notices_wake() => {
                     if self.unsettled_below().await? == 0 {
                         self.look(session).await?;
                     }
+                    self.check_budget(session).await?;
                     continue;
                 }
             };
@@ -342,28 +352,31 @@ impl Run {
                 last = time::Instant::now();
                 silence = self.desk.settings.silence;
             }
-            self.check_iterations().await?;
-            self.check_progress(&mut last).await?;
+            self.check_iterations(session).await?;
+            self.check_progress(session, &mut last).await?;
         }
     }
 
     /// Ends a skill that has had its iterations, unless its host sees to that.
-    async fn check_iterations(&mut self) -> Result<(), Over> {
+    async fn check_iterations(&mut self, session: &SessionId) -> Result<(), Over> {
         let why = over_iterations(&self.task);
         match why.filter(|_| !self.host.host.counts_iterations()) {
-            Some(why) => Err(self.give_up(why).await),
+            Some(why) => self.end_at_limit(session, why).await,
             None => Ok(()),
         }
     }
 
     /// Ends a task that has made no progress for too long, or whose time is up.
-    async fn check_progress(&mut self, last: &mut time::Instant) -> Result<(), Over> {
-        self.mind_the_clock().await?;
+    async fn check_progress(
+        &mut self,
+        session: &SessionId,
+        last: &mut time::Instant,
+    ) -> Result<(), Over> {
+        self.check_budget(session).await?;
         let (quiet, now) = (last.elapsed(), self.desk.now());
         let Some(why) = overdue(&self.task, quiet, now, &self.limits) else {
             return Ok(());
         };
-        self.check_time().await?;
         // Whoever waits for tasks of its own makes no progress; they have limits themselves.
         if self.unsettled_below().await? > 0 {
             *last = time::Instant::now();
@@ -372,12 +385,20 @@ impl Run {
         Err(self.give_up(why).await)
     }
 
-    /// A task whose time is up is not asked about first.
-    async fn check_time(&mut self) -> Result<(), Over> {
+    /// Ends a task whose budget is used up, or used up but for its last turn. A task whose time is
+    /// up is not asked about first.
+    async fn check_budget(&mut self, session: &SessionId) -> Result<(), Over> {
         self.mind_the_clock().await?;
-        let ran = self.task.ran(self.desk.now());
-        match self.task.budget.out_of_time(ran) {
-            Some(why) => Err(self.give_up(why).await),
+        if is_summing_up(&self.task) {
+            return self.sum_up(session).await;
+        }
+        let now = self.desk.now();
+        let why = match self.host.host.sums_up() {
+            true => self.task.budget.out_of_time(self.task.ran(now)),
+            false => last_turn::due(&self.task, now),
+        };
+        match why {
+            Some(why) => self.end_at_limit(session, why).await,
             None => Ok(()),
         }
     }
@@ -396,7 +417,12 @@ impl Run {
     fn next_wake(&self, last: time::Instant, silence: Duration) -> Duration {
         let now = self.desk.now();
         let quiet = last.elapsed();
-        let left = self.task.left(now).time.unwrap_or(Duration::MAX);
+        let budget = match self.host.host.sums_up() {
+            true => self.task.budget,
+            false => self.task.budget.for_work(),
+        };
+        let left = budget.left(Spent::default(), self.task.ran(now)).time;
+        let left = left.unwrap_or(Duration::MAX);
         let stall = match self.task.progress.asking.is_empty() {
             true => self.limits.stall.saturating_sub(quiet),
             false => Duration::MAX,
@@ -475,7 +501,7 @@ impl Run {
         }
     }
 
-    async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
+    pub(crate) async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
         in_time(self.host.host.inspect(session, &self.prompt_id())).await
     }
 
@@ -488,7 +514,7 @@ impl Run {
                 let questions = inspection.asking.map(|open| self.questions(&open));
                 let questions = questions.filter(|news| !news.is_empty());
                 commands.extend(questions.map(Command::Observe));
-                if stage(&self.task) == Some(Stage::Prompting) {
+                if stage(&self.task) == Some(&Stage::Prompting) {
                     commands.push(Command::Prompted);
                 }
                 self.record_all(commands).await
@@ -552,7 +578,7 @@ impl Run {
         }
     }
 
-    async fn record(&mut self, command: Command) -> Result<(), Over> {
+    pub(crate) async fn record(&mut self, command: Command) -> Result<(), Over> {
         self.record_all(vec![command]).await
     }
 
@@ -596,11 +622,15 @@ pub(crate) fn ours(task: Option<Task>, owner: &OwnerId, run: u32) -> Result<Task
     task.filter(ours).ok_or(Problem::NotOurs)
 }
 
-fn stage(task: &Task) -> Option<Stage> {
-    match task.state {
+pub(crate) fn stage(task: &Task) -> Option<&Stage> {
+    match &task.state {
         State::Running { stage, .. } => Some(stage),
         State::Queued { .. } | State::Ended { .. } => None,
     }
+}
+
+fn is_summing_up(task: &Task) -> bool {
+    matches!(stage(task), Some(Stage::SummingUp { .. }))
 }
 
 /// A host that does not answer has failed.

@@ -32,6 +32,10 @@ pub(crate) enum EntryRecord {
     Nudged {
         text: String,
     },
+    LastTurn {
+        why: String,
+        fails: bool,
+    },
     Answered {
         seen: u64,
         answer: AnswerRecord,
@@ -132,6 +136,7 @@ impl EntryRecord {
             EntryRecord::Prompted { .. } => "prompted",
             EntryRecord::Told { .. } => "told",
             EntryRecord::Nudged { .. } => "nudged",
+            EntryRecord::LastTurn { .. } => "last_turn",
             EntryRecord::Answered { .. } => "answered",
             EntryRecord::ToolBegan { .. } => "tool_began",
             EntryRecord::ToolEnded { .. } => "tool_ended",
@@ -176,6 +181,10 @@ impl From<&Entry> for EntryRecord {
                 hidden: hidden.clone(),
             },
             Entry::Nudged { text } => EntryRecord::Nudged { text: text.clone() },
+            Entry::LastTurn { why, fails } => EntryRecord::LastTurn {
+                why: why.clone(),
+                fails: *fails,
+            },
             Entry::Answered { seen, answer } => EntryRecord::Answered {
                 seen: *seen,
                 answer: answer.into(),
@@ -254,6 +263,7 @@ impl From<EntryRecord> for Entry {
                 hidden,
             },
             EntryRecord::Nudged { text } => Entry::Nudged { text },
+            EntryRecord::LastTurn { why, fails } => Entry::LastTurn { why, fails },
             EntryRecord::Answered { seen, answer } => Entry::Answered {
                 seen,
                 answer: answer.into(),

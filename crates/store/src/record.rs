@@ -87,6 +87,9 @@ pub(crate) enum EventRecord {
         turns: u64,
         tool_calls: u64,
     },
+    SummingUp {
+        why: String,
+    },
     Ended {
         outcome: OutcomeRecord,
         error: Option<String>,
@@ -144,6 +147,7 @@ impl EventRecord {
             EventRecord::Answered { .. } => "answered",
             EventRecord::Counted { .. } => "counted",
             EventRecord::SpentBelow { .. } => "spent_below",
+            EventRecord::SummingUp { .. } => "summing_up",
             EventRecord::Ended { .. } => "ended",
             EventRecord::Stopped => "stopped",
             EventRecord::Resumed { .. } => "resumed",
@@ -194,6 +198,7 @@ impl From<&Event> for EventRecord {
                 turns: spent.turns,
                 tool_calls: spent.tool_calls,
             },
+            Event::SummingUp { why } => EventRecord::SummingUp { why: why.clone() },
             Event::Ended {
                 outcome,
                 answer,
@@ -372,6 +377,7 @@ impl From<EventRecord> for Event {
                 turns,
                 tool_calls,
             }),
+            EventRecord::SummingUp { why } => Event::SummingUp { why },
             EventRecord::Ended {
                 outcome,
                 error,

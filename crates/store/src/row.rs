@@ -88,7 +88,13 @@ pub(crate) fn values(task: &Task) -> [Value; COUNT] {
     let (state, since, stage, ended_at, ran, error) = match &task.state {
         State::Queued { since } => ("queued", Some(*since), None, None, None, None),
         State::Running { since, stage } => {
-            ("running", Some(*since), Some(*stage), None, None, None)
+            let (stage, why) = match stage {
+                Stage::Creating => ("creating", None),
+                Stage::Prompting => ("prompting", None),
+                Stage::Working => ("working", None),
+                Stage::SummingUp { why } => ("summing_up", Some(why)),
+            };
+            ("running", Some(*since), Some(stage), None, None, why)
         }
         State::Ended { at, ran, outcome } => {
             let (state, error) = match outcome {
@@ -99,11 +105,6 @@ pub(crate) fn values(task: &Task) -> [Value; COUNT] {
             (state, None, None, Some(*at), Some(*ran), error)
         }
     };
-    let stage = stage.map(|stage| match stage {
-        Stage::Creating => "creating",
-        Stage::Prompting => "prompting",
-        Stage::Working => "working",
-    });
     let live = task.is_live();
     let taken = state == "running" || task.stopping;
     let [tokens, cost, turns, calls] = spent(task.progress.spent);
@@ -250,6 +251,9 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
             stage: match string(21)?.as_str() {
                 "creating" => Stage::Creating,
                 "prompting" => Stage::Prompting,
+                "summing_up" => Stage::SummingUp {
+                    why: maybe_string(24)?.unwrap_or_default(),
+                },
                 _ => Stage::Working,
             },
         },

@@ -491,6 +491,10 @@ async fn every_kind_of_entry_is_read_as_it_was_written() {
         Entry::Nudged {
             text: "n".to_owned(),
         },
+        Entry::LastTurn {
+            why: "l".to_owned(),
+            fails: true,
+        },
         Entry::Answered {
             seen: 4,
             answer: answer.clone(),

@@ -4,7 +4,7 @@ use asyncagents_scripted_model::{Fault, Gate, Reply};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{World, child, counting, launch, story, task_id};
+use crate::harness::{Setup, World, child, counting, launch, resume, story, task_id};
 
 /// Waits until the model answers so many requests.
 fn until_in_flight(world: &World, requests: usize) {
@@ -211,5 +211,61 @@ fn a_parent_that_is_deleted_takes_its_children_along() {
     assert!(
         notices[0].visible.contains("Task Progress: 1/1"),
         "{notices:?}"
+    );
+}
+
+#[rstest]
+#[case::tool_calls("tool_calls = 2", "the budget of 2 tool calls is used up")]
+#[case::tokens("tokens = 100000", "the budget of 100,000 tokens is used up")]
+fn at_the_end_of_its_budget_a_child_sums_up_without_tools(#[case] budget: &str, #[case] why: &str) {
+    let looks = |n: u64| {
+        let pattern = json!({"pattern": format!("*.{n}")});
+        Reply::call("glob", pattern).usage(31_000, 0, 100)
+    };
+    let of_child = |turn| child("").turn_is(turn).tools(true);
+    let world = Setup::new(
+        story()
+            .rule(
+                child("This is your last turn"),
+                Reply::text("So far: one shelf."),
+            )
+            .rule(child("Now finish"), Reply::text("All shelves."))
+            .rule(of_child(0), looks(0))
+            .rule(of_child(1), looks(1))
+            .rule(of_child(2), looks(2)),
+    )
+    .settings(&format!("[budget]\n{budget}\n"))
+    .world();
+    let opencode = world.serve();
+    let parent = opencode.session();
+    let id = task_id(&parent.uses("asyncagents_task", launch("shelves", "Count the shelves")));
+    let notices = parent.until_told(1);
+    assert!(notices[0].hidden.contains(why), "{notices:?}");
+    let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
+    assert!(shown.contains("is error"), "{shown}");
+    assert!(shown.contains("So far: one shelf."), "{shown}");
+
+    let requests = world.model.requests();
+    let last: Vec<_> = requests
+        .iter()
+        .filter(|request| request.last().contains("This is your last turn"))
+        .collect();
+    assert_eq!(last.len(), 1, "asked once");
+    assert_eq!(last[0].tool_names(), [""; 0], "without tools");
+    assert!(
+        last[0].last().contains("Count the shelves"),
+        "with what it did"
+    );
+    let shelves = parent.child();
+    assert_eq!(shelves.children().len(), 0, "nothing is left beside it");
+
+    // It has its tools again.
+    parent.uses("asyncagents_task", resume(&id, "Now finish"));
+    parent.until_told(2);
+    let requests = shelves.requests();
+    let newest = requests.last().expect("a request");
+    assert!(
+        newest.tool_names().contains(&"glob".to_owned()),
+        "{newest:?}"
     );
 }

@@ -6,6 +6,7 @@ use super::{Answer, Block, Call, End, Entry, Filed, Stop, ToolOutcome, Turn, Usa
 use crate::{
     budget::Cost,
     id::{AgentName, ModelName, PostId},
+    last_turn,
     progress::Totals,
 };
 
@@ -42,6 +43,8 @@ pub struct Conversation {
 pub struct Last {
     /// Why it ends.
     pub stop: Stop,
+    /// It says something.
+    pub says: bool,
     /// It says something, or wants something done.
     pub useful: bool,
     /// It wants something done.
@@ -66,7 +69,7 @@ pub struct Run {
     /// How often the host had to say something itself since the last useful answer.
     pub nudges: u32,
     /// The last turn was announced.
-    pub last_turn: bool,
+    pub last_turn: Option<LastTurn>,
     /// What the model said last, all pieces of it.
     pub answer: Option<String>,
     /// How many answers in a row were cut at the model's greatest length.
@@ -74,8 +77,21 @@ pub struct Run {
     /// The newest call, and how often it came in a row.
     pub same_calls: u64,
     newest_call: Option<(String, String)>,
+    /// What the newest answer has cost.
+    pub newest_cost: Cost,
     /// How often calls have failed, by tool and parameters.
     failed: BTreeMap<(String, String), u32>,
+}
+
+/// The last turn of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastTurn {
+    /// The limit that is reached, in words.
+    pub why: String,
+    /// Whether the run has failed with that, whatever the model says.
+    pub fails: bool,
+    /// The model has answered.
+    pub over: bool,
 }
 
 /// What a request shows.
@@ -118,11 +134,12 @@ impl Conversation {
                     prompt: post.clone(),
                     answers: 0,
                     nudges: 0,
-                    last_turn: false,
+                    last_turn: None,
                     answer: None,
                     cuts: 0,
                     same_calls: 0,
                     newest_call: None,
+                    newest_cost: Cost::default(),
                     failed: BTreeMap::new(),
                 });
             }
@@ -133,7 +150,17 @@ impl Conversation {
                 self.say(filed.seq, text.clone());
                 if let Some(run) = &mut self.run {
                     run.nudges += 1;
-                    run.last_turn |= text == super::LAST_TURN;
+                }
+            }
+            Entry::LastTurn { why, fails } => {
+                self.forget_waiting_calls();
+                self.say(filed.seq, last_turn::request(why));
+                if let Some(run) = &mut self.run {
+                    run.last_turn = Some(LastTurn {
+                        why: why.clone(),
+                        fails: *fails,
+                        over: false,
+                    });
                 }
             }
             Entry::Answered { seen, answer } => self.answered(*seen, answer),
@@ -297,6 +324,20 @@ impl Conversation {
         }
     }
 
+    /// What was not begun before the last turn is not done, and does not count as done.
+    fn forget_waiting_calls(&mut self) {
+        for open in &self.calls {
+            if open.began || open.outcome.is_some() {
+                continue;
+            }
+            if let Some(made) = self.totals.by_tool.get_mut(&open.call.name) {
+                *made = made.saturating_sub(1);
+            }
+        }
+        self.totals.by_tool.retain(|_, made| *made > 0);
+        self.drop_waiting_calls();
+    }
+
     fn answered(&mut self, seen: u64, answer: &Answer) {
         let results = results(&self.calls);
         self.turns.extend(results);
@@ -318,12 +359,15 @@ impl Conversation {
         self.context = answer.usage.context();
         let before = self.last.replace(Last {
             stop: answer.stop,
+            says: !answer.text().trim().is_empty(),
             useful: is_useful(answer),
             calls: answer.calls().next().is_some(),
         });
         let goes_on = before.is_some_and(|before| before.stop == Stop::Length && !before.calls);
         self.since_compaction = self.since_compaction.map(|answers| answers + 1);
-        for call in answer.calls() {
+        // What is called in the last turn is not run.
+        let last = self.run.as_ref().is_some_and(|run| run.last_turn.is_some());
+        for call in answer.calls().filter(|_| !last) {
             *self.totals.by_tool.entry(call.name.clone()).or_default() += 1;
         }
         if let Some(run) = &mut self.run {
@@ -368,6 +412,10 @@ impl Run {
 
     fn note(&mut self, answer: &Answer, goes_on: bool) {
         self.answers += 1;
+        self.newest_cost = answer.cost;
+        if let Some(last) = &mut self.last_turn {
+            last.over = true;
+        }
         let text = answer.text();
         if !text.trim().is_empty() {
             match &mut self.answer {

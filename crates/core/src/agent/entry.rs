@@ -40,11 +40,17 @@ pub enum Entry {
         /// For the model only.
         hidden: String,
     },
-    /// The host tells the model something in the user's place: that its answer was empty, or
-    /// that this is its last turn.
+    /// The host tells the model something in the user's place: that its answer was empty.
     Nudged {
         /// What it says.
         text: String,
+    },
+    /// The next answer is the last of the run, and one without tools.
+    LastTurn {
+        /// The limit that is reached, in words.
+        why: String,
+        /// Whether the run has failed with that, whatever the model says.
+        fails: bool,
     },
     /// The model answered.
     Answered {
@@ -121,6 +127,7 @@ impl Entry {
             | Entry::Prompted { post, .. }
             | Entry::Told { post, .. } => Some(post),
             Entry::Nudged { .. }
+            | Entry::LastTurn { .. }
             | Entry::Answered { .. }
             | Entry::ToolBegan { .. }
             | Entry::ToolEnded { .. }

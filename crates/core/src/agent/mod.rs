@@ -14,9 +14,9 @@ mod transcript;
 
 pub use answer::{Answer, Block, Call, Raw, Stop, Usage};
 pub use compaction::{SUMMARISE, summary_shown};
-pub use conversation::{Conversation, Last, Run, Shown};
+pub use conversation::{Conversation, Last, LastTurn, Run, Shown};
 pub use entry::{End, Entry, Filed};
-pub use next::{Around, LAST_TURN, Next, next};
+pub use next::{Around, Next, UsedUp, next};
 pub(crate) use permission::pieces as rule_pieces;
 pub use permission::{Kind, Mode, Permissions, Reach, Rule, RuleError, Verdict};
 pub use profile::{Profile, ProfileError, Tools};

@@ -1,9 +1,9 @@
 //! What a session does next. The driver does it, saves what came of it, and asks again.
 
-use super::{Call, Conversation, End, Stop};
+use super::{Call, Conversation, End, LastTurn, Stop};
 
 /// What is known beyond the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Around {
     /// Background tasks of the session are unfinished, or it has not been told of all that
     /// have ended.
@@ -16,6 +16,19 @@ pub struct Around {
     pub most_answers: Option<u64>,
     /// The same call this often in a row ends a run.
     pub most_same_calls: u64,
+    /// What of the budget is used up, if there is one.
+    pub used_up: UsedUp,
+}
+
+/// What of a budget is used up: why the run has to come to its end, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UsedUp {
+    /// The time for work is.
+    pub time: Option<String>,
+    /// One more answer would take what is kept back for the last turn.
+    pub answers: Option<String>,
+    /// More tools are called than may be.
+    pub tool_calls: Option<String>,
 }
 
 /// What to do next.
@@ -31,6 +44,13 @@ pub enum Next {
     Compact,
     /// Say this to the model, in the user's place.
     Nudge(String),
+    /// Announce the last turn.
+    LastTurn {
+        /// The limit that is reached, in words.
+        why: String,
+        /// Whether the run has failed with that, whatever the model says.
+        fails: bool,
+    },
     /// Wait for background tasks.
     Wait,
     /// The run is over.
@@ -45,10 +65,6 @@ const MOST_CUTS: u32 = 4;
 /// How often a model that gives no useful answer is asked again.
 const MOST_NUDGES: u32 = 2;
 
-/// What the model is told before its last answer.
-pub const LAST_TURN: &str = "This is your last turn: the limit of answers is reached. Do not \
-    call tools. Say what you have found and done so far, and what is left.";
-
 const EMPTY: &str = "Your answer was empty. Go on with the task, or say that it is done and \
     what came of it.";
 
@@ -61,6 +77,9 @@ pub fn next(conversation: &Conversation, around: &Around) -> Next {
     let Some(run) = conversation.run() else {
         return Next::Rest;
     };
+    if let Some(last) = run.last_turn.as_ref().filter(|last| last.over) {
+        return after_last_turn(conversation, last, around);
+    }
     if conversation
         .last()
         .is_some_and(|last| last.stop == Stop::Refused)
@@ -74,7 +93,11 @@ pub fn next(conversation: &Conversation, around: &Around) -> Next {
         return Next::Lost(calls(lost));
     }
     if !waiting.is_empty() {
-        return Next::Run(calls(waiting));
+        let over = [&around.used_up.tool_calls, &around.used_up.time];
+        return match over.into_iter().flatten().next() {
+            Some(why) => budget_used_up(why),
+            None => Next::Run(calls(waiting)),
+        };
     }
     if conversation.has_news() {
         return ask(conversation, around);
@@ -91,9 +114,10 @@ pub fn next(conversation: &Conversation, around: &Around) -> Next {
         }
         Stop::Length if run.nudges < MOST_NUDGES => Next::Nudge(CUT.to_owned()),
         Stop::Finished | Stop::Tools | Stop::Length | Stop::Refused => {
-            match around.tasks && around.wait {
-                true => Next::Wait,
-                false => Next::Finish(End::Answered),
+            match (around.tasks && around.wait, &around.used_up.time) {
+                (true, Some(why)) => budget_used_up(why),
+                (true, None) => Next::Wait,
+                (false, _) => Next::Finish(End::Answered),
             }
         }
     }
@@ -103,6 +127,10 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
     let Some(run) = conversation.run() else {
         return Next::Rest;
     };
+    // It has been announced and is not over: nothing else counts any more.
+    if run.last_turn.is_some() {
+        return Next::Ask;
+    }
     if let Some(most) = around.most_answers {
         if run.answers >= most && has_answered(conversation) {
             return Next::Finish(End::Answered);
@@ -110,9 +138,16 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
         if run.answers >= most {
             return failed(&format!("the limit of {most} answers is reached"));
         }
-        if run.answers + 1 == most && most > 1 && !run.last_turn {
-            return Next::Nudge(LAST_TURN.to_owned());
+        if run.answers + 1 == most && most > 1 {
+            let why = format!("the limit of {most} answers is reached");
+            return Next::LastTurn { why, fails: false };
         }
+    }
+    let used_up = &around.used_up;
+    // Without a single answer there is nothing to sum up.
+    let over = used_up.answers.as_ref().or(used_up.time.as_ref());
+    if let Some(why) = over.filter(|_| run.answers > 0) {
+        return budget_used_up(why);
     }
     if run.same_calls >= around.most_same_calls {
         let times = run.same_calls;
@@ -124,6 +159,27 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
     match conversation.weight() >= around.compact_from && conversation.can_compact() {
         true => Next::Compact,
         false => Next::Ask,
+    }
+}
+
+fn budget_used_up(why: &str) -> Next {
+    let why = why.to_owned();
+    Next::LastTurn { why, fails: true }
+}
+
+/// A last turn that says something ends a run well, unless it has failed anyway. What it calls is
+/// not run.
+fn after_last_turn(conversation: &Conversation, last: &LastTurn, around: &Around) -> Next {
+    let newest = conversation.last();
+    let refused = newest.is_some_and(|newest| newest.stop == Stop::Refused);
+    // Whoever calls a tool wanted to go on.
+    let said = newest.is_some_and(|newest| newest.says && !newest.calls);
+    match (last.fails, refused) {
+        (true, _) => failed(&last.why),
+        (false, true) => failed("the model refused to answer"),
+        (false, false) if said && around.tasks && around.wait => Next::Wait,
+        (false, false) if said => Next::Finish(End::Answered),
+        (false, false) => failed(&last.why),
     }
 }
 

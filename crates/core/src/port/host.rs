@@ -1,11 +1,12 @@
 //! A host: where sessions live and agents work.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::{
+    budget::Cost,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     lifecycle::Standing,
@@ -66,6 +67,22 @@ pub trait Host: Send + Sync {
     /// Whether it ends a skill itself that has had its iterations.
     fn counts_iterations(&self) -> bool {
         false
+    }
+
+    /// Whether it gives a task its last turn itself, before the budget is used up.
+    fn sums_up(&self) -> bool {
+        false
+    }
+
+    /// Asks a model one thing, without tools, in a session of its own that is removed afterwards.
+    /// Nothing where a host cannot do that, or the time was not enough.
+    async fn ask_once(
+        &self,
+        session: &SessionId,
+        question: OneQuestion,
+    ) -> Result<Option<OneAnswer>, HostError> {
+        let _ = (session, question);
+        Ok(None)
     }
 
     /// The session's conversation so far.
@@ -149,6 +166,32 @@ pub struct Prompt {
     pub model: Option<ModelName>,
     /// The skill that the session runs, for hosts that have to be told with every prompt.
     pub role: Option<Role>,
+}
+
+/// One thing to ask, by the agent and the model of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneQuestion {
+    /// Its name.
+    pub id: PostId,
+    /// What is asked.
+    pub text: String,
+    /// Who is asked.
+    pub agent: AgentName,
+    /// Which model, if not the session's.
+    pub model: Option<ModelName>,
+    /// How long the answer may take.
+    pub within: Duration,
+}
+
+/// The answer to one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneAnswer {
+    /// What was said.
+    pub text: String,
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// What it cost.
+    pub cost: Cost,
 }
 
 /// What a parent is told.

@@ -14,8 +14,8 @@ pub use clock::Clock;
 pub use commands::Commands;
 pub use delegation::Delegation;
 pub use host::{
-    Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, Prompt,
-    Recent, Report, SessionEvent,
+    Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, OneAnswer,
+    OneQuestion, Prompt, Recent, Report, SessionEvent,
 };
 pub use sessions::{Base, Session, Sessions};
 pub use store::{

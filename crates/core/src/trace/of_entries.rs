@@ -6,6 +6,7 @@ use super::{Step, StepKind, ToolResult};
 use crate::{
     agent::{Answer, Block, End, Entry, Filed, ToolOutcome},
     id::PostId,
+    last_turn,
     moment::Moment,
 };
 
@@ -114,6 +115,10 @@ impl Reading {
                 },
             ),
             Entry::Nudged { text } => self.note(filed, StepKind::Nudged { text: text.clone() }),
+            Entry::LastTurn { why, .. } => {
+                let text = last_turn::request(why);
+                self.note(filed, StepKind::Nudged { text });
+            }
             Entry::Inherited { .. } | Entry::Prompted { .. } | Entry::Ended { .. } => {}
         }
     }

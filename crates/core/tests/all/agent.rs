@@ -2,9 +2,9 @@
 
 use asyncagents_core::{
     agent::{
-        Answer, Around, Block, Call, Conversation, End, Entry, Filed, Kind, LAST_TURN, Mode, Next,
-        Permissions, Profile, Reach, Rule, Stop, ToolOutcome, Tools, Turn, Usage, Verdict, next,
-        transcript,
+        Answer, Around, Block, Call, Conversation, End, Entry, Filed, Kind, Mode, Next,
+        Permissions, Profile, Reach, Rule, Stop, ToolOutcome, Tools, Turn, Usage, UsedUp, Verdict,
+        next, transcript,
     },
     budget::Cost,
     fork::{Parent, Preset, fork},
@@ -14,7 +14,7 @@ use asyncagents_core::{
 use rstest::rstest;
 
 /// A session that is written entry by entry, as a driver would.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Story {
     entries: Vec<Filed>,
     conversation: Conversation,
@@ -90,6 +90,7 @@ fn around() -> Around {
         compact_from: 1_000,
         most_answers: None,
         most_same_calls: 5,
+        used_up: UsedUp::default(),
     }
 }
 
@@ -351,21 +352,113 @@ fn the_last_turn_is_announced_and_is_the_last() {
     let story = Story::default().prompted("Look");
     assert_eq!(limited(&story), Next::Ask);
     let story = story.answered(calls(&["a"])).ended("a", "A");
-    assert_eq!(limited(&story), Next::Nudge(LAST_TURN.to_owned()));
-    let story = story.then(Entry::Nudged {
-        text: LAST_TURN.to_owned(),
+    let why = "the limit of 2 answers is reached".to_owned();
+    let announced = Next::LastTurn {
+        why: why.clone(),
+        fails: false,
+    };
+    assert_eq!(limited(&story), announced);
+    let story = story.then(Entry::LastTurn {
+        why: why.clone(),
+        fails: false,
     });
     assert_eq!(limited(&story), Next::Ask);
-    let more = Story {
-        conversation: story.conversation.clone(),
-        entries: story.entries.clone(),
-    };
-    let more = more.answered(calls(&["b"])).ended("b", "B");
-    let why = "the limit of 2 answers is reached".to_owned();
+    let announced = story.shown().pop().expect("something was said");
+    insta::assert_snapshot!(announced, @"user: This is your last turn: the limit of 2 answers is reached. Do not call tools. Say what you have found and done so far, and what is left.");
+    // What it calls all the same is not run.
+    let more = story.clone().answered(calls(&["b"]));
     assert_eq!(limited(&more), Next::Finish(End::Failed { why }));
+    assert_eq!(more.conversation.totals().by_tool.values().sum::<u64>(), 1);
     // A notice after the answer does not undo it.
     let answered = story.answered(says("In sum.")).told("task finished");
     assert_eq!(limited(&answered), Next::Finish(End::Answered));
+}
+
+#[rstest]
+#[case::before_the_first_answer(UsedUp { answers: Some("spent".into()), ..UsedUp::default() }, 0, Next::Ask)]
+#[case::tokens_or_money(UsedUp { answers: Some("spent".into()), ..UsedUp::default() }, 1, last_turn("spent"))]
+#[case::time(UsedUp { time: Some("late".into()), ..UsedUp::default() }, 1, last_turn("late"))]
+#[case::enough(UsedUp::default(), 1, Next::Ask)]
+fn a_used_up_budget_leads_to_a_last_turn(
+    #[case] used_up: UsedUp,
+    #[case] answers: usize,
+    #[case] expected: Next,
+) {
+    let mut story = Story::default().prompted("Look");
+    for call in ["a", "b"].iter().take(answers) {
+        story = story.answered(calls(&[call])).ended(call, "A");
+    }
+    let around = Around {
+        used_up,
+        ..around()
+    };
+    assert_eq!(next(&story.conversation, &around), expected);
+}
+
+fn last_turn(why: &str) -> Next {
+    Next::LastTurn {
+        why: why.to_owned(),
+        fails: true,
+    }
+}
+
+#[test]
+fn calls_beyond_the_budget_are_not_run_and_do_not_count() {
+    let story = Story::default()
+        .prompted("Look")
+        .answered(calls(&["a"]))
+        .ended("a", "A")
+        .answered(calls(&["b", "c"]));
+    let used_up = UsedUp {
+        tool_calls: Some("no more calls".to_owned()),
+        ..UsedUp::default()
+    };
+    let around = Around {
+        used_up,
+        ..around()
+    };
+    assert_eq!(
+        next(&story.conversation, &around),
+        last_turn("no more calls")
+    );
+    let story = story.then(Entry::LastTurn {
+        why: "no more calls".to_owned(),
+        fails: true,
+    });
+    assert_eq!(story.conversation.open_calls().count(), 0);
+    assert_eq!(story.conversation.totals().by_tool.values().sum::<u64>(), 1);
+    assert_eq!(next(&story.conversation, &around), Next::Ask);
+    // Whatever it says, it has ended at its limit; what it said is kept.
+    let story = story.answered(says("So far: A."));
+    let why = "no more calls".to_owned();
+    let end = next(&story.conversation, &around);
+    assert_eq!(end, Next::Finish(End::Failed { why }));
+    let run = story.conversation.run().expect("it has not ended yet");
+    assert_eq!(run.answer.as_deref(), Some("So far: A."));
+}
+
+#[test]
+fn who_waits_for_tasks_waits_until_the_time_is_up() {
+    let story = Story::default().prompted("Look").answered(says("Waiting."));
+    let waits = |used_up: UsedUp| {
+        let around = Around {
+            tasks: true,
+            used_up,
+            ..around()
+        };
+        next(&story.conversation, &around)
+    };
+    assert_eq!(waits(UsedUp::default()), Next::Wait);
+    let spent = UsedUp {
+        answers: Some("spent".to_owned()),
+        ..UsedUp::default()
+    };
+    assert_eq!(waits(spent), Next::Wait, "its tasks may bring something");
+    let late = UsedUp {
+        time: Some("late".to_owned()),
+        ..UsedUp::default()
+    };
+    assert_eq!(waits(late), last_turn("late"));
 }
 
 #[test]

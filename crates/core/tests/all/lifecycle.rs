@@ -78,6 +78,28 @@ fn ended(outcome: Outcome, stop: bool) -> Event {
     }
 }
 
+fn summing_up() -> Event {
+    Event::SummingUp {
+        why: "the budget is used up".to_owned(),
+    }
+}
+
+fn sum_up() -> Command {
+    Command::SumUp {
+        why: "the budget is used up".to_owned(),
+    }
+}
+
+fn summed_up() -> Command {
+    Command::SummedUp {
+        answer: Some("so far".to_owned()),
+        spent: Some(Observation::Turned {
+            tokens: 10,
+            cost: Cost(1),
+        }),
+    }
+}
+
 fn failed() -> Outcome {
     Outcome::Failed {
         why: "broken".to_owned(),
@@ -90,6 +112,7 @@ enum From {
     Queued,
     Creating,
     Working,
+    SummingUp,
     Completed,
     Failed,
     Cancelled,
@@ -100,10 +123,11 @@ enum From {
     Cleared,
 }
 
-const EVERYWHERE: [From; 11] = [
+const EVERYWHERE: [From; 12] = [
     From::Queued,
     From::Creating,
     From::Working,
+    From::SummingUp,
     From::Completed,
     From::Failed,
     From::Cancelled,
@@ -127,6 +151,7 @@ fn stand(from: From) -> Task {
         From::Queued => after(&[]),
         From::Creating => after(&[Event::Started]),
         From::Working => after(&working),
+        From::SummingUp => after(&and(&[summing_up()])),
         From::Completed => after(&and(&[ended(Outcome::Completed, false)])),
         From::Failed => after(&and(&[ended(failed(), false)])),
         From::Cancelled => after(&and(&[ended(Outcome::Cancelled, true), Event::Stopped])),
@@ -239,6 +264,26 @@ fn resume() -> Command {
 )]
 #[case(From::Working, Command::Retrieve, "nothing")]
 #[case(From::Working, Command::Stopped, "nothing")]
+#[case(From::Queued, sum_up(), "ended tell stop-below -> error")]
+#[case(From::Creating, sum_up(), "ended tell stop-below -> error, stopping")]
+#[case(From::Working, sum_up(), "summingup stop-below -> running")]
+#[case(From::Resumed, sum_up(), "summingup stop-below -> resumed")]
+#[case(From::Working, summed_up(), "nothing")]
+#[case(From::SummingUp, sum_up(), "nothing")]
+#[case(
+    From::SummingUp,
+    summed_up(),
+    "observed+ended tell stop-below -> error, stopping"
+)]
+#[case(From::SummingUp, finish(Outcome::Completed), "ended tell -> completed")]
+#[case(
+    From::SummingUp,
+    Command::Cancel(CancelledBy::Request),
+    "ended tell stop-below -> cancelled, stopping"
+)]
+#[case(From::SummingUp, Command::Start, "nothing")]
+#[case(From::Completed, sum_up(), "nothing")]
+#[case(From::Completed, summed_up(), "nothing")]
 #[case(From::Completed, resume(), "resumed -> queued")]
 #[case(From::Completed, Command::Retrieve, "retrieved -> completed")]
 #[case(
@@ -458,6 +503,8 @@ fn any_command() -> impl Strategy<Value = Command> {
         prop::collection::vec(any_observation(), 0..4).prop_map(Command::Observe),
         outcome.prop_map(finish),
         Just(Command::GiveUp { why: "so".into() }),
+        Just(sum_up()),
+        Just(summed_up()),
         Just(Command::Cancel(CancelledBy::Request)),
         Just(Command::Cancel(CancelledBy::Above)),
         Just(Command::Stopped),
@@ -533,6 +580,8 @@ fn every_state_answers_every_command() {
             Command::Clear,
             Command::SessionMade("child".into()),
             Command::GiveUp { why: "so".into() },
+            sum_up(),
+            summed_up(),
             resume(),
             finish(Outcome::Completed),
             Command::Cancel(CancelledBy::Request),

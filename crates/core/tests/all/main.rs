@@ -5,6 +5,7 @@ mod agent;
 mod configuring;
 mod forking;
 mod hard_sessions;
+mod last_turn;
 mod lifecycle;
 mod properties;
 mod reaching;

@@ -9,6 +9,7 @@ mod bad_models;
 mod crashing;
 mod delegating;
 mod house;
+mod last_turns;
 mod permitting;
 mod prefix;
 mod skills;

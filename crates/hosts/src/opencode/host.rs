@@ -14,7 +14,7 @@ use asyncagents_core::{
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        Prompt, Recent,
+        OneAnswer, OneQuestion, Prompt, Recent,
     },
     progress::Totals,
     skill::{self, Role},
@@ -39,6 +39,8 @@ use super::{
 const KEPT: Duration = Duration::from_secs(30);
 /// How long OpenCode may live on after it has stopped its sessions to end.
 const LAST_WORDS: Duration = Duration::from_millis(1_500);
+/// How often a session that is asked one thing is looked at.
+const GLANCE: Duration = Duration::from_millis(200);
 /// Clocks of two machines may differ by this much.
 const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
@@ -479,6 +481,39 @@ impl Host for OpenCode {
         self.api.abort(session).await
     }
 
+    async fn ask_once(
+        &self,
+        session: &SessionId,
+        question: OneQuestion,
+    ) -> Result<Option<OneAnswer>, HostError> {
+        let there = self.existing(session).await?;
+        let model = self.model_for(question.model.as_ref(), &question.agent, &there);
+        let mut body = json!({
+            "agent": question.agent.as_str(),
+            "parts": [wire::text(&question.text, &question.id, false)],
+        });
+        for (key, value) in model.await? {
+            body[key] = value;
+        }
+        let beside = json!({
+            "title": "The last turn of a background task",
+            "parentID": there.id,
+            "agent": question.agent.as_str(),
+            "permission": [{"permission": "*", "pattern": "*", "action": "deny"}],
+        });
+        let beside = self.api.create(beside).await?;
+        let beside: SessionId = beside.id.as_str().into();
+        let answer = self.answered(&beside, &question.id, body);
+        let answer = time::timeout(question.within, answer).await;
+        if answer.is_err() {
+            self.api.abort(&beside).await?;
+        }
+        if let Err(error) = self.api.delete(&beside).await {
+            tracing::warn!(session = %beside, %error, "not removed");
+        }
+        answer.unwrap_or(Ok(None))
+    }
+
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
         self.check_version().await?;
         let rules = self.rules(
@@ -592,6 +627,35 @@ impl Host for OpenCode {
 }
 
 impl OpenCode {
+    /// Sets a session to work, and returns what it says.
+    async fn answered(
+        &self,
+        session: &SessionId,
+        post: &PostId,
+        body: Value,
+    ) -> Result<Option<OneAnswer>, HostError> {
+        self.known.prompting(session, self.clock.now());
+        self.api.prompt(session, body).await?;
+        loop {
+            time::sleep(GLANCE).await;
+            let Inspection {
+                standing, totals, ..
+            } = self.inspect(session, post).await?;
+            match standing {
+                Standing::Working | Standing::Unprompted => {}
+                Standing::Gone | Standing::Interrupted => return Ok(None),
+                Standing::Done { answer, .. } => {
+                    let totals = totals.unwrap_or_default();
+                    return Ok(Some(OneAnswer {
+                        text: answer.unwrap_or_default(),
+                        tokens: totals.tokens,
+                        cost: totals.cost,
+                    }));
+                }
+            }
+        }
+    }
+
     async fn tell(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
         self.check_version().await?;
         let Some(there) = self.api.session(session).await? else {

@@ -20,6 +20,8 @@ pub enum Call {
     Prompt,
     /// To stop one.
     Abort,
+    /// To ask one thing.
+    AskOnce,
     /// For a conversation.
     Messages,
     /// Whether a session exists.

@@ -14,7 +14,7 @@ use asyncagents_core::{
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        Prompt, Report, SessionEvent,
+        OneAnswer, OneQuestion, Prompt, Report, SessionEvent,
     },
     progress::{Observation, Progress, Totals},
     read::Format,
@@ -270,7 +270,10 @@ impl Inner {
                 }
                 Line::Aborted { at } => (Moment::from_millis(*at), Cut::Aborted),
                 Line::Interrupted { at } => (Moment::from_millis(*at), Cut::Interrupted),
-                Line::Created { .. } | Line::Told { .. } | Line::Deleted => continue,
+                Line::Created { .. }
+                | Line::Told { .. }
+                | Line::AskedOnce { .. }
+                | Line::Deleted => continue,
             };
             if let Some(course) = courses.last_mut()
                 && course.is_working(cut.0)
@@ -432,6 +435,29 @@ impl Host for ScriptedHost {
         let idle = SessionEvent::Idle;
         self.inner.report(Report::Session(session.clone(), idle));
         Ok(())
+    }
+
+    async fn ask_once(
+        &self,
+        session: &SessionId,
+        question: OneQuestion,
+    ) -> Result<Option<OneAnswer>, HostError> {
+        self.enter(Call::AskOnce).await?;
+        let Some(last) = &self.inner.script.last_words else {
+            return Ok(None);
+        };
+        let line = Line::AskedOnce {
+            id: question.id.to_string(),
+            text: question.text,
+            at: self.inner.clock.now().as_millis(),
+        };
+        self.add(session, line)?;
+        let thinks = time::timeout(question.within, time::sleep(last.after));
+        Ok(thinks.await.ok().map(|()| OneAnswer {
+            text: last.text.clone(),
+            tokens: last.tokens,
+            cost: last.cost,
+        }))
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {

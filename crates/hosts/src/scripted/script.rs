@@ -23,6 +23,21 @@ pub struct Script {
     pub children: Vec<Child>,
     /// What every session that is no child has said so far, as OpenCode saves it.
     pub conversation: Option<String>,
+    /// What a child says that has reached a limit, if it says anything.
+    pub last_words: Option<LastWords>,
+}
+
+/// What a child says in its last turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastWords {
+    /// How long it thinks about it.
+    pub after: Duration,
+    /// What it says.
+    pub text: String,
+    /// Tokens, in and out.
+    pub tokens: u64,
+    /// What it costs.
+    pub cost: Cost,
 }
 
 /// What a child does on a prompt.
@@ -101,6 +116,7 @@ struct ScriptFile {
     #[serde(default = "usual_agents")]
     agents: Vec<String>,
     conversation: Option<PathBuf>,
+    last_words: Option<String>,
     #[serde(default)]
     child: Vec<ChildEntry>,
 }
@@ -143,7 +159,15 @@ impl Script {
                 steps: steps.into_iter().collect(),
             }],
             conversation: None,
+            last_words: None,
         }
+    }
+
+    /// This script, with what a child says that has reached a limit.
+    #[must_use]
+    pub fn with_last_words(mut self, last_words: LastWords) -> Self {
+        self.last_words = Some(last_words);
+        self
     }
 
     /// This script, with something else for prompts that contain `words`.
@@ -213,6 +237,12 @@ impl Script {
             agents: file.agents.into_iter().map(AgentName::from).collect(),
             children,
             conversation,
+            last_words: file.last_words.map(|text| LastWords {
+                after: Duration::ZERO,
+                text,
+                tokens: 0,
+                cost: Cost(0),
+            }),
         })
     }
 }

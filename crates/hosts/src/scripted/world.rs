@@ -52,6 +52,15 @@ pub enum Line {
         /// When.
         at: i64,
     },
+    /// Its model was asked one thing, beside it.
+    AskedOnce {
+        /// Under this name.
+        id: String,
+        /// What was asked.
+        text: String,
+        /// When.
+        at: i64,
+    },
     /// The host itself was stopped while the session worked.
     Interrupted {
         /// When.

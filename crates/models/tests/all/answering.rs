@@ -175,6 +175,7 @@ async fn tools_that_must_not_be_used_stay_declared(
         tools: &tools,
         turns: &turns,
         no_tools: true,
+        max_output: None,
         cache_key: "k",
         effort: None,
     };

@@ -82,6 +82,7 @@ async fn listen(model: &Model, turns: &[Turn]) -> (Result<Answer, ModelError>, V
         tools: &tools,
         turns,
         no_tools: false,
+        max_output: None,
         cache_key: "session-1",
         effort: None,
     };

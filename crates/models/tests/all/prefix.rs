@@ -50,6 +50,7 @@ async fn requests_share_all_bytes_up_to_the_closing_brackets(
         tools: &tools,
         turns: &turns,
         no_tools: true,
+        max_output: None,
         cache_key: "session-1",
         effort: None,
     };

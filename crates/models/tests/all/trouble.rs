@@ -169,6 +169,7 @@ async fn a_field_that_is_refused_is_left_out_from_then_on(
         tools: &[],
         turns: &turns,
         no_tools: false,
+        max_output: None,
         cache_key: "",
         effort: Some(Effort::Low),
     };

@@ -157,12 +157,12 @@ fn busy() -> Script {
 
 #[rstest]
 #[case::tokens(Budget { tokens: Some(2_500), ..Budget::default() }, "the budget of 2,500 tokens is used up", 30)]
-#[case::cost(Budget { cost: Some(Cost(9_000)), ..Budget::default() }, "the budget of $0.009 is used up", 40)]
+#[case::cost(Budget { cost: Some(Cost(9_000)), ..Budget::default() }, "the budget of $0.009 is used up", 30)]
 #[case::turns(Budget { turns: Some(1), ..Budget::default() }, "the budget of 1 turn is used up", 20)]
 #[case::tool_calls(Budget { tool_calls: Some(4), ..Budget::default() }, "the budget of 4 tool calls is used up", 50)]
 #[case::no_tool_calls(Budget { tool_calls: Some(0), ..Budget::default() }, "the budget of 0 tool calls is used up", 10)]
 #[case::no_money(Budget { cost: Some(Cost(0)), ..Budget::default() }, "the budget of $0.00 is used up", 10)]
-#[case::time(Budget { time: Some(seconds(95)), ..Budget::default() }, "the time limit of 1m 35s is reached", 95)]
+#[case::time(Budget { time: Some(seconds(100)), ..Budget::default() }, "the time limit of 1m 40s is reached", 90)]
 #[tokio::test(start_paused = true)]
 async fn a_budget_that_is_used_up_ends_the_task_and_stops_the_child(
     #[case] budget: Budget,

@@ -10,6 +10,7 @@ mod house;
 
 mod clocks;
 mod ending;
+mod last_turns;
 mod launching;
 mod limits;
 mod notices;

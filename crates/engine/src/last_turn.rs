@@ -1,0 +1,252 @@
+//! The budget of a session's task, and the last turn that is kept back of it.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    agent::{Answer, Conversation, End, Entry, Turn, Usage, UsedUp},
+    budget::{Budget, Cost, Limit, Spent},
+    last_turn::{self, Allowance},
+    progress::Observation,
+    task::State,
+};
+use asyncagents_models::Model;
+use tokio::time::{self, Instant};
+
+use crate::{
+    Live,
+    drive::{Aloud, Driver, Over},
+};
+
+/// The least that is left to a model for its answer.
+const SHORTEST_ANSWER: u64 = 300;
+
+/// How many tokens of the conversation a shortened request has at least.
+const LEAST_CONTEXT: u64 = 1_000;
+
+/// A clock may be this far behind another.
+const BLINK: Duration = Duration::from_millis(50);
+
+/// Who sums up from a shortened conversation. The session's own system prompt would take what
+/// there is for the answer.
+const SYSTEM: &str = "You are a coding agent whose budget is used up. What follows is your own \
+    work so far, shortened.";
+
+/// What the task of a session may use, as the journal says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Purse {
+    budget: Budget,
+    /// What the tasks below it have spent.
+    below: Spent,
+    /// What all of them had spent when the run began.
+    before: Spent,
+    ran: Duration,
+    read_at: Instant,
+}
+
+impl Purse {
+    /// How often the model may answer.
+    pub(crate) fn turns(&self) -> Option<u64> {
+        self.budget.turns
+    }
+
+    /// When the work has to be over, for the last turn to begin.
+    pub(crate) fn work_until(&self) -> Option<Instant> {
+        let most = self.budget.for_work().time?;
+        Some(self.read_at + most.saturating_sub(self.ran))
+    }
+
+    /// What is used up. The journal may not know yet what the session itself has just spent.
+    pub(crate) fn used_up(&self, conversation: &Conversation) -> UsedUp {
+        let spent = self.spent(conversation);
+        let cost = conversation.run().map_or(Cost(0), |run| run.newest_cost);
+        let next = Spent {
+            tokens: conversation.weight(),
+            cost,
+            ..Spent::default()
+        };
+        let late = self.budget.for_work().out_of_time(self.ran + BLINK);
+        let calls = self
+            .budget
+            .tool_calls
+            .filter(|most| spent.tool_calls > *most);
+        UsedUp {
+            time: late.map(|_| self.budget.used_up(Limit::Time)),
+            answers: last_turn::next_is_too_much(self.budget, spent, next),
+            tool_calls: calls.map(|_| self.budget.used_up(Limit::ToolCalls)),
+        }
+    }
+
+    fn spent(&self, conversation: &Conversation) -> Spent {
+        let totals = conversation.totals();
+        let own = Spent {
+            tokens: totals.tokens,
+            cost: totals.cost,
+            turns: totals.turns,
+            tool_calls: totals.by_tool.values().sum(),
+        };
+        own.plus(self.below).beyond(self.before)
+    }
+
+    fn allowance(&self, conversation: &Conversation) -> Option<Allowance> {
+        let left = self.budget.left(self.spent(conversation), self.ran);
+        Allowance::of(self.budget, left)
+    }
+}
+
+/// What a last turn is asked with.
+struct LastRequest {
+    turns: Vec<Turn>,
+    /// The conversation does not fit and was shortened.
+    shortened: bool,
+    max_output: Option<u64>,
+    /// How long the answer may take.
+    within: Option<Duration>,
+}
+
+impl Driver {
+    /// What the task of the session may still use, if it is one's and runs.
+    pub(crate) async fn purse(&self) -> Result<Option<Purse>, Over> {
+        let Some(task) = self.session.task.clone() else {
+            return Ok(None);
+        };
+        let read = self
+            .engine
+            .record
+            .read(move |journal| Ok(journal.task(&task)?));
+        let Some(task) = read.await? else {
+            return Ok(None);
+        };
+        let runs = matches!(task.state, State::Running { .. });
+        let now = self.engine.record.clock.now();
+        Ok(runs.then(|| Purse {
+            budget: task.budget,
+            below: task.below,
+            before: task.spent_before,
+            ran: task.ran(now),
+            read_at: Instant::now(),
+        }))
+    }
+
+    /// Asks for the last answer of the run: without tools, and within what was kept back. If
+    /// there is not enough for it, what was said before has to do.
+    pub(crate) async fn ask_last(&mut self, model: &Model, fails: bool) -> Result<(), Over> {
+        let seen = self.conversation.newest();
+        let answer = match self.last_request(model, fails).await? {
+            Some(last) => self.last_answer(model, &last).await?,
+            None => None,
+        };
+        let Some(answer) = answer else {
+            let run = self.conversation.run();
+            let last = run.and_then(|run| run.last_turn.as_ref());
+            let why = last.map(|last| last.why.clone()).unwrap_or_default();
+            return self.finish(End::Failed { why }).await;
+        };
+        let spent = Observation::Turned {
+            tokens: answer.usage.context(),
+            cost: answer.cost,
+        };
+        self.save(vec![Entry::Answered { seen, answer }]).await?;
+        self.show(Live::Answered);
+        self.report(vec![spent]);
+        Ok(())
+    }
+
+    async fn last_answer(&self, model: &Model, last: &LastRequest) -> Result<Option<Answer>, Over> {
+        let mut request = self.whole(&last.turns);
+        request.no_tools = true;
+        request.max_output = last.max_output;
+        if last.shortened {
+            request.tools = &[];
+            request.system = SYSTEM;
+        }
+        let asked = self.request(model, request, Aloud::Yes);
+        let answered = match last.within {
+            Some(within) => match time::timeout(within, asked).await {
+                Ok(answered) => answered?,
+                Err(_) => return Ok(None),
+            },
+            None => asked.await?,
+        };
+        Ok(answered
+            .inspect_err(|error| {
+                tracing::warn!(session = %self.session.id, %error, "no last turn");
+            })
+            .ok())
+    }
+
+    /// What the last turn is asked with; nothing if what was kept back is not enough.
+    async fn last_request(&self, model: &Model, fails: bool) -> Result<Option<LastRequest>, Over> {
+        let whole = || self.conversation.shown().turns;
+        let iteration = self.session.terms.as_ref();
+        let iteration = iteration.and_then(|terms| terms.iteration_time);
+        // A limit of answers leaves the budget as it is.
+        let Some(purse) = self.purse().await?.filter(|_| fails) else {
+            return Ok(Some(LastRequest {
+                turns: whole(),
+                shortened: false,
+                max_output: None,
+                within: iteration,
+            }));
+        };
+        let Some(allowance) = purse.allowance(&self.conversation) else {
+            return Ok(None);
+        };
+        // Something is left of the time for saving what was said.
+        let within = allowance.time * 9 / 10;
+        let within = iteration.map_or(within, |most| most.min(within));
+        let last = |turns, shortened, max_output| LastRequest {
+            turns,
+            shortened,
+            max_output,
+            within: Some(within),
+        };
+        let Some(room) = room(allowance, model) else {
+            return Ok(Some(last(whole(), false, None)));
+        };
+        let left = room.saturating_sub(self.conversation.weight());
+        if left >= SHORTEST_ANSWER {
+            return Ok(Some(last(whole(), false, Some(left))));
+        }
+        let answer = (room / 4).max(SHORTEST_ANSWER);
+        let request = self.conversation.run();
+        let request = request.and_then(|run| run.last_turn.as_ref());
+        let request = last_turn::request(request.map_or("", |last| &last.why));
+        let around = (SYSTEM.len() + request.len()) as u64 / 3;
+        let context = room.saturating_sub(answer + around);
+        if context < LEAST_CONTEXT {
+            return Ok(None);
+        }
+        Ok(match self.shortened(context).await? {
+            Ok(context) => {
+                let said = Turn::Said(format!("{context}\n\n{request}"));
+                Some(last(vec![said], true, Some(answer)))
+            }
+            Err(error) => {
+                tracing::warn!(session = %self.session.id, error, "no last turn");
+                None
+            }
+        })
+    }
+}
+
+/// How many tokens a last turn may take, in and out, if that is limited.
+fn room(allowance: Allowance, model: &Model) -> Option<u64> {
+    let price = |usage: Usage| model.cost(usage).0;
+    let input = price(Usage {
+        input: 1_000_000,
+        ..Usage::default()
+    });
+    let output = price(Usage {
+        output: 1_000_000,
+        ..Usage::default()
+    });
+    // A quarter of it is for the answer.
+    let mixed = (input * 3 + output) / 4;
+    let affordable = |cost: Cost| {
+        let tokens = u128::from(cost.0) * 1_000_000 / u128::from(mixed.max(1));
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    };
+    let by_cost = allowance.cost.filter(|_| mixed > 0).map(affordable);
+    let limits = [allowance.tokens, by_cost];
+    limits.into_iter().flatten().min()
+}

@@ -1,0 +1,215 @@
+//! The last turn of a task that has reached a limit: what it has found so far is not lost.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    budget::{Budget, Cost},
+    id::TaskId,
+    request::TaskArgs,
+    task::{Phase, Status},
+};
+use asyncagents_hosts::scripted::{Call, LastWords, Line, Script, Step};
+use rstest::rstest;
+
+use super::house::{House, Process, asks, seconds, tool, turn, until};
+
+/// Works for ever: a call and an answer of 1,000 tokens every ten seconds.
+fn busy() -> Script {
+    let mut steps = Vec::new();
+    for n in 0..1_000 {
+        steps.push(Step::Wait(seconds(10)));
+        steps.push(Step::Tool {
+            name: "read".to_owned(),
+            input: format!("file {n}"),
+        });
+        steps.push(turn(1_000));
+    }
+    Script::of(steps)
+}
+
+fn says(after: Duration) -> LastWords {
+    LastWords {
+        after,
+        text: "So far: the cache is cold.".to_owned(),
+        tokens: 700,
+        cost: Cost(2_100),
+    }
+}
+
+async fn launch(process: &Process, budget: Budget) -> TaskId {
+    let args = TaskArgs {
+        budget,
+        ..asks("work")
+    };
+    process.launch_args(args).await
+}
+
+fn questions(house: &House, task: &TaskId) -> Vec<String> {
+    let asked = |line| match line {
+        Line::AskedOnce { text, .. } => Some(text),
+        _ => None,
+    };
+    house.child(task).into_iter().filter_map(asked).collect()
+}
+
+#[rstest]
+#[case::tokens(Budget { tokens: Some(100_000), ..Budget::default() }, "the budget of 100,000 tokens is used up", 910)]
+#[case::cost(Budget { cost: Some(Cost(300_000)), ..Budget::default() }, "the budget of $0.30 is used up", 910)]
+#[case::time(Budget { time: Some(seconds(100)), ..Budget::default() }, "the time limit of 1m 40s is reached", 90)]
+#[case::tool_calls(Budget { tool_calls: Some(4), ..Budget::default() }, "the budget of 4 tool calls is used up", 50)]
+#[tokio::test(start_paused = true)]
+async fn at_its_limit_a_task_says_what_it_has_found(
+    #[case] budget: Budget,
+    #[case] why: &str,
+    #[case] after: u64,
+) {
+    let house = House::new(busy().with_last_words(says(seconds(2))));
+    let process = house.start().await;
+    let task = launch(&process, budget).await;
+    process.settled().await;
+    let report = process.output(&task).await;
+    let ended = report.shown.task;
+    assert_eq!(ended.status(), Status::Error, "at a limit nothing is done");
+    assert_eq!(report.answer.as_deref(), Some("So far: the cache is cold."));
+    let ran = ended.ran(process.manager.now());
+    assert!(
+        ran >= seconds(after + 2) && ran < seconds(after + 4),
+        "after {ran:?}, not {after} s and 2 s for the last turn"
+    );
+    let told = &house.told("main")[0].1;
+    assert!(told.contains(why), "{told}");
+    let asked = questions(&house, &task);
+    assert_eq!(asked.len(), 1, "asked once");
+    let request = format!("This is your last turn: {why}. Do not call tools.");
+    assert!(asked[0].contains(&request), "{}", asked[0]);
+    assert!(asked[0].contains("file 1"), "it is told what it did");
+    let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
+    assert!(
+        house.child(&task).iter().any(aborted),
+        "its work has stopped"
+    );
+    let tokens = ended.progress.spent.tokens;
+    assert_eq!(
+        tokens % 1_000,
+        700,
+        "the last turn is counted too: {tokens}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_too_late_is_not_waited_for() {
+    let house = House::new(busy().with_last_words(says(seconds(500))));
+    let process = house.start().await;
+    let budget = Budget {
+        time: Some(seconds(100)),
+        ..Budget::default()
+    };
+    let task = launch(&process, budget).await;
+    until("it sums up", async || {
+        process.look(&task).await.phase() == Some(Phase::SummingUp)
+    })
+    .await;
+    process.settled().await;
+    let report = process.output(&task).await;
+    let ended = report.shown.task;
+    assert_eq!(ended.status(), Status::Error);
+    assert_eq!(report.answer, None);
+    let ran = ended.ran(process.manager.now());
+    assert!(ran >= seconds(99) && ran <= seconds(102), "after {ran:?}");
+}
+
+#[rstest]
+#[case::no_money(Budget { cost: Some(Cost(0)), ..Budget::default() })]
+#[case::nothing_left(Budget { tokens: Some(500), ..Budget::default() })]
+#[tokio::test(start_paused = true)]
+async fn zero_stays_zero(#[case] budget: Budget) {
+    let house = House::new(busy().with_last_words(says(seconds(1))));
+    let process = house.start().await;
+    let task = launch(&process, budget).await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Error);
+    assert_eq!(questions(&house, &task), [""; 0], "nobody was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_finished_with_the_last_of_its_budget_has_finished() {
+    let steps = [
+        Step::Wait(seconds(5)),
+        tool("read"),
+        turn(9_900),
+        Step::Answer("Found it.".to_owned()),
+    ];
+    let house = House::new(Script::of(steps).with_last_words(says(seconds(1))));
+    let process = house.start().await;
+    let budget = Budget {
+        tokens: Some(10_000),
+        ..Budget::default()
+    };
+    let task = launch(&process, budget).await;
+    process.settled().await;
+    let report = process.output(&task).await;
+    assert_eq!(report.shown.task.status(), Status::Completed);
+    assert_eq!(report.answer.as_deref(), Some("Found it."));
+    assert_eq!(questions(&house, &task), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_answer_does_not_hold_up_the_end() {
+    let house = House::new(busy().with_last_words(says(seconds(1))));
+    house.host.faults().fail.insert(Call::AskOnce, 1);
+    let process = house.start().await;
+    let budget = Budget {
+        tool_calls: Some(2),
+        ..Budget::default()
+    };
+    let task = launch(&process, budget).await;
+    process.settled().await;
+    let report = process.output(&task).await;
+    assert_eq!(report.shown.task.status(), Status::Error);
+    assert_eq!(report.answer, None);
+    assert_eq!(house.told("main").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_dies_in_the_last_turn_leaves_a_task_that_ends_at_its_limit() {
+    let house = House::new(busy().with_last_words(says(seconds(5))));
+    let first = house.start().await;
+    let budget = Budget {
+        time: Some(seconds(100)),
+        ..Budget::default()
+    };
+    let task = launch(&first, budget).await;
+    until("its last turn is asked for", async || {
+        !questions(&house, &task).is_empty()
+    })
+    .await;
+    first.worker.kill();
+    let second = house.start().await;
+    second.settled().await;
+    let report = second.output(&task).await;
+    assert_eq!(report.shown.task.status(), Status::Error);
+    let told = house.told("main");
+    assert_eq!(told.len(), 1, "once");
+    assert!(told[0].1.contains("the time limit of 1m 40s is reached"));
+    assert_eq!(questions(&house, &task).len(), 1, "and not paid for twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_its_last_turn_a_task_can_be_resumed() {
+    let house = House::new(busy().with_last_words(says(seconds(1))).when(
+        "go on",
+        [Step::Wait(seconds(1)), Step::Answer("Done.".to_owned())],
+    ));
+    let process = house.start().await;
+    let budget = Budget {
+        tool_calls: Some(2),
+        ..Budget::default()
+    };
+    let task = launch(&process, budget).await;
+    process.settled().await;
+    process.resume(&task, "go on").await.expect("resumed");
+    process.settled().await;
+    let report = process.output(&task).await;
+    assert_eq!(report.shown.task.status(), Status::Completed);
+    assert_eq!(report.answer.as_deref(), Some("Done."));
+}
