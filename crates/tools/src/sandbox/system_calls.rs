@@ -8,13 +8,14 @@ use libc::{
     SYS_add_key, SYS_bpf, SYS_clock_settime, SYS_clone, SYS_clone3, SYS_delete_module,
     SYS_finit_module, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module,
     SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_ioprio_set,
-    SYS_kexec_load, SYS_keyctl, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_msgctl,
-    SYS_msgget, SYS_msgrcv, SYS_msgsnd, SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open,
-    SYS_pidfd_getfd, SYS_pivot_root, SYS_prlimit64, SYS_quotactl, SYS_reboot, SYS_request_key,
-    SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler,
-    SYS_semctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_setdomainname, SYS_sethostname,
-    SYS_setns, SYS_setpriority, SYS_settimeofday, SYS_shmat, SYS_shmctl, SYS_shmget, SYS_socket,
-    SYS_socketpair, SYS_swapoff, SYS_swapon, SYS_syslog, SYS_umount2, SYS_unshare,
+    SYS_kexec_load, SYS_keyctl, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_mq_open,
+    SYS_mq_unlink, SYS_msgctl, SYS_msgget, SYS_msgrcv, SYS_msgsnd, SYS_open_by_handle_at,
+    SYS_open_tree, SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root, SYS_prlimit64,
+    SYS_quotactl, SYS_reboot, SYS_request_key, SYS_sched_setaffinity, SYS_sched_setattr,
+    SYS_sched_setparam, SYS_sched_setscheduler, SYS_semctl, SYS_semget, SYS_semop, SYS_semtimedop,
+    SYS_setdomainname, SYS_sethostname, SYS_setns, SYS_setpriority, SYS_settimeofday, SYS_shmat,
+    SYS_shmctl, SYS_shmget, SYS_socket, SYS_socketpair, SYS_swapoff, SYS_swapon, SYS_syslog,
+    SYS_umount2, SYS_unshare,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -24,7 +25,7 @@ use seccompiler::{
 use super::unrestricted::Unrestricted;
 
 /// Refused whatever the arguments.
-const REFUSED: [libc::c_long; 48] = [
+const REFUSED: [libc::c_long; 50] = [
     // Would make other calls past this filter.
     SYS_io_uring_setup,
     SYS_io_uring_enter,
@@ -50,6 +51,9 @@ const REFUSED: [libc::c_long; 48] = [
     SYS_semop,
     SYS_semtimedop,
     SYS_semctl,
+    // Queues with names (POSIX), which are in no folder that Landlock knows.
+    SYS_mq_open,
+    SYS_mq_unlink,
     // What is mounted where.
     SYS_mount,
     SYS_umount2,
