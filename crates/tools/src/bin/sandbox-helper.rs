@@ -4,13 +4,13 @@
 
 use std::{
     ffi::OsString,
-    io::Write,
+    io::{Result, Write},
     os::unix::net::{UnixDatagram, UnixStream},
     path::Path,
     process::ExitCode,
 };
 
-use asyncagents_tools::{Settings, Toolbox, sandbox_exec};
+use asyncagents_tools::{SandboxMode, Settings, Toolbox, sandbox_exec};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -20,30 +20,39 @@ fn main() -> ExitCode {
         (Some("sandbox-exec"), _) => {
             ExitCode::from(u8::try_from(sandbox_exec(rest)).unwrap_or(u8::MAX))
         }
-        (Some("bash"), [workspace, input]) => bash(workspace.as_ref(), input),
-        (Some("stream"), [to]) => told(UnixStream::connect(to).and_then(|mut s| s.write(b"out"))),
-        (Some("datagram"), [to]) => {
-            told(UnixDatagram::unbound().and_then(|s| s.send_to(b"out", to)))
+        (Some("bash"), [workspace, input]) => told(bash(workspace.as_ref(), input, |_| {})),
+        (Some("sandboxed"), [input, home, secrets @ ..]) => {
+            told(bash(Path::new("."), input, |settings| {
+                settings.sandbox = SandboxMode::Required;
+                settings.home = Some(home.into());
+                settings.secret_paths = secrets.iter().map(Into::into).collect();
+            }))
         }
-        (Some("pair"), [to]) => told(UnixDatagram::pair().and_then(|(s, _)| s.send_to(b"out", to))),
+        (Some("stream"), [to, what]) => {
+            told(UnixStream::connect(to).and_then(|mut s| s.write(what.as_encoded_bytes())))
+        }
+        (Some("datagram"), [to, what]) => {
+            told(UnixDatagram::unbound().and_then(|s| s.send_to(what.as_encoded_bytes(), to)))
+        }
+        (Some("pair"), [to, what]) => {
+            told(UnixDatagram::pair().and_then(|(s, _)| s.send_to(what.as_encoded_bytes(), to)))
+        }
         _ => ExitCode::from(2),
     }
 }
 
 /// Calls the tool and prints what it answers.
-fn bash(workspace: &Path, input: &OsString) -> ExitCode {
-    let run = || {
-        let settings = Settings::new(workspace, std::env::current_exe()?);
-        let toolbox = Toolbox::new(settings)?;
-        let runtime = tokio::runtime::Runtime::new()?;
-        let input = input.to_string_lossy();
-        let outcome = runtime.block_on(toolbox.call("session", "bash", &input, &|_| {}));
-        std::io::stdout().write(outcome.text().as_bytes())
-    };
-    told(run())
+fn bash(workspace: &Path, input: &OsString, change: impl FnOnce(&mut Settings)) -> Result<()> {
+    let mut settings = Settings::new(workspace, std::env::current_exe()?);
+    change(&mut settings);
+    let toolbox = Toolbox::new(settings)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let input = input.to_string_lossy();
+    let outcome = runtime.block_on(toolbox.call("session", "bash", &input, &|_| {}));
+    std::io::stdout().write_all(outcome.text().as_bytes())
 }
 
-fn told<T>(result: std::io::Result<T>) -> ExitCode {
+fn told<T>(result: Result<T>) -> ExitCode {
     match result {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {

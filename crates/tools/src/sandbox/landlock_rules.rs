@@ -151,7 +151,8 @@ fn describe(enforced: ABI, limits: &Limits) -> String {
     };
     let mut what = format!(
         "Landlock (version {}) and seccomp: writes only in {}; {} secret paths unreadable; {network}; \
-         not stopped: listing names, and changing modes, owners and times of files elsewhere",
+         not stopped: listing names, and changing modes, owners, times and attributes of files \
+         elsewhere, or locking them",
         enforced as i32,
         folders.join(", "),
         limits.secret.len(),

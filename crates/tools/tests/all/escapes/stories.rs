@@ -1,12 +1,11 @@
-//! The ways out of the sandbox that were tried. Each is taken without the sandbox too, to show
-//! that it is one.
+//! Ways out that need more than a line, and that work goes on in the sandbox.
 
 use std::{
     fs,
     io::Read,
-    net::{TcpListener, UdpSocket},
+    net::TcpListener,
     os::unix::net::{UnixDatagram, UnixListener},
-    process::{Child, Command},
+    process::Command,
 };
 
 use asyncagents_tools::{Sandbox, SandboxMode, Settings};
@@ -43,124 +42,6 @@ async fn is_stopped(command: &str, got_out: impl Fn(&Workbench, &str) -> bool) {
     );
     let (out, text) = escapes(SandboxMode::Required, command, &got_out).await;
     assert!(!out, "it got out: {command}: {text}");
-}
-
-#[rstest]
-#[case::absolute_path("echo x > {outside}/new")]
-#[case::parent("echo x > ../outside/new")]
-#[case::link("ln -s {outside} link; echo x > link/new")]
-#[case::through_proc("echo x > /proc/self/root{outside}/new")]
-#[case::changed_folder("cd {outside} && echo x > new")]
-#[case::rename("echo x > f; mv f {outside}/new")]
-#[case::rename_only("echo x > f; perl -e 'rename \"f\", \"{outside}/new\"'")]
-#[case::hard_link("echo x > f; ln f {outside}/new")]
-#[case::soft_link("ln -s x {outside}/new")]
-#[case::folder("mkdir {outside}/new")]
-#[case::pipe("mkfifo {outside}/new")]
-#[case::copy("cp {outside}/precious {outside}/new")]
-#[case::child("setsid bash -c 'echo x > {outside}/new'")]
-#[tokio::test]
-async fn nothing_is_made_outside(#[case] command: &str) {
-    is_stopped(command, |bench, _| {
-        fs::symlink_metadata(bench.outside.join("new")).is_ok()
-    })
-    .await;
-}
-
-#[rstest]
-#[case::overwrite("echo x > {outside}/precious")]
-#[case::append("echo x >> {outside}/precious")]
-#[case::truncate("truncate -s 0 {outside}/precious")]
-#[case::remove("rm -f {outside}/precious")]
-#[case::rename_in("mv {outside}/precious .")]
-#[case::rename_beside("mv {outside}/precious {outside}/other")]
-#[case::overwrite_by_rename("echo x > f; mv -f f {outside}/precious")]
-#[case::remove_the_folder("rm -rf {outside}")]
-#[case::through_a_hard_link("ln {outside}/precious f && echo x > f")]
-#[case::through_a_soft_link("ln -s {outside}/precious f && echo x > f")]
-#[tokio::test]
-async fn nothing_is_changed_outside(#[case] command: &str) {
-    is_stopped(command, |bench, _| {
-        let precious = fs::read_to_string(bench.outside.join("precious"));
-        !precious.is_ok_and(|text| text == "precious\n")
-    })
-    .await;
-}
-
-#[rstest]
-#[case::key("cat {home}/.ssh/id")]
-#[case::named_secret("cat {outside}/token")]
-#[case::parent("cat ../home/.ssh/id")]
-#[case::link("ln -s {home} link; cat link/.ssh/id")]
-#[case::link_to_the_folder("ln -s {home}/.ssh link; cat link/id")]
-#[case::through_proc("cat /proc/self/root{home}/.ssh/id")]
-#[case::changed_folder("cd {home}/.ssh && cat id")]
-#[case::hard_link("ln {home}/.ssh/id f && cat f")]
-#[case::rename("mv {home}/.ssh/id f && cat f")]
-#[case::rename_the_folder("mv {home}/.ssh f && cat f/id")]
-#[case::copy("cp -r {home}/.ssh f; cat f/id")]
-#[case::search("grep -r PRIVATE {home}")]
-#[case::archive("tar c {home} | cat")]
-#[tokio::test]
-async fn credentials_are_not_read(#[case] command: &str) {
-    let is_secret =
-        |_: &Workbench, text: &str| text.contains("PRIVATE KEY") || text.contains("PRIVATE TOKEN");
-    is_stopped(command, is_secret).await;
-}
-
-#[rstest]
-#[case::environment("cat /proc/{pid}/environ")]
-#[case::memory_map("cat /proc/{pid}/maps")]
-#[case::memory("head -c 0 /proc/{pid}/mem")]
-#[case::open_files("readlink /proc/{pid}/fd/1")]
-#[case::its_folder("ls /proc/{pid}/cwd/")]
-#[case::its_view_of_the_disk("ls /proc/{pid}/root/")]
-#[tokio::test]
-async fn asyncagents_itself_is_closed(#[case] command: &str) {
-    let command = command.replace("{pid}", &std::process::id().to_string());
-    is_stopped(&command, |_, text| !text.contains("[exit code")).await;
-}
-
-#[tokio::test]
-async fn tcp_is_closed() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.set_nonblocking(true).expect("nonblocking");
-    let port = listener.local_addr().expect("its port").port();
-    let command = format!("echo out > /dev/tcp/127.0.0.1/{port}");
-    is_stopped(&command, |_, _| listener.accept().is_ok()).await;
-}
-
-#[tokio::test]
-async fn udp_is_closed() {
-    let listener = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    listener.set_nonblocking(true).expect("nonblocking");
-    let port = listener.local_addr().expect("its port").port();
-    let command = format!("echo out > /dev/udp/127.0.0.1/{port}");
-    is_stopped(&command, |_, _| listener.recv(&mut [0; 9]).is_ok()).await;
-}
-
-#[tokio::test]
-async fn a_socket_that_listens_outside_is_closed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("socket");
-    let listener = UnixListener::bind(&path).expect("a socket");
-    listener.set_nonblocking(true).expect("nonblocking");
-    let command = format!("{{helper}} stream {}", path.display());
-    is_stopped(&command, |_, _| listener.accept().is_ok()).await;
-}
-
-#[rstest]
-#[case::socket("datagram")]
-// A pair is allowed for streams, but one for datagrams could send anywhere.
-#[case::one_of_a_pair("pair")]
-#[tokio::test]
-async fn a_socket_that_takes_datagrams_outside_is_closed(#[case] verb: &str) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("socket");
-    let listener = UnixDatagram::bind(&path).expect("a socket");
-    listener.set_nonblocking(true).expect("nonblocking");
-    let command = format!("{{helper}} {verb} {}", path.display());
-    is_stopped(&command, |_, _| listener.recv(&mut [0; 9]).is_ok()).await;
 }
 
 #[tokio::test]
@@ -206,7 +87,7 @@ async fn the_network_does_not_open_local_sockets(#[case] verb: &str) {
         "stream" => "stream",
         _ => "datagram",
     };
-    let command = bench.filled(&format!("{{helper}} {verb} {to}"));
+    let command = bench.filled(&format!("{{helper}} {verb} {to} x"));
     let text = bench.failed("bash", json!({"command": command})).await;
     assert!(text.contains("Operation not permitted"), "{text}");
     assert!(text.ends_with(" and use no local sockets]\n"), "{text}");
@@ -244,33 +125,10 @@ fn what_is_not_stopped_is_told() {
             panic!("it was enforced before");
         };
         assert!(what.contains(told), "{what}");
-        let gaps =
-            "not stopped: listing names, and changing modes, owners and times of files elsewhere";
+        let gaps = "not stopped: listing names, and changing modes, owners, times and attributes of \
+             files elsewhere, or locking them";
         assert!(what.contains(gaps), "{what}");
     }
-}
-
-#[tokio::test]
-async fn a_process_outside_is_not_killed() {
-    if !can_sandbox() {
-        return;
-    }
-    let victim = || {
-        Command::new("sleep")
-            .arg("1000")
-            .spawn()
-            .expect("a process")
-    };
-    let kill = async |sandbox, victim: &mut Child| {
-        let command = format!("kill -9 {}", victim.id());
-        escapes(sandbox, &command, |_, _| true).await;
-        let alive = is_alive(victim.id());
-        victim.kill().ok();
-        victim.wait().expect("it ended");
-        alive
-    };
-    assert!(!kill(SandboxMode::Off, &mut victim()).await);
-    assert!(kill(SandboxMode::Required, &mut victim()).await);
 }
 
 #[rstest]
@@ -331,52 +189,6 @@ async fn files_that_asyncagents_has_open_are_closed() {
     let sandboxed = run("{helper} bash {workspace} \"$1\"");
     assert_eq!(sandboxed, "precious\n");
     assert_eq!(run("bash -c 'echo out >&9'"), "out\nious\n");
-}
-
-#[tokio::test]
-async fn programs_with_more_rights_give_none() {
-    let status = "grep NoNewPrivs /proc/self/status";
-    is_stopped(status, |_, text| text.contains("NoNewPrivs:\t0")).await;
-}
-
-/// Other programs of the user keep memory, queues and semaphores there, and what is left there
-/// stays. The numbers are those of `IPC_CREAT` and `IPC_RMID`.
-#[rstest]
-#[case::memory("shmget(0, 4096, 01600)", "shmctl($id, 0, 0)")]
-#[case::queue("msgget(0, 01600)", "msgctl($id, 0, 0)")]
-#[case::semaphores("semget(0, 1, 01600)", "semctl($id, 0, 0, 0)")]
-#[tokio::test]
-async fn what_is_kept_by_number_is_closed(#[case] make: &str, #[case] remove: &str) {
-    let command =
-        format!("perl -e 'my $id = {make}; defined $id or exit; {remove}; print \"made\"'");
-    is_stopped(&command, |_, text| text.contains("made")).await;
-}
-
-/// Only root could take these ways.
-#[rstest]
-#[case::mounts("unshare -m true && echo out")]
-#[case::users("unshare -U true && echo out")]
-#[case::network("unshare -n true && echo out")]
-#[case::device("mknod device c 1 5 && echo out")]
-#[case::memory_of_the_kernel("head -c 1 /proc/kcore > /dev/null && echo out")]
-#[case::larger_files("ulimit -f unlimited && echo out")]
-#[case::before_all_others("chrt -f 1 echo out")]
-#[case::password_file("head -c 1 /etc/shadow > /dev/null && echo out")]
-#[case::other_user_by_setuid(
-    "cp $(command -v id) ./id && chown 65534 ./id && chmod u+s ./id && [ $(./id -u) = 65534 ] && echo out"
-)]
-#[tokio::test]
-async fn root_is_not_above_it(#[case] command: &str) {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: not root");
-        return;
-    }
-    let (out, text) = escapes(SandboxMode::Off, command, |_, text| text.contains("out")).await;
-    if !out {
-        println!("skipped: this machine has no such way: {text}");
-        return;
-    }
-    is_stopped(command, |_, text| text.contains("out")).await;
 }
 
 /// What work needs must go on.
