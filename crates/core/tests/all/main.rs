@@ -11,6 +11,7 @@ mod properties;
 mod reaching;
 mod reading;
 mod recorded;
+mod rule_tricks;
 mod scheduling;
 mod seeds;
 mod skills;

@@ -5,6 +5,7 @@ mod reaching;
 mod reading;
 mod rights;
 mod signalling;
+mod spelling;
 mod staying;
 mod stories;
 mod system_calls;
