@@ -2,17 +2,22 @@
 //! a folder or without one. Each trick says its name to somebody who listens.
 
 use std::{
-    fs,
+    fs, io,
     io::Read,
-    net::{TcpListener, UdpSocket},
+    net::{TcpListener, TcpStream, UdpSocket},
     os::{
         linux::net::SocketAddrExt,
         unix::{
             fs::PermissionsExt,
-            net::{SocketAddr, UnixDatagram, UnixListener},
+            net::{SocketAddr, UnixDatagram, UnixListener, UnixStream},
         },
     },
-    path::PathBuf,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -20,11 +25,8 @@ use tempfile::TempDir;
 
 use super::tricks::{Goal, Left, Trick, Who, are_stopped};
 
-/// Long enough for what was sent before.
-const PATIENCE: Duration = Duration::from_millis(200);
-
-/// Those who listen outside, and what they have heard.
-struct Heard {
+/// Those who listen outside.
+struct Listeners {
     tcp: TcpListener,
     tcp6: Option<TcpListener>,
     udp: UdpSocket,
@@ -32,66 +34,56 @@ struct Heard {
     datagram: UnixDatagram,
     unnamed: UnixListener,
     unnamed_datagram: UnixDatagram,
-    folder: TempDir,
-    said: String,
 }
 
-impl Heard {
-    fn new() -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
-        let open = |path: PathBuf| {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("ours");
+impl Listeners {
+    /// Sockets without a name in a folder are named after those with one.
+    fn new(folder: &Path) -> io::Result<Self> {
+        let path = |name: &str| folder.join(name);
+        let unnamed = |name: &str| {
+            let name = path(name).display().to_string();
+            SocketAddr::from_abstract_name(name)
         };
-        let unnamed = |kind| {
-            let name = format!("{}/{kind}", folder.path().display());
-            SocketAddr::from_abstract_name(name).expect("a name")
-        };
-        let heard = Self {
-            tcp: TcpListener::bind("127.0.0.1:0").expect("a port"),
+        let all = Self {
+            tcp: TcpListener::bind("127.0.0.1:0")?,
             tcp6: TcpListener::bind("[::1]:0").ok(),
-            udp: UdpSocket::bind("127.0.0.1:0").expect("a port"),
-            stream: UnixListener::bind(path("stream")).expect("a socket"),
-            datagram: UnixDatagram::bind(path("datagram")).expect("a socket"),
-            unnamed: UnixListener::bind_addr(&unnamed("stream")).expect("a socket"),
-            unnamed_datagram: UnixDatagram::bind_addr(&unnamed("datagram")).expect("a socket"),
-            said: String::new(),
-            folder,
+            udp: UdpSocket::bind("127.0.0.1:0")?,
+            stream: UnixListener::bind(path("stream"))?,
+            datagram: UnixDatagram::bind(path("datagram"))?,
+            unnamed: UnixListener::bind_addr(&unnamed("stream")?)?,
+            unnamed_datagram: UnixDatagram::bind_addr(&unnamed("datagram")?)?,
         };
+        // Whoever tries it may be another user.
         for name in ["", "stream", "datagram"] {
-            open(heard.folder.path().join(name));
+            fs::set_permissions(path(name), fs::Permissions::from_mode(0o777))?;
         }
-        heard.tcp.set_nonblocking(true).expect("nonblocking");
-        if let Some(tcp6) = &heard.tcp6 {
-            tcp6.set_nonblocking(true).expect("nonblocking");
-        }
-        heard.stream.set_nonblocking(true).expect("nonblocking");
-        heard.unnamed.set_nonblocking(true).expect("nonblocking");
-        heard.udp.set_nonblocking(true).expect("nonblocking");
-        heard.datagram.set_nonblocking(true).expect("nonblocking");
-        let quiet = heard.unnamed_datagram.set_nonblocking(true);
-        quiet.expect("nonblocking");
-        heard
+        all.tcp.set_nonblocking(true)?;
+        all.tcp6
+            .iter()
+            .try_for_each(|tcp6| tcp6.set_nonblocking(true))?;
+        all.udp.set_nonblocking(true)?;
+        all.stream.set_nonblocking(true)?;
+        all.datagram.set_nonblocking(true)?;
+        all.unnamed.set_nonblocking(true)?;
+        all.unnamed_datagram.set_nonblocking(true)?;
+        Ok(all)
     }
 
-    /// Takes in all that was said until now.
-    fn listen(&mut self) {
-        let tcp6 = self
-            .tcp6
-            .iter()
-            .flat_map(|tcp6| tcp6.incoming().map_while(Result::ok));
-        for mut stream in self.tcp.incoming().map_while(Result::ok).chain(tcp6) {
-            stream.set_nonblocking(false).expect("blocking");
-            stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-            self.said.push_str(&all_of(&mut stream));
+    /// What came since it was last asked.
+    fn heard(&self) -> String {
+        let mut heard = String::new();
+        let mut bytes = [0; 4096];
+        let tcp6 = self.tcp6.iter().flat_map(TcpListener::incoming);
+        for stream in self.tcp.incoming().map_while(Result::ok) {
+            heard.push_str(&first_words(stream));
+        }
+        for stream in tcp6.map_while(Result::ok) {
+            heard.push_str(&first_words(stream));
         }
         let streams = self.stream.incoming().map_while(Result::ok);
-        for mut stream in streams.chain(self.unnamed.incoming().map_while(Result::ok)) {
-            stream.set_nonblocking(false).expect("blocking");
-            stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-            self.said.push_str(&all_of(&mut stream));
+        for stream in streams.chain(self.unnamed.incoming().map_while(Result::ok)) {
+            heard.push_str(&first_words(stream));
         }
-        let mut bytes = [0; 4096];
         while let Ok(length) = self
             .udp
             .recv(&mut bytes)
@@ -99,32 +91,101 @@ impl Heard {
             .or_else(|_| self.unnamed_datagram.recv(&mut bytes))
         {
             let said = bytes.get(..length).unwrap_or_default();
-            self.said
-                .push_str(&format!("{}\n", String::from_utf8_lossy(said)));
+            heard.push_str(&format!("{}\n", String::from_utf8_lossy(said)));
+        }
+        heard
+    }
+}
+
+trait Patient: Read {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()>;
+}
+
+impl Patient for TcpStream {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_nonblocking(false)?;
+        self.set_read_timeout(Some(time))
+    }
+}
+
+impl Patient for UnixStream {
+    fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+        self.set_nonblocking(false)?;
+        self.set_read_timeout(Some(time))
+    }
+}
+
+/// What one who has connected says first. Then nobody listens any more, so that it does not wait.
+fn first_words(mut stream: impl Patient) -> String {
+    let mut bytes = [0; 4096];
+    stream.wait_at_most(Duration::from_secs(5)).expect("a time");
+    let length = stream.read(&mut bytes).unwrap_or(0);
+    let said = bytes.get(..length).unwrap_or_default();
+    format!("{}\n", String::from_utf8_lossy(said))
+}
+
+/// What those outside have heard when all tricks have run.
+struct Heard {
+    folder: TempDir,
+    ports: [u16; 3],
+    over: Arc<AtomicBool>,
+    listening: Option<JoinHandle<String>>,
+    said: String,
+}
+
+impl Heard {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let listeners = Listeners::new(folder.path()).expect("sockets");
+        let port = |listener: &TcpListener| listener.local_addr().expect("its port").port();
+        let ports = [
+            port(&listeners.tcp),
+            listeners.tcp6.as_ref().map_or(0, port),
+            listeners.udp.local_addr().expect("its port").port(),
+        ];
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let listening = thread::spawn(move || {
+            let mut said = String::new();
+            // Asked before listening, so that nothing said before the end is missed.
+            while !is_over.load(Ordering::Acquire) {
+                said.push_str(&listeners.heard());
+                thread::sleep(Duration::from_millis(2));
+            }
+            said + &listeners.heard()
+        });
+        Self {
+            folder,
+            ports,
+            over,
+            listening: Some(listening),
+            said: String::new(),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(listening) = self.listening.take() {
+            self.said = listening.join().unwrap_or_default();
         }
     }
 }
 
-/// What comes until the end, or until nothing comes.
-fn all_of(stream: &mut impl Read) -> String {
-    let mut bytes = Vec::new();
-    // What was read before the time was over is kept.
-    stream.read_to_end(&mut bytes).ok();
-    format!("{}\n", String::from_utf8_lossy(&bytes))
+impl Drop for Heard {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 impl Goal for Heard {
     fn prepare(&mut self, name: &str, command: &str, _: Who) -> String {
-        let port = |listener: &TcpListener| listener.local_addr().expect("its port").port();
         let folder = self.folder.path().display();
+        let [tcp, tcp6, udp] = self.ports.map(|port| port.to_string());
         let filled = [
             ("{name}", name.to_owned()),
-            ("{tcp}", port(&self.tcp).to_string()),
-            ("{tcp6}", self.tcp6.as_ref().map_or(0, port).to_string()),
-            (
-                "{udp}",
-                self.udp.local_addr().expect("its port").port().to_string(),
-            ),
+            ("{tcp}", tcp),
+            ("{tcp6}", tcp6),
+            ("{udp}", udp),
             ("{stream}", format!("{folder}/stream")),
             ("{datagram}", format!("{folder}/datagram")),
         ];
@@ -136,7 +197,7 @@ impl Goal for Heard {
     }
 
     fn got_out(&mut self, left: &Left) -> bool {
-        self.listen();
+        self.stop();
         let apart = |c: char| !c.is_alphanumeric() && c != '_';
         self.said.split(apart).any(|word| word == left.name)
     }
@@ -176,17 +237,17 @@ const TRICKS: &[Trick] = &[
     ("helper_pair", "", "{helper} pair {datagram} '{name}'"),
     ("node_tcp", "node", "node -e 'net.connect({tcp}, \"127.0.0.1\").end(\"{name}\", () => process.exit())'"),
     ("node_local", "node", "node -e 'net.connect(\"{stream}\").end(\"{name}\", () => process.exit())'"),
-    ("curl", "curl", "curl -sm 0.3 http://127.0.0.1:{tcp}/{name}; true"),
-    ("curl_local", "curl", "curl -sm 0.3 --unix-socket {stream} http://x/{name}; true"),
-    ("curl_unnamed", "curl", "curl -sm 0.3 --abstract-unix-socket {stream} http://x/{name}; true"),
-    ("curl_gopher", "curl maybe", "curl -sm 0.3 gopher://127.0.0.1:{tcp}/1{name}; true"),
-    ("curl_tftp", "curl maybe", "curl -sm 0.3 tftp://127.0.0.1:{udp}/{name}; true"),
-    ("git_clone", "git", "timeout 0.3 git clone -q git://127.0.0.1:{tcp}/{name}; true"),
-    ("openssl", "openssl", "timeout 0.3 openssl s_client -connect 127.0.0.1:{tcp} -servername {name}; true"),
+    ("curl", "curl", "curl -sm 9 http://127.0.0.1:{tcp}/{name}; true"),
+    ("curl_local", "curl", "curl -sm 9 --unix-socket {stream} http://x/{name}; true"),
+    ("curl_unnamed", "curl", "curl -sm 9 --abstract-unix-socket {stream} http://x/{name}; true"),
+    ("curl_gopher", "curl maybe", "curl -sm 9 gopher://127.0.0.1:{tcp}/1{name}; true"),
+    ("curl_tftp", "curl maybe", "curl -sm 1 tftp://127.0.0.1:{udp}/{name}; true"),
+    ("git_clone", "git", "timeout 9 git clone -q git://127.0.0.1:{tcp}/{name}; true"),
+    ("openssl", "openssl", "timeout 9 openssl s_client -connect 127.0.0.1:{tcp} -servername {name}; true"),
     ("logger_udp", "logger", "logger -d -n 127.0.0.1 -P {udp} '{name}'"),
     ("logger_local", "logger", "logger -d -u {datagram} '{name}'"),
-    ("wget", "wget", "wget -q -T 0.3 -t 1 -O - http://127.0.0.1:{tcp}/{name}; true"),
-    ("netcat", "nc", "echo '{name}' | timeout 0.3 nc 127.0.0.1 {tcp}; true"),
+    ("wget", "wget", "wget -q -T 9 -t 1 -O - http://127.0.0.1:{tcp}/{name}; true"),
+    ("netcat", "nc", "echo '{name}' | timeout 9 nc 127.0.0.1 {tcp}; true"),
     ("socat", "socat", "echo '{name}' | socat - UNIX-CONNECT:{stream}"),
     ("network_of_another", "root nsenter maybe", "nsenter -t 1 -n bash -c 'echo \"{name}\" > /dev/tcp/127.0.0.1/{tcp}'"),
 ];

@@ -32,7 +32,7 @@ const TRICKS: &[Trick] = &[
     ("root_of_proc", "", "cat /proc/self/root{vault}/id"),
     ("root_of_the_parent", "", "cat /proc/$PPID/root{vault}/id"),
     ("folder_held_open", "", "exec 9< {vault}; cat /proc/self/fd/9/id"),
-    ("folder_of_another", "", "(cd {vault} && sleep 5) & sleep 0.2; cat /proc/$!/cwd/id; kill $!"),
+    ("folder_of_another", "", "coproc (cd {vault} && echo there && sleep 9); read -r _ <&${COPROC[0]}; cat /proc/$COPROC_PID/cwd/id; kill $COPROC_PID"),
     ("mode_and_owner", "", "chmod -R 777 {vault}; cat {vault}/id"),
     // Ways to read.
     ("redirection", "", "cat < {vault}/id"),
