@@ -489,6 +489,7 @@ impl KnownHosts {
             readable,
             sandbox: agent.sandbox,
             network: agent.network,
+            variables: agent.variables.clone(),
             resources: agent.resources,
             secret_variables: models.secret_variables(),
             secret_paths: self.secret_paths(),

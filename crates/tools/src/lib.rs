@@ -7,12 +7,14 @@ mod fit_answer;
 mod memory;
 mod need;
 mod places;
+mod private_files;
 mod resources;
 mod sandbox;
-mod secrets;
+mod secret_paths;
 mod settings;
 mod tool;
 mod toolbox;
+mod variables;
 
 pub use need::{Kind, Need};
 pub use resources::{Bytes, MemoryLimit, Resources};

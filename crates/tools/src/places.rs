@@ -5,9 +5,12 @@ use std::{
     ffi::OsString,
     fs, io,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
-use crate::{fit_answer::cut_line, need::Kind, secrets, settings::Settings};
+use crate::{
+    fit_answer::cut_line, need::Kind, private_files::PrivateFiles, secret_paths, settings::Settings,
+};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -21,6 +24,8 @@ pub(crate) struct Places {
     pub(crate) readable: Vec<PathBuf>,
     /// Hold credentials.
     pub(crate) secret: Vec<PathBuf>,
+    /// Look like credentials.
+    pub(crate) private: Arc<PrivateFiles>,
     home: Option<PathBuf>,
 }
 
@@ -58,11 +63,14 @@ impl Places {
 
         let mut writable = vec![workspace.clone(), fs::canonicalize(temporary)?];
         writable.extend(all_real(&settings.allowed)?);
-        let mut secret = secrets::usual_paths(settings.home.as_deref());
+        let readable = all_real(&settings.readable)?;
+        let mut secret = secret_paths::usual(settings.home.as_deref());
         secret.extend(settings.secret_paths.iter().cloned());
+        let home = settings.home.as_ref().map(real).transpose()?;
         Ok(Self {
+            private: Arc::new(PrivateFiles::new(home, &[&writable, &readable])),
             writable,
-            readable: all_real(&settings.readable)?,
+            readable,
             secret: all_real(&secret)?,
             home: settings.home.clone(),
             workspace,
@@ -118,11 +126,12 @@ impl Places {
     }
 
     /// Whether credentials may be in it. The deepest folder decides, so that a workspace within
-    /// a secret folder is still a workspace.
+    /// a secret folder is still a workspace; a private file in the home's configuration is secret
+    /// unless its folder was granted.
     pub(crate) fn is_secret(&self, path: &Path) -> bool {
         let secret = deepest(&self.secret, path);
         let granted = deepest(&self.writable, path).max(deepest(&self.readable, path));
-        secret > granted
+        secret > granted || self.private.includes(path)
     }
 
     fn may_touch(&self, kind: Kind, path: &Path) -> bool {

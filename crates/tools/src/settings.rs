@@ -11,7 +11,7 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// Further folders that may be read and written.
     pub allowed: Vec<PathBuf>,
-    /// Further folders that the file tools may only read.
+    /// Further folders and files that may only be read; private files in them are none.
     pub readable: Vec<PathBuf>,
     /// Whether `bash` runs in a sandbox.
     pub sandbox: SandboxMode,
@@ -21,7 +21,10 @@ pub struct Settings {
     pub resources: Resources,
     /// The program that has the verb `sandbox-exec`.
     pub helper: PathBuf,
-    /// Variables that `bash` does not get, besides those that look like secrets.
+    /// Variables that sandboxed commands get besides the usual ones: names, and beginnings with a
+    /// `*` behind them.
+    pub variables: Vec<String>,
+    /// Variables that `bash` never gets.
     pub secret_variables: Vec<String>,
     /// Paths that nothing here reads, besides the usual ones.
     pub secret_paths: Vec<PathBuf>,
@@ -56,6 +59,7 @@ impl Settings {
             network: false,
             resources: Resources::default(),
             helper: helper.into(),
+            variables: Vec::new(),
             secret_variables: Vec::new(),
             secret_paths: Vec::new(),
             home: std::env::home_dir(),

@@ -24,6 +24,8 @@ use crate::{
 const GLANCE: Duration = Duration::from_secs(5);
 /// How much of what it prints is kept.
 const GLANCED: usize = 10_000;
+/// How many folders are named of those that are too large.
+const MOST_NAMED: usize = 5;
 
 /// Says what a call may do with a file that it was not asked for by name: the path as in
 /// [`Need::target`].
@@ -169,19 +171,43 @@ impl Inner {
                     limits: Some(self.limits()),
                     ..Order::default()
                 };
-                sandbox::probe(&self.settings.helper, &order)?
+                self.told_of_large_folders(sandbox::probe(&self.settings.helper, &order)?)
             }
         };
         Ok(self.sandbox.get_or_init(|| found).clone())
     }
 
-    /// What a sandboxed command may do.
+    /// Says where private files may be that are not closed.
+    fn told_of_large_folders(&self, sandbox: Sandbox) -> Sandbox {
+        let found = self.places.private.recently_found();
+        match sandbox {
+            Sandbox::Enforced { mut what } if !found.too_large.is_empty() => {
+                let names = found
+                    .too_large
+                    .iter()
+                    .map(|path| path.display().to_string());
+                let mut names: Vec<String> = names.collect();
+                if names.len() > MOST_NAMED {
+                    let more = format!("{} more", names.len() - MOST_NAMED);
+                    names.truncate(MOST_NAMED);
+                    names.push(more);
+                }
+                what.push_str("; too large to be looked through for private files: ");
+                what.push_str(&names.join(", "));
+                Sandbox::Enforced { what }
+            }
+            other => other,
+        }
+    }
+
+    /// What a sandboxed command may do. It may have to look through the home's configuration.
     pub(crate) fn limits(&self) -> Limits {
+        let private = self.places.private.recently_found();
         Limits {
             network: self.settings.network,
             writable: self.places.writable.clone(),
             readable: self.places.readable.clone(),
-            secret: self.places.secret.clone(),
+            secret: [&self.places.secret[..], &private.private].concat(),
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct AgentConfig {
     pub(crate) permissions: Permissions,
     pub(crate) sandbox: SandboxMode,
     pub(crate) network: bool,
+    pub(crate) variables: Vec<String>,
     pub(crate) resources: Resources,
     pub(crate) allowed: Vec<PathBuf>,
     pub(crate) readable: Vec<PathBuf>,
@@ -55,6 +56,7 @@ impl AgentConfig {
             permissions: Permissions::default(),
             sandbox: tools.sandbox,
             network: tools.network,
+            variables: tools.variables,
             resources: tools.resources,
             allowed: Vec::new(),
             readable: Vec::new(),
@@ -267,6 +269,14 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
         set: |config, value| switch(&mut config.agent_config.network, value),
     },
     Setting {
+        key: "sandbox.variables",
+        about: "variables that commands in the sandbox get besides the usual ones, as STAGE,MY_*; \
+                one that looks like a secret only by its whole name",
+        project: FromProject::Refused,
+        show: |config| config.agent_config.variables.join(","),
+        set: |config, value| variables(&mut config.agent_config.variables, value),
+    },
+    Setting {
         key: "sandbox.processes",
         about: "how many processes a command may have at once, with everything it starts: a \
                 number or none; sandboxed or not",
@@ -306,7 +316,8 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "tools.readable",
-        about: "folders outside the workspace that tools may read",
+        about: "folders and files outside the workspace that tools may read, and commands too though \
+                they look like secrets",
         project: FromProject::Refused,
         show: |config| folders(&config.agent_config.readable),
         set: |config, value| paths(&mut config.agent_config.readable, value),
@@ -422,6 +433,21 @@ fn at_least_1000(slot: &mut usize, value: &str) -> Result<(), String> {
 
 fn rules(slot: &mut Vec<Rule>, value: &str) -> Result<(), String> {
     *slot = Rule::list(value).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// Names of variables, or their beginnings with a `*` behind them.
+fn variables(slot: &mut Vec<String>, value: &str) -> Result<(), String> {
+    let names = value.split(',').map(str::trim);
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let is_name = |name: &&str| {
+        let beginning = name.strip_suffix('*').unwrap_or(name);
+        beginning.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    match names.iter().all(is_name) {
+        true => *slot = names.into_iter().map(str::to_owned).collect(),
+        false => return Err("names like STAGE or MY_*, separated by commas".to_owned()),
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! secret, everything beside the way to it is allowed instead.
 
 use std::{
+    collections::HashSet,
     fs::{self, File, FileType},
     io,
     os::unix::fs::MetadataExt,
@@ -40,9 +41,11 @@ pub(super) fn enforce(limits: &Limits) -> Result<String, Unrestricted> {
     if !limits.network {
         ruleset = ruleset.handle_access(AccessNet::from_all(RULES))?;
     }
+    let secrets = secrets(&limits.secret);
     let mut rules = Rules {
         ruleset: ruleset.create()?,
-        secrets: secrets(&limits.secret),
+        ways: ways(&secrets),
+        secrets,
     };
     let read = AccessFs::from_read(RULES);
     let write = AccessFs::from_all(RULES) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
@@ -70,16 +73,16 @@ pub(super) fn enforce(limits: &Limits) -> Result<String, Unrestricted> {
 /// The rules so far.
 struct Rules {
     ruleset: RulesetCreated,
-    secrets: Vec<PathBuf>,
+    secrets: HashSet<PathBuf>,
+    /// The folders above the secrets.
+    ways: HashSet<PathBuf>,
 }
 
 impl Rules {
     /// Allows something in a folder, except for the secrets in it.
     fn allow_tree(&mut self, root: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
-        let within = |secret: &&PathBuf| secret.starts_with(root) && *secret != root;
-        let secrets: Vec<_> = self.secrets.iter().filter(within).cloned().collect();
         match fs::symlink_metadata(root) {
-            Ok(root_is) => self.allow_beside(root, root_is.file_type(), rights, &secrets),
+            Ok(root_is) => self.allow_beside(root, root_is.file_type(), rights),
             // An allowed folder that is not there yet.
             Err(_) => Ok(()),
         }
@@ -90,18 +93,16 @@ impl Rules {
         path: &Path,
         kind: FileType,
         rights: BitFlags<AccessFs>,
-        secrets: &[PathBuf],
     ) -> Result<(), RulesetError> {
-        if secrets.iter().any(|secret| secret == path) {
-            return Ok(());
-        }
-        if kind.is_dir() && secrets.iter().any(|secret| secret.starts_with(path)) {
+        if kind.is_dir() && self.ways.contains(path) {
             for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                let path = entry.path();
                 // A link would allow what it leads to.
                 if let Ok(kind) = entry.file_type()
                     && !kind.is_symlink()
+                    && !self.secrets.contains(&path)
                 {
-                    self.allow_beside(&entry.path(), kind, rights, secrets)?;
+                    self.allow_beside(&path, kind, rights)?;
                 }
             }
             return Ok(());
@@ -124,11 +125,23 @@ impl Rules {
 }
 
 /// The secrets that are there, as real paths, and the devices.
-fn secrets(given: &[PathBuf]) -> Vec<PathBuf> {
+fn secrets(given: &[PathBuf]) -> HashSet<PathBuf> {
     let there = given.iter().filter_map(|path| fs::canonicalize(path).ok());
-    let mut secrets: Vec<_> = there.filter(|path| !is_out_of_reach(path)).collect();
-    secrets.push(PathBuf::from("/dev"));
-    secrets
+    let there = there.filter(|path| !is_out_of_reach(path));
+    there.chain([PathBuf::from("/dev")]).collect()
+}
+
+fn ways(secrets: &HashSet<PathBuf>) -> HashSet<PathBuf> {
+    let mut ways = HashSet::new();
+    for secret in secrets {
+        for way in secret.ancestors().skip(1) {
+            // Those above it are known too, then.
+            if !ways.insert(way.to_owned()) {
+                break;
+            }
+        }
+    }
+    ways
 }
 
 /// Somebody else's file that this user cannot read anyway, such as the password file: it would
@@ -150,12 +163,12 @@ fn describe(enforced: ABI, limits: &Limits) -> String {
         false => "no network, no local sockets",
     };
     let mut what = format!(
-        "Landlock (version {}) and seccomp: writes only in {}; {} secret paths unreadable; {network}; \
+        "Landlock (version {}) and seccomp: writes only in {}; what usually holds credentials, and \
+         private files of the home's configuration, unreadable; only usual variables; {network}; \
          not stopped: listing names, and changing modes, owners, times and attributes of files \
          elsewhere, or locking them",
         enforced as i32,
         folders.join(", "),
-        limits.secret.len(),
     );
     let gaps = [
         (ABI::V3, "truncating files elsewhere needs Linux 6.2"),

@@ -1,6 +1,9 @@
 //! `bash`: a command in the workspace, in the sandbox.
 
-use std::{ffi::OsString, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet, ffi::OsString, io, path::PathBuf, process::Stdio, sync::Arc,
+    time::Duration,
+};
 
 use asyncagents_core::agent::{ToolOutcome, ToolSpec};
 use tokio::{
@@ -15,9 +18,9 @@ use crate::{
     clean_output::Cleaner,
     fit_answer::HeadAndTail,
     sandbox::{Limits, Order, Report, Sandbox, Stage},
-    secrets,
     settings::SandboxMode,
     toolbox::Inner,
+    variables,
 };
 
 pub(super) const NAME: &str = "bash";
@@ -78,12 +81,12 @@ impl Bash {
         session: &str,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutcome {
-        let sandbox = match find_out(inner).await {
-            Ok(sandbox) => sandbox,
+        let (sandbox, limits) = match find_out(inner).await {
+            Ok(found) => found,
             Err(why) => return ToolOutcome::Failed(why),
         };
         let (limits, remark) = match (&sandbox, inner.settings.sandbox) {
-            (Sandbox::Enforced { .. }, _) => (Some(inner.limits()), None),
+            (Sandbox::Enforced { .. }, _) => (Some(limits), None),
             (Sandbox::Missing { why }, SandboxMode::Required) => {
                 return ToolOutcome::Failed(format!(
                     "bash is refused: the configuration requires a sandbox, and there is none: \
@@ -138,11 +141,12 @@ pub(crate) async fn glance(
     if command.contains('\0') || command.len() > LONGEST_COMMAND {
         return Err("it is no command".to_owned());
     }
-    let limits = match find_out(inner).await? {
+    let (sandbox, limits) = find_out(inner).await?;
+    let limits = match sandbox {
         Sandbox::Enforced { .. } => Some(Limits {
             network: false,
             writable: vec![inner.temporary.path().to_owned()],
-            ..inner.limits()
+            ..limits
         }),
         Sandbox::Missing { .. } | Sandbox::Off if may_run_free => None,
         Sandbox::Missing { why } => return Err(format!("it cannot be sandboxed: {why}")),
@@ -173,9 +177,11 @@ pub(crate) async fn glance(
     }
 }
 
-async fn find_out(inner: &Arc<Inner>) -> Result<Sandbox, String> {
+/// Whether commands run in a sandbox, and what they may do there.
+async fn find_out(inner: &Arc<Inner>) -> Result<(Sandbox, Limits), String> {
     let inner = Arc::clone(inner);
-    let found = tokio::task::spawn_blocking(move || inner.sandbox()).await;
+    let found = move || Ok((inner.sandbox()?, inner.limits()));
+    let found = tokio::task::spawn_blocking(found).await;
     let found = found.map_err(|error| error.to_string()).flatten();
     found.map_err(|why| format!("bash cannot be started: {why}"))
 }
@@ -221,7 +227,7 @@ impl Running {
         let mut guard = Command::new(&inner.settings.helper)
             .args(order.arguments(Stage::Guard))
             .env_clear()
-            .envs(environment(inner))
+            .envs(environment(inner, order.limits.is_some()))
             .current_dir(&inner.places.workspace)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -402,6 +408,14 @@ impl Ended {
         if sandboxed && refused && inner.memory.tell_once(session, "sandboxed") {
             text.push_str(&hint(inner));
         }
+        if let Some(name) = sandboxed.then(|| kept_back(inner, &text)).flatten()
+            && inner.memory.tell_once(session, "variables")
+        {
+            text.push_str(&format!(
+                "[{name} is set, but not passed on to sandboxed commands; the user can list it in \
+                 `sandbox.variables`]\n"
+            ));
+        }
         ToolOutcome::Failed(text)
     }
 }
@@ -443,14 +457,19 @@ fn name(signal: i32) -> String {
 }
 
 /// What the command finds in its environment: nothing that looks like a secret, nothing that
-/// would ask somebody.
-fn environment(inner: &Inner) -> Vec<(OsString, OsString)> {
+/// would ask somebody, and in the sandbox only what is listed.
+fn environment(inner: &Inner, sandboxed: bool) -> Vec<(OsString, OsString)> {
     let is_passed_on = |(name, value): &(OsString, OsString)| {
         let Some(name) = name.to_str() else {
             return false;
         };
         let named = inner.settings.secret_variables.iter().any(|n| n == name);
-        !named && !secrets::is_secret_variable(name, &value.to_string_lossy())
+        let value = value.to_string_lossy();
+        !named
+            && match sandboxed {
+                true => variables::passes_sandbox(name, &value, &inner.settings.variables),
+                false => !variables::is_secret(name, &value),
+            }
     };
     let mut variables: Vec<_> = std::env::vars_os().filter(is_passed_on).collect();
     let temporary = inner.temporary.path().as_os_str();
@@ -463,6 +482,19 @@ fn environment(inner: &Inner) -> Vec<(OsString, OsString)> {
     ];
     variables.extend(fixed.map(|(name, value)| (name.into(), value.into())));
     variables
+}
+
+/// A variable that a failed command speaks of and did not get.
+fn kept_back(inner: &Inner, text: &str) -> Option<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let words: HashSet<&str> = text.split(|c| !is_word(c)).collect();
+    let passed = environment(inner, true);
+    let is_passed = |name: &str| passed.iter().any(|(passed, _)| passed == name);
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let is_never_passed = |name: &String| inner.settings.secret_variables.contains(name);
+    let kept = names.filter(|name| name.len() > 2 && !is_passed(name));
+    let mut kept = kept.filter(|name| !is_never_passed(name));
+    kept.find(|name| words.contains(name.as_str()))
 }
 
 /// bash, or else the plain shell that every system has.

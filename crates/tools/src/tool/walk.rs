@@ -25,6 +25,7 @@ pub(super) fn walk(
 ) -> bool {
     let until = Instant::now() + PATIENCE;
     let secret: Arc<[_]> = inner.places.secret.clone().into();
+    let private = Arc::clone(&inner.places.private);
     // The walker reads those above too, whatever it is told about parents.
     let ignore = root.ancestors().all(ignore_files::are_readable);
     let walker = WalkBuilder::new(root)
@@ -38,6 +39,7 @@ pub(super) fn walk(
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             entry.file_name() != ".git"
                 && !(entry.depth() > 0 && secret.iter().any(|s| s == path))
+                && !private.includes(path)
                 && !(ignore && is_folder && !ignore_files::are_readable(path))
         })
         .build();

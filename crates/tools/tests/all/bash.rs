@@ -10,7 +10,7 @@ use asyncagents_tools::{Sandbox, SandboxMode};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::workbench::{HELPER, Workbench, eventually, is_alive, kill, processes};
+use crate::workbench::{HELPER, Workbench, can_sandbox, eventually, is_alive, kill, processes};
 
 #[rstest]
 #[case::output("echo out; echo err >&2; echo out", "out\nerr\nout\n")]
@@ -228,12 +228,42 @@ fn secrets_in_the_environment_are_not_passed_on() {
         .env("SSH_AUTH_SOCK", "hush")
         .env("BASH_ENV", "hush")
         .env("SERVICE", "postgres://me:hush@host/base")
-        .env("HARMLESS", "told")
+        .env("LC_MESSAGES", "told")
         .output()
         .expect("the helper");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("HARMLESS=told"), "{text}");
+    assert!(text.contains("LC_MESSAGES=told"), "{text}");
     assert!(!text.contains("hush"), "{text}");
+}
+
+/// A name says little: only what is listed gets into the sandbox, and whoever misses one is told.
+#[rstest]
+#[case::not_listed("STAGE_FILE", false)]
+#[case::looks_harmless("STRIPE_SK", false)]
+#[case::listed("RUST_BACKTRACE", true)]
+fn only_listed_variables_get_into_the_sandbox(#[case] name: &str, #[case] passes: bool) {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::new();
+    let command = format!("echo \"<${name}>\"; : \"${{{name}:?}}\"");
+    let output = Command::new(HELPER)
+        .arg("bash")
+        .arg(&bench.workspace)
+        .arg(json!({"command": command}).to_string())
+        .env(name, "value")
+        .output()
+        .expect("the helper");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let expected = match passes {
+        true => "<value>\n".to_owned(),
+        false => format!(
+            "[exit code 127]\n[{name} is set, but not passed on to sandboxed commands; the user can \
+             list it in `sandbox.variables`]\n"
+        ),
+    };
+    assert!(text.ends_with(&expected), "{text}");
+    assert_eq!(text.contains("<value>"), passes, "{text}");
 }
 
 #[tokio::test]

@@ -1,6 +1,11 @@
 //! What the sandbox costs. Run with `--ignored --nocapture`, in release for true figures.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use asyncagents_tools::{Sandbox, SandboxMode};
 use serde_json::json;
@@ -13,9 +18,16 @@ const CALLS: u32 = 200;
 #[ignore = "it measures"]
 async fn of_a_call() {
     let real_home = std::env::home_dir();
+    let full = tempfile::tempdir().expect("a folder");
+    fill(full.path());
     let cases = [
         ("supervisor only", SandboxMode::Off, None),
         ("sandbox, small home", SandboxMode::Auto, None),
+        (
+            "sandbox, a home with 5,000 files, 34 of them private",
+            SandboxMode::Auto,
+            Some(full.path().to_owned()),
+        ),
         (
             "sandbox, the home of this user",
             SandboxMode::Auto,
@@ -49,6 +61,24 @@ async fn of_a_call() {
         times.push(began.elapsed());
     }
     println!("bash alone: {}", summary(times));
+}
+
+/// A home in which 100 programs have left their files.
+fn fill(home: &Path) {
+    for number in 0..100 {
+        let shared = [".config", ".local/share"][number % 2];
+        let program = home.join(shared).join(format!("program{number}"));
+        for file in 0..50 {
+            let file = program.join(format!("{}/{file}", file % 5));
+            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            fs::write(file, "x").expect("a file");
+        }
+        if number % 3 == 0 {
+            let token = program.join("token");
+            fs::write(&token, "x").expect("a file");
+            fs::set_permissions(token, fs::Permissions::from_mode(0o600)).expect("a mode");
+        }
+    }
 }
 
 fn summary(mut times: Vec<Duration>) -> String {

@@ -4,7 +4,10 @@ use std::{
     fs,
     io::Read,
     net::TcpListener,
-    os::unix::net::{UnixDatagram, UnixListener},
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixDatagram, UnixListener},
+    },
     process::Command,
 };
 
@@ -42,6 +45,72 @@ async fn is_stopped(command: &str, got_out: impl Fn(&Workbench, &str) -> bool) {
     );
     let (out, text) = escapes(SandboxMode::Required, command, &got_out).await;
     assert!(!out, "it got out: {command}: {text}");
+}
+
+/// What no list knows, but its owner keeps for themselves.
+#[rstest]
+#[case::in_the_home(".someapp", true)]
+#[case::configuration(".config/someapp/auth", true)]
+#[case::data(".local/share/someapp/x/token", true)]
+#[case::toolchain(".cargo/registry/index", false)]
+#[tokio::test]
+async fn private_files_are_not_read(#[case] path: &str, #[case] closed: bool) {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::new();
+    let file = bench.home.join(path);
+    fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+    fs::write(&file, "PRIVATE\n").expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode");
+    let beside = file.with_file_name("beside");
+    fs::write(&beside, "HARMLESS\n").expect("a file");
+    let command = format!("cat {}; cat {}", beside.display(), file.display());
+    let outcome = bench.call("bash", json!({"command": command})).await;
+    assert!(outcome.text().contains("HARMLESS"), "{}", outcome.text());
+    assert_eq!(outcome.text().contains("PRIVATE"), !closed);
+}
+
+/// Also not by the file tools, if the home is the workspace; a file that the user names is open.
+#[tokio::test]
+async fn private_files_are_closed_to_file_tools_unless_named() {
+    let home = tempfile::tempdir().expect("a folder");
+    let root = home.path().canonicalize().expect("it is there");
+    for name in ["closed", "named"] {
+        let file = root.join(".config/someapp").join(name);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(&file, "PRIVATE\n").expect("a file");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode");
+    }
+    let bench = Workbench::with(|settings| {
+        settings.workspace.clone_from(&root);
+        settings.home = Some(root.clone());
+        settings.readable = vec![root.join(".config/someapp/named")];
+    });
+    let refused = bench.failed("read", json!({"path": ".config/someapp/closed"}));
+    assert_eq!(
+        refused.await,
+        ".config/someapp/closed may hold credentials and is kept from tools"
+    );
+    let read = bench
+        .done("read", json!({"path": ".config/someapp/named"}))
+        .await;
+    assert!(read.contains("PRIVATE"), "{read}");
+    let found = bench.done("grep", json!({"pattern": "PRIVATE"})).await;
+    assert!(
+        found.contains("named") && !found.contains("closed"),
+        "{found}"
+    );
+    if can_sandbox() {
+        let command = "cd .config/someapp; cat named; cat closed";
+        let outcome = bench.call("bash", json!({"command": command})).await;
+        assert_eq!(
+            outcome.text().matches("PRIVATE").count(),
+            1,
+            "{}",
+            outcome.text()
+        );
+    }
 }
 
 #[tokio::test]
