@@ -2,7 +2,11 @@
 
 use std::{fmt, str::FromStr};
 
-use super::spell::fits;
+use super::{
+    guarded_files::{guarded_part, speaks_of},
+    risky_options,
+    spell::fits,
+};
 
 /// What a call would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,13 +157,25 @@ impl Rule {
     }
 
     /// Whether it lets this use pass. A command that is more than one command, or has parts
-    /// that the shell works out, is never let pass by a pattern: nobody could tell what runs.
+    /// that the shell works out, is never let pass by a pattern: nobody could tell what runs. Nor
+    /// is an option by a wildcard that makes a program write a file or run another.
     pub fn lets_pass(&self, tool: &str, kind: Kind, target: &str) -> bool {
         let Some(pattern) = &self.pattern else {
             return self.names(tool);
         };
-        let plain = kind != Kind::Run || (!target.contains(COMBINING) && !climbs(pattern, target));
+        let plain = kind != Kind::Run
+            || (!target.contains(COMBINING)
+                && !climbs(pattern, target)
+                && !risky_options::are_used_unnamed(pattern, target));
         self.names(tool) && plain && is_meant(pattern, target.trim())
+    }
+
+    /// The same where guarded files are asked for: only a rule that speaks of them lets them pass.
+    fn frees(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        let guarded = guarded_part(target).filter(|_| kind == Kind::Edit);
+        let pattern = self.pattern.as_deref().unwrap_or_default();
+        self.lets_pass(tool, kind, target)
+            && guarded.is_none_or(|guarded| speaks_of(pattern, guarded))
     }
 
     /// Whether it stops this use: any of the commands that it is made of.
@@ -258,21 +274,6 @@ const COMBINING: &[char] = &[
     ';', '&', '|', '\n', '\r', '`', '$', '(', ')', '{', '}', '<', '>',
 ];
 
-/// What decides what others run, or what agents may do: hooks of version control, and agents'
-/// own settings. Changing it is more than changing a file.
-const GUARDED: &[&str] = &[
-    ".git",
-    ".asyncagents",
-    ".agents",
-    ".claude",
-    ".opencode",
-    "asyncagents.toml",
-];
-
-fn is_guarded(target: &str) -> bool {
-    target.split('/').any(|part| GUARDED.contains(&part))
-}
-
 /// What an agent may do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permissions {
@@ -327,7 +328,8 @@ impl Permissions {
     }
 
     /// Judges a call. A rule that forbids wins over one that asks, and that over one that
-    /// allows; the mode decides about the rest.
+    /// allows; the mode decides about the rest. Guarded files are asked for, unless the mode is
+    /// that everything is free or a rule speaks of them.
     pub fn judge(&self, tool: &str, kind: Kind, target: &str) -> Verdict {
         let stops = |rule: &&Rule| rule.stops(tool, kind, target);
         if let Some(rule) = self.deny.iter().find(stops) {
@@ -336,14 +338,10 @@ impl Permissions {
         if self.ask.iter().any(|rule| rule.stops(tool, kind, target)) {
             return Verdict::Ask { by_rule: true };
         }
-        if self
-            .allow
-            .iter()
-            .any(|rule| rule.lets_pass(tool, kind, target))
-        {
+        if self.allow.iter().any(|rule| rule.frees(tool, kind, target)) {
             return Verdict::Allow;
         }
-        if self.mode != Mode::Yolo && kind == Kind::Edit && is_guarded(target) {
+        if self.mode != Mode::Yolo && kind == Kind::Edit && guarded_part(target).is_some() {
             return Verdict::Ask { by_rule: true };
         }
         match (self.mode, kind) {

@@ -717,6 +717,154 @@ fn modes_and_rules(
     assert_eq!(permissions.judge(tool, kind, target), verdict);
 }
 
+/// Files that decide what others run are asked for, unless a rule speaks of them.
+#[rstest]
+#[case::within_what_is_allowed("edit(src/*)", "src/asyncagents.toml", false)]
+#[case::hooks("edit(src/*)", "src/.git/config", false)]
+#[case::everything("edit", ".git/config", false)]
+#[case::all_markdown("edit(*.md)", "AGENTS.md", false)]
+#[case::another_case("edit(*)", ".GIT/config", false)]
+#[case::a_capital_of_other_letters("edit(*)", ".hu\u{17f}ky/pre-push", false)]
+#[case::spelled_with_dots("edit(*)", "x/../.git/config", false)]
+#[case::instructions("edit(docs/*)", "docs/CLAUDE.local.md", false)]
+#[case::other_agents("edit(*)", "opencode.jsonc", false)]
+#[case::servers("edit(*)", ".mcp.json", false)]
+#[case::shell("edit(*)", "sub/.envrc", false)]
+#[case::editor("edit(*)", ".vscode/tasks.json", false)]
+#[case::pipeline("edit(.github/*)", ".github/workflows/ci.yml", false)]
+#[case::not_the_outer_part("edit(*AGENTS.md)", ".git/AGENTS.md", false)]
+#[case::named("edit(.git/config)", ".git/config", true)]
+#[case::named_in_any_folder("edit(**/AGENTS.md)", "docs/AGENTS.md", true)]
+#[case::named_with_a_wildcard("edit(.claude/*)", ".claude/agents/a.md", true)]
+#[case::named_in_another_case("edit(agents.md)", "agents.md", true)]
+#[case::named_pipeline("edit(.github/workflows/*)", ".github/workflows/ci.yml", true)]
+#[case::no_pipeline("edit(.github/*)", ".github/CODEOWNERS", true)]
+#[case::not_guarded("edit(src/*)", "src/gitconfig.rs", true)]
+#[case::nearly_its_name("edit(*)", ".gitignore", true)]
+fn guarded_files_are_asked_for(#[case] rule: &str, #[case] file: &str, #[case] free: bool) {
+    let judged = |mode| {
+        let permissions = Permissions {
+            mode,
+            allow: Rule::list(rule).expect("a rule"),
+            ..Permissions::default()
+        };
+        permissions.judge("write", Kind::Edit, file)
+    };
+    let expected = match free {
+        true => Verdict::Allow,
+        false => Verdict::Ask { by_rule: true },
+    };
+    assert_eq!(judged(Mode::Ask), expected);
+    assert_eq!(judged(Mode::AutoEdit), expected);
+    assert_eq!(judged(Mode::Yolo), Verdict::Allow);
+}
+
+/// A wildcard stands for more of the same, not for options that write files or run programs.
+#[rstest]
+#[case("git diff*", "git diff --output=stolen")]
+#[case("git diff*", "git diff --outp=stolen")]
+#[case("git diff*", "git diff '--output' stolen")]
+#[case("git diff*", "git diff --out\"put\"=stolen")]
+#[case("git diff*", r"git diff --o\utput=stolen")]
+#[case("git *", "git -c core.pager=evil log")]
+#[case("git *", "git -ccore.pager=evil log")]
+#[case("git *", "git --no-pager -C elsewhere status")]
+#[case("git *", "git config core.fsmonitor evil")]
+#[case("git grep *", "git grep -Oevil x")]
+#[case("git grep *", "git grep -nO x")]
+#[case("git grep *", "git grep --open-files-in-pager=evil x")]
+#[case("git archive *", "git archive -o stolen HEAD")]
+#[case("git fetch*", "git fetch ext::evil")]
+#[case("git fetch*", "git fetch --upload-pack=evil")]
+#[case("find *", "find . -exec rm x +")]
+#[case("find *", "find . -delete")]
+#[case("find *", "find . -fprintf stolen x")]
+#[case("fd *", "fd -x evil")]
+#[case("rg *", "rg --pre evil x")]
+#[case("rg *", "rg --pre=evil x")]
+#[case("sort *", "sort -o stolen file")]
+#[case("sort *", "sort -uostolen file")]
+#[case("sort *", "sort --compress-prog=evil file")]
+#[case("sort *", "sort *.txt")]
+#[case("sed *", "sed -i s/a/b/ file")]
+#[case("sed *", "sed -ni.old 1p file")]
+#[case("sed *", "sed 's/a/b/w stolen' file")]
+#[case("sed *", "sed 's/a/evil/e' file")]
+#[case("sed *", "sed '1e evil' file")]
+#[case("sed *", "sed -n '/a/w stolen' file")]
+#[case("sed *", "sed -e 1p -e 'w stolen' file")]
+#[case("sed *", "sed -ne 'w stolen' file")]
+#[case("sed *", "sed --expr='w stolen' file")]
+#[case("sed *", "sed -f evil file")]
+#[case("tar *", "tar xf a --to-command=evil")]
+#[case("tar *", "tar xf a --checkpoint-action exec=evil")]
+#[case("tar *", "tar xIf evil a")]
+#[case("awk *", "awk -f evil file")]
+#[case("curl *", "curl -sSo stolen http://host")]
+#[case("curl *", "curl -K evil http://host")]
+#[case("cargo test*", "cargo test --config evil")]
+#[case("cargo test*", "cargo test --conf=evil")]
+#[case("go test *", "go test -exec evil ./x")]
+#[case("go test *", "go test --toolexec=evil ./x")]
+#[case("make test*", "make test SHELL=evil")]
+#[case("npm test*", "npm test --script-shell=evil")]
+#[case("pytest *", "pytest -p evil")]
+#[case("python -m pytest *", "python -m pytest -p evil")]
+#[case("env *", "env evil")]
+#[case("env *", "env A=1 evil")]
+#[case("xargs *", "xargs evil")]
+#[case("timeout 5 *", "timeout 5 evil")]
+#[case("timeout 5 git diff*", "timeout 5 git diff --output=stolen")]
+#[case("/usr/bin/find *", "/usr/bin/find . -delete")]
+#[case("git diff*", "git diff 'unclosed")]
+fn a_wildcard_does_not_stand_for_risky_options(#[case] pattern: &str, #[case] command: &str) {
+    let rule = format!("bash({pattern})");
+    let permissions = Permissions {
+        allow: vec![rule.parse().expect("a rule")],
+        ..Permissions::default()
+    };
+    assert_eq!(permissions.judge("bash", Kind::Run, command), ASK);
+    // Nor for an agent or a skill that has no more than that.
+    let tools = Tools {
+        only: Some(permissions.allow),
+        not: Vec::new(),
+    };
+    assert!(!tools.allows("bash", Kind::Run, command));
+}
+
+/// What they are known for goes on as before, and what a rule names is meant.
+#[rstest]
+#[case("git diff*", "git diff --stat main..feature")]
+#[case("git *", "git log --oneline -5 -c")]
+#[case("git *", "git commit -C HEAD")]
+#[case("git log*", "git log --format='%h %s' --since=yesterday")]
+#[case("find *", "find . -name '*.rs' -type f -o -name x")]
+#[case("find *", "find . -name *.rs")]
+#[case("rg *", "rg -n --pretty word src")]
+#[case("sort *", "sort -u -k2 file")]
+#[case("sed *", "sed -n 10,20p file")]
+#[case("sed *", "sed -n -e '/^a/p' file")]
+#[case("sed *", "sed 's/one/two words/g' file.write")]
+#[case("sed *", "sed '/start/,/end/d' file")]
+#[case("tar *", "tar tzf archive.tgz")]
+#[case("curl *", "curl -sS -H 'accept: text/plain' http://host/o")]
+#[case("cargo test*", "cargo test -p core --test all -- --nocapture")]
+#[case("go test *", "go test -count=1 -v ./x")]
+#[case("make test*", "make test -j4")]
+#[case("ls *", "ls -o *")]
+#[case("env", "env")]
+#[case("git diff --output=*", "git diff --output=out.patch")]
+#[case("sed -i *", "sed -i s/a/b/ file")]
+#[case("timeout 5 cargo test*", "timeout 5 cargo test -p x")]
+#[case("env A=1 cargo test*", "env A=1 cargo test -p x")]
+#[case("git -C sub diff*", "git -C sub diff --stat")]
+#[case("find . -exec cat *", "find . -exec cat a")]
+#[case("git config core.pager cat", "git config core.pager cat")]
+fn what_a_wildcard_stands_for(#[case] pattern: &str, #[case] command: &str) {
+    let rule: Rule = format!("bash({pattern})").parse().expect("a rule");
+    assert!(rule.lets_pass("bash", Kind::Run, command));
+}
+
 /// Rules about reading bind the tools that search, too.
 #[rstest]
 #[case::read("read", ".env", Verdict::Deny("the rule `read(.env)` forbids it".to_owned()))]

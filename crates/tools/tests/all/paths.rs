@@ -55,6 +55,23 @@ async fn a_file_outside_is_out_of_reach(
     assert_eq!(need.target, bench.filled("{outside}/precious"));
 }
 
+/// Rules about a file see where a path leads, however it is spelled.
+#[rstest]
+#[case::dots("src/../.git/config")]
+#[case::link("hooks/../config")]
+#[case::linked_folder("inside/config")]
+#[case::absolute("{workspace}/.git/config")]
+fn a_need_names_the_file_itself(#[case] path: &str) {
+    let bench = bench();
+    bench.file(".git/config", "");
+    bench.file(".git/hooks/x", "");
+    symlink(".git", bench.workspace.join("inside")).expect("a link");
+    symlink(".git/hooks", bench.workspace.join("hooks")).expect("a link");
+    let input = json!({"path": bench.filled(path), "content": "x"}).to_string();
+    let need = bench.toolbox.needs("write", &input).expect("a need");
+    assert_eq!(need.target, ".git/config");
+}
+
 #[rstest]
 #[case::dangling_link("dangling")]
 #[case::new_file("folder/new")]

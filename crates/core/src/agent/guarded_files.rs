@@ -1,0 +1,98 @@
+//! Files that decide what others run, or what agents do: changing one is more than changing a file.
+
+/// Parts of paths, wherever they are. What is run when somebody asks for it by name (a Makefile, a
+/// build script) is not among them: who runs it means it. These are obeyed by whoever opens the
+/// folder, enters it, commits or pushes.
+const GUARDED: &[&str] = &[
+    // Instructions and settings of agents, ours and others'.
+    ".agents",
+    ".aider.conf.yml",
+    ".asyncagents",
+    ".claude",
+    ".clinerules",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".cursorrules",
+    ".gemini",
+    ".github/copilot-instructions.md",
+    ".goosehints",
+    ".mcp.json",
+    ".opencode",
+    ".roo",
+    ".windsurfrules",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.local.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    "asyncagents.toml",
+    "opencode.json",
+    "opencode.jsonc",
+    // Hooks of version control, and the settings that name them.
+    ".git",
+    ".githooks",
+    ".husky",
+    ".lefthook",
+    ".lefthook.toml",
+    ".lefthook.yaml",
+    ".lefthook.yml",
+    ".overcommit.yml",
+    ".pre-commit-config.yaml",
+    "lefthook.toml",
+    "lefthook.yaml",
+    "lefthook.yml",
+    // What a shell runs on entering a folder, and an editor on opening it.
+    ".devcontainer",
+    ".devcontainer.json",
+    ".envrc",
+    ".exrc",
+    ".idea",
+    ".mise.toml",
+    ".nvim.lua",
+    ".nvimrc",
+    ".vscode",
+    ".zed",
+    "mise.toml",
+    // What a server runs on a push, with the keys of the project.
+    ".circleci",
+    ".github/actions",
+    ".github/workflows",
+    ".gitlab-ci.yml",
+];
+
+/// The outermost guarded part of a path.
+pub(super) fn guarded_part(path: &str) -> Option<&'static str> {
+    let path = Parts::of(path);
+    let found = GUARDED.iter().filter_map(|guarded| {
+        let at = path.position(&Parts::of(guarded))?;
+        Some((at, *guarded))
+    });
+    found.min().map(|(_, guarded)| guarded)
+}
+
+/// Whether a pattern of paths speaks of a guarded part itself: `.git/*` does of `.git`, `src/*` of
+/// nothing.
+pub(super) fn speaks_of(pattern: &str, guarded: &str) -> bool {
+    let pattern: Vec<&str> = pattern
+        .split('/')
+        .map(|part| part.trim_matches('*'))
+        .collect();
+    let pattern = Parts::of(&pattern.join("/"));
+    pattern.position(&Parts::of(guarded)).is_some()
+}
+
+/// The parts of a path as a file system that ignores case compares them.
+struct Parts(Vec<String>);
+
+impl Parts {
+    fn of(path: &str) -> Self {
+        // Upwards first: some letters have the same capital and not the same small one.
+        let folded = |part: &str| part.to_uppercase().to_lowercase();
+        Self(path.split('/').map(folded).collect())
+    }
+
+    fn position(&self, of: &Self) -> Option<usize> {
+        self.0.windows(of.0.len()).position(|parts| parts == of.0)
+    }
+}

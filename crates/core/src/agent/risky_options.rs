@@ -1,0 +1,537 @@
+//! Options that make a program do more than it is known for: write a file, run another program. A rule
+//! with a wildcard (`git diff *`) speaks of the program, not of these.
+
+use super::{
+    shell_words::{Word, words},
+    spell::fits,
+};
+
+/// A program and what makes it more than it looks.
+struct Program {
+    name: &'static str,
+    /// Only with this word as its first operand.
+    command: Option<&'static str>,
+    /// Only before its first operand.
+    before_operands: bool,
+    /// As people write them: `--long`, which may be abbreviated; `-x`, also among others (`-ax`);
+    /// `-long` for programs that have such; `word`, as the first operand; `a*`, any operand of that
+    /// form.
+    options: &'static [&'static str],
+}
+
+const fn program(name: &'static str, options: &'static [&'static str]) -> Program {
+    Program {
+        name,
+        command: None,
+        before_operands: false,
+        options,
+    }
+}
+
+/// Neither complete nor meant to be: what must not happen is for the sandbox to prevent.
+const PROGRAMS: &[Program] = &[
+    // Version control.
+    Program {
+        before_operands: true,
+        ..program(
+            "git",
+            &[
+                "-c",
+                "-C",
+                "--config-env",
+                "--exec-path",
+                "--git-dir",
+                "--work-tree",
+            ],
+        )
+    },
+    program(
+        "git",
+        &[
+            "--output",
+            "--output-directory",
+            "-O",
+            "--open-files-in-pager",
+            "--upload-pack",
+            "--receive-pack",
+            "--exec",
+            "--extcmd",
+            "--ext-diff",
+            "--template",
+            "ext::*",
+            "bisect",
+            "config",
+            "difftool",
+            "filter-branch",
+            "mergetool",
+            "send-email",
+        ],
+    ),
+    Program {
+        command: Some("archive"),
+        ..program("git", &["-o"])
+    },
+    Program {
+        command: Some("rebase"),
+        ..program("git", &["-x"])
+    },
+    Program {
+        command: Some("submodule"),
+        ..program("git", &["foreach"])
+    },
+    program("hg", &["--config", "--cwd", "-R", "--repository"]),
+    // Searching.
+    program(
+        "find",
+        &[
+            "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok",
+            "-okdir",
+        ],
+    ),
+    program("fd", &["-x", "--exec", "-X", "--exec-batch"]),
+    program("fdfind", &["-x", "--exec", "-X", "--exec-batch"]),
+    program("rg", &["--pre", "--hostname-bin"]),
+    program("ag", &["--pager"]),
+    program("ack", &["--pager", "--ackrc"]),
+    program("tree", &["-o", "-R"]),
+    // Text.
+    program("awk", AWK),
+    program("gawk", AWK),
+    program("mawk", AWK),
+    program("sed", &["-i", "--in-place", "-f", "--file"]),
+    program("gsed", &["-i", "--in-place", "-f", "--file"]),
+    program("perl", &["-e", "-E", "-i"]),
+    program("sort", &["-o", "--output", "--compress-program"]),
+    program("shuf", &["-o", "--output"]),
+    program("iconv", &["-o", "--output"]),
+    program("yq", &["-i", "--inplace", "-s", "--split-exp"]),
+    program("xmllint", &["-o", "--output"]),
+    program(
+        "less",
+        &[
+            "-o",
+            "-O",
+            "-k",
+            "--log-file",
+            "--LOG-FILE",
+            "--lesskey-file",
+            "+*",
+        ],
+    ),
+    program(
+        "man",
+        &["-P", "--pager", "-H", "--html", "-C", "--config-file"],
+    ),
+    program("file", &["-C", "--compile"]),
+    program("vim", VIM),
+    program("vi", VIM),
+    program("nvim", VIM),
+    // Archives and transfers.
+    program(
+        "tar",
+        &[
+            "-I",
+            "--use-compress-program",
+            "-F",
+            "--info-script",
+            "--new-volume-script",
+            "--to-command",
+            "--checkpoint-action",
+            "--rsh-command",
+            "--rmt-command",
+        ],
+    ),
+    program("zip", &["-T", "--unzip-command"]),
+    program(
+        "curl",
+        &[
+            "-o",
+            "--output",
+            "--output-dir",
+            "-O",
+            "--remote-name",
+            "--remote-name-all",
+            "-K",
+            "--config",
+            "-c",
+            "--cookie-jar",
+            "-D",
+            "--dump-header",
+            "--etag-save",
+            "--hsts",
+            "--libcurl",
+            "--stderr",
+            "--trace",
+            "--trace-ascii",
+        ],
+    ),
+    program(
+        "wget",
+        &[
+            "-O",
+            "--output-document",
+            "-o",
+            "--output-file",
+            "-a",
+            "--append-output",
+            "-P",
+            "--directory-prefix",
+            "-e",
+            "--execute",
+            "--config",
+            "--save-cookies",
+            "--use-askpass",
+        ],
+    ),
+    program("rsync", &["-e", "--rsh", "--rsync-path", "--log-file"]),
+    program("ssh", &["-o", "-F", "-E"]),
+    program("scp", &["-o", "-F", "-S"]),
+    // Building and testing.
+    program(
+        "cargo",
+        &["--config", "-Z", "--manifest-path", "--target-dir", "--fix"],
+    ),
+    Program {
+        before_operands: true,
+        ..program("cargo", &["-C"])
+    },
+    program(
+        "go",
+        &[
+            "-C",
+            "-blockprofile",
+            "-coverprofile",
+            "-cpuprofile",
+            "-exec",
+            "-memprofile",
+            "-mutexprofile",
+            "-o",
+            "-outputdir",
+            "-overlay",
+            "-pkgdir",
+            "-toolexec",
+            "-trace",
+            "-vettool",
+        ],
+    ),
+    program("make", MAKE),
+    program("gmake", MAKE),
+    program("ninja", &["-C", "-f"]),
+    program("npm", NODE_PACKAGES),
+    program("pnpm", NODE_PACKAGES),
+    program("yarn", NODE_PACKAGES),
+    program(
+        "pytest",
+        &[
+            "-c",
+            "--config-file",
+            "-o",
+            "--override-ini",
+            "-p",
+            "--basetemp",
+            "--confcutdir",
+            "--junit-xml",
+            "--junitxml",
+            "--log-file",
+            "--pdbcls",
+            "--rootdir",
+        ],
+    ),
+    program(
+        "eslint",
+        &[
+            "-c",
+            "--config",
+            "--fix",
+            "-f",
+            "--format",
+            "-o",
+            "--output-file",
+            "--plugin",
+            "--rulesdir",
+        ],
+    ),
+    program("prettier", &["-w", "--write", "--config", "--plugin"]),
+    program("ruff", &["--fix", "--config", "-o", "--output-file"]),
+    // Machines and services.
+    program("kubectl", &["--kubeconfig", "--cache-dir"]),
+    program("helm", &["--kubeconfig", "--post-renderer", "--output-dir"]),
+    program("terraform", &["-chdir", "-out", "-state-out"]),
+    program("openssl", &["-out", "-engine", "-provider-path"]),
+    program("tcpdump", &["-w", "-z"]),
+    program("strace", &["-o", "--output"]),
+    program("date", &["-s", "--set"]),
+];
+
+const AWK: &[&str] = &[
+    "-f",
+    "--file",
+    "-i",
+    "--include",
+    "-l",
+    "--load",
+    "-E",
+    "--exec",
+];
+const VIM: &[&str] = &["-c", "--cmd", "-S", "-s", "-u", "-w", "-W", "+*"];
+const MAKE: &[&str] = &[
+    "-C",
+    "--directory",
+    "-f",
+    "--file",
+    "--makefile",
+    "-I",
+    "--include-dir",
+    "--eval",
+    "*=*",
+];
+const NODE_PACKAGES: &[&str] = &[
+    "-C",
+    "--cwd",
+    "--dir",
+    "--globalconfig",
+    "--node-options",
+    "--prefix",
+    "--script-shell",
+    "--userconfig",
+];
+
+/// Programs that run another one, and how many operands come before its name.
+const RUNNERS: &[(&str, usize)] = &[
+    ("chroot", 1),
+    ("chrt", 1),
+    ("doas", 0),
+    ("env", 0),
+    ("exec", 0),
+    ("flock", 1),
+    ("ionice", 0),
+    ("nice", 0),
+    ("nohup", 0),
+    ("parallel", 0),
+    ("setsid", 0),
+    ("stdbuf", 0),
+    ("sudo", 0),
+    ("taskset", 1),
+    ("time", 0),
+    ("timeout", 1),
+    ("unshare", 0),
+    ("watch", 0),
+    ("xargs", 0),
+];
+
+/// Whether a command uses such an option that a pattern with a wildcard does not name before it.
+pub(super) fn are_used_unnamed(pattern: &str, command: &str) -> bool {
+    let Some((named, _)) = pattern.split_once('*') else {
+        // The whole command is named.
+        return false;
+    };
+    let Some(used) = words(command).map(|words| risky(&words)) else {
+        return true;
+    };
+    let named = words(named).map(|words| risky(&words)).unwrap_or_default();
+    used.iter().any(|option| !named.contains(option))
+}
+
+/// What a command uses of the lists above.
+fn risky(words: &[Word]) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let name = word.text.rsplit('/').next().unwrap_or_default();
+        let (before, arguments) = (words.get(..at), words.get(at + 1..));
+        let (before, arguments) = (before.unwrap_or_default(), arguments.unwrap_or_default());
+        for program in PROGRAMS.iter().filter(|program| program.name == name) {
+            found.extend(program.used(&with_dash(name, arguments)));
+        }
+        if matches!(name, "sed" | "gsed") && !sed_only_prints(arguments) {
+            found.push("a script of sed");
+        }
+        let runner = RUNNERS.iter().find(|(runner, _)| *runner == name);
+        if let Some((runner, operands_before)) = runner
+            && before.iter().all(may_stand_before_a_program)
+            && operands(arguments)
+                .filter(|word| !is_assignment(word))
+                .count()
+                > *operands_before
+        {
+            found.push(*runner);
+        }
+    }
+    found
+}
+
+/// The arguments of a program, with the dash that `tar xf` leaves out.
+fn with_dash(program: &str, arguments: &[Word]) -> Vec<Word> {
+    let mut arguments = arguments.to_vec();
+    if let Some(first) = arguments.first_mut().filter(|_| program == "tar")
+        && !is_option(first)
+    {
+        first.text.insert(0, '-');
+    }
+    arguments
+}
+
+impl Program {
+    /// Programs that have `-long` options do not join letters.
+    fn joins_letters(&self) -> bool {
+        let is_long = |option: &&str| option.starts_with('-') && !option.starts_with("--");
+        !self
+            .options
+            .iter()
+            .any(|option| is_long(option) && option.len() > 2)
+    }
+
+    fn used(&self, arguments: &[Word]) -> Vec<&'static str> {
+        let first = operands(arguments).next();
+        if self
+            .command
+            .is_some_and(|command| first.is_none_or(|first| first.text != command))
+        {
+            return Vec::new();
+        }
+        let until = match self.before_operands {
+            true => arguments.iter().position(|word| !is_option(word)),
+            false => None,
+        };
+        let looked_at = arguments.get(..until.unwrap_or(arguments.len()));
+        let looked_at = looked_at.unwrap_or_default();
+        let is_used = |option: &&&str| {
+            let mut looked_at = looked_at.iter();
+            looked_at.any(|word| is_use(option, word, first, self.joins_letters()))
+        };
+        self.options.iter().filter(is_used).copied().collect()
+    }
+}
+
+/// Whether a word is a use of an option. `joined`: letters may be written together.
+fn is_use(option: &str, word: &Word, first: Option<&Word>, joined: bool) -> bool {
+    let text = word.text.as_str();
+    let (name, _) = text.split_once('=').unwrap_or((text, ""));
+    if !option.starts_with('-') {
+        return match option.contains('*') {
+            true => !is_option(word) && fits(option, text),
+            false => first == Some(word) && text == option,
+        };
+    }
+    if word.is_glob && text.starts_with(['*', '?', '[', '-']) {
+        // A file may have the name of an option, with a value behind it.
+        return option.len() == 2 || option.starts_with("--") || fits(text, option);
+    }
+    match option.starts_with("--") {
+        true => name.len() > 2 && name.starts_with("--") && option.starts_with(name),
+        false if option.len() == 2 && joined => {
+            let is_short = text.starts_with('-') && !text.starts_with("--");
+            is_short && letters(text).any(|letter| option.ends_with(letter))
+        }
+        // Some programs take two dashes as well.
+        false => name == option || name.strip_prefix('-') == Some(option),
+    }
+}
+
+/// The letters of options that are written together, with what may be a value behind the last.
+fn letters(text: &str) -> impl Iterator<Item = char> {
+    text.chars()
+        .skip(1)
+        .take_while(|c| c.is_ascii_alphanumeric())
+}
+
+fn is_option(word: &Word) -> bool {
+    word.text.starts_with('-')
+}
+
+/// What is no option, nor the value of one that changes the folder or a setting.
+fn operands(words: &[Word]) -> impl Iterator<Item = &Word> {
+    let before = [None].into_iter().chain(words.iter().map(Some));
+    let is_value = |before: Option<&Word>| {
+        before.is_some_and(|word| matches!(word.text.as_str(), "-c" | "-C"))
+    };
+    let words = words.iter().zip(before);
+    words
+        .filter(move |(word, before)| !is_option(word) && !is_value(*before))
+        .map(|(word, _)| word)
+}
+
+fn is_assignment(word: &Word) -> bool {
+    word.text.contains('=')
+}
+
+fn may_stand_before_a_program(word: &Word) -> bool {
+    let is_runner = RUNNERS.iter().any(|(runner, _)| *runner == word.text);
+    is_runner
+        || is_option(word)
+        || is_assignment(word)
+        || word.text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a script of sed only prints, deletes and replaces: `10,20p`, `/a/d`, `s/a/b/g`. Others may
+/// write files and run commands.
+fn sed_only_prints(arguments: &[Word]) -> bool {
+    let mut scripts: Vec<&str> = Vec::new();
+    let mut words = arguments.iter().map(|word| word.text.as_str());
+    let mut operands = operands(arguments).map(|word| word.text.as_str());
+    while let Some(word) = words.next() {
+        let long = word.strip_prefix("--e").map(|rest| rest.split_once('='));
+        let short = word.strip_prefix('-').filter(|word| !word.starts_with('-'));
+        match (long, short.and_then(|word| word.split_once('e'))) {
+            (Some(Some((_, script))), _) => scripts.push(script),
+            (Some(None), _) | (None, Some((_, ""))) => scripts.extend(words.next()),
+            (None, Some((_, script))) => scripts.push(script),
+            (None, None) => {}
+        }
+    }
+    if scripts.is_empty() {
+        scripts.extend(operands.next());
+    }
+    scripts.into_iter().all(only_prints)
+}
+
+fn only_prints(script: &str) -> bool {
+    let mut rest = script.trim();
+    // Which lines.
+    loop {
+        let plain = rest.trim_start_matches(|c: char| {
+            c.is_ascii_digit() || matches!(c, ',' | '+' | '~' | '!' | ' ')
+        });
+        rest = match plain
+            .strip_prefix('/')
+            .map(|pattern| after_unescaped(pattern, '/'))
+        {
+            Some(Some(behind)) => behind.strip_prefix('I').unwrap_or(behind),
+            Some(None) => return false,
+            None => {
+                rest = plain;
+                break;
+            }
+        };
+    }
+    let mut characters = rest.chars();
+    match (characters.next(), characters.as_str()) {
+        (None, _) | (Some('p' | 'd' | 'q' | '='), "") => true,
+        (Some('s'), replacing) => {
+            let Some(delimiter) = replacing.chars().next().filter(char::is_ascii) else {
+                return false;
+            };
+            let behind = replacing.strip_prefix(delimiter);
+            let behind = behind.and_then(|pattern| after_unescaped(pattern, delimiter));
+            let flags = behind.and_then(|replacement| after_unescaped(replacement, delimiter));
+            flags.is_some_and(|flags| {
+                flags
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || matches!(c, 'g' | 'p' | 'i' | 'I'))
+            })
+        }
+        _ => false,
+    }
+}
+
+/// What is behind the next such character that has no backslash before it.
+fn after_unescaped(text: &str, delimiter: char) -> Option<&str> {
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => drop(characters.next()),
+            c if c == delimiter => return Some(characters.as_str()),
+            _ => {}
+        }
+    }
+    None
+}
