@@ -68,7 +68,8 @@ impl From<Problem> for Failure {
                     Failure::Input(hinted("choose another file with --db"))
                 }
                 StoreError::Damaged { .. } => Failure::Machine(hinted(
-                    "it was left as it is. Bring back a copy, or choose another file with --db",
+                    "it was left as it is. If the system's log tells of a disk that failed to read, try \
+                     again; else bring back a copy, or choose another file with --db",
                 )),
                 StoreError::Locked { path } => Failure::Machine(match stopped_process(path) {
                     // Its lease runs out, and a lock on a file does not.
@@ -87,6 +88,10 @@ impl From<Problem> for Failure {
                 StoreError::Full { .. } => {
                     Failure::Machine(hinted("nothing was saved. Make room and try again"))
                 }
+                StoreError::Disk { .. } => Failure::Machine(hinted(
+                    "nothing was saved. The system's log tells more; a quota or a limit on the size of \
+                     files looks the same",
+                )),
                 StoreError::Failed { .. } => Failure::Machine(problem.into()),
             },
         }

@@ -19,6 +19,7 @@ pub use host::{
 };
 pub use sessions::{Base, Session, Sessions};
 pub use store::{
-    Fate, Journal, Lapsed, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored, Work,
+    Fate, FileWork, Journal, Lapsed, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored,
+    Work,
 };
 pub use typed::{Slot, typed};

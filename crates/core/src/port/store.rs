@@ -1,6 +1,6 @@
 //! Where tasks are kept.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -242,6 +242,27 @@ pub struct PendingNotice {
     pub attempts: u32,
 }
 
+/// What a disk is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileWork {
+    /// To read.
+    Read,
+    /// To write, shorten or remove.
+    Write,
+    /// To lock.
+    Lock,
+}
+
+impl fmt::Display for FileWork {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            FileWork::Read => "read",
+            FileWork::Write => "write",
+            FileWork::Lock => "lock",
+        })
+    }
+}
+
 /// What is wrong with the store.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoreError {
@@ -301,6 +322,16 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// The limit it met.
+        why: String,
+    },
+    /// The system could not do what was asked of it. What is in the file is not at fault.
+    #[error("the disk failed to {work} {}: {why}; the file itself may be fine", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// What it was asked for.
+        work: FileWork,
+        /// What the database says.
         why: String,
     },
     /// It cannot be opened.
