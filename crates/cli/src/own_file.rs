@@ -2,10 +2,10 @@
 //! there must not make us write or wait elsewhere.
 
 use std::{
-    fs::{File, Metadata, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io,
     os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::fs::OFlags;
@@ -29,6 +29,33 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
 /// Whether a file or folder belongs to the user.
 pub(crate) fn is_ours(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// A file as it was found at a path.
+pub(crate) struct Found {
+    path: PathBuf,
+    which: (u64, u64),
+}
+
+impl Found {
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            which: which(&fs::metadata(path)?),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether it was deleted there, or another is in its place. Who has it open does not notice.
+    pub(crate) fn is_gone(&self) -> bool {
+        match fs::metadata(&self.path) {
+            Ok(found) => which(&found) != self.which,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+fn which(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 #[cfg(test)]

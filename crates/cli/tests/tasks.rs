@@ -308,6 +308,31 @@ fn a_worker_whose_database_was_deleted_does_not_keep_a_new_one_from_work() {
     home.until("it is done", || home.status(&id) == "completed");
 }
 
+/// Also if nobody comes after it: its tasks would be paid for, and their answers lost.
+#[rstest]
+#[case::deleted(false)]
+#[case::replaced(true)]
+fn a_worker_whose_database_was_deleted_ends(#[case] replaced: bool) {
+    let home = Home::new();
+    home.launch("long");
+    home.until("a worker lives", || home.worker().is_some());
+    for ending in ["-wal", "-shm", ""] {
+        let mut file = home.db().into_os_string();
+        file.push(ending);
+        fs::remove_file(&file).expect("removed");
+        if replaced && ending.is_empty() {
+            fs::write(file, "").expect("written");
+        }
+    }
+    home.until("it has ended", || home.worker().is_none());
+    let log = home.path("data/asyncagents/asyncagents.db.worker.log");
+    let log = fs::read_to_string(log).expect("a log");
+    assert!(
+        log.contains("the database was deleted or replaced"),
+        "{log}"
+    );
+}
+
 #[test]
 fn a_worker_of_an_older_version_is_named() {
     let home = Home::new();
@@ -680,7 +705,7 @@ fn a_read_only_database_is_a_clear_error_and_stays_as_it_was() {
 }
 
 #[test]
-fn a_full_disk_is_a_clear_error_and_what_was_saved_stays() {
+fn a_disk_that_takes_no_more_is_a_clear_error_and_what_was_saved_stays() {
     let home = Home::new();
     let db = home.db();
     home.ask(&["-c", "worker.autostart=false", "task", "the first"]);
@@ -706,7 +731,7 @@ fn a_full_disk_is_a_clear_error_and_what_was_saved_stays() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("cannot grow") && said.contains("nothing was saved"),
+        said.contains("the disk failed to write") && said.contains("; nothing was saved. "),
         "{said}"
     );
     assert_eq!(text(&output.stdout), "");

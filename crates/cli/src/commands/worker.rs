@@ -10,6 +10,7 @@ use super::Shell;
 use crate::{
     config::Config,
     exit::{Exit, Failure},
+    own_file,
     wire::{Furniture, House},
     worker_process::WorkerLock,
 };
@@ -20,6 +21,8 @@ enum Reason {
     Signal,
     /// Another has the lock: this one was stopped, or hung, for longer than its lease.
     Displaced,
+    /// What it writes is in a file that nobody finds any more.
+    DatabaseGone,
 }
 
 pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
@@ -30,13 +33,20 @@ pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
 async fn work(shell: &Shell) -> Result<Exit, Failure> {
     let config = &shell.config;
     let House { manager, hosts } = shell.house(Furniture::default())?;
+    let database = own_file::Found::at(&config.db).with_context(|| config.db.display().to_string());
+    let database = database.map_err(Failure::Machine)?;
     let mut lock = Some(take_lock(config, &manager).await?);
     tracing::info!(db = %config.db.display(), "a worker begins");
     let worker = Worker::start(&manager).await?;
     loop {
-        match wait(config, &manager, &mut lock).await? {
+        match wait(config, &manager, &database, &mut lock).await? {
             Reason::Displaced => {
                 tracing::warn!("another worker has taken over");
+                break;
+            }
+            Reason::DatabaseGone => {
+                tracing::warn!(db = %config.db.display(), "the database was deleted or replaced");
+                drop(lock.take());
                 break;
             }
             Reason::Signal => {
@@ -84,6 +94,7 @@ async fn take_lock(config: &Config, manager: &Manager) -> Result<WorkerLock, Fai
 async fn wait(
     config: &Config,
     manager: &Manager,
+    database: &own_file::Found,
     lock: &mut Option<WorkerLock>,
 ) -> Result<Reason, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
@@ -94,6 +105,9 @@ async fn wait(
     let glance = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let mut busy = Instant::now();
     loop {
+        if database.is_gone() {
+            return Ok(Reason::DatabaseGone);
+        }
         if let Some(lock) = lock {
             if let Err(error) = lock.sign(manager.owner()) {
                 tracing::error!(%error, "the lock cannot be written");
