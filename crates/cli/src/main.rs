@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod config;
 mod exit;
+mod launch_secrets;
 mod log;
 mod make_visible;
 mod own_file;

@@ -102,6 +102,11 @@ impl Launches {
         self.key.is_sealed(&self.words(host, said), seal)
     }
 
+    /// A name for a text, which nobody without the key can tell it by.
+    pub(crate) fn name_of(&self, text: &str) -> String {
+        self.key.seal(&[b"setting", text.as_bytes()])
+    }
+
     fn words<'a>(&'a self, host: &'a str, said: &'a str) -> [&'a [u8]; 4] {
         [
             b"launch",

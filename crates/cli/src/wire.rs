@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     config::{AgentConfig, Config, SkillConfig, config_folder, load_launched, lowered_by_project},
     exit::Failure,
-    print,
+    launch_secrets, print,
     seal::key_file,
     trust::{self, Database, Launches, Older, Sealed, Standing},
 };
@@ -283,12 +283,12 @@ impl KnownHosts {
             None if host == "scripted" => Ok(host.into()),
             None if host == "engine" => {
                 let folder = real_folder(&env::current_dir()?)?;
-                self.sealed(&format!("{ENGINE}{folder}"), said)
+                self.engine_key(&folder, said)
             }
             Some(("engine", folder)) => {
                 let folder = real_folder(Path::new(folder));
                 let folder = folder.with_context(|| format!("--host {host}"))?;
-                self.sealed(&format!("{ENGINE}{folder}"), said)
+                self.engine_key(&folder, said)
             }
             Some(("scripted", file)) => {
                 let path = fs::canonicalize(file).with_context(|| format!("--host {host}"))?;
@@ -308,14 +308,24 @@ impl KnownHosts {
         }
     }
 
+    /// The name of the built-in agent in a folder. It is in the database, so what is confidential
+    /// of what was said is not in it.
+    fn engine_key(&self, folder: &str, said: &BTreeMap<String, String>) -> anyhow::Result<HostKey> {
+        let said = launch_secrets::put_aside(said, self.launches()?)?;
+        self.sealed(&format!("{ENGINE}{folder}"), &said)
+    }
+
     /// The name of a host with what is said about it. It is sealed: where something runs, and with
     /// what protection, is for the user to say, and others may have changed the database.
     fn sealed(&self, host: &str, said: &impl Serialize) -> anyhow::Result<HostKey> {
         let said = serde_json::to_string(said)?;
-        let launches = self.launches.as_ref();
-        let launches = launches.ok_or_else(|| anyhow!("the database is not yours"))?;
-        let seal = launches.seal(host, &said);
+        let seal = self.launches()?.seal(host, &said);
         Ok(format!("{host}{SAID}{said}{SEAL}{seal}").into())
+    }
+
+    fn launches(&self) -> anyhow::Result<&Launches> {
+        let launches = self.launches.as_ref();
+        launches.ok_or_else(|| anyhow!("the database is not yours"))
     }
 
     /// What was said about a host at a launch, if this user has said it.
@@ -424,7 +434,8 @@ impl KnownHosts {
         let named = SealedKey::of(key);
         let workspace = named.folder();
         let workspace = workspace.ok_or_else(|| anyhow!("it is no built-in agent"))?;
-        let (workspace, said) = (workspace.to_owned(), self.said(&named)?);
+        let workspace = workspace.to_owned();
+        let said = launch_secrets::bring_back(self.said(&named)?, self.launches()?)?;
         check_in_place(&workspace)?;
         // What is configured for that folder, which need not be the one we are in.
         let folder = (!self.furniture.bare).then_some(workspace.as_path());
@@ -514,7 +525,10 @@ impl KnownHosts {
             ".sessions",
         ];
         let db = db.map(|end| trust::ending(&self.db, end));
-        let ours = db.into_iter().chain(key_file());
+        let ours = db
+            .into_iter()
+            .chain(key_file())
+            .chain(launch_secrets::folder());
         ours.chain(self.configuration()).collect()
     }
 

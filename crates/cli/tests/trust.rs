@@ -752,6 +752,53 @@ fn a_workers_command_line_tells_no_key_command() {
     assert!(!line.contains("PRIVATE"), "{line}");
 }
 
+/// It may have a key in it, and a database is copied and shown around.
+#[test]
+fn a_database_has_no_key_command_and_its_task_runs_it_all_the_same() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let proof = user.armed(&db);
+    user.ask(&[
+        "-c",
+        "worker.autostart=false",
+        "-c",
+        "providers.y.base_url=http://me:PRIVATE@127.0.0.1:9/v1",
+        "-c",
+        "model=y/m",
+        "task",
+        "hello",
+    ]);
+    for ending in ["", "-wal"] {
+        let stored = fs::read(beside(&db, ending)).unwrap_or_default();
+        let stored = String::from_utf8_lossy(&stored);
+        assert!(!stored.contains("PWNED") && !stored.contains("PRIVATE"));
+    }
+    let launches = user.path("home/.local/share/asyncagents/launches");
+    let files: Vec<_> = fs::read_dir(&launches).expect("there").flatten().collect();
+    assert_eq!(files.len(), 2);
+    for file in &files {
+        let mode = file.metadata().expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    user.ask(&["list"]);
+    until("its key command ran", || proof.exists());
+}
+
+#[test]
+fn a_launch_whose_key_command_is_gone_or_changed_says_so() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let proof = user.armed(&db);
+    let launches = user.path("home/.local/share/asyncagents/launches");
+    let file = fs::read_dir(launches).expect("there").flatten().next();
+    fs::write(file.expect("a file").path(), "touch OTHER; echo k").expect("written");
+    let shown = || user.ask(&["list", "--json"]);
+    until("it has ended", || {
+        shown().contains("was changed; launch it anew")
+    });
+    assert!(!proof.exists());
+}
+
 #[test]
 fn a_log_goes_where_the_user_says() {
     let user = User::new();
