@@ -10,7 +10,7 @@ use std::{
 
 use asyncagents_core::{
     answer::Shown,
-    budget::Cost,
+    budget::{Cost, Price},
     id::TaskId,
     moment::Moment,
     task::{Outcome, State, Status},
@@ -340,7 +340,7 @@ fn task_line(shown: &Shown, now: Moment) -> String {
             " · {} · {} tokens · {}",
             counted(spent.tool_calls, "tool"),
             grouped(spent.tokens),
-            dollars(spent.cost),
+            dollars(spent.price()),
         ));
     }
     line
@@ -366,9 +366,12 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// As exact as anybody wants to read it. A model without a price is not free.
-pub(crate) fn dollars(cost: Cost) -> String {
-    match cost {
-        Cost(0) => "no price known".to_owned(),
-        Cost(millionths) => format!("${:.4}", millionths as f64 / 1e6),
+pub(crate) fn dollars(price: Price) -> String {
+    let exact = |Cost(millionths)| format!("${:.4}", millionths as f64 / 1e6);
+    match price {
+        Price::Known(Cost(0)) => "$0.00".to_owned(),
+        Price::Known(cost) => exact(cost),
+        Price::AtLeast(cost) => format!("at least {}", exact(cost)),
+        Price::Unknown => price.to_string(),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     agent::Usage,
-    budget::Cost,
+    budget::Price,
     trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
 };
 
@@ -82,7 +82,7 @@ pub(crate) fn headline(trace: &Trace) -> String {
             counted(totals.turns, "answer"),
             counted(totals.tool_calls, "tool call"),
             counted(totals.tokens(), "token"),
-            dollars(totals.cost)
+            dollars(totals.price())
         )
     };
     let mut line = format!(
@@ -122,13 +122,13 @@ pub(crate) fn step_line(step: &Step) -> String {
         } => {
             let model = model.as_ref().map_or("", |model| model.as_str());
             let used = match untold {
-                0 => used(*usage, *cost),
-                tokens => format!("{}, {}", counted(*tokens, "token"), dollars(*cost)),
+                0 => used(*usage, (*cost).into()),
+                tokens => format!("{}, {}", counted(*tokens, "token"), dollars((*cost).into())),
             };
             format!("model    {model} {used} {}", preview(said))
         }
         StepKind::Compacted { model, usage, cost } => {
-            format!("summary  {model} {}", used(*usage, *cost))
+            format!("summary  {model} {}", used(*usage, (*cost).into()))
         }
         StepKind::Tool {
             name,
@@ -156,13 +156,17 @@ pub(crate) fn step_line(step: &Step) -> String {
     format!("{took:>7}  {}", what.trim_end())
 }
 
-fn used(usage: Usage, cost: Cost) -> String {
+fn used(usage: Usage, price: Price) -> String {
     let read = usage.context().saturating_sub(usage.output);
     let cached = match usage.cache_read {
         0 => String::new(),
         cached => format!(" ({cached} cached)"),
     };
-    format!("{read}{cached} in, {} out, {}", usage.output, dollars(cost))
+    format!(
+        "{read}{cached} in, {} out, {}",
+        usage.output,
+        dollars(price)
+    )
 }
 
 fn seconds(time: Duration) -> String {

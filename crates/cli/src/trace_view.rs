@@ -2,7 +2,7 @@
 
 use asyncagents_core::{
     agent::Usage,
-    budget::Cost,
+    budget::Price,
     trace::{Step, StepKind, ToolResult, Trace, TraceTotals},
 };
 use serde_json::{Value, json};
@@ -38,21 +38,22 @@ pub(crate) fn head(trace: &Trace) -> Value {
 }
 
 fn totals(totals: &TraceTotals) -> Value {
-    let mut shown = usage(totals.usage, totals.untold, totals.cost);
+    let mut shown = usage(totals.usage, totals.untold, totals.price());
+    shown["unpriced_tokens"] = totals.unpriced.into();
     shown["turns"] = totals.turns.into();
     shown["tool_calls"] = totals.tool_calls.into();
     shown
 }
 
 /// Tokens by kind, as far as they are known; `tokens` are all.
-fn usage(usage: Usage, untold: u64, cost: Cost) -> Value {
+fn usage(usage: Usage, untold: u64, price: Price) -> Value {
     json!({
         "tokens": usage.context().saturating_add(untold),
         "input_tokens": usage.input,
         "cache_read_tokens": usage.cache_read,
         "cache_write_tokens": usage.cache_write,
         "output_tokens": usage.output,
-        "cost_usd": cost.0 as f64 / 1e6,
+        "cost_usd": price.dollars(),
     })
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn step(step: &Step) -> Value {
         } => json!({
             "type": "model_call",
             "model": model.as_ref().map(|model| model.as_str()),
-            "usage": usage(*used, *untold, *cost),
+            "usage": usage(*used, *untold, (*cost).into()),
             "text": said,
         }),
         StepKind::Compacted {
@@ -79,7 +80,7 @@ pub(crate) fn step(step: &Step) -> Value {
         } => json!({
             "type": "compaction",
             "model": model.as_str(),
-            "usage": usage(*used, 0, *cost),
+            "usage": usage(*used, 0, (*cost).into()),
         }),
         StepKind::Tool {
             name,

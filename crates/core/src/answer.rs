@@ -308,7 +308,7 @@ pub fn progress(task: &Task, now: Moment) -> String {
     }
     let tokens = usize::try_from(progress.spent.tokens).unwrap_or(usize::MAX);
     parts.push(counted(tokens, "token", "tokens"));
-    parts.push(progress.spent.cost.to_string());
+    parts.push(progress.spent.price().to_string());
     if let Some(at) = progress.last_activity
         && task.is_live()
     {

@@ -17,13 +17,61 @@ impl fmt::Display for Cost {
     }
 }
 
+/// What something came to, as far as anybody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Price {
+    /// This.
+    Known(Cost),
+    /// This, and tokens that nobody knows the price of.
+    AtLeast(Cost),
+    /// Nobody knows. That is not the same as nothing.
+    Unknown,
+}
+
+impl Price {
+    /// What this cost comes to, beside so many tokens without a known price.
+    pub fn new(cost: Cost, unpriced: u64) -> Self {
+        match (cost, unpriced) {
+            (cost, 0) => Price::Known(cost),
+            (Cost(0), _) => Price::Unknown,
+            (cost, _) => Price::AtLeast(cost),
+        }
+    }
+
+    /// What is known of it, in dollars.
+    pub fn dollars(self) -> Option<f64> {
+        match self {
+            Price::Known(cost) | Price::AtLeast(cost) => Some(cost.0 as f64 / 1e6),
+            Price::Unknown => None,
+        }
+    }
+}
+
+impl From<Option<Cost>> for Price {
+    fn from(cost: Option<Cost>) -> Self {
+        cost.map_or(Price::Unknown, Price::Known)
+    }
+}
+
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Price::Known(cost) => write!(f, "{cost}"),
+            Price::AtLeast(cost) => write!(f, "at least {cost}"),
+            Price::Unknown => f.write_str("cost unknown"),
+        }
+    }
+}
+
 /// What has been used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Tokens, in and out.
     pub tokens: u64,
-    /// Money.
+    /// Money, as far as prices are known.
     pub cost: Cost,
+    /// Of the tokens, those that nobody knows the price of.
+    pub unpriced: u64,
     /// Answers of the model.
     pub turns: u64,
     /// Tool calls.
@@ -31,11 +79,17 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// What it came to.
+    pub fn price(self) -> Price {
+        Price::new(self.cost, self.unpriced)
+    }
+
     /// Both together.
     pub fn plus(self, more: Spent) -> Spent {
         Spent {
             tokens: self.tokens.saturating_add(more.tokens),
             cost: Cost(self.cost.0.saturating_add(more.cost.0)),
+            unpriced: self.unpriced.saturating_add(more.unpriced),
             turns: self.turns.saturating_add(more.turns),
             tool_calls: self.tool_calls.saturating_add(more.tool_calls),
         }
@@ -46,6 +100,7 @@ impl Spent {
         Spent {
             tokens: self.tokens.saturating_sub(earlier.tokens),
             cost: Cost(self.cost.0.saturating_sub(earlier.cost.0)),
+            unpriced: self.unpriced.saturating_sub(earlier.unpriced),
             turns: self.turns.saturating_sub(earlier.turns),
             tool_calls: self.tool_calls.saturating_sub(earlier.tool_calls),
         }

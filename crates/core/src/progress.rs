@@ -58,8 +58,10 @@ pub enum Observation {
     Turned {
         /// Tokens of this answer, in and out.
         tokens: u64,
-        /// What it cost.
+        /// What it cost, as far as prices are known.
         cost: Cost,
+        /// Of the tokens, those that nobody knows the price of.
+        unpriced: u64,
     },
     /// It asks its user something, a permission mostly, and waits.
     Asked {
@@ -83,8 +85,10 @@ pub enum Observation {
 pub struct Totals {
     /// Tokens, in and out.
     pub tokens: u64,
-    /// Money.
+    /// Money, as far as prices are known.
     pub cost: Cost,
+    /// Of the tokens, those that nobody knows the price of.
+    pub unpriced: u64,
     /// Answers of the model.
     pub turns: u64,
     /// Tool calls, by name.
@@ -97,13 +101,18 @@ impl Progress {
         self.last_activity = Some(at);
         match observation {
             Observation::ToolCalled { tool, call } => self.note_tool(tool, *call),
-            Observation::Turned { tokens, cost } => {
+            Observation::Turned {
+                tokens,
+                cost,
+                unpriced,
+            } => {
                 // A model that goes on has all its answers.
                 self.asking.clear();
                 self.using = None;
                 self.spent = self.spent.plus(Spent {
                     tokens: *tokens,
                     cost: *cost,
+                    unpriced: *unpriced,
                     turns: 1,
                     tool_calls: 0,
                 });
@@ -136,6 +145,7 @@ impl Progress {
         self.spent = Spent {
             tokens: totals.tokens,
             cost: totals.cost,
+            unpriced: totals.unpriced,
             turns: totals.turns,
             tool_calls: totals.by_tool.values().sum(),
         };

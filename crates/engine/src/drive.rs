@@ -399,7 +399,7 @@ impl Driver {
     async fn compact(&mut self, model: &Model, way: Way) -> Result<(), Over> {
         self.show(Live::Compacting);
         let seen = self.conversation.newest();
-        let mut spent = (Usage::default(), Cost::default());
+        let mut spent = (Usage::default(), Some(Cost::default()));
         if way == Way::Whole {
             let turns = self.conversation.settled();
             match self.summary(model, turns, Aloud::No).await? {
@@ -420,7 +420,8 @@ impl Driver {
         match self.summary(model, turns, Aloud::NoTools).await? {
             Ok(mut answer) if is_summary(&answer) => {
                 answer.usage = answer.usage.plus(spent.0);
-                answer.cost = Cost(answer.cost.0.saturating_add(spent.1.0));
+                let both = answer.cost.zip(spent.1);
+                answer.cost = both.map(|(one, other)| Cost(one.0.saturating_add(other.0)));
                 self.save(vec![Entry::Compacted { seen, answer }]).await
             }
             Ok(_) => {
@@ -683,7 +684,8 @@ fn is_unsettled(journal: &mut dyn Journal, id: &SessionId) -> Result<bool, Troub
 fn reports(answer: &Answer) -> Vec<Observation> {
     let turned = Observation::Turned {
         tokens: answer.usage.context(),
-        cost: answer.cost,
+        cost: answer.cost.unwrap_or_default(),
+        unpriced: answer.unpriced(),
     };
     let called = |call: &Call| {
         let mut digest = DefaultHasher::new();

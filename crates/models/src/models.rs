@@ -328,9 +328,7 @@ impl Model {
     }
 
     fn answer(&self, folded: Folded) -> Answer {
-        let cost = folded
-            .cost
-            .unwrap_or_else(|| self.figures.cost(folded.usage));
+        let cost = folded.cost.or_else(|| self.figures.cost(folded.usage));
         Answer {
             model: self.name.clone(),
             blocks: folded.blocks,

@@ -27,6 +27,8 @@ pub(crate) struct Prices {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Figures {
     rates: Rates,
+    /// Whether the rates are known; without, they are not nothing.
+    pub(crate) priced: bool,
     /// Above so many tokens of input, all tokens of the request have other prices.
     above: Option<(u64, Rates)>,
     window: Option<u64>,
@@ -135,7 +137,11 @@ impl Prices {
             .exact(path)
             .or_else(|| names.into_iter().find_map(|name| self.anybodys(name)))?;
         let free = Row {
-            prices: PriceRow::default(),
+            prices: PriceRow {
+                input: Some(0.0),
+                output: Some(0.0),
+                ..PriceRow::default()
+            },
             above: None,
             ..found
         };
@@ -163,8 +169,11 @@ impl Figures {
         self.max_output.map(|most| most.min(LONGEST_OUTPUT))
     }
 
-    /// What these tokens cost, rounded once.
-    pub(crate) fn cost(&self, usage: Usage) -> Cost {
+    /// What these tokens cost, rounded once; nothing if nobody knows.
+    pub(crate) fn cost(&self, usage: Usage) -> Option<Cost> {
+        if !self.priced {
+            return None;
+        }
         let read = usage
             .input
             .saturating_add(usage.cache_read)
@@ -181,7 +190,7 @@ impl Figures {
         ]
         .map(|(tokens, rate)| u128::from(tokens) * u128::from(rate));
         let millionths = (pico.iter().sum::<u128>() + 500_000) / 1_000_000;
-        Cost(u64::try_from(millionths).unwrap_or(u64::MAX))
+        Some(Cost(u64::try_from(millionths).unwrap_or(u64::MAX)))
     }
 }
 
@@ -224,6 +233,7 @@ impl From<Row> for Figures {
         let rates = Rates::from(row.prices);
         Figures {
             rates,
+            priced: row.prices.input.is_some() || row.prices.output.is_some(),
             above: row
                 .above
                 .map(|above| (above.tokens, above.prices.or(row.prices).into())),
@@ -293,7 +303,7 @@ mod tests {
         }
     }
 
-    fn cost(provider: &str, model: &str, usage: Usage) -> Cost {
+    fn cost(provider: &str, model: &str, usage: Usage) -> Option<Cost> {
         let prices = Prices::with(None).expect("the table");
         let router = provider == "openrouter";
         prices.figures(provider, model, router).cost(usage)
@@ -324,8 +334,6 @@ mod tests {
         1_250_000
     )]
     #[case("openrouter", "openai/gpt-oss-120b:free", usage(1_000_000, 0, 0, 0), 0)]
-    #[case("ollama", "gpt-5", usage(1_000_000, 0, 0, 0), 0)]
-    #[case("anthropic", "nobody-knows", usage(1_000_000, 0, 0, 1), 0)]
     // A request above 100,000 tokens has its own prices, for all its tokens.
     #[case("anthropic", "claude-haiku-5-5", usage(100_000, 0, 0, 0), 10_000)]
     #[case("anthropic", "claude-haiku-5-5", usage(100_000, 1, 0, 0), 50_000)]
@@ -338,7 +346,18 @@ mod tests {
         #[case] usage: Usage,
         #[case] millionths: u64,
     ) {
-        assert_eq!(cost(provider, model, usage), Cost(millionths));
+        assert_eq!(cost(provider, model, usage), Some(Cost(millionths)));
+    }
+
+    #[rstest]
+    #[case("ollama", "gpt-5")]
+    #[case("anthropic", "nobody-knows")]
+    fn an_unknown_price_is_not_nothing(#[case] provider: &str, #[case] model: &str) {
+        assert_eq!(cost(provider, model, usage(1_000_000, 0, 0, 1)), None);
+        let own = format!(r#"{{"{provider}/{model}": {{"input": 0, "output": 0}}}}"#);
+        let prices = Prices::with(Some(&own)).expect("a table");
+        let figures = prices.figures(provider, model, false);
+        assert_eq!(figures.cost(usage(1_000_000, 0, 0, 1)), Some(Cost(0)));
     }
 
     #[test]
@@ -348,14 +367,20 @@ mod tests {
             "house/llama": {"input": 0.1, "output": 0.2, "window": 32000, "max_output": 4000}}"#;
         let prices = Prices::with(Some(own)).expect("a table");
         let sonnet = prices.figures("anthropic", "claude-sonnet-4-5", false);
-        assert_eq!(sonnet.cost(usage(1_000_000, 0, 0, 0)), Cost(1_500_000));
-        assert_eq!(sonnet.cost(usage(0, 0, 0, 1_000_000)), Cost(15_000_000));
+        assert_eq!(
+            sonnet.cost(usage(1_000_000, 0, 0, 0)),
+            Some(Cost(1_500_000))
+        );
+        assert_eq!(
+            sonnet.cost(usage(0, 0, 0, 1_000_000)),
+            Some(Cost(15_000_000))
+        );
         assert_eq!(sonnet.window(), 200_000);
         let llama = prices.figures("house", "llama", false);
         assert_eq!((llama.window(), llama.max_output()), (32_000, 4_000));
-        assert_eq!(llama.cost(usage(0, 0, 0, 1_000_000)), Cost(200_000));
+        assert_eq!(llama.cost(usage(0, 0, 0, 1_000_000)), Some(Cost(200_000)));
         let opus = prices.figures("anthropic", "claude-opus-4-5", false);
-        assert_eq!(opus.cost(usage(1_000_000, 0, 0, 0)), Cost(5_000_000));
+        assert_eq!(opus.cost(usage(1_000_000, 0, 0, 0)), Some(Cost(5_000_000)));
     }
 
     #[rstest]

@@ -478,7 +478,7 @@ pub(crate) mod testing {
             blocks,
             stop: Stop::Tools,
             usage: Usage::default(),
-            cost: Cost(0),
+            cost: Some(Cost(0)),
         })
     }
 

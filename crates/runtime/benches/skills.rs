@@ -162,7 +162,7 @@ fn write_run(journal: &mut dyn Journal) {
                 cache_write: 0,
                 output: 20,
             },
-            cost: Cost(120),
+            cost: Some(Cost(120)),
         };
         let seen = file(at + 5, Entry::Answered { seen: 1, answer });
         assert!(seen > 0);

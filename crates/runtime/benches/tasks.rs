@@ -213,6 +213,7 @@ async fn append(store: &Sqlite, id: TaskId) {
         let seen = vec![Observation::Turned {
             tokens: 10,
             cost: Cost(1),
+            unpriced: 0,
         }];
         let limits = TaskLimits::default();
         let decision = decide(&task, Command::Observe(seen), now, &limits).expect("decided");

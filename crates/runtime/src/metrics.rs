@@ -81,7 +81,7 @@ fn log(task: &Task, used: TraceTotals) {
         asyncagents.error = error,
         asyncagents.outcome = outcome,
         asyncagents.tokens = used.tokens(),
-        asyncagents.cost_usd = used.cost.0 as f64 / 1e6,
+        asyncagents.cost_usd = used.price().dollars(),
         asyncagents.turns = used.turns,
         asyncagents.tool_calls = used.tool_calls,
         asyncagents.skill = task.brief.skill.as_ref().map(|terms| terms.skill.as_str()),

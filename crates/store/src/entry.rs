@@ -73,6 +73,9 @@ pub(crate) struct AnswerRecord {
     cache_write: u64,
     output: u64,
     cost: u64,
+    /// Older versions did not say; nothing was what they took an unknown price for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priced: Option<bool>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -340,7 +343,8 @@ impl From<&Answer> for AnswerRecord {
             cache_read: answer.usage.cache_read,
             cache_write: answer.usage.cache_write,
             output: answer.usage.output,
-            cost: answer.cost.0,
+            cost: answer.cost.unwrap_or_default().0,
+            priced: Some(answer.cost.is_some()),
         }
     }
 }
@@ -375,7 +379,10 @@ impl From<AnswerRecord> for Answer {
                 cache_write: record.cache_write,
                 output: record.output,
             },
-            cost: Cost(record.cost),
+            cost: record
+                .priced
+                .unwrap_or(record.cost > 0)
+                .then_some(Cost(record.cost)),
         }
     }
 }

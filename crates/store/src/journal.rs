@@ -20,7 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     record::EventRecord,
-    row::{self, COLUMNS},
+    row::{self, COLUMNS, UNPRICED, UNPRICED_BELOW},
     trouble::judge,
 };
 
@@ -329,23 +329,22 @@ impl Journal for Transaction<'_> {
     }
 
     fn spent_below(&mut self, above: &TaskId) -> Stored<Spent> {
-        let sum = self.one(
+        let sql = format!(
             "SELECT coalesce(sum(tokens + below_tokens), 0), coalesce(sum(cost + below_cost), 0), \
-             coalesce(sum(turns + below_turns), 0), coalesce(sum(calls + below_calls), 0) \
-             FROM tasks WHERE above = ?1",
-            [above.as_str()],
-            spent,
-        )?;
+             coalesce(sum(turns + below_turns), 0), coalesce(sum(calls + below_calls), 0), \
+             coalesce(sum({UNPRICED} + {UNPRICED_BELOW}), 0) \
+             FROM tasks WHERE above = ?1"
+        );
+        let sum = self.one(&sql, [above.as_str()], spent)?;
         Ok(sum.unwrap_or_default())
     }
 
     fn spent_below_root(&mut self, root: &SessionId) -> Stored<Spent> {
-        let sum = self.one(
+        let sql = format!(
             "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0), coalesce(sum(turns), 0), \
-             coalesce(sum(calls), 0) FROM tasks WHERE root = ?1",
-            [root.as_str()],
-            spent,
-        )?;
+             coalesce(sum(calls), 0), coalesce(sum({UNPRICED}), 0) FROM tasks WHERE root = ?1"
+        );
+        let sum = self.one(&sql, [root.as_str()], spent)?;
         Ok(sum.unwrap_or_default())
     }
 
@@ -734,7 +733,7 @@ impl Journal for Transaction<'_> {
     }
 }
 
-/// Four sums, in this order.
+/// Five sums, in this order.
 fn spent(row: &Row) -> rusqlite::Result<Spent> {
     let number = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
     Ok(Spent {
@@ -742,5 +741,6 @@ fn spent(row: &Row) -> rusqlite::Result<Spent> {
         cost: Cost(number(1)?),
         turns: number(2)?,
         tool_calls: number(3)?,
+        unpriced: number(4)?,
     })
 }

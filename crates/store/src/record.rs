@@ -67,6 +67,8 @@ pub(crate) enum EventRecord {
     Turned {
         tokens: u64,
         cost: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpriced: Option<u64>,
     },
     Asked {
         id: String,
@@ -78,12 +80,16 @@ pub(crate) enum EventRecord {
     Counted {
         tokens: u64,
         cost: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpriced: Option<u64>,
         turns: u64,
         by_tool: BTreeMap<String, u64>,
     },
     SpentBelow {
         tokens: u64,
         cost: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpriced: Option<u64>,
         turns: u64,
         tool_calls: u64,
     },
@@ -175,9 +181,14 @@ impl From<&Event> for EventRecord {
                 tool: tool.clone(),
                 call: *call,
             },
-            Event::Observed(Observation::Turned { tokens, cost }) => EventRecord::Turned {
+            Event::Observed(Observation::Turned {
+                tokens,
+                cost,
+                unpriced,
+            }) => EventRecord::Turned {
                 tokens: *tokens,
                 cost: cost.0,
+                unpriced: Some(*unpriced),
             },
             Event::Observed(Observation::Asked { id, question }) => EventRecord::Asked {
                 id: id.clone(),
@@ -189,12 +200,14 @@ impl From<&Event> for EventRecord {
             Event::Observed(Observation::Counted(totals)) => EventRecord::Counted {
                 tokens: totals.tokens,
                 cost: totals.cost.0,
+                unpriced: Some(totals.unpriced),
                 turns: totals.turns,
                 by_tool: totals.by_tool.clone(),
             },
             Event::SpentBelow(spent) => EventRecord::SpentBelow {
                 tokens: spent.tokens,
                 cost: spent.cost.0,
+                unpriced: Some(spent.unpriced),
                 turns: spent.turns,
                 tool_calls: spent.tool_calls,
             },
@@ -347,9 +360,14 @@ impl From<EventRecord> for Event {
             EventRecord::ToolCalled { tool, call } => {
                 Event::Observed(Observation::ToolCalled { tool, call })
             }
-            EventRecord::Turned { tokens, cost } => Event::Observed(Observation::Turned {
+            EventRecord::Turned {
+                tokens,
+                cost,
+                unpriced,
+            } => Event::Observed(Observation::Turned {
                 tokens,
                 cost: Cost(cost),
+                unpriced: unpriced_of(unpriced, tokens, cost),
             }),
             EventRecord::Asked { id, question } => {
                 Event::Observed(Observation::Asked { id, question })
@@ -358,22 +376,26 @@ impl From<EventRecord> for Event {
             EventRecord::Counted {
                 tokens,
                 cost,
+                unpriced,
                 turns,
                 by_tool,
             } => Event::Observed(Observation::Counted(Totals {
                 tokens,
                 cost: Cost(cost),
+                unpriced: unpriced_of(unpriced, tokens, cost),
                 turns,
                 by_tool,
             })),
             EventRecord::SpentBelow {
                 tokens,
                 cost,
+                unpriced,
                 turns,
                 tool_calls,
             } => Event::SpentBelow(Spent {
                 tokens,
                 cost: Cost(cost),
+                unpriced: unpriced_of(unpriced, tokens, cost),
                 turns,
                 tool_calls,
             }),
@@ -436,5 +458,37 @@ impl From<BudgetRecord> for Budget {
             turns: record.turns,
             tool_calls: record.tool_calls,
         }
+    }
+}
+
+/// Older versions did not say which tokens have no known price, and took it for nothing.
+pub(crate) fn unpriced_of(said: Option<u64>, tokens: u64, cost: u64) -> u64 {
+    said.unwrap_or(if cost == 0 { tokens } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use asyncagents_core::{budget::Cost, event::Event, progress::Observation};
+    use rstest::rstest;
+
+    use super::EventRecord;
+
+    #[rstest]
+    #[case::unknown(r#"{"kind":"turned","tokens":5,"cost":0}"#, 0, 5)]
+    #[case::known(r#"{"kind":"turned","tokens":5,"cost":7}"#, 7, 0)]
+    #[case::free(r#"{"kind":"turned","tokens":5,"cost":0,"unpriced":0}"#, 0, 0)]
+    fn what_an_older_version_took_for_free_has_no_known_price(
+        #[case] json: &str,
+        #[case] cost: u64,
+        #[case] unpriced: u64,
+    ) -> serde_json::Result<()> {
+        let event = Event::from(serde_json::from_str::<EventRecord>(json)?);
+        let turned = Observation::Turned {
+            tokens: 5,
+            cost: Cost(cost),
+            unpriced,
+        };
+        assert_eq!(event, Event::Observed(turned));
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use asyncagents_core::{
 use rusqlite::{Row, ToSql, types::Value};
 use serde::{Deserialize, Serialize};
 
-use crate::terms::TermsRecord;
+use crate::{record::unpriced_of, terms::TermsRecord};
 
 /// The columns of a task, in the order of [`values`] and [`task`].
 pub(crate) const COLUMNS: &str = "id, parent, above, root, depth, description, agent, model, \
@@ -44,6 +44,13 @@ pub(crate) const UPDATE_PROGRESS: &str = "UPDATE tasks SET tokens = ?2, cost = ?
     last_activity = ?7, below_tokens = ?8, below_cost = ?9, below_turns = ?10, \
     below_calls = ?11, seq = ?12 WHERE id = ?1";
 
+/// The tokens of a row that nobody knows the price of, as [`unpriced_of`] says.
+pub(crate) const UNPRICED: &str =
+    "coalesce(json_extract(tools, '$.unpriced'), iif(cost = 0, tokens, 0))";
+/// The same of the tasks below it.
+pub(crate) const UNPRICED_BELOW: &str =
+    "coalesce(json_extract(tools, '$.unpriced_below'), iif(below_cost = 0, below_tokens, 0))";
+
 /// What is kept of progress beside the sums.
 #[derive(Serialize, Deserialize)]
 struct Tools {
@@ -61,6 +68,12 @@ struct Tools {
     unattended_since: Option<i64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     asking: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unpriced: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unpriced_below: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unpriced_before: Option<u64>,
 }
 
 fn number(value: u64) -> i64 {
@@ -144,7 +157,7 @@ pub(crate) fn values(task: &Task) -> [Value; COUNT] {
         cost,
         turns,
         calls,
-        text(tools(&task.progress)),
+        text(tools(task)),
         maybe(task.progress.last_activity.map(Moment::as_millis)),
         below_tokens,
         below_cost,
@@ -176,7 +189,7 @@ pub(crate) fn progress_values(task: &Task) -> [Value; 12] {
         cost,
         turns,
         calls,
-        text(tools(&task.progress)),
+        text(tools(task)),
         maybe(task.progress.last_activity.map(Moment::as_millis)),
         below_tokens,
         below_cost,
@@ -196,7 +209,8 @@ fn spent(spent: Spent) -> [Value; 4] {
         .map(|sum| Value::Integer(number(sum)))
 }
 
-fn tools(progress: &Progress) -> String {
+fn tools(task: &Task) -> String {
+    let progress = &task.progress;
     let tools = Tools {
         by_tool: progress.by_tool.clone(),
         recent: progress.recent.iter().cloned().collect(),
@@ -207,6 +221,9 @@ fn tools(progress: &Progress) -> String {
         worker_deaths: progress.worker_deaths,
         unattended_since: progress.unattended_since.map(Moment::as_millis),
         asking: progress.asking.clone(),
+        unpriced: Some(progress.spent.unpriced),
+        unpriced_below: Some(task.below.unpriced),
+        unpriced_before: Some(task.spent_before.unpriced),
     };
     serde_json::to_string(&tools).unwrap_or_default()
 }
@@ -229,10 +246,12 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
         let value = row.get::<_, Option<i64>>(at);
         value.map(|value| value.map(Moment::from_millis))
     };
-    let spent = |at: usize| -> rusqlite::Result<Spent> {
+    let spent = |at: usize, unpriced: Option<u64>| -> rusqlite::Result<Spent> {
+        let (tokens, cost) = (count(at)?, count(at + 1)?);
         Ok(Spent {
-            tokens: count(at)?,
-            cost: Cost(count(at + 1)?),
+            tokens,
+            cost: Cost(cost),
+            unpriced: unpriced_of(unpriced, tokens, cost),
             turns: count(at + 2)?,
             tool_calls: count(at + 3)?,
         })
@@ -299,7 +318,7 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
         state,
         stopping: row.get(25)?,
         progress: Progress {
-            spent: spent(26)?,
+            spent: spent(26, tools.unpriced)?,
             by_tool: tools.by_tool,
             recent: tools.recent.into(),
             using: tools.using,
@@ -313,8 +332,8 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
             },
             asking: tools.asking,
         },
-        below: spent(32)?,
-        spent_before: spent(36)?,
+        below: spent(32, tools.unpriced_below)?,
+        spent_before: spent(36, tools.unpriced_before)?,
         retrieved_at: maybe_moment(40)?,
         cleared: row.get(41)?,
         owner: maybe_string(42)?.map(Into::into),

@@ -468,7 +468,7 @@ async fn every_kind_of_entry_is_read_as_it_was_written() {
             cache_write: 3,
             output: 4,
         },
-        cost: Cost(5),
+        cost: Some(Cost(5)),
     };
     let entries = vec![
         Entry::Inherited {
@@ -505,7 +505,14 @@ async fn every_kind_of_entry_is_read_as_it_was_written() {
         ended("1", ToolOutcome::Done("d".to_owned())),
         ended("2", ToolOutcome::Failed("f".to_owned())),
         ended("3", ToolOutcome::Unknown),
-        Entry::Compacted { seen: 9, answer },
+        Entry::Compacted {
+            seen: 9,
+            // Nobody knows what it cost.
+            answer: Answer {
+                cost: None,
+                ..answer
+            },
+        },
         run_ended(End::Answered, Some("a")),
         run_ended(
             End::Failed {

@@ -320,6 +320,7 @@ async fn spent(manager: &Manager, engine: &Engine, session: &SessionId) -> Resul
     Ok(below.plus(Spent {
         tokens: own.tokens,
         cost: own.cost,
+        unpriced: own.unpriced,
         turns: own.turns,
         tool_calls: own.by_tool.values().sum(),
     }))
@@ -645,7 +646,8 @@ impl Run {
                 "error": failed,
                 "tokens": spent.tokens,
                 "cached_tokens": usage.cache_read,
-                "cost_usd": spent.cost.0 as f64 / 1e6,
+                "cost_usd": spent.price().dollars(),
+                "unpriced_tokens": spent.unpriced,
                 "turns": spent.turns,
                 "tool_calls": spent.tool_calls,
                 "seconds": took.as_secs_f64(),
@@ -664,7 +666,7 @@ impl Run {
                 counted(spent.tokens, "token"),
                 counted(spent.turns, "answer"),
                 counted(spent.tool_calls, "tool call"),
-                dollars(spent.cost),
+                dollars(spent.price()),
                 took.as_secs_f64(),
             );
             if !tasks.is_empty() {

@@ -13,8 +13,8 @@ pub struct Answer {
     pub stop: Stop,
     /// What it used.
     pub usage: Usage,
-    /// What that cost.
-    pub cost: Cost,
+    /// What that cost, if anybody knows the price.
+    pub cost: Option<Cost>,
 }
 
 /// A piece of an answer.
@@ -102,6 +102,14 @@ impl Usage {
 }
 
 impl Answer {
+    /// Of its tokens, those that nobody knows the price of.
+    pub fn unpriced(&self) -> u64 {
+        match self.cost {
+            Some(_) => 0,
+            None => self.usage.context(),
+        }
+    }
+
     /// The tools it wants to be run.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.blocks.iter().filter_map(|block| match block {

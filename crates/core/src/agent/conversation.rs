@@ -388,7 +388,9 @@ impl Conversation {
     fn count(&mut self, answer: &Answer) {
         self.usage = self.usage.plus(answer.usage);
         self.totals.tokens = self.totals.tokens.saturating_add(answer.usage.context());
-        self.totals.cost = Cost(self.totals.cost.0.saturating_add(answer.cost.0));
+        let cost = answer.cost.unwrap_or_default();
+        self.totals.cost = Cost(self.totals.cost.0.saturating_add(cost.0));
+        self.totals.unpriced = self.totals.unpriced.saturating_add(answer.unpriced());
         self.totals.turns += 1;
     }
 

@@ -17,11 +17,15 @@ pub fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
         }
         let before = last.unwrap_or(saved.at);
         let what = match &saved.event {
-            Event::Observed(Observation::Turned { tokens, cost }) => StepKind::Model {
+            Event::Observed(Observation::Turned {
+                tokens,
+                cost,
+                unpriced,
+            }) => StepKind::Model {
                 model: None,
                 usage: Usage::default(),
                 untold: *tokens,
-                cost: *cost,
+                cost: (*unpriced == 0).then_some(*cost),
                 said: String::new(),
             },
             Event::Observed(Observation::ToolCalled { tool, .. }) => StepKind::Tool {

@@ -33,8 +33,8 @@ pub enum StepKind {
         usage: Usage,
         /// Tokens of which its host does not say the kind.
         untold: u64,
-        /// What that cost.
-        cost: Cost,
+        /// What that cost, if anybody knows the price.
+        cost: Option<Cost>,
         /// What it said.
         said: String,
     },
@@ -44,8 +44,8 @@ pub enum StepKind {
         model: ModelName,
         /// What it used.
         usage: Usage,
-        /// What that cost.
-        cost: Cost,
+        /// What that cost, if anybody knows the price.
+        cost: Option<Cost>,
     },
     /// A tool was called.
     Tool {

@@ -1,7 +1,10 @@
 //! What steps come to.
 
 use super::{Step, StepKind};
-use crate::{agent::Usage, budget::Cost};
+use crate::{
+    agent::Usage,
+    budget::{Cost, Price},
+};
 
 /// What steps come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,8 +13,10 @@ pub struct TraceTotals {
     pub usage: Usage,
     /// Tokens of which nobody says the kind.
     pub untold: u64,
-    /// Money.
+    /// Money, as far as prices are known.
     pub cost: Cost,
+    /// Of the tokens, those that nobody knows the price of.
+    pub unpriced: u64,
     /// Answers of the model.
     pub turns: u64,
     /// Tool calls.
@@ -30,13 +35,15 @@ impl TraceTotals {
             } => Self {
                 usage: *usage,
                 untold: *untold,
-                cost: *cost,
+                cost: cost.unwrap_or_default(),
+                unpriced: unpriced(*cost, usage.context().saturating_add(*untold)),
                 turns: 1,
                 tool_calls: 0,
             },
             StepKind::Compacted { usage, cost, .. } => Self {
                 usage: *usage,
-                cost: *cost,
+                cost: cost.unwrap_or_default(),
+                unpriced: unpriced(*cost, usage.context()),
                 turns: 1,
                 ..Self::default()
             },
@@ -58,6 +65,7 @@ impl TraceTotals {
             usage: self.usage.plus(more.usage),
             untold: self.untold.saturating_add(more.untold),
             cost: Cost(self.cost.0.saturating_add(more.cost.0)),
+            unpriced: self.unpriced.saturating_add(more.unpriced),
             turns: self.turns.saturating_add(more.turns),
             tool_calls: self.tool_calls.saturating_add(more.tool_calls),
         }
@@ -66,5 +74,17 @@ impl TraceTotals {
     /// All tokens, in and out.
     pub fn tokens(self) -> u64 {
         self.usage.context().saturating_add(self.untold)
+    }
+
+    /// What they cost.
+    pub fn price(self) -> Price {
+        Price::new(self.cost, self.unpriced)
+    }
+}
+
+fn unpriced(cost: Option<Cost>, tokens: u64) -> u64 {
+    match cost {
+        Some(_) => 0,
+        None => tokens,
     }
 }

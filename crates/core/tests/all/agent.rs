@@ -104,7 +104,7 @@ fn says(text: &str) -> Answer {
             output: 5,
             ..Usage::default()
         },
-        cost: Cost(7),
+        cost: Some(Cost(7)),
     }
 }
 

@@ -421,6 +421,7 @@ fn what_a_task_does_is_told_by_what_was_heard_last() {
     let turned = Observation::Turned {
         tokens: 1,
         cost: Cost(1),
+        unpriced: 0,
     };
     assert_eq!(hear(Event::Observed(turned)), "working");
     apply(&mut task, &ended(Outcome::Completed, false), at(3));
@@ -457,6 +458,7 @@ fn a_task_that_takes_its_workers_along_is_ended_unless_it_makes_progress() {
     let turned = Observation::Turned {
         tokens: 1,
         cost: Cost(1),
+        unpriced: 0,
     };
     apply(&mut task, &Event::Observed(turned), at(6));
     assert!(!owned(Some("d"), &mut task), "c died, after progress");
@@ -482,6 +484,7 @@ fn any_observation() -> impl Strategy<Value = Observation> {
         (0..1_000_u64, 0..1_000_u64).prop_map(|(tokens, cost)| Observation::Turned {
             tokens,
             cost: Cost(cost),
+            unpriced: 0,
         }),
         (0..1_000_u64).prop_map(|tokens| Observation::Counted(Totals {
             tokens,

@@ -15,6 +15,7 @@ mod rule_tricks;
 mod scheduling;
 mod seeds;
 mod skills;
+mod spending;
 mod tool_set;
 
 use asyncagents_core::{

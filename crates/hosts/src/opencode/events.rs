@@ -160,9 +160,12 @@ fn seen(part: &Part) -> SessionEvent {
         return SessionEvent::Observed { key, what };
     }
     if part.kind == "step-finish" {
+        let tokens = part.tokens.unwrap_or_default().sum();
+        let cost = wire::cost(part.cost);
         let what = Observation::Turned {
-            tokens: part.tokens.unwrap_or_default().sum(),
-            cost: wire::cost(part.cost),
+            tokens,
+            cost,
+            unpriced: wire::unpriced(tokens, cost),
         };
         return SessionEvent::Observed { key, what };
     }

@@ -211,8 +211,13 @@ impl Message {
                 totals.turns += 1;
             }
         }
-        totals.tokens += self.info.tokens.unwrap_or_default().sum();
-        totals.cost.0 += cost(self.info.cost).0;
+        let (tokens, cost) = (
+            self.info.tokens.unwrap_or_default().sum(),
+            cost(self.info.cost),
+        );
+        totals.tokens += tokens;
+        totals.cost.0 += cost.0;
+        totals.unpriced += unpriced(tokens, cost);
     }
 }
 
@@ -250,6 +255,14 @@ impl Tokens {
 /// Dollars as millionths.
 pub(super) fn cost(dollars: Option<f64>) -> Cost {
     Cost(whole(dollars.unwrap_or(0.0) * 1e6))
+}
+
+/// OpenCode takes a price that it does not know for nothing, so nothing is not known.
+pub(super) fn unpriced(tokens: u64, cost: Cost) -> u64 {
+    match cost {
+        Cost(0) => tokens,
+        Cost(_) => 0,
+    }
 }
 
 /// A count that a program in another language kept as a float.

@@ -357,7 +357,7 @@ impl Course {
                 Observation::ToolCalled { tool, .. } => {
                     *totals.by_tool.entry(tool.clone()).or_default() += 1;
                 }
-                Observation::Turned { tokens, cost } => {
+                Observation::Turned { tokens, cost, .. } => {
                     totals.tokens += tokens;
                     totals.cost.0 += cost.0;
                     totals.turns += 1;

@@ -41,7 +41,14 @@ impl Plan {
                 }
                 Step::Turn { tokens, cost } => {
                     let (tokens, cost) = (*tokens, *cost);
-                    seen.push((time, Observation::Turned { tokens, cost }));
+                    seen.push((
+                        time,
+                        Observation::Turned {
+                            tokens,
+                            cost,
+                            unpriced: 0,
+                        },
+                    ));
                 }
                 Step::Ask(question) => {
                     let (id, question) = (QUESTION.to_owned(), question.clone());

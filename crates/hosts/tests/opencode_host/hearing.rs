@@ -104,6 +104,7 @@ async fn what_a_step_used_is_told_at_its_end() {
     let what = Observation::Turned {
         tokens: 8_292,
         cost: Cost(250_000),
+        unpriced: 0,
     };
     assert_eq!(world.hears(part(finish)).await, observed("prt_9", what));
 }

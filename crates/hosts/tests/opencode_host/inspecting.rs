@@ -631,6 +631,7 @@ async fn only_what_was_used_since_the_first_prompt_counts() {
     let of_one = |runs: u64| Totals {
         tokens: runs * 8_292,
         cost: Cost(runs * 250_000),
+        unpriced: 0,
         turns: runs,
         by_tool: BTreeMap::from([("bash".to_owned(), runs * 2), ("read".to_owned(), runs)]),
     };

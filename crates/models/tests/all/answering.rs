@@ -34,7 +34,7 @@ async fn an_answer_with_its_bill(#[case] wire: Wire, #[case] cost: Cost) {
         cache_write: 0,
         output: 100,
     };
-    assert_eq!((answer.usage, answer.cost), (usage, cost));
+    assert_eq!((answer.usage, answer.cost), (usage, Some(cost)));
 }
 
 #[rstest]

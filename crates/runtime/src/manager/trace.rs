@@ -216,6 +216,7 @@ impl RunOf {
         found.spent = TraceTotals {
             untold: spent.tokens,
             cost: spent.cost,
+            unpriced: spent.unpriced,
             turns: spent.turns,
             tool_calls: spent.tool_calls,
             ..TraceTotals::default()
