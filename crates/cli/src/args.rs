@@ -54,6 +54,14 @@ pub(crate) struct Common {
     /// Change a setting for this command; may be repeated. `asyncagents config` lists them.
     #[arg(short = 'c', long = "set-config", value_name = "KEY=VALUE", value_parser = configured)]
     pub(crate) settings: Vec<(String, String)>,
+
+    /// When there are colours: auto, always or never [default: the setting `color`].
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) color: Option<String>,
+
+    /// Keep control characters in answers that go to a file or a pipe.
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 impl Args {
@@ -91,6 +99,10 @@ impl Args {
             settings.extend(common.settings.iter().cloned());
             let db = common.db.as_ref().map(|db| db.display().to_string());
             settings.extend(db.map(|db| ("db".to_owned(), db)));
+            let color = common.color.clone();
+            settings.extend(color.map(|color| ("color".to_owned(), color)));
+            let raw = common.raw.then(|| ("raw".to_owned(), "true".to_owned()));
+            settings.extend(raw);
         }
         let mut add = |key: &str, value: &Option<String>| {
             settings.extend(value.clone().map(|value| (key.to_owned(), value)));

@@ -2,12 +2,15 @@
 
 mod approval;
 mod args;
+mod color;
 mod commands;
 mod config;
 mod exit;
 mod launch_secrets;
+mod live_view;
 mod log;
 mod make_visible;
+mod markdown;
 mod own_file;
 mod print;
 mod screen;
@@ -16,6 +19,7 @@ mod trace_tree;
 mod trace_view;
 mod trust;
 mod view;
+mod width;
 mod wire;
 mod worker_process;
 

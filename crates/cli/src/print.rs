@@ -8,15 +8,20 @@ use std::{
 use asyncagents_core::fork::{Fork, Stats};
 use serde::Serialize;
 
-use crate::{exit::Failure, make_visible::make_visible};
+use crate::{color::draws, exit::Failure, make_visible::make_visible, width};
 
 /// The context, after the preamble if that is wanted.
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    // What a program is to read stays as it is.
+    let shown = |text: &str| match io::stdout().is_terminal() {
+        true => filtered(text),
+        false => text.to_owned(),
+    };
     if let Some(preamble) = preamble {
-        writeln!(out, "{preamble}\n")?;
+        writeln!(out, "{}\n", shown(preamble))?;
     }
-    writeln!(out, "{context}")?;
+    writeln!(out, "{}", shown(context))?;
     out.flush()
 }
 
@@ -120,17 +125,26 @@ pub(crate) fn failure(failure: &Failure) {
     remark(&format!("asyncagents: {}\n", lines.join("\n  ")));
 }
 
-/// An answer, ending with a line break. What agents say is shown on a terminal, not obeyed
-/// by it.
+/// An answer, ending with a line break. What agents say is shown by a terminal, not obeyed by
+/// it; nor by the terminal on which a file is looked at later.
 pub(crate) fn answer(text: &str) -> io::Result<()> {
+    answer_unless_raw(text, false)
+}
+
+/// The same; but raw, and not on a terminal, the text is as it is.
+pub(crate) fn answer_unless_raw(text: &str, raw: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let text = text.trim_end_matches('\n');
-    match out.is_terminal() {
-        true => out.write_all(text.chars().filter(harmless).collect::<String>().as_bytes())?,
-        false => out.write_all(text.as_bytes())?,
+    match raw && !out.is_terminal() {
+        true => out.write_all(text.as_bytes())?,
+        false => out.write_all(filtered(text).as_bytes())?,
     }
     out.write_all(b"\n")?;
     out.flush()
+}
+
+fn filtered(text: &str) -> String {
+    text.chars().filter(harmless).collect()
 }
 
 /// Whether a terminal shows it and does not obey it.
@@ -151,10 +165,8 @@ pub(crate) fn progress(line: &str) {
     match is_live() {
         true => {
             // A line that wraps could not be replaced.
-            let width = terminal_size::terminal_size_of(io::stderr())
-                .map_or(80, |(width, _)| usize::from(width.0));
-            let line: String = line.chars().take(width.saturating_sub(1)).collect();
-            replace_line(&line);
+            let columns = width::of_live_lines().saturating_sub(1);
+            replace_line(&width::fitting_parts(&filtered(line), "; ", columns));
         }
         false => remark(&format!("{line}\n")),
     }
@@ -162,7 +174,7 @@ pub(crate) fn progress(line: &str) {
 
 /// Whether someone watches progress on a terminal.
 pub(crate) fn is_live() -> bool {
-    io::stderr().is_terminal()
+    draws(&io::stderr())
 }
 
 /// There will be no more progress.
@@ -175,19 +187,19 @@ pub(crate) fn progress_ends() {
 /// Says something beside the answer. If nobody can hear it, the answer still stands. It may hold
 /// words of a project or a model, which a terminal is not to obey.
 pub(crate) fn remark(text: &str) {
+    painted(&filtered(text));
+}
+
+/// Clears the line that the terminal is on, and says something there that is harmless.
+pub(crate) fn replace_line(text: &str) {
     match is_live() {
-        true => raw(&text.chars().filter(harmless).collect::<String>()),
-        false => raw(text),
+        true => painted(&format!("\r\x1b[2K{text}")),
+        false => painted(text),
     }
 }
 
-/// Clears the line that the terminal is on, and says something there.
-pub(crate) fn replace_line(text: &str) {
-    let text: String = text.chars().filter(harmless).collect();
-    raw(&format!("\r\x1b[2K{text}"));
-}
-
-fn raw(text: &str) {
+/// Says something beside the answer that is harmless, and may be in colour.
+pub(crate) fn painted(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

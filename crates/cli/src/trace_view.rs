@@ -7,7 +7,7 @@ use asyncagents_core::{
 };
 use serde_json::{Value, json};
 
-use crate::view::time;
+use crate::view::{arguments, time};
 
 /// A run with its steps and the runs below it.
 pub(crate) fn trace(trace: &Trace) -> Value {
@@ -98,7 +98,7 @@ pub(crate) fn step(step: &Step) -> Value {
             json!({
                 "type": "tool_call",
                 "tool": name,
-                "arguments": serde_json::from_str(input).unwrap_or(Value::String(input.clone())),
+                "arguments": arguments(input),
                 "status": status,
                 "result": text,
                 "retries": retries,

@@ -9,6 +9,7 @@ use asyncagents_core::{
     transcript::{Message, Outcome as CallOutcome, Part, Role},
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::wire;
 
@@ -186,6 +187,11 @@ fn part<'a>(part: &'a Part) -> PartView<'a> {
             }
         }
     }
+}
+
+/// A call's parameters, as JSON if the model wrote JSON.
+pub(crate) fn arguments(input: &str) -> Value {
+    serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()))
 }
 
 pub(crate) fn time(moment: Moment) -> String {

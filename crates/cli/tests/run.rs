@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 #[path = "run/approving.rs"]
 mod approving;
+#[path = "run/seeing.rs"]
+mod seeing;
 #[path = "run/terminal.rs"]
 mod terminal;
 #[path = "run/trusting.rs"]

@@ -127,16 +127,13 @@ fn a_forked_skill_answers_and_its_trace_can_be_looked_up() {
     home.skill("count", FORK, "Count the files.");
     let output = home.run(&["skill", "run", "count", "all", "of", "them"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(text(&output.stdout), "There is one file.");
+    assert_eq!(text(&output.stdout), "Let me look.\nThere is one file.");
     let shown = text(&output.stderr);
     assert!(
         shown.starts_with("Spawning sub-agent for skill: count (task_"),
         "{shown}"
     );
-    assert!(
-        shown.contains("tool     glob {\"pattern\":\"*.txt\"} → one.txt"),
-        "{shown}"
-    );
+    assert!(shown.contains("\n· glob *.txt\n"), "{shown}");
     let chain = shown.split("Full trace: ").nth(1).expect("a trace");
     let chain = chain.split(';').next().expect("an ID");
 
@@ -271,7 +268,6 @@ fn seed_004_logging_for_sub_agent_spawn_and_completion() {
         "gen_ai.usage.output_tokens=",
         "gen_ai.client.operation.duration=",
         "asyncagents.outcome=\"completed\"",
-        "asyncagents.cost_usd=",
         "asyncagents.turns=2",
         "asyncagents.tool_calls=1",
         "asyncagents.chain.id=",
@@ -279,6 +275,8 @@ fn seed_004_logging_for_sub_agent_spawn_and_completion() {
         assert!(ended.contains(field), "{field}: {ended}");
     }
     assert!(!ended.contains("error.type"), "{ended}");
+    // Nobody knows it.
+    assert!(!ended.contains("cost_usd"), "{ended}");
 }
 
 #[test]
@@ -395,7 +393,7 @@ fn a_run_that_comes_to_nothing_says_why() {
     let shown = text(&output.stderr);
     let why = "Sub-agent completed: Failed: the limit of 3 answers is reached";
     assert!(shown.contains(why), "{shown}");
-    assert_eq!(text(&output.stdout), "Let me try.");
+    assert_eq!(text(&output.stdout), ["Let me try."; 3].join("\n"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What callers are answered, in words a model and a person can read.
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::{
     moment::Moment,
     task::{Context, Outcome, State, Status, Task},
@@ -29,6 +31,9 @@ pub struct Report {
 
 /// How long a description may be in a table.
 const DESCRIPTION: usize = 50;
+
+/// How short it may become, in columns.
+const SHORT: usize = 12;
 
 /// A task was launched.
 pub fn launched(shown: &Shown, prefix: &str) -> String {
@@ -114,22 +119,35 @@ pub const NO_TASKS: &str = "No background tasks found";
 
 /// The tasks as a Markdown table and a line that sums up.
 pub fn list(tasks: &[Shown], now: Moment) -> String {
+    list_within(tasks, now, None)
+}
+
+/// The same, in so many columns if descriptions can be short enough for that.
+pub fn list_within(tasks: &[Shown], now: Moment, columns: Option<usize>) -> String {
     if tasks.is_empty() {
         return NO_TASKS.to_owned();
     }
     let head = ["ID", "Description", "Agent", "Status", "Duration", "Tools"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(tasks.iter().map(|shown| row(shown, now)));
-    let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
+    let widths = |rows: &[[String; 6]]| -> Vec<usize> {
+        let width = |column: usize| rows.iter().map(|row| row[column].width()).max();
+        (0..head.len()).map(|at| width(at).unwrap_or(0)).collect()
     };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let wide: usize = widths(&rows).iter().map(|width| width + 3).sum::<usize>() + 1;
+    let over = columns.map_or(0, |columns| wide.saturating_sub(columns));
+    if over > 0 {
+        let room = widths(&rows)[1].saturating_sub(over).max(SHORT);
+        for row in &mut rows {
+            row[1] = fitting(&row[1], room);
+        }
+    }
+    let widths = widths(&rows);
     let mut text = String::new();
     for (at, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())))
             .collect();
         text.push_str(&format!("| {} |\n", cells.join(" | ")));
         if at == 0 {
@@ -151,6 +169,23 @@ fn row(shown: &Shown, now: Moment) -> [String; 6] {
         duration(task.ran(now)),
         task.progress.spent.tool_calls.to_string(),
     ]
+}
+
+/// As much of a text as fits into so many columns.
+fn fitting(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        kept.push(c);
+        if kept.width() + 1 > columns {
+            kept.pop();
+            break;
+        }
+    }
+    // No half of `\\|`.
+    format!("{}…", kept.trim_end_matches([' ', '\\']))
 }
 
 fn status(task: &Task) -> String {

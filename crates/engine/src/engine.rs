@@ -11,7 +11,7 @@ use std::{
 
 use asyncagents_core::{
     agent::{End, Entry, Profile, ToolSpec, Tools, Usage},
-    id::{AgentName, ModelName, OwnerId, PostId, SessionId},
+    id::{AgentName, ModelName, OwnerId, PostId, SessionId, TaskId},
     port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store},
     progress::Totals,
     skill::{self, Role},
@@ -95,6 +95,8 @@ pub(crate) struct Inner {
     closed: AtomicBool,
     pub(crate) reports: broadcast::Sender<Report>,
     watched: Mutex<HashMap<SessionId, LiveSender>>,
+    /// Those who watch tasks that have no session yet.
+    watched_tasks: Mutex<HashMap<TaskId, LiveSender>>,
     pub(crate) driven: Mutex<HashMap<SessionId, Arc<Hand>>>,
     drivers: Mutex<JoinSet<()>>,
 }
@@ -142,6 +144,7 @@ impl Engine {
                 always: Mutex::default(),
                 reports: broadcast::channel(BEHIND).0,
                 watched: Mutex::default(),
+                watched_tasks: Mutex::default(),
                 driven: Mutex::default(),
                 drivers: Mutex::default(),
             }),
@@ -292,6 +295,13 @@ impl Engine {
     pub fn watch(&self, session: &SessionId) -> LiveEvents {
         let (sender, events) = live::channel();
         lock(&self.inner.watched).insert(session.clone(), sender);
+        events
+    }
+
+    /// What happens in the session of a task, from its beginning if it has not begun yet.
+    pub fn watch_task(&self, task: &TaskId) -> LiveEvents {
+        let (sender, events) = live::channel();
+        lock(&self.inner.watched_tasks).insert(task.clone(), sender);
         events
     }
 
@@ -568,6 +578,7 @@ impl Inner {
         session: Session,
         first: Option<Entry>,
     ) -> Result<SessionId, HostError> {
+        let task = session.task.clone();
         let made = self.record.write(move |journal| {
             if let Some(task) = &session.task
                 && let Some(made) = journal.session_for(task)?
@@ -580,7 +591,12 @@ impl Inner {
             }
             Ok(session.id)
         });
-        Ok(made.await?)
+        let made = made.await?;
+        let watcher = task.and_then(|task| lock(&self.watched_tasks).remove(&task));
+        if let Some(watcher) = watcher {
+            lock(&self.watched).insert(made.clone(), watcher);
+        }
+        Ok(made)
     }
 }
 

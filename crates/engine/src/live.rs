@@ -8,7 +8,7 @@ use std::{
 use asyncagents_core::agent::End;
 use tokio::sync::Notify;
 
-use crate::engine::lock;
+use crate::{PrintedLines, engine::lock};
 
 /// Something worth showing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +30,13 @@ pub enum Live {
         name: String,
         /// What it touches or runs.
         target: String,
+        /// The parameters, as the model wrote them.
+        input: String,
+        /// A person was asked about it and has seen all that.
+        approved: bool,
     },
-    /// A line that a tool printed.
-    Line(String),
+    /// A tool has printed this.
+    Lines(PrintedLines),
     /// A tool has ended, or was not run at all.
     ToolEnded {
         /// The model's name for the call.
@@ -41,6 +45,8 @@ pub enum Live {
         name: String,
         /// What went wrong, in a line.
         error: Option<String>,
+        /// What the model is told, unless the watcher is far behind.
+        result: Option<String>,
     },
     /// A background task has ended.
     Told(String),
@@ -135,16 +141,21 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn add(&mut self, live: Live) {
-        // The watcher relies on what says that something is over or void.
-        let droppable = text_of(&live) > 0;
-        if droppable && self.bytes + bytes_of(&live) > MOST_WAITING {
-            self.left_out = true;
-            return;
+    fn add(&mut self, mut live: Live) {
+        if self.bytes + bytes_of(&live) > MOST_WAITING {
+            match &mut live {
+                // The watcher relies on what says that something is over or void.
+                Live::ToolEnded { result, .. } => *result = None,
+                live if text_of(live) > 0 => {
+                    self.left_out = true;
+                    return;
+                }
+                _ => {}
+            }
         }
         if std::mem::take(&mut self.left_out) {
             let why = "what came meanwhile was left out: it came faster than it could be shown";
-            self.push(Live::Line(why.to_owned()));
+            self.push(Live::Lines(PrintedLines::one(why)));
         }
         self.push(live);
     }
@@ -156,6 +167,11 @@ impl Waiting {
             | (Some(Live::Reasoning(before)), Live::Reasoning(more)) => {
                 self.bytes += more.len();
                 before.push_str(&more);
+            }
+            (Some(Live::Lines(before)), Live::Lines(more)) => {
+                self.bytes = self.bytes.saturating_sub(before.bytes());
+                before.add(more);
+                self.bytes += before.bytes();
             }
             (_, live) => {
                 self.bytes += bytes_of(&live);
@@ -178,17 +194,18 @@ fn bytes_of(live: &Live) -> usize {
 /// How much text comes with an event.
 fn text_of(live: &Live) -> usize {
     match live {
-        Live::Text(text) | Live::Reasoning(text) | Live::Line(text) | Live::Told(text) => {
-            text.len()
-        }
-        Live::Tool { call, name, target } => call.len() + name.len() + target.len(),
+        Live::Text(text) | Live::Reasoning(text) | Live::Told(text) => text.len(),
+        Live::Lines(lines) => lines.bytes(),
+        Live::Tool {
+            call,
+            name,
+            target,
+            input,
+            ..
+        } => call.len() + name.len() + target.len() + input.len(),
+        Live::ToolEnded { result, .. } => result.as_ref().map_or(0, String::len),
         // Their texts are one line.
-        Live::Answered
-        | Live::Again(_)
-        | Live::ToolEnded { .. }
-        | Live::Compacting
-        | Live::Waiting
-        | Live::Ended(_) => 0,
+        Live::Answered | Live::Again(_) | Live::Compacting | Live::Waiting | Live::Ended(_) => 0,
     }
 }
 
@@ -200,6 +217,10 @@ mod tests {
 
     fn text(text: &str) -> Live {
         Live::Text(text.to_owned())
+    }
+
+    fn printed(line: &str) -> Live {
+        Live::Lines(PrintedLines::one(line))
     }
 
     fn taken(events: &mut LiveEvents) -> Vec<Live> {
@@ -231,19 +252,37 @@ mod tests {
         let piece = "x".repeat(1_000);
         for _ in 0..20_000 {
             sender.send(text(&piece));
-            sender.send(Live::Line(piece.clone()));
+            sender.send(printed(&piece));
         }
         sender.send(Live::Answered);
         let all = taken(&mut events);
         let bytes = all.iter().map(|live| match live {
-            Live::Text(text) | Live::Line(text) => text.len(),
+            Live::Text(text) => text.len(),
+            Live::Lines(lines) => lines.bytes(),
             _ => 0,
         });
         assert!(bytes.sum::<usize>() <= MOST_WAITING);
         let last = all.get(all.len() - 2..).unwrap_or_default();
-        assert!(matches!(last, [Live::Line(why), Live::Answered] if why.contains("left out")));
+        let why = |lines: &PrintedLines| lines.first.iter().any(|line| line.contains("left out"));
+        assert!(matches!(last, [Live::Lines(lines), Live::Answered] if why(lines)));
         sender.send(text("more"));
         assert_eq!(taken(&mut events), [text("more")], "there is room again");
+    }
+
+    #[test]
+    fn lines_that_wait_are_one_event_that_does_not_grow() {
+        let (sender, mut events) = channel();
+        for _ in 0..100_000 {
+            sender.send(printed("y"));
+        }
+        sender.send(Live::Answered);
+        let all = taken(&mut events);
+        let [Live::Lines(lines), Live::Answered] = all.as_slice() else {
+            panic!("{all:?}");
+        };
+        let kept = lines.first.len() + lines.last.len();
+        assert!(kept < 100, "{kept}");
+        assert_eq!(kept as u64 + lines.left_out, 100_000);
     }
 
     #[tokio::test]

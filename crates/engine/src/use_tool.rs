@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use asyncagents_core::{
-    agent::{Call, Entry, Kind, Reach, ToolOutcome, Verdict},
+    agent::{Call, Entry, Kind, Mode, Reach, ToolOutcome, Verdict},
     tool_set::{self, ToolRequest},
 };
 use asyncagents_tools::Reaching;
@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use tokio::time;
 
 use crate::{
-    Details, Live, Question, Reply,
+    Details, Live, PrintedLines, Question, Reply,
     drive::{Driver, Over},
     engine::{Halt, lock},
 };
@@ -111,9 +111,9 @@ impl Driver {
         let results = join_all(calls.iter().map(|(call, prepared)| async {
             let begun = time::Instant::now();
             match self.permitted(call, prepared).await {
-                Ok(()) => {
+                Ok(by) => {
                     let until = self.until.map(|until| until + begun.elapsed());
-                    self.advised(call, self.call(call, prepared, until).await)
+                    self.advised(call, self.call(call, prepared, by, until).await)
                 }
                 Err(why) => {
                     self.show_refusal(call, &why);
@@ -135,16 +135,17 @@ impl Driver {
         let permitted = self.unless_halted(self.permitted(&call, &prepared)).await?;
         // A person who thinks does not take the iteration's time.
         self.until = self.until.map(|until| until + begun.elapsed());
-        if let Err(why) = permitted {
-            return self.refuse(call, why).await;
-        }
+        let by = match permitted {
+            Ok(by) => by,
+            Err(why) => return self.refuse(call, why).await,
+        };
         // From here on it may have happened.
         self.save(vec![Entry::ToolBegan {
             call: call.id.clone(),
         }])
         .await?;
         let begun = time::Instant::now();
-        let called = self.call(&call, &prepared, self.until);
+        let called = self.call(&call, &prepared, by, self.until);
         let outcome = self.unless_halted(called).await?;
         if self.is_delegation(&call.name) {
             // Nor does a sub-agent that is waited for.
@@ -165,6 +166,7 @@ impl Driver {
             call: call.id.clone(),
             name: call.name.clone(),
             error: Some(why.lines().next().unwrap_or_default().to_owned()),
+            result: Some(why.to_owned()),
         });
     }
 
@@ -188,7 +190,7 @@ impl Driver {
     }
 
     /// Whether the agent may do this. Err is what the model is told.
-    async fn permitted(&self, call: &Call, prepared: &Prepared) -> Result<(), String> {
+    async fn permitted(&self, call: &Call, prepared: &Prepared) -> Result<By, String> {
         let Prepared { kind, target, .. } = prepared;
         let tool = call.name.as_str();
         let acting = self.acting();
@@ -205,26 +207,35 @@ impl Driver {
             });
         }
         match self.engine.settings.permissions.judge(tool, *kind, target) {
-            Verdict::Allow => Ok(()),
+            Verdict::Allow => Ok(By::Rules),
             Verdict::Deny(why) => Err(format!("not permitted: {why}")),
             Verdict::Ask { by_rule } => {
                 let scope = Scope::new(*kind, by_rule);
                 let granted = scope.grant(tool, target);
                 if lock(&self.engine.always).contains(&granted) {
-                    return Ok(());
+                    return Ok(By::Rules);
                 }
-                self.ask_person(call, target, scope).await
+                self.ask_person(call, prepared, scope).await?;
+                Ok(By::Person)
             }
         }
     }
 
-    async fn ask_person(&self, call: &Call, target: &str, scope: Scope) -> Result<(), String> {
+    async fn ask_person(
+        &self,
+        call: &Call,
+        prepared: &Prepared,
+        scope: Scope,
+    ) -> Result<(), String> {
         let tool = call.name.as_str();
+        let target = prepared.target.as_str();
         let Some(approver) = &self.engine.approver else {
+            let permissions = &self.engine.settings.permissions;
+            let modes = permissions.freeing_modes(tool, prepared.kind, target);
             return Err(format!(
                 "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
-                 here. Go on without it, or tell the user to allow it: permission mode \
-                 `auto-edit` or `yolo`, or a rule such as `permissions.allow = [\"{tool}\"]`"
+                 here. Go on without it, or tell the user to allow it: {}",
+                how_to_allow(tool, &modes)
             ));
         };
         let question = Question {
@@ -254,6 +265,7 @@ impl Driver {
         &self,
         call: &Call,
         prepared: &Prepared,
+        by: By,
         until: Option<time::Instant>,
     ) -> ToolOutcome {
         let name = call.name.clone();
@@ -261,6 +273,8 @@ impl Driver {
             call: call.id.clone(),
             name: name.clone(),
             target: pattern(call).unwrap_or_else(|| prepared.target.clone()),
+            input: call.input.clone(),
+            approved: by == By::Person,
         });
         let work = self.work(call, prepared);
         // A sub-agent that is waited for would go on, and be paid for, without its caller.
@@ -277,8 +291,12 @@ impl Driver {
             None => work.await,
         };
         let error = outcome.is_error().then(|| last_line(outcome.text()));
-        let call = call.id.clone();
-        self.show(Live::ToolEnded { call, name, error });
+        self.show(Live::ToolEnded {
+            call: call.id.clone(),
+            name,
+            error,
+            result: Some(outcome.text().to_owned()),
+        });
         outcome
     }
 
@@ -288,7 +306,7 @@ impl Driver {
             let delegation = &self.engine.delegation;
             return within(delegation.call(session, &call.name, &call.input).await);
         }
-        let progress = |line: &str| self.show(Live::Line(line.to_owned()));
+        let progress = |line: &str| self.show(Live::Lines(PrintedLines::one(line)));
         let toolbox = &self.engine.toolbox;
         let reaching = self.reaching(call, prepared);
         let (session, tool) = (session.as_str(), call.name.as_str());
@@ -330,6 +348,28 @@ impl Driver {
             done = work => Ok(done),
             () = halted => Err(Over::Halted),
         }
+    }
+}
+
+/// By whom a call is permitted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The mode, a rule, or what was said for good.
+    Rules,
+    /// Someone who was asked about this very call.
+    Person,
+}
+
+/// What a user can change so that nobody has to be asked.
+fn how_to_allow(tool: &str, modes: &[Mode]) -> String {
+    let modes: Vec<String> = modes.iter().map(|mode| format!("`{mode}`")).collect();
+    match modes.is_empty() {
+        // Such a rule holds in every mode, and over one that allows.
+        true => "a rule in `permissions.ask` wants it to be asked for every time".to_owned(),
+        false => format!(
+            "permission mode {}, or a rule such as `permissions.allow = [\"{tool}\"]`",
+            modes.join(" or ")
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use super::Shell;
 use crate::{
     args::ListArgs,
     exit::{Exit, Failure},
-    print, view,
+    print, view, width,
 };
 
 pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure> {
@@ -20,7 +20,10 @@ pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure>
             let tasks: Vec<_> = tasks.iter().map(|shown| view::task(shown, now)).collect();
             print::json_line(&tasks)?;
         }
-        false => print::answer(&answer::list(&tasks, now))?,
+        false => print::answer_unless_raw(
+            &answer::list_within(&tasks, now, width::of_answers()),
+            shell.config.raw,
+        )?,
     }
     Ok(Exit::Done)
 }

@@ -14,8 +14,13 @@ use super::Shell;
 use crate::{
     args::OutputArgs,
     exit::{Exit, Failure},
-    print, view,
+    print,
+    screen::FRAME,
+    view,
 };
+
+/// How often whoever waits sees to it that there is a worker.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failure> {
     let manager = shell.onlooker()?;
@@ -50,7 +55,9 @@ pub(super) async fn show(
     let report = manager.output(&Caller::Person, request).await?;
     match args.json {
         true => print::json_line(&view::report(&report, manager.now()))?,
-        false => print::answer(&answer::output(&report, manager.now()))?,
+        false => {
+            print::answer_unless_raw(&answer::output(&report, manager.now()), shell.config.raw)?
+        }
     }
     Ok(match report.shown.task.status() {
         Status::Completed => Exit::Done,
@@ -69,9 +76,14 @@ async fn wait(
 ) -> Result<(), Failure> {
     let begun = Instant::now();
     let mut seen = None;
+    let (mut drawn, mut looked_after) = (None, begun);
+    let glance = match args.follow && !args.json && print::is_live() {
+        true => FRAME,
+        false => LOOK_AFTER,
+    };
     while begun.elapsed() < patience {
         let left = patience.saturating_sub(begun.elapsed());
-        let glance = left.min(Duration::from_secs(1));
+        let glance = left.min(glance);
         let report = manager
             .follow(&Caller::Person, &args.task, seen, glance)
             .await?;
@@ -83,10 +95,11 @@ async fn wait(
         seen = Some(task.seq);
         match (args.follow, args.json) {
             (true, true) if changed => print::json_line(&view::report(&report, manager.now()))?,
-            (true, false) => show_progress(&report, manager, changed),
+            (true, false) => show_progress(&report, manager, changed, &mut drawn),
             (true, true) | (false, _) => {}
         }
-        if !changed {
+        if !changed && looked_after.elapsed() >= LOOK_AFTER {
+            looked_after = Instant::now();
             shell.ensure_worker(manager).await;
         }
     }
@@ -96,11 +109,17 @@ async fn wait(
     Ok(())
 }
 
-/// A terminal's clock goes on; a file gets only what is new.
-fn show_progress(report: &Report, manager: &Manager, changed: bool) {
+/// A terminal's clock goes on, and its line is drawn so often that it can be read; a file gets
+/// all that is new.
+fn show_progress(report: &Report, manager: &Manager, changed: bool, drawn: &mut Option<Instant>) {
     let now = manager.now();
     let task = &report.shown.task;
-    if changed || print::is_live() {
+    let due = match print::is_live() {
+        true => drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME),
+        false => changed,
+    };
+    if due {
+        *drawn = Some(Instant::now());
         let progress = answer::progress(task, now);
         let ran = task.ran(now).as_secs();
         print::progress(&format!(

@@ -33,19 +33,17 @@ use super::{Shell, task};
 use crate::{
     args::RunArgs,
     exit::{Exit, Failure},
+    live_view::LiveView,
     make_visible::make_visible,
     print,
-    screen::{Screen, counted, dollars},
+    screen::{FRAME, Screen, counted, dollars},
     trust::Sealed,
     view,
     wire::{self, Furniture, House},
 };
 
-/// How many lines of a tool's output are shown.
-const MOST_LINES: usize = 20;
-
-/// How often the tasks are looked at.
-const GLANCE: Duration = Duration::from_millis(200);
+/// How often the tasks are looked at, and the live lines drawn.
+const GLANCE: Duration = FRAME;
 
 /// What a shell says when it was ended by Ctrl-C.
 pub(super) const INTERRUPTED: i32 = 130;
@@ -108,7 +106,7 @@ pub(super) struct Wanted {
 
 /// Runs it, and returns when it is over.
 pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
-    let screen = Screen::new();
+    let screen = Screen::new(shell.config.color, shell.config.raw);
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
     let mut stop = Signals::new()?;
@@ -191,6 +189,7 @@ async fn follow(
         before,
     } = begun;
     let mut run = Run {
+        view: LiveView::new(screen),
         screen: screen.clone(),
         json: wanted.json,
         engine,
@@ -198,9 +197,7 @@ async fn follow(
         session,
         prompt,
         said: String::new(),
-        heard: false,
         deaf: None,
-        lines: 0,
         statuses: HashMap::new(),
         before,
         begun: Instant::now(),
@@ -370,6 +367,7 @@ pub(super) async fn close(shell: &Shell, house: House, worker: Worker) {
 /// A run that is followed.
 struct Run {
     screen: Screen,
+    view: LiveView,
     json: bool,
     engine: Engine,
     manager: Manager,
@@ -377,12 +375,8 @@ struct Run {
     prompt: PostId,
     /// What the agent has said of its newest answer.
     said: String,
-    /// Whether anything of the run was heard here.
-    heard: bool,
-    /// Why the answer cannot be written any more, if it cannot. The run goes on.
+    /// Why events cannot be written any more, if they cannot. The run goes on.
     deaf: Option<io::Error>,
-    /// How many lines the tool that is running has printed.
-    lines: usize,
     /// What was last told about each task.
     statuses: HashMap<TaskId, Status>,
     before: Spent,
@@ -412,6 +406,7 @@ impl Run {
                     self.screen.remark(&make_visible(&remark));
                 }
                 self.screen.knows(&known);
+                self.view.begin();
             }
         }
     }
@@ -433,6 +428,7 @@ impl Run {
                 },
                 _ = glances.tick() => {
                     self.show_tasks().await;
+                    self.screen.tick();
                     true
                 }
                 () = stop.next() => {
@@ -472,55 +468,12 @@ impl Run {
         if self.json {
             return self.show_json(live);
         }
-        match live {
-            Live::Text(text) => {
-                self.heard = true;
-                let said = self.screen.say(&text);
-                self.note(said);
-            }
-            Live::Answered => {
-                let said = self.screen.said();
-                self.note(said);
-            }
-            Live::Again(why) => {
-                let said = self.screen.said();
-                self.note(said);
-                self.screen.remark(&format!("· {why}"));
-            }
-            Live::Tool { name, target, .. } => {
-                self.lines = 0;
-                let mut lines = target.lines().filter(|line| !line.trim().is_empty());
-                let first = make_visible(lines.next().unwrap_or_default());
-                let more = if lines.next().is_some() { " …" } else { "" };
-                self.screen.remark(&format!("· {name} {first}{more}"));
-            }
-            Live::Line(line) => {
-                self.lines += 1;
-                if self.lines <= MOST_LINES {
-                    let line = make_visible(&line);
-                    self.screen.remark(&format!("  │ {line}"));
-                }
-            }
-            Live::ToolEnded { name, error, .. } => {
-                let hidden = self.lines.saturating_sub(MOST_LINES);
-                if hidden > 0 {
-                    let hidden = counted(hidden as u64, "more line");
-                    self.screen.remark(&format!("  │ … {hidden}"));
-                }
-                self.lines = 0;
-                if let Some(error) = error {
-                    let error = make_visible(&error);
-                    self.screen.remark(&format!("· {name} failed: {error}"));
-                }
-            }
-            Live::Compacting => self.screen.remark("· the conversation is summarised"),
-            Live::Told(_) | Live::Reasoning(_) | Live::Waiting => {}
-            Live::Ended(_) => return true,
-        }
-        false
+        let over = matches!(live, Live::Ended(_));
+        self.view.show(live);
+        over
     }
 
-    /// An answer that nobody reads is no reason to stop working.
+    /// Events that nobody reads are no reason to stop working.
     fn note(&mut self, said: io::Result<()>) {
         if let Err(error) = said {
             self.deaf.get_or_insert(error);
@@ -529,9 +482,14 @@ impl Run {
 
     fn show_json(&mut self, live: Live) -> bool {
         match live {
-            Live::Text(text) => self.said.push_str(&text),
+            Live::Text(text) => {
+                self.emit(&json!({"type": "text_delta", "text": text}));
+                self.said.push_str(&text);
+            }
             Live::Again(why) => {
-                self.said.clear();
+                if !std::mem::take(&mut self.said).is_empty() {
+                    self.emit(&json!({"type": "reset"}));
+                }
                 self.emit(&json!({"type": "again", "why": why}));
             }
             Live::Answered => {
@@ -540,17 +498,37 @@ impl Run {
                     self.emit(&json!({"type": "text", "text": text}));
                 }
             }
-            Live::Tool { call, name, target } => {
-                self.emit(&json!({"type": "tool", "call": call, "name": name, "target": target}));
+            Live::Tool {
+                call,
+                name,
+                target,
+                input,
+                ..
+            } => {
+                let arguments = view::arguments(&input);
+                self.emit(&json!({
+                    "type": "tool",
+                    "call": call,
+                    "name": name,
+                    "target": target,
+                    "arguments": arguments,
+                }));
             }
-            Live::ToolEnded { call, name, error } => {
-                self.emit(
-                    &json!({"type": "tool_ended", "call": call, "name": name, "error": error}),
-                );
-            }
+            Live::ToolEnded {
+                call,
+                name,
+                error,
+                result,
+            } => self.emit(&json!({
+                "type": "tool_ended",
+                "call": call,
+                "name": name,
+                "error": error,
+                "result": result,
+            })),
             Live::Told(text) => self.emit(&json!({"type": "told", "text": text})),
             Live::Compacting => self.emit(&json!({"type": "compacting"})),
-            Live::Reasoning(_) | Live::Line(_) | Live::Waiting => {}
+            Live::Reasoning(_) | Live::Lines(_) | Live::Waiting => {}
             Live::Ended(_) => return true,
         }
         false
@@ -654,9 +632,10 @@ impl Run {
                 "tasks": tasks,
             }));
         } else {
-            if let Some(answer) = ended.answer.as_ref().filter(|_| !self.heard) {
-                let said = self.screen.say(answer).and_then(|()| self.screen.said());
-                self.note(said);
+            if !self.view.has_heard()
+                && let Some(answer) = &ended.answer
+            {
+                self.view.answer(answer);
             }
             if let Some(why) = failed {
                 self.screen.remark(&format!("asyncagents: {why}"));
@@ -680,7 +659,7 @@ impl Run {
             }
             self.screen.remark(&line);
         }
-        if let Some(error) = self.deaf {
+        if let Some(error) = self.deaf.or(self.view.trouble()) {
             self.screen
                 .remark("asyncagents: the answer could not be written to its end");
             return Err(Failure::Output(error));

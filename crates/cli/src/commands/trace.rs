@@ -11,7 +11,7 @@ use super::Shell;
 use crate::{
     args::TraceArgs,
     exit::{Exit, Failure},
-    print, trace_tree, trace_view,
+    print, trace_tree, trace_view, width,
 };
 
 /// How many runs are listed.
@@ -23,20 +23,20 @@ const GLANCE: Duration = Duration::from_millis(300);
 pub(super) async fn run(shell: &Shell, args: &TraceArgs) -> Result<Exit, Failure> {
     let manager = shell.onlooker()?;
     let Some(asked) = &args.run else {
-        return list(&manager, args.json).await;
+        return list(shell, &manager, args.json).await;
     };
     if args.follow {
-        return follow(&manager, asked, args.json).await;
+        return follow(shell, &manager, asked, args.json).await;
     }
     let trace = manager.trace(asked).await?;
     match args.json {
         true => print::json_line(&trace_view::trace(&trace))?,
-        false => print::answer(&trace_tree::tree(&trace))?,
+        false => show(shell, &trace_tree::tree(&trace))?,
     }
     Ok(Exit::Done)
 }
 
-async fn list(manager: &Manager, json: bool) -> Result<Exit, Failure> {
+async fn list(shell: &Shell, manager: &Manager, json: bool) -> Result<Exit, Failure> {
     let traces = manager.newest_traces(NEWEST).await?;
     if json {
         let heads: Vec<_> = traces.iter().map(trace_view::head).collect();
@@ -46,18 +46,23 @@ async fn list(manager: &Manager, json: bool) -> Result<Exit, Failure> {
     let lines: Vec<String> = traces.iter().map(trace_tree::headline).collect();
     match lines.is_empty() {
         true => print::answer("No runs found")?,
-        false => print::answer(&lines.join("\n"))?,
+        false => show(shell, &lines.join("\n"))?,
     }
     Ok(Exit::Done)
 }
 
 /// Prints steps as they come, until the run is over. A step without a result is printed when
 /// it has one.
-async fn follow(manager: &Manager, asked: &str, json: bool) -> Result<Exit, Failure> {
+async fn follow(
+    shell: &Shell,
+    manager: &Manager,
+    asked: &str,
+    json: bool,
+) -> Result<Exit, Failure> {
     let mut told = HashMap::new();
     loop {
         let trace = manager.trace(asked).await?;
-        tell(&trace, 0, json, &mut told)?;
+        tell(shell, &trace, 0, json, &mut told)?;
         if !trace.state.is_live() {
             match json {
                 true => {
@@ -65,7 +70,7 @@ async fn follow(manager: &Manager, asked: &str, json: bool) -> Result<Exit, Fail
                     head["type"] = "end".into();
                     print::json_line(&head)?;
                 }
-                false => print::answer(&trace_tree::headline(&trace))?,
+                false => show(shell, &trace_tree::headline(&trace))?,
             }
             return Ok(Exit::Done);
         }
@@ -75,6 +80,7 @@ async fn follow(manager: &Manager, asked: &str, json: bool) -> Result<Exit, Fail
 
 /// Prints what is new in a run and those below it.
 fn tell(
+    shell: &Shell,
     trace: &Trace,
     depth: usize,
     json: bool,
@@ -85,7 +91,7 @@ fn tell(
     let live = trace.state.is_live();
     let indent = "│  ".repeat(depth);
     if !told.contains_key(&name) && !json && depth > 0 {
-        print::answer(&format!("{indent}{}", trace.title))?;
+        show(shell, &format!("{indent}{}", trace.title))?;
     }
     let known = told.entry(name.clone()).or_insert(0);
     let new = trace.steps.iter().skip(*known);
@@ -96,11 +102,24 @@ fn tell(
                 let step = trace_view::step(step);
                 print::json_line(&json!({"type": "step", "chain_id": name, "step": step}))?;
             }
-            false => print::answer(&format!("{indent}{}", trace_tree::step_line(step)))?,
+            false => show(shell, &format!("{indent}{}", trace_tree::step_line(step)))?,
         }
     }
     for child in &trace.children {
-        tell(child, depth + 1, json, told)?;
+        tell(shell, child, depth + 1, json, told)?;
     }
+    Ok(())
+}
+
+/// Prints lines, each no wider than there is room for.
+fn show(shell: &Shell, lines: &str) -> Result<(), Failure> {
+    let lines: Vec<String> = match width::of_answers() {
+        Some(columns) => lines
+            .lines()
+            .map(|line| width::fitting(line, columns))
+            .collect(),
+        None => vec![lines.to_owned()],
+    };
+    print::answer_unless_raw(&lines.join("\n"), shell.config.raw)?;
     Ok(())
 }

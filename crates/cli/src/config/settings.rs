@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, env, path::PathBuf, str::FromStr, time::Duration};
 
 use super::{agent_settings::AgentConfig, skill_settings::SkillConfig};
+use crate::color::Color;
 use asyncagents_core::{
     budget::Cost,
     fork::{Limits, Mode, Preset},
@@ -19,6 +20,8 @@ pub(crate) struct Config {
     pub(crate) host: String,
     pub(crate) session: String,
     pub(crate) agent: String,
+    pub(crate) color: Color,
+    pub(crate) raw: bool,
     pub(crate) limits: TaskLimits,
     /// Limits that were said by a flag or in the environment.
     pub(crate) said_limits: BTreeMap<String, String>,
@@ -78,6 +81,8 @@ impl Config {
             host: "engine".to_owned(),
             session: "shell".to_owned(),
             agent: "general".to_owned(),
+            color: Color::default(),
+            raw: false,
             limits: runtime.limits,
             said_limits: BTreeMap::new(),
             fork: runtime.fork,
@@ -164,6 +169,24 @@ pub(crate) const SETTINGS: &[Setting] = &[
         project: FromProject::Free,
         show: |config| config.agent.clone(),
         set: |config, value| filled(&mut config.agent, value, "the name of an agent"),
+    },
+    Setting {
+        key: "color",
+        about: "when there are colours: auto (on a terminal, unless NO_COLOR is set), always or never",
+        project: FromProject::Refused,
+        show: |config| config.color.to_string(),
+        set: |config, value| {
+            config.color = value.parse()?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "raw",
+        about: "keep control characters in answers that go to a file or a pipe; a terminal never \
+                gets them",
+        project: FromProject::Refused,
+        show: |config| config.raw.to_string(),
+        set: |config, value| switch(&mut config.raw, value),
     },
     Setting {
         key: "limits.concurrency",

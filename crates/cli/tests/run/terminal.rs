@@ -23,16 +23,22 @@ pub(crate) struct Terminal {
     /// All bytes that the program and the echo of the keyboard have written.
     written: Arc<Mutex<Vec<u8>>>,
     child: Child,
+    /// Rows and columns.
+    size: (u16, u16),
 }
 
 impl Terminal {
     pub(crate) fn start(command: &Command) -> Self {
+        Self::of_size(command, 40, 120)
+    }
+
+    pub(crate) fn of_size(command: &Command, rows: u16, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).expect("granted");
         unlockpt(&master).expect("unlocked");
         let size = Winsize {
-            ws_row: 40,
-            ws_col: 120,
+            ws_row: rows,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
@@ -65,6 +71,7 @@ impl Terminal {
             keyboard,
             written,
             child,
+            size: (rows, columns),
         }
     }
 
@@ -111,6 +118,40 @@ impl Terminal {
         }
     }
 
+    /// The lines that a person sees, and could scroll back to.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let (rows, columns) = self.size;
+        let mut seen = vt100::Parser::new(rows, columns, 10_000);
+        seen.process(self.written().as_bytes());
+        seen.screen_mut().set_scrollback(usize::MAX);
+        let back = seen.screen().scrollback();
+        let mut lines = Vec::new();
+        for offset in (0..=back).rev() {
+            seen.screen_mut().set_scrollback(offset);
+            let last = offset == 0;
+            let shown = seen.screen().rows(0, columns);
+            lines.extend(shown.take(if last { usize::from(rows) } else { 1 }));
+        }
+        while lines.last().is_some_and(String::is_empty) {
+            lines.pop();
+        }
+        lines
+    }
+
+    /// Waits until a person sees this.
+    pub(crate) fn until_seen(&self, what: &str, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let begun = Instant::now();
+        loop {
+            let lines = self.lines();
+            if is_so(&lines) {
+                return lines;
+            }
+            let late = begun.elapsed() > PATIENCE;
+            assert!(!late, "never: {what}; seen is\n{}", lines.join("\n"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub(crate) fn written(&self) -> String {
         let written = self.written.lock();
         let written = written.unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +189,9 @@ fn leading(command: &Command) -> Command {
     if let Some(folder) = command.get_current_dir() {
         leading.current_dir(folder);
     }
-    leading.env("TERM", "xterm");
+    if !command.get_envs().any(|(name, _)| name == "TERM") {
+        leading.env("TERM", "xterm");
+    }
     leading
 }
 

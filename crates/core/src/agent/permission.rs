@@ -327,6 +327,19 @@ impl Permissions {
         }
     }
 
+    /// The modes in which this call would be free, with the same rules.
+    pub fn freeing_modes(&self, tool: &str, kind: Kind, target: &str) -> Vec<Mode> {
+        let frees = |mode: &Mode| {
+            let permissions = Self {
+                mode: *mode,
+                ..self.clone()
+            };
+            permissions.judge(tool, kind, target) == Verdict::Allow
+        };
+        let modes = Mode::ALL.iter().map(|(_, mode)| *mode);
+        modes.filter(frees).collect()
+    }
+
     /// Judges a call. A rule that forbids wins over one that asks, and that over one that
     /// allows; the mode decides about the rest. Guarded files are asked for, unless the mode is
     /// that everything is free or a rule speaks of them.

@@ -7,11 +7,14 @@ use super::shown;
 use crate::{
     args::SkillListArgs,
     exit::{Exit, Failure},
-    print,
+    print, width,
 };
 
 /// How much of a description fits into a line.
 const DESCRIPTION: usize = 70;
+
+/// So much of it is shown in any case.
+const SHORT: usize = 12;
 
 pub(super) fn run(catalog: &Catalog, args: &SkillListArgs) -> Result<Exit, Failure> {
     let has_tag = |listed: &&Listed| {
@@ -21,35 +24,34 @@ pub(super) fn run(catalog: &Catalog, args: &SkillListArgs) -> Result<Exit, Failu
     let skills: Vec<&Listed> = catalog.skills.iter().filter(has_tag).collect();
     match args.json {
         true => print::json_line(&as_json(&skills, catalog))?,
-        false => print::answer(&as_text(&skills, catalog))?,
+        false => print::answer(&as_text(&skills, catalog, width::of_answers()))?,
     }
     Ok(Exit::Done)
 }
 
-fn as_text(skills: &[&Listed], catalog: &Catalog) -> String {
+fn as_text(skills: &[&Listed], catalog: &Catalog, columns: Option<usize>) -> String {
     let mut text = String::new();
     if skills.is_empty() {
         text.push_str("No skills found; `asyncagents help skill list` says where they are kept\n");
     }
     let names = skills.iter().map(|listed| listed.skill.manifest.name.len());
-    let width = names.max().unwrap_or(0);
+    let longest = names.max().unwrap_or(0);
     for listed in skills {
         let manifest = &listed.skill.manifest;
         let line = manifest.description.split_whitespace().collect::<Vec<_>>();
         let line = line.join(" ");
-        let description = match line.char_indices().nth(DESCRIPTION) {
-            Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
-            None => line,
-        };
         let name = &manifest.name;
         let layer = listed.layer.name();
         let marks = marks(listed);
+        let beside = longest + 14 + width::width(&marks);
+        let room = columns.map_or(DESCRIPTION, |columns| columns.saturating_sub(beside));
+        let description = width::fitting(&line, room.clamp(SHORT, DESCRIPTION));
         text.push_str(&format!(
-            "{name:<width$}  {layer:<10}  {description}{marks}\n"
+            "{name:<longest$}  {layer:<10}  {description}{marks}\n"
         ));
         if let Some(by) = &listed.shadowed_by {
             let (file, by) = (shown(&listed.file), shown(by));
-            text.push_str(&format!("{:width$}  {file} is hidden by {by}\n", ""));
+            text.push_str(&format!("{:longest$}  {file} is hidden by {by}\n", ""));
         }
     }
     for (file, flaws) in &catalog.broken {

@@ -3,6 +3,7 @@
 use std::{
     env,
     io::{self, IsTerminal},
+    pin::pin,
     process,
     sync::Arc,
 };
@@ -15,9 +16,11 @@ use asyncagents_core::{
     skill::{ErrorCode, FinalState, Manifest, SkillContext, SkillEvent},
     task::Status,
 };
-use asyncagents_engine::{Approver, Engine};
+use asyncagents_engine::{Approver, Engine, Live, LiveEvents};
 use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Skills, Worker};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
+use tokio::time::{self, Interval};
 
 use crate::{
     args::SkillRunArgs,
@@ -27,9 +30,10 @@ use crate::{
         task, two_threads,
     },
     exit::{Exit, Failure},
+    live_view::LiveView,
     print,
-    screen::Screen,
-    trace_tree, trace_view,
+    screen::{FRAME, Screen},
+    trace_view,
     wire::{self, Furniture},
 };
 
@@ -46,7 +50,7 @@ pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
 }
 
 async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit, Failure> {
-    let screen = Screen::new();
+    let screen = Screen::new(shell.config.color, shell.config.raw);
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !args.json;
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
     let mut stop = Signals::new()?;
@@ -77,11 +81,19 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         model,
     };
     let mut run = SkillRun::new(&house.manager, &skills, caller, invocation);
-    // People see the steps as progress; programs, if they ask for them.
-    if args.sub_agent_events || !args.json {
+    // People see what happens while it happens; programs get the steps, if they ask for them.
+    if args.sub_agent_events && args.json {
         run = run.with_sub_agent_events();
     }
-    let told = tell(&house.manager, run, args, &screen, &mut stop).await;
+    let mut frames = time::interval(FRAME);
+    frames.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+    let watching = Watching {
+        screen: screen.clone(),
+        view: LiveView::new(&screen),
+        live: (!args.json).then(|| engine.watch_task(run.task())),
+        frames,
+    };
+    let told = tell(&house.manager, run, args, watching, &mut stop).await;
     screen.end();
     tokio::select! {
         () = close(shell, house, worker) => told,
@@ -123,21 +135,23 @@ async fn tell(
     manager: &Manager,
     mut run: SkillRun,
     args: &SkillRunArgs,
-    screen: &Screen,
+    mut watching: Watching,
     stop: &mut Signals,
 ) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     let mut stopping = false;
     loop {
-        let event = tokio::select! {
-            event = run.next() => event,
-            () = stop.next() => {
-                if stopping {
-                    screen.end();
-                    process::exit(INTERRUPTED);
-                }
+        let event = match next(&mut run, &mut watching, stop).await {
+            Heard::Event(event) => event,
+            Heard::Stop if stopping => {
+                watching.screen.end();
+                process::exit(INTERRUPTED);
+            }
+            Heard::Stop => {
                 stopping = true;
-                screen.remark("stopping; Ctrl-C again ends at once");
+                watching
+                    .screen
+                    .remark("stopping; Ctrl-C again ends at once");
                 if let Err(problem) = run.stop().await {
                     tracing::warn!(task = %run.task(), %problem, "not cancelled");
                 }
@@ -145,7 +159,10 @@ async fn tell(
             }
         };
         let Some(event) = event else {
-            return Ok(exit);
+            return match watching.view.trouble() {
+                Some(error) => Err(Failure::Output(error)),
+                None => Ok(exit),
+            };
         };
         match &event {
             SkillEvent::Error { code, .. } => exit = exit_of(*code),
@@ -157,7 +174,63 @@ async fn tell(
         }
         match args.json {
             true => print::json_line(&as_json(&event))?,
-            false => show(manager, &event, screen).await?,
+            false => show(manager, &event, &mut watching).await?,
+        }
+    }
+}
+
+/// What a person sees of the sub-agent while it works.
+struct Watching {
+    screen: Screen,
+    view: LiveView,
+    /// Nothing for programs, and when there is nothing more to come.
+    live: Option<LiveEvents>,
+    frames: Interval,
+}
+
+impl Watching {
+    fn show(&mut self, live: Option<Live>) {
+        match live {
+            Some(live) => self.view.show(live),
+            None => self.live = None,
+        }
+    }
+
+    /// Shows all that has happened so far.
+    fn catch_up(&mut self) {
+        while let Some(live) = next_live(&mut self.live).now_or_never() {
+            self.show(live);
+        }
+    }
+}
+
+/// What happens next, if anything does.
+async fn next_live(live: &mut Option<LiveEvents>) -> Option<Live> {
+    match live {
+        Some(live) => live.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a skill's run has come to.
+enum Heard {
+    Event(Option<SkillEvent>),
+    Stop,
+}
+
+/// The next event, or the wish to stop. Until then what happens is shown. The event is waited for
+/// all the time: whoever asks for it anew may miss what has come.
+async fn next(run: &mut SkillRun, watching: &mut Watching, stop: &mut Signals) -> Heard {
+    let mut event = pin!(run.next());
+    loop {
+        tokio::select! {
+            event = &mut event => {
+                watching.catch_up();
+                return Heard::Event(event);
+            }
+            live = next_live(&mut watching.live) => watching.show(live),
+            _ = watching.frames.tick() => watching.screen.tick(),
+            () = stop.next() => return Heard::Stop,
         }
     }
 }
@@ -173,10 +246,19 @@ fn exit_of(code: ErrorCode) -> Exit {
 }
 
 /// For people: the answer on standard output, everything else beside it.
-async fn show(manager: &Manager, event: &SkillEvent, screen: &Screen) -> Result<(), Failure> {
+async fn show(
+    manager: &Manager,
+    event: &SkillEvent,
+    watching: &mut Watching,
+) -> Result<(), Failure> {
+    let screen = watching.screen.clone();
     match event {
-        SkillEvent::Status { task, message } => screen.remark(&format!("{message} ({task})")),
-        SkillEvent::SubAgent { step, .. } => screen.remark(&trace_tree::step_line(step)),
+        SkillEvent::Status { task, message } => {
+            screen.remark(&format!("{message} ({task})"));
+            watching.view.begin();
+        }
+        // Its steps were seen while they were made.
+        SkillEvent::SubAgent { .. } => {}
         SkillEvent::Message { task, parts } => {
             screen.end();
             let request = OutputRequest::new(task, false, None).map_err(Problem::from)?;
@@ -186,12 +268,13 @@ async fn show(manager: &Manager, event: &SkillEvent, screen: &Screen) -> Result<
             if !completed || answer.is_none() {
                 screen.remark(&parts[0]);
             }
-            if let Some(answer) = answer {
-                print::answer(&answer)?;
+            if let Some(answer) = answer.filter(|_| !watching.view.has_heard()) {
+                watching.view.answer(&answer);
             }
             screen.remark(&format!("{}; `asyncagents trace` shows it", parts[1]));
         }
         SkillEvent::Error { code, message, .. } => {
+            screen.end();
             screen.remark(&format!("asyncagents: {}: {message}", code.name()));
         }
         SkillEvent::Done { .. } => {}
