@@ -81,6 +81,7 @@ impl Purse {
         let own = Spent {
             tokens: totals.tokens,
             cost: totals.cost,
+            unpriced: totals.unpriced,
             turns: totals.turns,
             tool_calls: totals.by_tool.values().sum(),
         };
@@ -143,7 +144,8 @@ impl Driver {
         };
         let spent = Observation::Turned {
             tokens: answer.usage.context(),
-            cost: answer.cost,
+            cost: answer.cost.unwrap_or_default(),
+            unpriced: answer.unpriced(),
         };
         self.save(vec![Entry::Answered { seen, answer }]).await?;
         self.show(Live::Answered);
@@ -231,7 +233,7 @@ impl Driver {
 
 /// How many tokens a last turn may take, in and out, if that is limited.
 fn room(allowance: Allowance, model: &Model) -> Option<u64> {
-    let price = |usage: Usage| model.cost(usage).0;
+    let price = |usage: Usage| model.cost(usage).unwrap_or_default().0;
     let input = price(Usage {
         input: 1_000_000,
         ..Usage::default()

@@ -282,8 +282,8 @@ impl Model {
         self.figures.max_output()
     }
 
-    /// What these tokens cost.
-    pub fn cost(&self, usage: Usage) -> Cost {
+    /// What these tokens cost; nothing if nobody knows.
+    pub fn cost(&self, usage: Usage) -> Option<Cost> {
         self.figures.cost(usage)
     }
 

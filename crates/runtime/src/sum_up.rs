@@ -43,6 +43,7 @@ impl Run {
         let spent = last.as_ref().map(|last| Observation::Turned {
             tokens: last.tokens,
             cost: last.cost,
+            unpriced: last.unpriced,
         });
         let last = last
             .map(|last| last.text)

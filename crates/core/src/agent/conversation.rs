@@ -414,7 +414,7 @@ impl Run {
 
     fn note(&mut self, answer: &Answer, goes_on: bool) {
         self.answers += 1;
-        self.newest_cost = answer.cost;
+        self.newest_cost = answer.cost.unwrap_or_default();
         if let Some(last) = &mut self.last_turn {
             last.over = true;
         }

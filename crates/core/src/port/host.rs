@@ -190,8 +190,10 @@ pub struct OneAnswer {
     pub text: String,
     /// Tokens, in and out.
     pub tokens: u64,
-    /// What it cost.
+    /// What it cost, as far as prices are known.
     pub cost: Cost,
+    /// Of the tokens, those that nobody knows the price of.
+    pub unpriced: u64,
 }
 
 /// What a parent is told.

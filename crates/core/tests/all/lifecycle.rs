@@ -96,6 +96,7 @@ fn summed_up() -> Command {
         spent: Some(Observation::Turned {
             tokens: 10,
             cost: Cost(1),
+            unpriced: 0,
         }),
     }
 }

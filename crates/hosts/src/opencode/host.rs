@@ -650,6 +650,7 @@ impl OpenCode {
                         text: answer.unwrap_or_default(),
                         tokens: totals.tokens,
                         cost: totals.cost,
+                        unpriced: totals.unpriced,
                     }));
                 }
             }

@@ -457,6 +457,7 @@ impl Host for ScriptedHost {
             text: last.text.clone(),
             tokens: last.tokens,
             cost: last.cost,
+            unpriced: 0,
         }))
     }
 
