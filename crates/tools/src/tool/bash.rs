@@ -166,7 +166,10 @@ pub(crate) async fn glance(
     let last = || output.lines().next_back().unwrap_or_default().to_owned();
     match how {
         How::Reported(Report::Exited(0)) => Ok(output),
-        How::Reported(Report::Exited(code)) => Err(format!("exit code {code}: {}", last())),
+        How::Reported(Report::Exited(code)) => Err(match last() {
+            nothing if nothing.trim().is_empty() => format!("exit code {code}"),
+            last => format!("exit code {code}: {last}"),
+        }),
         How::TimedOut { after, .. } => Err(format!("it took longer than {after:?}")),
         How::Reported(Report::Killed(signal)) => Err(format!("ended by {}", name(signal))),
         How::Reported(Report::Exceeded(limit)) => Err(format!("ended because {limit}")),
