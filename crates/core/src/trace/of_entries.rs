@@ -123,10 +123,15 @@ impl Reading {
         }
     }
 
+    /// An entry may be several steps, so that they have numbers of their own.
+    fn next_seq(&self) -> u64 {
+        u64::try_from(self.steps.len()).map_or(u64::MAX, |steps| steps + 1)
+    }
+
     /// Something that took the time since the entry before.
     fn push(&mut self, filed: &Filed, what: StepKind) {
         self.steps.push(Step {
-            seq: filed.seq,
+            seq: self.next_seq(),
             at: self.before,
             took: Some(filed.at.since(self.before)),
             what,
@@ -136,7 +141,7 @@ impl Reading {
     /// Something that took no time.
     fn note(&mut self, filed: &Filed, what: StepKind) {
         self.steps.push(Step {
-            seq: filed.seq,
+            seq: self.next_seq(),
             at: filed.at,
             took: None,
             what,

@@ -7,7 +7,7 @@ use crate::{agent::Usage, budget::Cost, id::ModelName, moment::Moment};
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its number in the run's journal. Several steps may share one.
+    /// Its number in the run, from 1.
     pub seq: u64,
     /// When it began.
     pub at: Moment,
