@@ -634,7 +634,8 @@ pub(crate) struct SkillRunArgs {
     pub(crate) name: String,
 
     /// What is said behind its name: the request, or the arguments it takes; `-` for standard
-    /// input.
+    /// input. Of several words each is one argument, blanks in it or not; a single one is taken
+    /// apart at its blanks.
     pub(crate) request: Vec<String>,
 
     /// The model, as provider/model or an alias [default: the skill's, or the setting `model`].
@@ -695,11 +696,15 @@ pub(crate) struct SkillShowArgs {
 
 /// Check skills, and say file, line and reason for whatever is wrong.
 ///
-/// Exit code 0 if all can be used, 1 if any is bad.
+/// Bad is what cannot be used here or what the Agent Skills standard refuses, so that other tools
+/// will. Remarks are about what is odd, and about agents, models and tools that are not here. All
+/// folders are looked into, but for `.git` and `node_modules`. Exit code 0 if none is bad, 1 if
+/// any is.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   asyncagents skill check .claude/skills
-  asyncagents skill check my-skill/SKILL.md")]
+  asyncagents skill check my-skill/SKILL.md
+  asyncagents skill check . --json | jq -r '.skills[] | select(.bad).file'")]
 pub(crate) struct SkillCheckArgs {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -707,6 +712,10 @@ pub(crate) struct SkillCheckArgs {
     /// A SKILL.md, the folder of a skill, or a folder of skills.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// Print one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Give another agent the tools for background agents.

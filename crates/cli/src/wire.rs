@@ -17,7 +17,7 @@ use asyncagents_core::{
     port::{Clock, Commands, Host, HostError, Store},
     task_limits::TaskLimits,
 };
-use asyncagents_engine::{Approver, Engine, Parts};
+use asyncagents_engine::{Approver, Engine, Parts, agent_names};
 use asyncagents_hosts::{
     opencode::{self, Address, BridgeConnection, HttpConnection, OpenCode},
     scripted::{Script, ScriptedHost, World},
@@ -738,6 +738,7 @@ pub(crate) fn skills(workspace: &Path, config: &Config, toolbox: &Toolbox) -> Sk
     };
     let dirs = skill_dirs(workspace, &config.skills);
     Skills::new(dirs, Arc::new(commands), workspace.to_owned())
+        .with_effort(config.agent_config.effort)
 }
 
 /// Runs the commands in skills' bodies, which may only look. Nobody is asked about them: what
@@ -773,6 +774,12 @@ pub(crate) fn skill_dirs(workspace: &Path, config: &SkillConfig) -> SkillDirs {
         enterprise: config.enterprise.as_deref(),
         plugins: &config.plugins,
     }))
+}
+
+/// The agents that there are in a folder.
+pub(crate) fn agents_in(workspace: &Path) -> Vec<String> {
+    let names = agent_names(workspace, &agent_folders(workspace)).into_iter();
+    names.map(|name| name.to_string()).collect()
 }
 
 /// Where agents are declared: for the user, then for the project; other tools' folders

@@ -62,15 +62,14 @@ fn stderr(output: &Output) -> String {
 
 #[test]
 fn checking_a_tree_of_skills_names_file_line_and_reason() {
+    let project = Project::new();
     let mut command = Command::cargo_bin("asyncagents").expect("built");
-    command
-        .current_dir(fixtures())
-        .args(["skill", "check", "."]);
-    let output = command.output().expect("run");
+    command.current_dir(fixtures()).env_clear();
+    command.env("HOME", project.path("home"));
+    let output = command.args(["skill", "check", "."]).output().expect("run");
     insta::assert_snapshot!(stdout(&output).replace("./", ""));
     assert_eq!(output.status.code(), Some(1));
     let good = fixtures().join("code-review");
-    let project = Project::new();
     let output = project.run(&["skill", "check", good.to_str().expect("text")]);
     assert_eq!(stdout(&output), "1 skill, 0 bad\n");
     assert_eq!(output.status.code(), Some(0));
@@ -84,7 +83,9 @@ fn every_fixture_that_is_not_bad_is_listed() {
         if entry.path().is_dir() {
             let to = skills.join(entry.file_name());
             fs::create_dir_all(&to).expect("made");
-            fs::copy(entry.path().join("SKILL.md"), to.join("SKILL.md")).expect("copied");
+            for file in fs::read_dir(entry.path()).expect("a folder").flatten() {
+                fs::copy(file.path(), to.join(file.file_name())).expect("copied");
+            }
         }
     }
     let output = project.run(&["skill", "list", "--json"]);
@@ -95,8 +96,8 @@ fn every_fixture_that_is_not_bad_is_listed() {
         .iter()
         .filter_map(|skill| skill["name"].as_str())
         .collect();
-    assert_eq!(names.len(), 17, "{names:?}");
-    assert_eq!(listed["broken"].as_array().map(Vec::len), Some(15));
+    assert_eq!(names.len(), 34, "{names:?}");
+    assert_eq!(listed["broken"].as_array().map(Vec::len), Some(3));
     insta::assert_snapshot!(stdout(&project.run(&["skill", "show", "dependency-audit"])));
 }
 
@@ -190,7 +191,10 @@ fn files_that_are_traps_are_errors_and_hide_nothing() {
 #[test]
 fn wrong_names_and_paths_are_told() {
     let project = Project::new();
-    project.skill("work/.claude/skills/review", "description: Reviews.");
+    project.skill(
+        "work/.claude/skills/review",
+        "name: review\ndescription: Reviews.",
+    );
     let output = project.run(&["skill", "show", "rewiev"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
@@ -249,4 +253,88 @@ fn links_that_multiply_are_an_error_and_no_endless_search() {
         text.contains("more than 2000 folders are behind links"),
         "{text}"
     );
+}
+
+#[test]
+fn programs_read_what_is_wrong_as_json() {
+    let project = Project::new();
+    project.skill(
+        "work/skills/fine",
+        "name: fine\ndescription: Fine.\nagent: general-purpose\nallowed-tools: Read, Bash(git *)",
+    );
+    project.skill(
+        "work/skills/odd",
+        "name: Odd One\ndescription: x\nagent: nobody",
+    );
+    let output = project.run(&["skill", "check", "skills", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let checked: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(checked["checked"], 2);
+    assert_eq!(checked["bad"], 1);
+    let [fine, odd] = checked["skills"].as_array().expect("a list").as_slice() else {
+        unreachable!("{checked}");
+    };
+    assert_eq!(fine["bad"], false);
+    assert_eq!(fine["remarks"], serde_json::json!([]));
+    assert_eq!(odd["name"], "odd");
+    assert_eq!(odd["flaws"][0]["line"], 2);
+    assert_eq!(
+        odd["remarks"][0]["reason"],
+        "there is no agent `nobody` here"
+    );
+}
+
+#[test]
+fn a_list_and_a_skill_are_shown_under_the_same_names() {
+    let project = Project::new();
+    project.skill(
+        "home/.claude/skills/review",
+        "name: Review It\ndescription: Reviews.\nallowed-tools: Read, Bash(git log *)\n\
+         when_to_use: Late.\ntimeout: 5s\nmetadata: {by: us}",
+    );
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_slice(&project.run(arguments).stdout).expect("JSON")
+    };
+    let list = json(&["skill", "list", "--json"]);
+    // A person may say what the list shows.
+    let show = json(&["skill", "show", "review it", "--json"]);
+    for (key, value) in list["skills"][0].as_object().expect("a skill") {
+        assert_eq!(show[key], *value, "{key}");
+    }
+    assert_eq!(show["name"], "review");
+    assert_eq!(show["title"], "Review It");
+    assert_eq!(
+        show["allowed_tools"],
+        serde_json::json!(["read", "bash(git log *)"])
+    );
+    assert_eq!(show["timeout_ms"], 5_000);
+    assert_eq!(show["metadata"]["by"], "us");
+    assert_eq!(show["when_to_use"], "Late.");
+    let text = stdout(&project.run(&["skill", "list"]));
+    assert_eq!(text, "review  user        Review It: Reviews.\n");
+}
+
+/// A folder that is deep, hidden, or within a skill.
+#[test]
+fn checking_looks_everywhere() {
+    let project = Project::new();
+    let mut folder = "work/tree".to_owned();
+    for level in 1..=9 {
+        folder.push_str(&format!("/{level}"));
+        project.skill(&folder, &format!("name: s{level}\ndescription: x"));
+    }
+    project.skill("work/tree/.hidden/deep", "name: deep\ndescription: x");
+    let text = stdout(&project.run(&["skill", "check", "tree"]));
+    assert!(text.ends_with("\n10 skills, 0 bad\n"), "{text}");
+    for level in 10..80 {
+        folder.push_str(&format!("/{level}"));
+    }
+    fs::create_dir_all(project.path(&folder)).expect("made");
+    let output = project.run(&["skill", "check", "tree"]);
+    let text = stdout(&output);
+    assert!(
+        text.contains("it is more than 64 folders deep: not looked into"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }

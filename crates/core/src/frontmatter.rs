@@ -50,15 +50,27 @@ pub(crate) fn split(text: &str) -> Result<Split<'_>, Unsplit> {
     Err(Unsplit::Unclosed)
 }
 
+/// Settings that were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings<T> {
+    pub(crate) said: T,
+    /// Why they are no YAML, if they are none and could be read all the same.
+    pub(crate) mended: Option<Unreadable>,
+}
+
 /// Strict YAML first. Many write `description: Use when: x`, which is none; then the values
 /// of plain lines are taken as text. Lines stay where they are.
-pub(crate) fn read<T: DeserializeOwned + Default>(front: &str) -> Result<T, Unreadable> {
+pub(crate) fn read<T: DeserializeOwned + Default>(front: &str) -> Result<Settings<T>, Unreadable> {
+    let strict = |said| Settings { said, mended: None };
     if front.trim().is_empty() {
-        return Ok(T::default());
+        return Ok(strict(T::default()));
     }
-    parse(front).or_else(|error| {
+    parse(front).map(strict).or_else(|error| {
         let quoted: Vec<String> = front.lines().map(quote).collect();
-        parse(&quoted.join("\n")).map_err(|_| unreadable(&error))
+        let mended = Some(unreadable(&error));
+        let said = parse(&quoted.join("\n"));
+        said.map(|said| Settings { said, mended })
+            .map_err(|_| unreadable(&error))
     })
 }
 

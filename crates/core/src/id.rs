@@ -54,6 +54,11 @@ impl ModelName {
     pub const INHERIT: &'static str = "inherit";
 }
 
+impl SessionId {
+    /// What every session of the built-in agent begins with.
+    pub const KIND: &'static str = "ses_";
+}
+
 impl TaskId {
     /// What every task's ID begins with.
     pub const KIND: &'static str = "task_";
@@ -84,6 +89,12 @@ impl TaskId {
     /// What the parent is told of one run of the task.
     pub fn notice(&self, run: u32) -> PostId {
         PostId(format!("{self}.notice.{run}").into())
+    }
+
+    /// The session in which the built-in agent works on the task. It is known before it is there.
+    pub fn session(&self) -> SessionId {
+        let digits = self.0.rsplit('_').next().unwrap_or(&self.0);
+        SessionId(format!("{}{digits}", SessionId::KIND).into())
     }
 
     /// The shortest form of this ID that is no prefix of its neighbours in sorted order.

@@ -74,6 +74,17 @@ pub enum Refusal {
         /// How it ended.
         status: Status,
     },
+    /// A skill would do through another task what it may not do itself.
+    #[error(
+        "{task} was not launched by the skill `{skill}` and has other tools, so it is not for you \
+         to go on with; launch a task of your own"
+    )]
+    NotBoundBySkill {
+        /// The task.
+        task: TaskId,
+        /// The skill.
+        skill: String,
+    },
     /// Nothing left to run with.
     #[error(
         "a task without {what} could not run: {whose} budget leaves 0. Grant it some, or do the \

@@ -77,9 +77,12 @@ impl LaunchTask {
             retries: skill.max_retries.unwrap_or(usual.retries),
             iteration_time: skill.iteration_time,
             model: skill.model.as_deref().map(ModelName::from),
+            effort: skill.effort,
         };
+        let agent = skill.agent.as_deref().unwrap_or(Self::USUAL_AGENT);
         Self {
             prompt,
+            agent: agent.into(),
             role: Some(Role {
                 terms,
                 instructions,
@@ -94,11 +97,11 @@ impl LaunchTask {
             said if said.is_empty() => format!("skill {}", skill.name),
             said => one_line(&format!("skill {}: {said}", skill.name)),
         };
-        let agent = skill.agent.as_deref().unwrap_or(Self::USUAL_AGENT);
         Self {
             description,
             prompt: body,
-            agent: agent.into(),
+            // Which agent a skill names is for forks.
+            agent: Self::USUAL_AGENT.into(),
             context: Context::Fresh,
             model: None,
             budget: Budget {

@@ -14,7 +14,7 @@ use asyncagents_core::{
     budget::Cost,
     fork::{Limits, Parent, fork},
     id::{AgentName, OwnerId, SessionId},
-    port::{Journal, Session, SessionEvent},
+    port::{Journal, Session, SessionEvent, tools_above},
     progress::Observation,
     tokens,
 };
@@ -114,6 +114,8 @@ pub(crate) struct Driver {
     pub(crate) engine: Arc<Inner>,
     pub(crate) hand: Arc<Hand>,
     pub(crate) session: Session,
+    /// The tools of the skills above it, each of which binds it.
+    within: Vec<Tools>,
     pub(crate) tools: Vec<ToolSpec>,
     /// The names of the tools for background tasks.
     pub(crate) delegation: Vec<String>,
@@ -145,10 +147,12 @@ impl Driver {
         let conversation = taken.conversation();
         let session = taken.session;
         let profiles = engine.profiles();
+        let within = within(&engine, &session).await?;
         let profile = known_or_harmless(&profiles, &session.agent);
+        let profile_tools = profile.tools.bounded(&within);
         let allowed = match &session.terms {
-            Some(terms) => terms.over(&profile.tools),
-            None => profile.tools,
+            Some(terms) => terms.over(&profile_tools),
+            None => profile_tools,
         };
         // Skills are looked for in folders.
         let (inner, delegates) = (engine.clone(), session.delegates);
@@ -165,6 +169,7 @@ impl Driver {
             engine,
             hand,
             session,
+            within,
             profiles,
             conversation,
             me,
@@ -184,6 +189,7 @@ impl Driver {
     pub(crate) fn acting(&self) -> Profile {
         let agent = self.conversation.agent().unwrap_or(&self.session.agent);
         let mut profile = known_or_harmless(&self.profiles, agent);
+        profile.tools = profile.tools.bounded(&self.within);
         if let Some(terms) = &self.session.terms {
             profile.tools = terms.over(&profile.tools);
             let most = [profile.max_turns, self.engine.settings.max_turns];
@@ -360,6 +366,8 @@ impl Driver {
 
     /// A request with everything that the session has.
     pub(crate) fn whole<'a>(&'a self, turns: &'a [Turn]) -> Request<'a> {
+        let terms = self.session.terms.as_ref();
+        let own_effort = terms.and_then(|terms| terms.effort);
         Request {
             system: &self.session.system,
             tools: &self.tools,
@@ -367,7 +375,7 @@ impl Driver {
             no_tools: false,
             max_output: None,
             cache_key: &self.cache_key,
-            effort: self.engine.settings.effort,
+            effort: own_effort.or(self.engine.settings.effort),
         }
     }
 
@@ -630,6 +638,21 @@ async fn claim(engine: &Arc<Inner>, id: &SessionId) -> Result<String, Over> {
     Ok(me)
 }
 
+/// The tools of the skills above the task that a session is for: they bind it, also where it
+/// began with its parent's own messages.
+async fn within(engine: &Inner, session: &Session) -> Result<Vec<Tools>, Trouble> {
+    let Some(task) = session.task.clone() else {
+        return Ok(Vec::new());
+    };
+    let within = engine.record.read(move |journal| {
+        Ok(match journal.task(&task)? {
+            Some(task) => tools_above(journal, &task)?,
+            None => Vec::new(),
+        })
+    });
+    within.await
+}
+
 /// An agent, or one that changes nothing if its file is gone.
 fn known_or_harmless(profiles: &Profiles, agent: &AgentName) -> Profile {
     let harmless = || {
@@ -644,7 +667,7 @@ fn known_or_harmless(profiles: &Profiles, agent: &AgentName) -> Profile {
         model: None,
         tools: Tools {
             only: Some(Vec::new()),
-            not: Vec::new(),
+            ..Tools::default()
         },
         max_turns: None,
         of_project: false,

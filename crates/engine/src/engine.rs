@@ -37,9 +37,6 @@ use crate::{
 /// How many reports a slow listener may be behind before it misses some.
 const BEHIND: usize = 8_192;
 
-/// What every session of this host is called by.
-pub(crate) const KIND: &str = "ses_";
-
 /// The built-in agent as a host. Clones are the same host.
 #[derive(Clone)]
 pub struct Engine {
@@ -161,7 +158,7 @@ impl Engine {
         let model = self
             .inner
             .model_for(begin.model.as_deref(), profile, None)?;
-        let id = SessionId::from(format!("{KIND}{}", Uuid::new_v4().simple()));
+        let id = SessionId::from(format!("{}{}", SessionId::KIND, Uuid::new_v4().simple()));
         let session = Session {
             id: id.clone(),
             task: None,
@@ -542,9 +539,13 @@ impl Inner {
         let system = self.system(profiles, profile, delegates);
         let (tools, _) = self.tools(delegates, &profile.tools);
         let first = |text: &'_ str| text.split(". ").next().unwrap_or_default().to_owned();
+        let about = |spec: &ToolSpec| match profile.tools.uses(&spec.name) {
+            Some(uses) => format!("{} ({uses})", first(&spec.description)),
+            None => first(&spec.description),
+        };
         let tools: Vec<(String, String)> = tools
             .into_iter()
-            .map(|spec| (spec.name, first(&spec.description)))
+            .map(|spec| (spec.name.clone(), about(&spec)))
             .collect();
         let tools = tools
             .iter()

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Engine, Live,
-    engine::{Halt, KIND, lock},
+    engine::{Halt, lock},
     record::Trouble,
 };
 
@@ -43,17 +43,18 @@ impl Host for Engine {
         let liked = liked.map(ModelName::as_str);
         let asked = asked.or_else(|| liked.filter(|model| self.inner.can_ask(model)));
         let model = self.inner.model_for(asked, profile, parent.as_ref())?;
+        let mut profile = profile.clone();
+        profile.tools = profile.tools.bounded(&new.within);
+        let inner = &self.inner;
         let system = match &new.role {
             Some(role) => {
-                let mut profile = profile.clone();
                 profile.tools = role.terms.over(&profile.tools);
-                let inner = &self.inner;
                 inner.system_of_skill(&profiles, &profile, new.may_delegate, role)
             }
-            None => self.inner.system(&profiles, profile, new.may_delegate),
+            None => inner.system(&profiles, &profile, new.may_delegate),
         };
         let session = Session {
-            id: session_of(&new),
+            id: new.task.session(),
             task: Some(new.task),
             title: new.title,
             agent: new.agent,
@@ -94,7 +95,7 @@ impl Host for Engine {
             )));
         }
         let session = Session {
-            id: session_of(&new),
+            id: new.task.session(),
             task: Some(new.task.clone()),
             title: new.title,
             agent: parent.session.agent,
@@ -318,7 +319,7 @@ impl HostEvents for Listener {
 /// Whether a session is one of this host's, by its name. Any other is somebody's: the
 /// shell's, for instance. It has no conversation, but it can be told things.
 fn is_ours(session: &SessionId) -> bool {
-    session.as_str().starts_with(KIND)
+    session.as_str().starts_with(SessionId::KIND)
 }
 
 fn no_conversation(session: &SessionId) -> HostError {
@@ -326,10 +327,4 @@ fn no_conversation(session: &SessionId) -> HostError {
         "`{session}` is not a session of the built-in agent and has no conversation; \
          `asyncagents run` begins one"
     ))
-}
-
-fn session_of(new: &NewSession) -> SessionId {
-    let task = new.task.as_str();
-    let digits = task.rsplit('_').next().unwrap_or(task);
-    SessionId::from(format!("{KIND}{digits}"))
 }

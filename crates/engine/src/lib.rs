@@ -23,4 +23,5 @@ pub use approve::{Approver, Details, Question, Reply};
 pub use engine::{Begin, Engine, Owner, Parts};
 pub use live::{Live, LiveEvents};
 pub use printed_lines::PrintedLines;
+pub use profiles::agent_names;
 pub use settings::Settings;

@@ -49,6 +49,11 @@ impl Profiles {
     }
 }
 
+/// The names of the agents that there are in a workspace.
+pub fn agent_names(workspace: &Path, folders: &[PathBuf]) -> Vec<AgentName> {
+    find(workspace, folders).names().cloned().collect()
+}
+
 /// The built-in agents and those in the folders, the later over the earlier.
 pub(crate) fn find(workspace: &Path, folders: &[PathBuf]) -> Profiles {
     let mut profiles = Profiles::default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use asyncagents_core::{
     agent::{Call, Entry, Kind, Mode, Reach, ToolOutcome, Verdict},
+    skill::{ErrorCode, name_key},
     tool_set::{self, ToolRequest},
 };
 use asyncagents_tools::Reaching;
@@ -62,11 +63,12 @@ impl Driver {
         }
         if !self.tools.iter().any(|spec| spec.name == call.name) {
             let names: Vec<&str> = self.tools.iter().map(|spec| spec.name.as_str()).collect();
-            return Err(format!(
-                "there is no tool `{}` here; there are {}",
-                call.name,
-                names.join(", ")
-            ));
+            let names = match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join(", "),
+            };
+            let name = &call.name;
+            return Err(format!("there is no tool `{name}` here; there are {names}"));
         }
         if self.is_delegation(&call.name) {
             return Ok(Prepared {
@@ -95,7 +97,7 @@ impl Driver {
     /// What a call about tasks or skills is about, for rules and for people.
     fn about(&self, call: &Call) -> String {
         match tool_set::parse(&self.engine.settings.prefix, &call.name, &call.input) {
-            Ok(ToolRequest::Skill(skill)) => skill.name,
+            Ok(ToolRequest::Skill(skill)) => name_key(&skill.name),
             Ok(_) | Err(_) => about_task(&call.input),
         }
     }
@@ -181,6 +183,13 @@ impl Driver {
     /// Where a skill runs, a failure says how often the same call may be tried again.
     fn advised(&self, call: &Call, outcome: ToolOutcome) -> ToolOutcome {
         match (outcome, &self.session.terms) {
+            // What no try can change is not tried again.
+            (ToolOutcome::Failed(why), Some(_))
+                if self.is_delegation(&call.name)
+                    && ErrorCode::of_answer(&why).is_some_and(ErrorCode::is_final) =>
+            {
+                ToolOutcome::Failed(why)
+            }
             (ToolOutcome::Failed(why), Some(terms)) => {
                 let advice = terms.advice(self.failures(call) + 1);
                 ToolOutcome::Failed(format!("{why}\n{advice}"))
@@ -195,9 +204,17 @@ impl Driver {
         let tool = call.name.as_str();
         let acting = self.acting();
         if !acting.tools.allows(tool, *kind, target) {
+            let uses = acting.tools.uses(tool);
+            let uses = uses.map_or_else(String::new, |uses| format!(" ({uses})"));
+            let outer = &acting.tools.within;
             return Err(match &self.session.terms {
+                _ if !outer.iter().all(|outer| outer.allows(tool, *kind, target)) => {
+                    format!(
+                        "{tool} may not be used for this: a skill above does not allow it{uses}"
+                    )
+                }
                 Some(terms) => format!(
-                    "the skill {} may not use {tool} for this: its tools do not allow it",
+                    "the skill {} may not use {tool} for this: its tools do not allow it{uses}",
                     terms.skill
                 ),
                 None => format!(

@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use asyncagents_core::agent::{Block, Call, Raw, Stop, Usage};
+use asyncagents_core::agent::{Block, Call, Effort, Raw, Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     answer_limits::{AnswerLimits, Size},
     judge::Complaint,
-    request::{Effort, Hear, Heard},
+    request::{Hear, Heard},
     wire::{
         Fold, Folded, Parameters, Question, Schema, Side, Step, Trouble, lenient, plain, schema,
         sides, verbatim,

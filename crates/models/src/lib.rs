@@ -18,9 +18,10 @@ mod settings;
 mod unwanted;
 mod wire;
 
+pub use asyncagents_core::agent::Effort;
 pub use error::ModelError;
 pub use key::{KeySource, Secret};
 pub use models::{Model, Models};
-pub use request::{Effort, Heard, Request};
+pub use request::{Heard, Request};
 pub use settings::{Provider, Settings};
 pub use wire::Wire;

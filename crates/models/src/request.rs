@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use asyncagents_core::agent::{ToolSpec, Turn};
+use asyncagents_core::agent::{Effort, ToolSpec, Turn};
 
 /// One question to a model: the whole conversation, as it must be seen now.
 #[derive(Debug, Clone, Copy)]
@@ -22,28 +22,6 @@ pub struct Request<'a> {
     pub cache_key: &'a str,
     /// How long to think; nothing leaves it to the provider.
     pub effort: Option<Effort>,
-}
-
-/// How long a model thinks before it answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Briefly.
-    Low,
-    /// As long as most questions need.
-    Medium,
-    /// Thoroughly.
-    High,
-}
-
-impl Effort {
-    /// The word for it in every protocol.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-        }
-    }
 }
 
 /// What is heard while a model answers.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use asyncagents_core::{
+    agent::agent_meant,
     id::{AgentName, HostKey, SessionId},
     port::{Host, HostError, SessionEvent},
     task_limits::TaskLimits,
@@ -101,21 +102,22 @@ impl HostBook {
 }
 
 impl OpenHost {
-    /// The agent of a name, whatever its letters' case; if there is none, which there are. The
-    /// host is asked only about agents it has not named before.
+    /// The agent that is meant by a name; if there is none, which there are. The host is asked
+    /// only about agents it has not named before.
     pub(crate) async fn agent_named(
         &self,
         asked: &AgentName,
     ) -> Result<Result<AgentName, Vec<AgentName>>, HostError> {
         let named = |known: &[AgentName]| {
-            let alike = |agent: &&AgentName| {
-                let (agent, asked) = (agent.as_str(), asked.as_str());
-                agent.to_lowercase() == asked.to_lowercase()
-            };
-            let exact = known.iter().find(|agent| *agent == asked);
-            exact.or_else(|| known.iter().find(alike)).cloned()
+            let known = known.iter().map(AgentName::as_str);
+            agent_meant(asked.as_str(), known).map(AgentName::from)
         };
-        if let Some(agent) = named(&lock(&self.agents)) {
+        // One that the host has by this very name may be new, and comes before others' names for
+        // those it had.
+        let had = lock(&self.agents).clone();
+        let same =
+            |agent: &AgentName| agent.as_str().to_lowercase() == asked.as_str().to_lowercase();
+        if let Some(agent) = named(&had).filter(same) {
             return Ok(Ok(agent));
         }
         let known = at_the_door(self.host.agents()).await?;

@@ -11,6 +11,7 @@ use std::{
 };
 
 use asyncagents_core::{
+    agent::Tools,
     budget::Spent,
     fork::{Fork, Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
@@ -18,7 +19,7 @@ use asyncagents_core::{
     lifecycle::{
         Command, Next, Standing, after_asking, lost_its_workers, over_iterations, overdue,
     },
-    port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent},
+    port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent, tools_above},
     progress::{Observation, Totals},
     skill::Role,
     task::{Context, Outcome, Stage, State, Task},
@@ -170,6 +171,7 @@ impl Run {
             model: brief.model.clone(),
             may_delegate: place.depth < self.limits.depth,
             role: self.role().await?,
+            within: self.within().await?,
         };
         let failed = |error| format!("its session could not be made: {error}");
         let host = &self.host.host;
@@ -211,6 +213,15 @@ impl Run {
             terms,
             instructions: instructions.unwrap_or_default(),
         }))
+    }
+
+    /// The tools of the skills above the task.
+    async fn within(&self) -> Result<Vec<Tools>, String> {
+        let task = self.task.clone();
+        let within = transact::read(&*self.desk.store, move |journal| {
+            tools_above(journal, &task).map_err(Problem::from)
+        });
+        within.await.map_err(|problem| problem.to_string())
     }
 
     /// What of the parent's conversation the child inherits.

@@ -15,12 +15,14 @@ use asyncagents_core::{
     skill::{Catalog, Flaw, Found, Layer, Skill},
 };
 
-/// What a skill's file is called.
-const FILE: &str = "SKILL.md";
+/// What a skill's file is called; the first counts.
+const FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 /// How many bytes it may have.
 const LARGEST: u64 = 1_000_000;
 /// How deep folders of skills may hold folders.
 const DEEPEST: usize = 6;
+/// And how deep they are looked into by somebody who wants to see all of them.
+const DEEPEST_OF_ALL: usize = 64;
 /// How many skills are looked at in one folder of skills.
 const MOST: usize = 10_000;
 /// How many folders behind links are looked into, there: links can multiply.
@@ -193,55 +195,57 @@ impl SkillDirs {
         for (number, place) in self.places.places.iter().enumerate() {
             let mut walk = Walk::new(place.within.clone());
             walk.folder(&place.folder);
+            let plugin = place.plugin();
             let seen = walk.seen.into_iter();
-            files.extend(seen.map(|seen| (place.layer, number, seen)));
+            files.extend(seen.map(|seen| (place.layer, number, plugin.clone(), seen)));
         }
         Catalog::new(self.read(files))
     }
 
-    fn read(&self, files: Vec<(Layer, usize, Seen)>) -> Vec<Found> {
+    fn read(&self, files: Vec<(Layer, usize, Option<PathBuf>, Seen)>) -> Vec<Found> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = Vec::with_capacity(files.len());
         let mut unread = Vec::new();
-        for (layer, place, seen) in files {
+        for (layer, place, plugin, seen) in files {
             let same = |stamp: &Stamp| {
                 let known = known.get(&seen.file)?;
                 (known.stamp == *stamp).then(|| known.skill.clone())
             };
-            match &seen.what {
-                Err(flaw) => found.push(Found {
-                    layer,
-                    place,
-                    skill: Err(vec![flaw.clone()]),
-                    file: seen.file,
-                }),
-                Ok(stamp) => match same(stamp) {
-                    Some(skill) => found.push(Found {
-                        layer,
-                        place,
-                        file: seen.file,
-                        skill,
-                    }),
-                    None => unread.push((layer, place, seen.file, *stamp)),
-                },
+            let (skill, stamp) = match &seen.what {
+                Err(flaw) => (Some(Err(vec![flaw.clone()])), None),
+                Ok(stamp) => (same(stamp), Some(*stamp)),
+            };
+            let at = Found {
+                layer,
+                place,
+                plugin,
+                file: seen.file,
+                skill: skill.clone().unwrap_or_else(|| Err(Vec::new())),
+            };
+            match (skill, stamp) {
+                (None, Some(stamp)) => unread.push((at, stamp)),
+                (Some(_), _) | (None, None) => found.push(at),
             }
         }
-        let skills = in_parallel(&unread, |(_, _, file, _)| read(file));
-        for ((layer, place, file, stamp), skill) in unread.into_iter().zip(skills) {
+        let skills = in_parallel(&unread, |(at, _)| read(&at.file));
+        for ((at, stamp), skill) in unread.into_iter().zip(skills) {
             let skill = skill.map(Arc::new);
             let read = Known {
                 stamp,
                 skill: skill.clone(),
             };
-            known.insert(file.clone(), read);
-            found.push(Found {
-                layer,
-                place,
-                file,
-                skill,
-            });
+            known.insert(at.file.clone(), read);
+            found.push(Found { skill, ..at });
         }
         found
+    }
+}
+
+impl Place {
+    /// The folder of the plugin whose skills these are.
+    fn plugin(&self) -> Option<PathBuf> {
+        let folder = self.folder.parent().map(Path::to_owned);
+        folder.filter(|_| self.layer == Layer::Plugin)
     }
 }
 
@@ -252,8 +256,7 @@ impl SkillDirs {
 pub fn check_skills(path: &Path) -> io::Result<Vec<Found>> {
     let about = fs::metadata(path)?;
     let mut walk = Walk::new(None);
-    // A project keeps them in `.claude` and the like.
-    walk.hidden = true;
+    walk.everywhere = true;
     match about.is_dir() {
         true => walk.one_or_many(path, 0),
         false => walk.file(path.to_owned()),
@@ -263,6 +266,7 @@ pub fn check_skills(path: &Path) -> io::Result<Vec<Found>> {
     let found = |seen: Seen| Found {
         layer: Layer::Project,
         place: 0,
+        plugin: None,
         skill: match seen.what {
             Ok(_) => read(&seen.file).map(Arc::new),
             Err(flaw) => Err(vec![flaw]),
@@ -284,8 +288,9 @@ struct Walk {
     within: Option<PathBuf>,
     /// The real paths of the folders that were entered through links.
     through: Vec<PathBuf>,
-    /// Whether folders are looked into whose name begins with a dot.
-    hidden: bool,
+    /// Whether all folders are looked into: those whose name begins with a dot, as a project
+    /// keeps skills in `.claude`; deep ones; and those in the folder of a skill.
+    everywhere: bool,
     /// How many folders behind links were looked into.
     linked: usize,
     seen: Vec<Seen>,
@@ -297,7 +302,7 @@ impl Walk {
         Self {
             within: within.map(real),
             through: Vec::new(),
-            hidden: false,
+            everywhere: false,
             linked: 0,
             seen: Vec::new(),
         }
@@ -314,10 +319,14 @@ impl Walk {
 
     /// The skill in a folder, or those in the folders below.
     fn one_or_many(&mut self, folder: &Path, depth: usize) {
-        let file = folder.join(FILE);
-        match fs::symlink_metadata(&file).is_ok() {
-            true => self.file(file),
-            false => self.many(folder, depth),
+        let mut files = FILES.iter().map(|name| folder.join(name));
+        let file = files.find(|file| fs::symlink_metadata(file).is_ok());
+        let descends = file.is_none() || self.everywhere;
+        if let Some(file) = file {
+            self.file(file);
+        }
+        if descends {
+            self.many(folder, depth);
         }
     }
 
@@ -350,12 +359,17 @@ impl Walk {
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
-            let hidden = name.starts_with('.') && !self.hidden;
+            let hidden = name.starts_with('.') && !self.everywhere;
             if hidden || name == ".git" || name == "node_modules" {
                 continue;
             }
             let path = entry.path();
-            match depth < DEEPEST {
+            if self.everywhere && depth >= DEEPEST_OF_ALL && kind.is_dir() {
+                let why = format!("it is more than {DEEPEST_OF_ALL} folders deep: not looked into");
+                self.refuse(&path, &why);
+                continue;
+            }
+            match self.everywhere || depth < DEEPEST {
                 true if kind.is_dir() => self.one_or_many(&path, depth + 1),
                 true if kind.is_symlink() => self.link(&path, depth + 1),
                 _ => {}

@@ -240,8 +240,16 @@ struct Launch {
 impl Launch {
     /// Launches it; returns where it runs, and what is said about it.
     async fn go(self) -> Result<(SkillContext, String), SkillTrouble> {
-        let invoked = &self.invocation;
-        let ready = self.skills.ready(&self.manager, &self.caller, invoked);
+        // A person has no session; the skill is told the one it is going to have.
+        let session = match &self.caller {
+            Caller::Session { session, .. } => session.clone(),
+            Caller::Shell { .. } | Caller::Person => self.task.session(),
+        };
+        let invoked = Invocation {
+            session,
+            ..self.invocation.clone()
+        };
+        let ready = self.skills.ready(&self.manager, &self.caller, &invoked);
         let ready = ready.await?;
         let manifest = &ready.skill.manifest;
         let (context, name) = (manifest.context, manifest.name.clone());

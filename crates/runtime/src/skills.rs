@@ -1,15 +1,18 @@
 //! Skills as they are invoked: by a model through a tool, or by a person.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use asyncagents_core::{
-    agent::Kind,
+    agent::Effort,
     id::{ModelName, SessionId},
     port::Commands,
     request::{Caller, LaunchTask},
     skill::{
         Body, Catalog, ErrorCode, Layer, Listed, Piece, Skill, SkillContext, Surroundings,
-        UnknownSkill, disclose,
+        UnknownSkill, disclose, filled_tools, lets_run,
     },
 };
 use thiserror::Error;
@@ -28,6 +31,8 @@ pub struct Skills {
     project: PathBuf,
     /// Whether a project's skill may name this model.
     may_name: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// How hard models think, as the user has it.
+    effort: Option<Effort>,
 }
 
 /// Who invokes a skill.
@@ -91,7 +96,15 @@ impl Skills {
             commands,
             project,
             may_name: Arc::new(|_| true),
+            effort: None,
         }
+    }
+
+    /// The same for a user who has said how hard models think. A project's skill may ask for
+    /// less, not for more.
+    #[must_use]
+    pub fn with_effort(self, effort: Option<Effort>) -> Self {
+        Self { effort, ..self }
     }
 
     /// The same, where a project's skill has a model of its own only if this says so.
@@ -122,18 +135,25 @@ impl Skills {
         let looked = spawn_blocking(move || dirs.catalog()).await;
         let catalog = looked
             .map_err(|error| SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string()))?;
-        let listed = catalog.get(name);
+        let listed = match by {
+            Invoker::Model => catalog.get(name),
+            Invoker::User => catalog.get_for_person(name),
+        };
         let listed = listed.map_err(|mut error| {
-            if let UnknownSkill::Unknown { names, .. } = &mut error {
-                // Nobody is told of what is not for them.
-                names.retain(|name| catalog.get(name).is_ok_and(|listed| is_for(listed, by)));
-            }
-            SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string())
+            let code = match &mut error {
+                UnknownSkill::Unknown { names, .. } => {
+                    // Nobody is told of what is not for them.
+                    names.retain(|name| catalog.get(name).is_ok_and(|listed| is_for(listed, by)));
+                    ErrorCode::SkillNotFound
+                }
+                UnknownSkill::Broken { .. } => ErrorCode::SkillBroken,
+            };
+            SkillTrouble::new(code, error.to_string())
         })?;
         let manifest = &listed.skill.manifest;
         let name = &manifest.name;
         if is_for(listed, by) {
-            return Ok(self.with_permitted_model(listed.clone()));
+            return Ok(self.as_permitted(listed.clone()));
         }
         let why = match by {
             Invoker::Model => {
@@ -146,10 +166,20 @@ impl Skills {
         Err(SkillTrouble::new(ErrorCode::NotInvocable, why))
     }
 
-    /// The same skill, without its model if a project may not name that one.
-    fn with_permitted_model(&self, mut listed: Listed) -> Listed {
+    /// The same skill, without its model if a project may not name that one, and with no more
+    /// effort than the user has set.
+    fn as_permitted(&self, mut listed: Listed) -> Listed {
+        if listed.layer != Layer::Project {
+            return listed;
+        }
+        let effort = listed.skill.manifest.effort;
+        if let (Some(own), Some(most)) = (effort, self.effort)
+            && own > most
+        {
+            Arc::make_mut(&mut listed.skill).manifest.effort = Some(most);
+        }
         let own = listed.skill.manifest.model.as_ref();
-        if listed.layer == Layer::Project && own.is_some_and(|own| !(self.may_name)(own.as_str())) {
+        if own.is_some_and(|own| !(self.may_name)(own.as_str())) {
             tracing::warn!(skill = ?listed.skill.manifest.name, model = ?own,
                 "a project's skill names a model of another provider; the usual one is used");
             Arc::make_mut(&mut listed.skill).manifest.model = None;
@@ -177,16 +207,24 @@ impl Skills {
     }
 
     async fn fill(&self, listed: Listed, invocation: &Invocation) -> Result<Ready, SkillTrouble> {
-        let skill = listed.skill;
+        let mut skill = listed.skill;
         let folder = listed.file.parent().unwrap_or(&listed.file).to_owned();
         let skill_dir = folder.to_string_lossy().into_owned();
         let project = self.project.to_string_lossy();
+        let plugin = listed.plugin.as_deref().map(Path::to_string_lossy);
+        let effort = skill.manifest.effort.or(self.effort);
         let around = Surroundings {
             arguments: &invocation.arguments,
             skill_dir: &skill_dir,
             session: invocation.session.as_str(),
             project_dir: &project,
+            plugin_root: plugin.as_deref(),
+            effort: effort.unwrap_or(Effort::Medium).word(),
         };
+        let tools = filled_tools(&skill.manifest.tools, &around);
+        if tools != skill.manifest.tools {
+            Arc::make_mut(&mut skill).manifest.tools = tools;
+        }
         let failed = |why: String| {
             let name = &skill.manifest.name;
             let why = format!("the skill `{name}` was not used: {why}");
@@ -212,9 +250,7 @@ impl Skills {
 
     /// What a command of a skill prints.
     async fn run(&self, skill: &Skill, command: &str) -> Result<String, String> {
-        let tools = skill.manifest.tools.called_here();
-        // What nobody has listed is not allowed.
-        if tools.only.is_none() || !tools.allows("bash", Kind::Run, command) {
+        if !lets_run(&skill.manifest.tools.called_here(), command) {
             return Err(format!(
                 "its command `{command}` is refused; its `allowed-tools` do not permit it"
             ));
@@ -240,15 +276,22 @@ fn is_for(listed: &Listed, by: Invoker) -> bool {
 }
 
 impl Ready {
+    /// What it says, and where the files are that it speaks of.
+    fn instructions(&self) -> String {
+        let (body, folder) = (&self.body, self.folder.display());
+        format!(
+            "{body}\n\nThe files of this skill are in {folder}; its relative paths begin there."
+        )
+    }
+
     /// The task that runs it: as a sub-agent on the skill's terms, or, where it is a person's
     /// and joins no conversation, as any other.
     pub fn task(self, arguments: &str, settings: &Settings) -> LaunchTask {
         let manifest = &self.skill.manifest;
+        let text = self.instructions();
         let task = match manifest.context {
-            SkillContext::Fork => {
-                LaunchTask::of_skill(manifest, arguments, self.body, settings.skills)
-            }
-            SkillContext::Inherit => LaunchTask::of_body(manifest, arguments, self.body),
+            SkillContext::Fork => LaunchTask::of_skill(manifest, arguments, text, settings.skills),
+            SkillContext::Inherit => LaunchTask::of_body(manifest, arguments, text),
         };
         LaunchTask {
             // A skill may want less than its user grants, and not more.

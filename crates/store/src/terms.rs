@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    agent::{Rule, Tools},
+    agent::{Effort, Rule, Tools},
     skill::Terms,
 };
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub(crate) struct TermsRecord {
     iteration_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
 }
 
 impl From<&Terms> for TermsRecord {
@@ -35,6 +37,7 @@ impl From<&Terms> for TermsRecord {
             retries: terms.retries,
             iteration_ms: terms.iteration_time.map(millis),
             model: terms.model.as_ref().map(ToString::to_string),
+            effort: terms.effort.map(|effort| effort.word().to_owned()),
         }
     }
 }
@@ -48,11 +51,13 @@ impl From<TermsRecord> for Terms {
             tools: Tools {
                 only: record.only.map(read),
                 not: read(record.not),
+                within: Vec::new(),
             },
             iterations: record.iterations,
             retries: record.retries,
             iteration_time: record.iteration_ms.map(Duration::from_millis),
             model: record.model.map(Into::into),
+            effort: record.effort.as_deref().and_then(Effort::named),
         }
     }
 }

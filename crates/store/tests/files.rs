@@ -9,7 +9,7 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Tools, Usage},
+    agent::{Answer, Block, Call, Effort, End, Entry, Raw, Stop, ToolOutcome, Tools, Usage},
     budget::{Budget, Cost},
     event::{Event, Launched},
     id::TaskId,
@@ -362,11 +362,13 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
         tools: Tools {
             only: Some(vec!["bash(git log *)".parse().expect("a rule")]),
             not: vec!["write".parse().expect("a rule")],
+            within: Vec::new(),
         },
         iterations: 7,
         retries: 2,
         iteration_time: Some(Duration::from_millis(500)),
         model: Some("test/fast".into()),
+        effort: Some(Effort::High),
     };
     let mut launched = launched("main");
     launched.brief.skill = Some(terms.clone());

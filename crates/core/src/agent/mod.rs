@@ -1,9 +1,11 @@
 //! The built-in agent as a machine: what a session consists of, what the model is shown of
 //! it, and what happens next. Nothing here asks a model or runs a tool.
 
+mod alias;
 mod answer;
 mod compaction;
 mod conversation;
+mod effort;
 mod entry;
 mod guarded_files;
 mod next;
@@ -15,14 +17,16 @@ mod spell;
 mod tool;
 mod transcript;
 
+pub use alias::agent_meant;
 pub use answer::{Answer, Block, Call, Raw, Stop, Usage};
 pub use compaction::{SUMMARISE, summary_shown};
 pub use conversation::{Conversation, Last, LastTurn, Run, Shown};
+pub use effort::Effort;
 pub use entry::{End, Entry, Filed};
 pub use next::{Around, Next, UsedUp, next};
 pub(crate) use permission::pieces as rule_pieces;
 pub use permission::{Kind, Mode, Permissions, Reach, Rule, RuleError, Verdict};
-pub use profile::{Profile, ProfileError, Tools};
+pub use profile::{Profile, ProfileError, TOOLS, Tools};
 pub use tool::{ToolOutcome, ToolSpec};
 pub use transcript::transcript;
 

@@ -130,6 +130,19 @@ impl Rule {
         self.pattern.as_deref()
     }
 
+    /// Whether its patterns are paths.
+    pub(crate) fn is_about_files(&self) -> bool {
+        FILE_TOOLS.contains(&self.tool.as_str())
+    }
+
+    /// The same about other uses.
+    pub(crate) fn with_pattern(self, pattern: &str) -> Self {
+        Self {
+            pattern: Some(pattern.to_owned()),
+            ..self
+        }
+    }
+
     pub(super) fn renamed(self, tool: &str) -> Self {
         Self {
             tool: tool.to_owned(),

@@ -8,6 +8,7 @@ use super::{Kind, Rule, permission::pieces};
 use crate::{
     frontmatter::{self, Unreadable},
     id::AgentName,
+    wording::listed,
 };
 
 /// Who works.
@@ -36,6 +37,9 @@ pub struct Tools {
     pub only: Option<Vec<Rule>>,
     /// Not these.
     pub not: Vec<Rule>,
+    /// And nothing that any of these would not allow: the tools of the skills above, which bind
+    /// everything that they launch.
+    pub within: Vec<Tools>,
 }
 
 impl Tools {
@@ -43,7 +47,44 @@ impl Tools {
     pub fn offers(&self, tool: &str) -> bool {
         let only = self.only.as_ref();
         let listed = only.is_none_or(|rules| rules.iter().any(|rule| rule.names(tool)));
-        listed && !self.not.iter().any(|rule| rule.stops_all(tool))
+        listed
+            && !self.not.iter().any(|rule| rule.stops_all(tool))
+            && self.within.iter().all(|outer| outer.offers(tool))
+    }
+
+    /// Whether anything is excluded.
+    pub fn is_limit(&self) -> bool {
+        self.only.is_some() || !self.not.is_empty() || !self.within.is_empty()
+    }
+
+    /// The same, and nothing that these would not allow, by whatever names.
+    #[must_use]
+    pub fn bounded(self, within: &[Tools]) -> Tools {
+        let within = within.iter().map(Tools::called_here);
+        let within = self.within.into_iter().chain(within);
+        Tools {
+            within: within.collect(),
+            ..self
+        }
+    }
+
+    /// Which uses of a tool are allowed, and which are not, for a model to read; nothing if all
+    /// of them are.
+    pub fn uses(&self, tool: &str) -> Option<String> {
+        let patterns = |rules: &[Rule]| -> Option<String> {
+            let named = rules.iter().filter(|rule| rule.names(tool));
+            let patterns: Option<Vec<String>> = named
+                .map(|rule| rule.pattern().map(|pattern| format!("`{pattern}`")))
+                .collect();
+            let patterns = patterns.filter(|patterns| !patterns.is_empty())?;
+            Some(listed(&patterns, "and"))
+        };
+        let only = self.only.as_deref().and_then(patterns);
+        let only = only.map(|patterns| format!("only {patterns}"));
+        let not = patterns(&self.not).map(|patterns| format!("not {patterns}"));
+        let outer = self.within.iter().filter_map(|outer| outer.uses(tool));
+        let uses: Vec<String> = only.into_iter().chain(not).chain(outer).collect();
+        (!uses.is_empty()).then(|| uses.join("; "))
     }
 
     /// The same in this house's names for tools, where other agents have their own.
@@ -56,6 +97,7 @@ impl Tools {
         Tools {
             only: self.only.as_deref().map(here),
             not: here(&self.not),
+            within: self.within.iter().map(Tools::called_here).collect(),
         }
     }
 
@@ -64,14 +106,19 @@ impl Tools {
         let only = self.only.as_ref();
         let passes = |rule: &Rule| rule.lets_pass(tool, kind, target);
         let stops = |rule: &Rule| rule.stops(tool, kind, target);
-        only.is_none_or(|rules| rules.iter().any(passes)) && !self.not.iter().any(stops)
+        only.is_none_or(|rules| rules.iter().any(passes))
+            && !self.not.iter().any(stops)
+            && self
+                .within
+                .iter()
+                .all(|outer| outer.allows(tool, kind, target))
     }
 
     /// Whether a search must not show a file that it comes upon. What is allowed was decided for
     /// the folder that is searched; what is excluded stays so within it.
     pub fn hides(&self, tool: &str, file: &str) -> bool {
         let stops = |rule: &Rule| rule.stops(tool, Kind::Read, file);
-        self.not.iter().any(stops)
+        self.not.iter().any(stops) || self.within.iter().any(|outer| outer.hides(tool, file))
     }
 }
 
@@ -138,7 +185,7 @@ impl Profile {
     pub fn built_in() -> Vec<Profile> {
         let read_only = || Tools {
             only: Some(READING.iter().map(|name| Rule::tool(name)).collect()),
-            not: Vec::new(),
+            ..Tools::default()
         };
         let profile = |name: &str, description: &str, prompt: &str, tools| Profile {
             name: name.into(),
@@ -178,7 +225,8 @@ impl Profile {
     /// When it is not such a file.
     pub fn parse(stem: &str, text: &str) -> Result<Option<Profile>, ProfileError> {
         let split = frontmatter::split(text).map_err(|_| ProfileError::NoFrontmatter)?;
-        let front: Front = frontmatter::read(split.front).map_err(ProfileError::broken)?;
+        let read = frontmatter::read::<Front>(split.front);
+        let front = read.map_err(ProfileError::broken)?.said;
         if front.disable {
             return Ok(None);
         }
@@ -225,6 +273,9 @@ impl Profile {
         }))
     }
 }
+
+/// The tools of the built-in agent, without those for tasks and skills.
+pub const TOOLS: &[&str] = &["read", "write", "edit", "glob", "grep", "bash", "todo"];
 
 /// What changes nothing.
 const READING: &[&str] = &["read", "glob", "grep", "todo"];

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::{
+    agent::Tools,
     budget::Cost,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
@@ -140,6 +141,8 @@ pub struct NewSession {
     pub may_delegate: bool,
     /// The skill that it runs, on whose terms it works.
     pub role: Option<Role>,
+    /// The tools of the skills above it, each of which binds it.
+    pub within: Vec<Tools>,
 }
 
 /// What a forked child inherits.

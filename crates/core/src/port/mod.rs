@@ -7,6 +7,7 @@ mod delegation;
 mod host;
 mod sessions;
 mod store;
+mod tools_above;
 mod typed;
 
 pub use chains::Chains;
@@ -22,4 +23,5 @@ pub use store::{
     Fate, FileWork, Journal, Lapsed, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored,
     Work,
 };
+pub use tools_above::tools_above;
 pub use typed::{Slot, typed};

@@ -1,5 +1,7 @@
 //! The body of a skill when it is invoked: what is filled in, and which commands are run.
 
+use super::arguments::words;
+
 /// What a body refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Surroundings<'a> {
@@ -11,6 +13,42 @@ pub struct Surroundings<'a> {
     pub session: &'a str,
     /// The folder of the project.
     pub project_dir: &'a str,
+    /// The folder of the plugin that the skill is part of.
+    pub plugin_root: Option<&'a str>,
+    /// How hard the model thinks.
+    pub effort: &'a str,
+}
+
+/// What stands for a part of the surroundings. A body and the patterns of `allowed-tools` have
+/// the same ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Variable {
+    SkillDir,
+    Session,
+    ProjectDir,
+    PluginRoot,
+    Effort,
+}
+
+impl Variable {
+    pub(super) const ALL: [(&'static str, Variable); 5] = [
+        ("${CLAUDE_SKILL_DIR}", Variable::SkillDir),
+        ("${CLAUDE_SESSION_ID}", Variable::Session),
+        ("${CLAUDE_PROJECT_DIR}", Variable::ProjectDir),
+        ("${CLAUDE_PLUGIN_ROOT}", Variable::PluginRoot),
+        ("${CLAUDE_EFFORT}", Variable::Effort),
+    ];
+
+    /// What it stands for; nothing where there is no such thing.
+    pub(super) fn value<'a>(self, around: &Surroundings<'a>) -> Option<&'a str> {
+        match self {
+            Variable::SkillDir => Some(around.skill_dir),
+            Variable::Session => Some(around.session),
+            Variable::ProjectDir => Some(around.project_dir),
+            Variable::PluginRoot => around.plugin_root,
+            Variable::Effort => Some(around.effort),
+        }
+    }
 }
 
 /// A piece of a body that is filled in.
@@ -18,7 +56,7 @@ pub struct Surroundings<'a> {
 pub enum Piece {
     /// As it is. Nothing in it is looked for again.
     Text(String),
-    /// What this command prints.
+    /// What this command prints. It has several lines if it was written as a block.
     Command(String),
 }
 
@@ -33,12 +71,15 @@ enum Token<'a> {
     Text(&'a str),
     /// All arguments.
     Arguments,
-    /// One argument, from 0.
-    Argument(usize),
-    SkillDir,
-    Session,
-    ProjectDir,
-    Command(Vec<Token<'a>>),
+    /// One argument, by its number from 0; how that was written stays if there is no such
+    /// argument.
+    Argument(usize, &'a str),
+    /// One argument, by its name; nothing if there is no such argument.
+    Named(usize),
+    /// And how it was written.
+    Variable(Variable, &'a str),
+    /// A command, line by line.
+    Command(Vec<Vec<Token<'a>>>),
 }
 
 impl<'a> Body<'a> {
@@ -61,17 +102,20 @@ impl<'a> Body<'a> {
             match token {
                 Token::Text(own) => text.push_str(own),
                 Token::Arguments => text.push_str(around.arguments.trim()),
-                Token::Argument(at) => text.push_str(words.get(*at).map_or("", String::as_str)),
-                Token::SkillDir => text.push_str(around.skill_dir),
-                Token::Session => text.push_str(around.session),
-                Token::ProjectDir => text.push_str(around.project_dir),
-                Token::Command(command) => {
+                Token::Argument(at, written) => {
+                    text.push_str(words.get(*at).map_or(written, |word| word));
+                }
+                Token::Named(at) => text.push_str(words.get(*at).map_or("", |word| word)),
+                Token::Variable(variable, written) => {
+                    text.push_str(variable.value(around).unwrap_or(written));
+                }
+                Token::Command(lines) => {
                     pieces.push(Piece::Text(std::mem::take(&mut text)));
-                    pieces.push(Piece::Command(filled_command(command, &words, around)?));
+                    pieces.push(Piece::Command(filled_command(lines, &words, around)?));
                 }
             }
         }
-        if !around.arguments.trim().is_empty() && !asks(&self.tokens) {
+        if !around.arguments.trim().is_empty() && !receives(&self.tokens, words.len()) {
             text.push_str("\n\nARGUMENTS: ");
             text.push_str(around.arguments.trim());
         }
@@ -81,31 +125,45 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Whether any argument is asked for.
-fn asks(tokens: &[Token]) -> bool {
+/// Whether any of so many arguments comes to its place. A number without an argument is text.
+fn receives(tokens: &[Token], arguments: usize) -> bool {
     tokens.iter().any(|token| match token {
-        Token::Arguments | Token::Argument(_) => true,
-        Token::Command(command) => asks(command),
-        Token::Text(_) | Token::SkillDir | Token::Session | Token::ProjectDir => false,
+        Token::Arguments | Token::Named(_) => true,
+        Token::Argument(at, _) => *at < arguments,
+        Token::Command(lines) => lines.iter().any(|line| receives(line, arguments)),
+        Token::Text(_) | Token::Variable(..) => false,
     })
 }
 
 /// A command in which everything that is filled in is words to the shell, and nothing else.
 fn filled_command(
-    command: &[Token],
+    lines: &[Vec<Token>],
     words: &[String],
     around: &Surroundings,
 ) -> Result<String, String> {
-    if asks(command) {
-        check_author(command)?;
+    // A place that stays empty today has an argument tomorrow.
+    if lines.iter().any(|line| receives(line, usize::MAX)) {
+        for line in lines.iter().filter(|line| !is_blank(line)) {
+            check_author(line)?;
+        }
         let breaks = |c: char| c.is_control() && c != '\t';
         if around.arguments.trim().contains(breaks) {
             return Err("arguments of a command are one line".to_owned());
         }
     }
+    let lines = lines.iter().map(|line| filled_line(line, words, around));
+    Ok(lines.collect::<Vec<_>>().join("\n").trim().to_owned())
+}
+
+fn is_blank(line: &[Token]) -> bool {
+    let blank = |token: &Token| matches!(token, Token::Text(own) if own.trim().is_empty());
+    line.iter().all(blank)
+}
+
+fn filled_line(line: &[Token], words: &[String], around: &Surroundings) -> String {
     let mut text = String::new();
     let mut quote = Quote::None;
-    for token in command {
+    for token in line {
         let given = match token {
             Token::Text(own) => {
                 text.push_str(own);
@@ -118,15 +176,25 @@ fn filled_command(
                 .collect::<Vec<_>>()
                 .join(" "),
             Token::Arguments => quote.around(around.arguments.trim()),
-            Token::Argument(at) => quote.around(words.get(*at).map_or("", |word| word)),
-            Token::SkillDir => quote.around(around.skill_dir),
-            Token::Session => quote.around(around.session),
-            Token::ProjectDir => quote.around(around.project_dir),
+            Token::Argument(at, written) => match (words.get(*at), quote) {
+                (Some(word), _) => quote.around(word),
+                // `awk '{print $1}'` means a column.
+                (None, Quote::Single) => (*written).to_owned(),
+                // As the shell does with what nobody has set.
+                (None, Quote::None | Quote::Double) => String::new(),
+            },
+            Token::Named(at) => words
+                .get(*at)
+                .map_or_else(String::new, |word| quote.around(word)),
+            Token::Variable(variable, written) => match variable.value(around) {
+                Some(value) => quote.around(value),
+                None => (*written).to_owned(),
+            },
             Token::Command(_) => continue,
         };
         text.push_str(&given);
     }
-    Ok(text.trim().to_owned())
+    text
 }
 
 /// What lets a shell read on in another way than it shows, outside of quotes and within double
@@ -134,7 +202,8 @@ fn filled_command(
 const SPECIAL: &str = "$\\`<>;&|#()";
 const SPECIAL_IN_QUOTES: &str = "$\\`";
 
-/// A command that takes arguments is one plain command of its author's, who says which.
+/// A command that takes arguments is one plain command of its author's, who says which; in a
+/// block that takes arguments every line is.
 fn check_author(command: &[Token]) -> Result<(), String> {
     let mut quote = Quote::None;
     for token in command {
@@ -150,6 +219,12 @@ fn check_author(command: &[Token]) -> Result<(), String> {
             }
             quote = quote.after(c);
         }
+    }
+    if quote != Quote::None {
+        return Err("quotes in a command that takes arguments end in their line".to_owned());
+    }
+    if !receives(command, usize::MAX) {
+        return Ok(());
     }
     let first = match command.first() {
         Some(Token::Text(own)) => own.trim_start().split_once(char::is_whitespace),
@@ -195,33 +270,12 @@ impl Quote {
 }
 
 /// A text as one word of a shell.
-fn as_word(text: &str) -> String {
+pub(super) fn as_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%=".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
-}
-
-/// Arguments as words: at blanks, but not within quotes.
-fn words(arguments: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for c in arguments.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => word.get_or_insert_default().push(c),
-            None if c == '"' || c == '\'' => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            None if c.is_whitespace() => words.extend(word.take()),
-            None => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 /// Whether commands are looked for.
@@ -240,25 +294,29 @@ fn tokens<'a>(text: &'a str, names: &[String], commands: Commands) -> Vec<Token<
     let between = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     let special = |at: usize| -> Option<(Token<'a>, usize)> {
         let rest = between(at, text.len());
-        let before = between(0, at).chars().next_back();
-        let apart = before.is_none_or(|c| matches!(c, '\n' | ' ' | '\t' | '\\'));
-        match commands == Commands::Run && apart {
-            true => command(rest, names).or_else(|| placeholder(rest, names)),
-            false => placeholder(rest, names),
-        }
+        let before = between(0, at);
+        let runs = commands == Commands::Run;
+        let block = || block(before, rest, names).filter(|_| runs);
+        let command = || command(before, rest, names).filter(|_| runs);
+        block()
+            .or_else(command)
+            .or_else(|| placeholder(rest, names))
     };
-    while let Some(step) = between(at, text.len()).find(['$', '!', '\\']) {
+    while let Some(step) = between(at, text.len()).find(['$', '!', '`', '\\']) {
         at += step;
-        let escaped = between(at, text.len()).starts_with('\\');
-        match special(at + usize::from(escaped)) {
-            Some((_, length)) if escaped => {
-                // The text without its backslash. Of a command only its head is passed over:
-                // nothing in the rest can begin one.
-                tokens.push(Token::Text(between(from, at)));
-                from = at + 1;
-                let is_command = between(from, text.len()).starts_with('!');
-                at = from + if is_command { "!`".len() } else { length };
-            }
+        let behind = between(at + 1, text.len());
+        let escaped = between(at, text.len()).starts_with('\\')
+            && !between(0, at).ends_with('\\')
+            && is_escapable(behind, names, commands);
+        if escaped {
+            // The text without its backslash. Of what follows only its head is passed over:
+            // nothing in the rest can begin the same.
+            tokens.push(Token::Text(between(from, at)));
+            from = at + 1;
+            at = from + 1;
+            continue;
+        }
+        match special(at) {
             Some((token, length)) => {
                 tokens.push(Token::Text(between(from, at)));
                 tokens.push(token);
@@ -273,27 +331,65 @@ fn tokens<'a>(text: &'a str, names: &[String], commands: Commands) -> Vec<Token<
     tokens
 }
 
-/// A command at the start of a text, and how long it is there.
-fn command<'a>(text: &'a str, names: &[String]) -> Option<(Token<'a>, usize)> {
-    let rest = text.strip_prefix("!`")?;
+/// Whether a backslash before this text is there to keep it as it is: before `$` and a digit,
+/// `$ARGUMENTS`, the name of an argument, and a command. Before `${CLAUDE_…}` it is a backslash.
+fn is_escapable(behind: &str, names: &[String], commands: Commands) -> bool {
+    let digit = behind
+        .strip_prefix('$')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let argument = || {
+        let found = placeholder(behind, names);
+        found.is_some_and(|(token, _)| !matches!(token, Token::Variable(..)))
+    };
+    let a_command = || commands == Commands::Run && command("", behind, names).is_some();
+    digit || argument() || a_command()
+}
+
+/// A command at the start of a text, and how long it is there. `before` is what comes before it:
+/// nothing, or something that ends in a blank.
+fn command<'a>(before: &str, text: &'a str, names: &[String]) -> Option<(Token<'a>, usize)> {
+    let apart = before.is_empty() || before.ends_with(['\n', ' ', '\t']);
+    let rest = text.strip_prefix("!`").filter(|_| apart)?;
     let end = rest
         .find(['`', '\n'])
         .filter(|end| rest[*end..].starts_with('`'))?;
     let inner = rest.get(..end).filter(|inner| !inner.trim().is_empty())?;
-    let token = Token::Command(tokens(inner, names, Commands::Not));
+    let token = Token::Command(vec![tokens(inner, names, Commands::Not)]);
     Some((token, "!`".len() + end + "`".len()))
 }
 
+/// A block of commands at the start of a text, and how long it is there: a line of three
+/// backticks and `!`, the commands, a line of three backticks.
+fn block<'a>(before: &str, text: &'a str, names: &[String]) -> Option<(Token<'a>, usize)> {
+    const FENCE: &str = "```";
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let rest = text
+        .strip_prefix("```!")
+        .filter(|_| line.trim().is_empty())?;
+    let (opened, inner) = rest.split_once('\n')?;
+    if !opened.trim().is_empty() {
+        return None;
+    }
+    let mut lines = Vec::new();
+    let mut length = text.len() - inner.len();
+    for line in inner.split_inclusive('\n') {
+        if line.trim() == FENCE {
+            length += line.trim_end().len();
+            let some = lines.iter().any(|line: &Vec<Token>| !is_blank(line));
+            return some.then_some((Token::Command(lines), length));
+        }
+        length += line.len();
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        lines.push(tokens(line, names, Commands::Not));
+    }
+    None
+}
+
 /// A placeholder at the start of a text, and how long it is there.
-fn placeholder<'a>(text: &str, names: &[String]) -> Option<(Token<'a>, usize)> {
-    const BRACED: [(&str, Token<'static>); 3] = [
-        ("${CLAUDE_SKILL_DIR}", Token::SkillDir),
-        ("${CLAUDE_SESSION_ID}", Token::Session),
-        ("${CLAUDE_PROJECT_DIR}", Token::ProjectDir),
-    ];
-    for (name, token) in BRACED {
-        if text.starts_with(name) {
-            return Some((token, name.len()));
+fn placeholder<'a>(text: &'a str, names: &[String]) -> Option<(Token<'a>, usize)> {
+    for (name, variable) in Variable::ALL {
+        if let Some(written) = text.get(..name.len()).filter(|start| *start == name) {
+            return Some((Token::Variable(variable, written), name.len()));
         }
     }
     let rest = text.strip_prefix('$')?;
@@ -301,18 +397,22 @@ fn placeholder<'a>(text: &str, names: &[String]) -> Option<(Token<'a>, usize)> {
     let name = rest.split(|c| !is_part(c)).next().unwrap_or_default();
     let behind = rest.get(name.len()..).unwrap_or_default();
     let length = '$'.len_utf8() + name.len();
+    let numbered = |at: usize, length: usize| {
+        let written = text.get(..length).unwrap_or_default();
+        Some((Token::Argument(at, written), length))
+    };
     if name == "ARGUMENTS" {
         let index = behind
             .strip_prefix('[')
             .and_then(|rest| rest.split_once(']'));
         let number = index.and_then(|(number, _)| Some((number.len(), number.parse().ok()?)));
-        return Some(match number {
-            Some((digits, at)) => (Token::Argument(at), length + digits + "[]".len()),
-            None => (Token::Arguments, length),
-        });
+        return match number {
+            Some((digits, at)) => numbered(at, length + digits + "[]".len()),
+            None => Some((Token::Arguments, length)),
+        };
     }
     if let Some(at) = names.iter().position(|known| known == name) {
-        return Some((Token::Argument(at), length));
+        return Some((Token::Named(at), length));
     }
     // `$5.20` is money.
     let is_price = behind
@@ -320,5 +420,5 @@ fn placeholder<'a>(text: &str, names: &[String]) -> Option<(Token<'a>, usize)> {
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let is_index = !name.is_empty() && name.len() <= 2 && name.bytes().all(|c| c.is_ascii_digit());
     let at = name.parse().ok().filter(|_| is_index && !is_price)?;
-    Some((Token::Argument(at), length))
+    numbered(at, length)
 }

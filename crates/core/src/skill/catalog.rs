@@ -1,10 +1,15 @@
 //! The skills there are, and which of several with one name counts.
 
-use std::{cmp::Reverse, collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 
-use super::{Flaw, Skill};
+use super::{Flaw, Skill, name_key};
 use crate::wording::listed;
 
 /// Whose a skill is. A higher layer always beats a lower one; the highest comes first.
@@ -41,6 +46,8 @@ pub struct Found {
     pub place: usize,
     /// The file.
     pub file: PathBuf,
+    /// The folder of the plugin that it is part of.
+    pub plugin: Option<PathBuf>,
     /// What is in it, or what is wrong with it.
     pub skill: Result<Arc<Skill>, Vec<Flaw>>,
 }
@@ -52,6 +59,8 @@ pub struct Listed {
     pub layer: Layer,
     /// The file.
     pub file: PathBuf,
+    /// The folder of the plugin that it is part of.
+    pub plugin: Option<PathBuf>,
     /// What is in it.
     pub skill: Arc<Skill>,
     /// The file that counts in its place.
@@ -112,30 +121,33 @@ impl Catalog {
         let mut good = Vec::new();
         for found in found {
             match found.skill {
-                Ok(skill) => good.push((found.place, found.layer, found.file, skill)),
+                Ok(skill) => {
+                    let listed = Listed {
+                        layer: found.layer,
+                        file: found.file,
+                        plugin: found.plugin,
+                        skill,
+                        shadowed_by: None,
+                    };
+                    good.push((found.place, listed));
+                }
                 Err(flaws) => catalog.broken.push((found.file, flaws)),
             }
         }
         // Which of one name counts is decided by layer, priority and place.
-        good.sort_by(
-            |(place, layer, file, skill), (place2, layer2, file2, skill2)| {
-                let one = (layer, Reverse(skill.manifest.priority), place, file);
-                one.cmp(&(layer2, Reverse(skill2.manifest.priority), place2, file2))
-            },
-        );
+        let rank = |(place, listed): &(usize, Listed)| {
+            let priority = Reverse(listed.skill.manifest.priority);
+            (listed.layer, priority, *place, listed.file.clone())
+        };
+        good.sort_by_cached_key(rank);
         let mut counting: HashMap<String, PathBuf> = HashMap::new();
-        for (_, layer, file, skill) in good {
-            let name = &skill.manifest.name;
-            let shadowed_by = counting.get(name).cloned();
-            if shadowed_by.is_none() {
-                counting.insert(name.clone(), file.clone());
+        for (_, mut listed) in good {
+            let name = name_key(&listed.skill.manifest.name);
+            listed.shadowed_by = counting.get(&name).cloned();
+            if listed.shadowed_by.is_none() {
+                counting.insert(name, listed.file.clone());
             }
-            catalog.skills.push(Listed {
-                layer,
-                file,
-                skill,
-                shadowed_by,
-            });
+            catalog.skills.push(listed);
         }
         catalog.skills.sort_by(|one, other| {
             let key = |listed: &Listed| (listed.layer, Reverse(listed.skill.manifest.priority));
@@ -152,20 +164,18 @@ impl Catalog {
         skills.filter(|listed| listed.shadowed_by.is_none())
     }
 
-    /// The skill of a name.
+    /// The skill of a name, in whatever case of letters.
     ///
     /// # Errors
     /// When there is none, or its file cannot be used.
     pub fn get(&self, name: &str) -> Result<&Listed, UnknownSkill> {
         let asked = name.trim().trim_start_matches('/');
-        let is_it = |listed: &&Listed| listed.skill.manifest.name.eq_ignore_ascii_case(asked);
+        let key = name_key(asked);
+        let is_it = |listed: &&Listed| name_key(&listed.skill.manifest.name) == key;
         if let Some(listed) = self.active().find(is_it) {
             return Ok(listed);
         }
-        let in_folder = |(file, _): &&(PathBuf, Vec<Flaw>)| {
-            let folder = file.parent().and_then(|folder| folder.file_name());
-            folder.is_some_and(|folder| folder == asked)
-        };
+        let in_folder = |(file, _): &&(PathBuf, Vec<Flaw>)| folder_key(file) == key;
         if let Some((file, flaws)) = self.broken.iter().find(in_folder)
             && let Some(flaw) = flaws.first()
         {
@@ -183,4 +193,26 @@ impl Catalog {
             names: names.collect(),
         })
     }
+
+    /// The skill that a person means, who may also know it by its folder or by its name in lists.
+    /// For models a skill has one name: rules are about that.
+    ///
+    /// # Errors
+    /// When there is none, or its file cannot be used.
+    pub fn get_for_person(&self, name: &str) -> Result<&Listed, UnknownSkill> {
+        let key = name_key(name);
+        let is_it = |listed: &&Listed| {
+            let title = listed.skill.manifest.title.as_deref();
+            folder_key(&listed.file) == key || title.is_some_and(|title| name_key(title) == key)
+        };
+        self.get(name).or_else(|unknown| match unknown {
+            UnknownSkill::Unknown { .. } => self.active().find(is_it).ok_or(unknown),
+            UnknownSkill::Broken { .. } => Err(unknown),
+        })
+    }
+}
+
+fn folder_key(file: &Path) -> String {
+    let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
+    name_key(&folder.to_string_lossy())
 }

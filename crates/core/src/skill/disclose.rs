@@ -2,14 +2,20 @@
 
 use super::{Catalog, Manifest};
 
-/// How many characters the whole list may have.
+/// How many characters the whole list may have, unless the names alone have more.
 const MOST: usize = 16_000;
 
 /// How much of one description is shown.
 const EACH: usize = 400;
 
-/// A line for each skill that a model may invoke; nothing if there is none. Where the list
-/// would be too long, the last ones are named without their description, or only counted.
+/// How few characters of a description say nothing.
+const LEAST: usize = 12;
+
+/// How many skills are named. More is no list that anybody has made by hand.
+const MOST_NAMES: usize = 2_000;
+
+/// A line for each skill that a model may invoke; nothing if there is none. Where the list would
+/// be too long, all descriptions are shortened alike, and every name stays.
 pub fn disclose(catalog: &Catalog) -> Option<String> {
     let manifests: Vec<&Manifest> = catalog
         .active()
@@ -19,43 +25,73 @@ pub fn disclose(catalog: &Catalog) -> Option<String> {
     if manifests.is_empty() {
         return None;
     }
-    let mut text = String::new();
-    let mut left = MOST;
-    for (at, manifest) in manifests.iter().enumerate() {
-        let whole = line(manifest);
-        let named = format!("- {}", manifest.name);
-        let fits = [whole, named]
-            .into_iter()
-            .find(|line| line.chars().count() < left);
-        let Some(line) = fits else {
-            let more = manifests.len() - at;
-            text.push_str(&format!("- and {more} more"));
-            break;
-        };
-        left = left.saturating_sub(line.chars().count() + 1);
-        text.push_str(&line);
-        text.push('\n');
+    let (named, more) = manifests.split_at(manifests.len().min(MOST_NAMES));
+    let names: Vec<(&str, String)> = named
+        .iter()
+        .map(|manifest| (manifest.name.as_str(), about(manifest)))
+        .collect();
+    let each = longest_that_fits(&names);
+    let mut lines: Vec<String> = names
+        .iter()
+        .map(|(name, about)| match each {
+            0 => format!("- {name}"),
+            each => format!("- {name}: {}", shortened(about, each)),
+        })
+        .collect();
+    if !more.is_empty() {
+        lines.push(format!("- and {} more", more.len()));
     }
-    Some(text.trim_end().to_owned())
+    Some(lines.join("\n"))
 }
 
-fn line(manifest: &Manifest) -> String {
-    let description = shortened(&manifest.description);
-    let when = manifest.when_to_use.as_deref().map(shortened);
+/// How much of each description fits into the list.
+fn longest_that_fits(names: &[(&str, String)]) -> usize {
+    // A line has two characters before a name, two behind it, a line break and perhaps an
+    // ellipsis.
+    let bare = |name: &str| name.chars().count() + 6;
+    let names_alone: usize = names.iter().map(|(name, _)| bare(name)).sum();
+    let lengths: Vec<usize> = names
+        .iter()
+        .map(|(_, about)| about.chars().count())
+        .collect();
+    let fits = |each: usize| {
+        let described: usize = lengths.iter().map(|length| (*length).min(each)).sum();
+        names_alone + described <= MOST
+    };
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let (mut least, mut most) = (0, longest);
+    while least < most {
+        let middle = least + (most - least).div_ceil(2);
+        match fits(middle) {
+            true => least = middle,
+            false => most = middle - 1,
+        }
+    }
+    match least {
+        few if few < LEAST.min(longest) => 0,
+        enough => enough,
+    }
+}
+
+/// What a skill is for, in one line.
+fn about(manifest: &Manifest) -> String {
+    let part = |text: &str| shortened(text, EACH);
+    let description = part(&manifest.description);
+    let when = manifest.when_to_use.as_deref().map(part);
     let when = when
         .map(|when| format!(" When: {when}"))
         .unwrap_or_default();
-    let hint = manifest.argument_hint.as_deref().map(shortened);
+    let hint = manifest.argument_hint.as_deref().map(part);
     let hint = hint
         .map(|hint| format!(" Arguments: {hint}"))
         .unwrap_or_default();
-    format!("- {}: {description}{when}{hint}", manifest.name)
+    format!("{description}{when}{hint}")
 }
 
 /// One line, not too long.
-fn shortened(text: &str) -> String {
+fn shortened(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(EACH) {
+    match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
         None => line,
     }

@@ -51,8 +51,10 @@ pub enum ErrorCode {
     MaxDepthExceeded,
     /// The sub-agent died, was stopped, or could not be started.
     SubagentError,
-    /// There is no such skill, or its file is broken.
+    /// There is no such skill.
     SkillNotFound,
+    /// Its file cannot be used.
+    SkillBroken,
     /// The skill is not for this caller.
     NotInvocable,
     /// Its body could not be filled in: a command was refused or failed.
@@ -60,12 +62,40 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// Every code.
+    const ALL: [ErrorCode; 6] = [
+        ErrorCode::MaxDepthExceeded,
+        ErrorCode::SubagentError,
+        ErrorCode::SkillNotFound,
+        ErrorCode::SkillBroken,
+        ErrorCode::NotInvocable,
+        ErrorCode::InvocationFailed,
+    ];
+
+    /// Which code an answer of the tool for skills begins with.
+    pub fn of_answer(text: &str) -> Option<Self> {
+        let code = text.split_once(": ").map(|(code, _)| code)?;
+        Self::ALL.into_iter().find(|known| known.name() == code)
+    }
+
+    /// Whether the same request would come to the same end, however often it is made.
+    pub fn is_final(self) -> bool {
+        match self {
+            ErrorCode::MaxDepthExceeded
+            | ErrorCode::SkillNotFound
+            | ErrorCode::SkillBroken
+            | ErrorCode::NotInvocable => true,
+            ErrorCode::SubagentError | ErrorCode::InvocationFailed => false,
+        }
+    }
+
     /// As programs read it.
     pub fn name(self) -> &'static str {
         match self {
             ErrorCode::MaxDepthExceeded => "MAX_DEPTH_EXCEEDED",
             ErrorCode::SubagentError => "SUBAGENT_ERROR",
             ErrorCode::SkillNotFound => "SKILL_NOT_FOUND",
+            ErrorCode::SkillBroken => "SKILL_BROKEN",
             ErrorCode::NotInvocable => "NOT_INVOCABLE",
             ErrorCode::InvocationFailed => "INVOCATION_FAILED",
         }

@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
-use super::value;
+use super::{name, value};
 use crate::{
-    agent::Tools,
+    agent::{Effort, Rule, Tools},
     frontmatter::{self, Unsplit},
     id::ModelName,
+    nearest::nearest,
     wording::counted,
 };
 
@@ -19,8 +20,13 @@ pub struct Skill {
     pub manifest: Manifest,
     /// What it tells the model, before anything is filled in.
     pub body: String,
+    /// What the Agent Skills standard refuses, so that other tools will. It is loaded all the
+    /// same, as far as it can be understood.
+    pub refused_elsewhere: Vec<Flaw>,
     /// What is odd about it and does no harm.
     pub remarks: Vec<Flaw>,
+    /// In which line each key is, by its spelling here.
+    pub lines: BTreeMap<String, usize>,
 }
 
 /// What the head of a skill says.
@@ -28,6 +34,8 @@ pub struct Skill {
 pub struct Manifest {
     /// What it is called by.
     pub name: String,
+    /// What it is called in lists for people, if it has another name for that.
+    pub title: Option<String>,
     /// What it does and when to use it.
     pub description: String,
     /// Its licence.
@@ -44,6 +52,8 @@ pub struct Manifest {
     pub agent: Option<String>,
     /// The model; without, the agent's own or the caller's.
     pub model: Option<String>,
+    /// How hard the model of a fork thinks.
+    pub effort: Option<Effort>,
     /// How often the model may answer, before that is reduced for sub-agents.
     pub max_iterations: Option<u64>,
     /// How often the same failing call may be tried again.
@@ -91,59 +101,129 @@ pub struct Flaw {
     pub why: String,
 }
 
-/// How long a name may be.
-const NAME: usize = 64;
-/// How long a description may be.
+/// How long a description may be, by the standard.
 const DESCRIPTION: usize = 1_024;
+/// How much of a description is kept.
+const KEPT_DESCRIPTION: usize = 1_536;
+/// How long it may be what a skill needs, by the standard.
+const COMPATIBILITY: usize = 500;
+/// How long a name for people may be.
+const TITLE: usize = 64;
 /// How many bytes the head may have.
 const HEAD: usize = 64 * 1024;
 
+/// The keys that mean something here.
+const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+    "disallowed-tools",
+    "context",
+    "agent",
+    "model",
+    "effort",
+    "max-iterations",
+    "max-retries-per-tool",
+    "timeout-per-iteration",
+    "timeout",
+    "disable-model-invocation",
+    "user-invocable",
+    "argument-hint",
+    "arguments",
+    "when-to-use",
+    "background",
+    "priority",
+    "tags",
+];
+
+/// Keys that Claude Code acts on and nothing does here.
+const ELSEWHERE: &[&str] = &["hooks", "paths", "shell"];
+
+/// Keys that are notes of the author's, wherever they are.
+const NOTES: &[&str] = &["version", "author"];
+
 impl Skill {
-    /// Reads a `SKILL.md`; `folder` is the name of the folder it is in.
+    /// Reads a `SKILL.md`; `folder` is the name of the folder it is in. What other agents load is
+    /// loaded, with remarks.
     ///
     /// # Errors
     /// All its flaws, in the order of their lines.
     pub fn parse(folder: &str, text: &str) -> Result<Skill, Vec<Flaw>> {
-        let split = frontmatter::split(text).map_err(|unsplit| match unsplit {
-            Unsplit::NoFence => vec![flaw(1, "it does not begin with a line `---`")],
-            Unsplit::Unclosed => vec![flaw(1, "its head has no end: a line `---` is missing")],
-        })?;
+        let split = match frontmatter::split(text) {
+            Ok(split) => split,
+            Err(unsplit) => return Self::without_head(folder, text, unsplit),
+        };
         if split.front.len() > HEAD {
             return Err(vec![flaw(1, "its head is longer than 64 kB")]);
         }
-        let keys: BTreeMap<String, Value> =
-            frontmatter::read(split.front).map_err(|unreadable| {
+        let body = split.body.trim();
+        let read = frontmatter::read::<BTreeMap<String, Value>>(split.front);
+        let settings = match read {
+            Ok(settings) => settings,
+            Err(unreadable) => {
                 // The fence is the first line.
                 let line = unreadable.line.unwrap_or(0) + 1;
                 let why = format!("its head is not YAML: {}", unreadable.why);
-                vec![Flaw { line, why }]
-            })?;
-        let mut head = Head::new(split.front, keys);
-        let body = split.body.trim();
+                return Self::unread_head(folder, body, flaw(line, &why));
+            }
+        };
+        let mut head = Head::new(split.front, settings.said);
+        if let Some(unreadable) = settings.mended {
+            let line = unreadable.line.unwrap_or(0) + 1;
+            let why = "it is not quite YAML, and other tools will not read it: a value with `: ` in \
+                       it needs quotes around it";
+            head.remarks.push(flaw(line, why));
+        }
         let manifest = head.manifest(folder, body);
         if body.is_empty() {
             let line = split.front.lines().count() + 2;
             let nothing = flaw(line, "it has nothing to say below its head");
-            head.flaws.push(nothing);
+            head.remarks.push(nothing);
         }
-        head.flaws.sort();
-        head.remarks.sort();
-        match head.flaws.is_empty() {
-            true => Ok(Skill {
-                manifest,
-                body: body.replace("\r\n", "\n"),
-                remarks: head.remarks,
-            }),
-            false => Err(head.flaws),
+        head.into_skill(manifest, body)
+    }
+
+    /// A file without a head is all body.
+    fn without_head(folder: &str, text: &str, unsplit: Unsplit) -> Result<Skill, Vec<Flaw>> {
+        let body = text.trim_start_matches('\u{feff}').trim();
+        match unsplit {
+            Unsplit::NoFence => {
+                let mut head = Head::new("", BTreeMap::new());
+                let manifest = head.manifest(folder, body);
+                head.remarks.clear();
+                let no_head = flaw(1, "it does not begin with a line `---`");
+                head.refused_elsewhere.push(no_head);
+                head.into_skill(manifest, body)
+            }
+            Unsplit::Unclosed => {
+                let why = flaw(1, "its head has no end: a line `---` is missing");
+                Self::unread_head(folder, body, why)
+            }
         }
+    }
+
+    /// A file whose head nobody can read. It may say that the skill is not for models, so it is
+    /// not.
+    fn unread_head(folder: &str, body: &str, why: Flaw) -> Result<Skill, Vec<Flaw>> {
+        let mut head = Head::new("", BTreeMap::new());
+        let mut manifest = head.manifest(folder, body);
+        head.remarks.clear();
+        manifest.for_model = false;
+        let used = "it is used without its head, by you alone: no model is offered it";
+        head.remarks.push(flaw(why.line, used));
+        head.refused_elsewhere.push(why);
+        head.into_skill(manifest, body)
     }
 }
 
+/// In one line, whatever the file has in it.
 fn flaw(line: usize, why: &str) -> Flaw {
-    Flaw {
-        line,
-        why: why.to_owned(),
-    }
+    const MOST: usize = 400;
+    let why = name::seen(why, MOST);
+    Flaw { line, why }
 }
 
 /// A head that is being read.
@@ -151,7 +231,9 @@ struct Head<'a> {
     front: &'a str,
     /// Under its spelling here, each key as it was written and its value.
     keys: BTreeMap<String, (String, Value)>,
+    lines: BTreeMap<String, usize>,
     flaws: Vec<Flaw>,
+    refused_elsewhere: Vec<Flaw>,
     remarks: Vec<Flaw>,
 }
 
@@ -160,40 +242,62 @@ impl<'a> Head<'a> {
         let mut head = Self {
             front,
             keys: BTreeMap::new(),
+            lines: BTreeMap::new(),
             flaws: Vec::new(),
+            refused_elsewhere: Vec::new(),
             remarks: Vec::new(),
         };
         for (written, value) in keys {
             let key = written.to_lowercase().replace('_', "-");
+            let line = head.line(&written);
             if let Some((before, _)) = head.keys.get(&key) {
                 let why = format!("`{written}` and `{before}` are the same key");
-                let line = head.line(&written);
-                head.flaws.push(Flaw { line, why });
+                head.flaws.push(flaw(line, &why));
                 continue;
             }
             // A key without a value says nothing.
             if !value.is_null() {
+                head.lines.insert(key.clone(), line);
                 head.keys.insert(key, (written, value));
             }
         }
         head
     }
 
+    fn into_skill(mut self, manifest: Manifest, body: &str) -> Result<Skill, Vec<Flaw>> {
+        self.flaws.sort();
+        self.refused_elsewhere.sort();
+        self.remarks.sort();
+        match self.flaws.is_empty() {
+            true => Ok(Skill {
+                manifest,
+                body: body.replace("\r\n", "\n"),
+                refused_elsewhere: self.refused_elsewhere,
+                remarks: self.remarks,
+                lines: self.lines,
+            }),
+            false => Err(self.flaws),
+        }
+    }
+
     fn manifest(&mut self, folder: &str, body: &str) -> Manifest {
         let number = |least, most| move |value: &Value| value::number(value, least, most);
+        let (name, title) = self.names(folder);
         let mut manifest = Manifest {
-            name: self.name(folder),
+            name,
+            title,
             description: self.description(body),
-            license: self.take("license", value::text),
-            compatibility: self.take("compatibility", value::text),
-            metadata: self.take("metadata", value::table).unwrap_or_default(),
+            license: self.note("license", value::text),
+            compatibility: self.compatibility(),
+            metadata: self.note("metadata", value::table).unwrap_or_default(),
             tools: Tools {
-                only: self.take("allowed-tools", value::tools),
+                only: self.allowed_tools(),
                 not: self
                     .take("disallowed-tools", value::tools)
                     .unwrap_or_default(),
+                within: Vec::new(),
             },
-            context: self.take("context", context).unwrap_or_default(),
+            context: self.note("context", context).unwrap_or_default(),
             agent: self
                 .take("agent", value::text)
                 .filter(|agent| is_filled(agent)),
@@ -206,6 +310,7 @@ impl<'a> Head<'a> {
                         false => model,
                     },
                 ),
+            effort: self.note("effort", effort),
             max_iterations: self
                 .take("max-iterations", number(1, 100))
                 .and_then(|most| u64::try_from(most).ok()),
@@ -218,52 +323,72 @@ impl<'a> Head<'a> {
                 .take("disable-model-invocation", value::switch)
                 .unwrap_or(false),
             for_user: self.take("user-invocable", value::switch).unwrap_or(true),
-            argument_hint: self.take("argument-hint", hint),
-            arguments: self.take("arguments", value::words).unwrap_or_default(),
-            when_to_use: self.take("when-to-use", value::text),
+            argument_hint: self.note("argument-hint", hint),
+            arguments: self.note("arguments", value::words).unwrap_or_default(),
+            when_to_use: self.note("when-to-use", value::text),
             background: self.take("background", value::switch),
             priority: self
                 .take("priority", number(-1_000_000, 1_000_000))
                 .unwrap_or(0),
-            tags: self.take("tags", value::words).unwrap_or_default(),
+            tags: self.note("tags", value::words).unwrap_or_default(),
             unknown: Vec::new(),
         };
-        for (written, _) in std::mem::take(&mut self.keys).into_values() {
-            let line = self.line(&written);
-            let why = format!("the key `{written}` means nothing here");
-            self.remarks.push(Flaw { line, why });
+        for (key, (written, _)) in std::mem::take(&mut self.keys) {
+            if let Some(why) = unknown_key(&key, &written) {
+                let line = self.line(&written);
+                self.remarks.push(flaw(line, &why));
+            }
             manifest.unknown.push(written);
         }
         manifest
     }
 
-    fn name(&mut self, folder: &str) -> String {
+    /// What it is called by, and what people are shown. A name that is none by the standard is
+    /// one for people; then the folder's is what it is called by.
+    fn names(&mut self, folder: &str) -> (String, Option<String>) {
         let line = self.line_of("name");
-        match self.take("name", value::text) {
+        let written = self.refused_note("name", value::text);
+        let Some(written) = written.filter(|name| is_filled(name)) else {
+            let why = "it has no `name`, which the Agent Skills standard requires";
+            self.remarks.push(flaw(1, why));
+            return (self.folders_name(folder), None);
+        };
+        let Err(why) = name::check(&written) else {
+            let name = name::normal(&written);
+            if name != name::normal(folder) {
+                let why = format!("its name is `{name}` and its folder's is `{folder}`");
+                self.remarks.push(flaw(line, &why));
+            }
+            return (name, None);
+        };
+        self.refused_elsewhere
+            .push(flaw(line, &format!("`name`: {why}")));
+        let title = name::seen(&written, TITLE);
+        let name = name::usable(folder).or_else(|| name::usable(&written));
+        match name {
             Some(name) => {
-                if let Err(why) = check_name(&name) {
-                    let why = format!("`name`: {why}");
-                    self.flaws.push(Flaw { line, why });
-                } else if name != folder {
-                    let why = format!("its name is `{name}` and its folder's is `{folder}`");
-                    self.remarks.push(Flaw { line, why });
-                }
-                name
+                let title = Some(title).filter(|title| *title != name && !title.is_empty());
+                (name, title)
             }
-            None => {
-                if let Err(why) = check_name(folder) {
-                    let why = format!("it has no `name`, and its folder's will not do: {why}");
-                    self.flaws.push(Flaw { line: 1, why });
-                }
-                folder.to_owned()
-            }
+            None => (self.folders_name(folder), None),
         }
+    }
+
+    fn folders_name(&mut self, folder: &str) -> String {
+        name::usable(folder).unwrap_or_else(|| {
+            let why = "it has no `name` that can be used, and its folder's will not do: it is \
+                       empty, too long, or has characters that cannot be seen";
+            self.flaws.push(flaw(1, why));
+            String::new()
+        })
     }
 
     fn description(&mut self, body: &str) -> String {
         let line = self.line_of("description");
-        let said = self.take("description", value::text);
+        let said = self.refused_note("description", value::text);
         let Some(said) = said.filter(|said| is_filled(said)) else {
+            let why = "it has no `description`, which the Agent Skills standard requires";
+            self.remarks.push(flaw(1, why));
             return first_paragraph(body);
         };
         let length = said.chars().count();
@@ -272,23 +397,76 @@ impl<'a> Head<'a> {
                 "`description` has {}; allowed: 1,024",
                 counted(length, "character", "characters"),
             );
-            self.flaws.push(Flaw { line, why });
+            self.refused_elsewhere.push(flaw(line, &why));
         }
-        said
+        said.chars().take(KEPT_DESCRIPTION).collect()
+    }
+
+    fn compatibility(&mut self) -> Option<String> {
+        let line = self.line_of("compatibility");
+        let said = self.refused_note("compatibility", value::text)?;
+        let length = said.chars().count();
+        if length > COMPATIBILITY {
+            let why = format!(
+                "`compatibility` has {}; allowed: 500",
+                counted(length, "character", "characters"),
+            );
+            self.refused_elsewhere.push(flaw(line, &why));
+        }
+        Some(said.chars().take(COMPATIBILITY).collect())
+    }
+
+    /// A tool that cannot be read is not allowed; the others are.
+    fn allowed_tools(&mut self) -> Option<Vec<Rule>> {
+        let (written, value) = self.keys.remove("allowed-tools")?;
+        let (rules, wrong) = value::known_tools(&value);
+        let line = self.line(&written);
+        for why in wrong {
+            let why = format!("`{written}`: {why}; it is not allowed");
+            self.remarks.push(flaw(line, &why));
+        }
+        Some(rules)
+    }
+
+    /// The value of a key that does no harm if it cannot be used.
+    fn note<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+        let (value, why) = self.read(key, read)?;
+        self.remarks.extend(why);
+        value
+    }
+
+    /// The same for one that the standard has something to say about.
+    fn refused_note<T>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        let (value, why) = self.read(key, read)?;
+        self.refused_elsewhere.extend(why);
+        value
     }
 
     /// The value of a key, if it is there and will do.
     fn take<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+        let (value, why) = self.read(key, read)?;
+        self.flaws.extend(why);
+        value
+    }
+
+    /// The value of a key that is there, or what is wrong with it.
+    fn read<T>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<(Option<T>, Option<Flaw>)> {
         let (written, value) = self.keys.remove(key)?;
-        match read(&value) {
-            Ok(value) => Some(value),
+        Some(match read(&value) {
+            Ok(value) => (Some(value), None),
             Err(why) => {
                 let line = self.line(&written);
-                let why = format!("`{written}`: {why}");
-                self.flaws.push(Flaw { line, why });
-                None
+                (None, Some(flaw(line, &format!("`{written}`: {why}"))))
             }
-        }
+        })
     }
 
     fn line_of(&self, key: &str) -> usize {
@@ -314,31 +492,49 @@ fn is_filled(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
-fn check_name(name: &str) -> Result<(), String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let wrong = !name.chars().all(plain)
-        || !(1..=NAME).contains(&name.len())
-        || name.starts_with('-')
-        || name.ends_with('-')
-        || name.contains("--");
-    if !wrong {
-        return Ok(());
+/// What is said of a key that means nothing here.
+fn unknown_key(key: &str, written: &str) -> Option<String> {
+    if NOTES.contains(&key) {
+        return None;
     }
-    let shown: String = name.chars().take(NAME + 1).collect();
-    Err(format!(
-        "`{shown}` is refused; allowed: 1 to 64 of a-z, 0-9 and single hyphens between them"
-    ))
+    if ELSEWHERE.contains(&key) {
+        return Some(format!(
+            "`{written}` does something in Claude Code, not here"
+        ));
+    }
+    let meant = match key {
+        "tools" => Some("allowed-tools"),
+        "args" => Some("arguments"),
+        key => nearest(key, KEYS.iter().copied()),
+    };
+    let hint = meant.map(|meant| format!("; did you mean `{meant}`?"));
+    let hint = hint.unwrap_or_default();
+    Some(format!("the key `{written}` means nothing here{hint}"))
 }
 
+/// A word of another tool's means that the body joins the conversation.
 fn context(value: &Value) -> Result<SkillContext, String> {
     match value::text(value)?.to_lowercase().as_str() {
         "inherit" => Ok(SkillContext::Inherit),
         "fork" => Ok(SkillContext::Fork),
         _ => {
             let shown = value::shown(value);
-            Err(format!("{shown} is refused; allowed: inherit or fork"))
+            Err(format!(
+                "{shown} means nothing here, only inherit and fork do"
+            ))
         }
     }
+}
+
+fn effort(value: &Value) -> Result<Effort, String> {
+    let wrong = || {
+        let shown = value::shown(value);
+        format!("{shown} means nothing here, only low, medium, high, xhigh and max do")
+    };
+    value::text(value)
+        .ok()
+        .and_then(|word| Effort::named(&word))
+        .ok_or_else(wrong)
 }
 
 /// `argument-hint: [issue]` is a list to YAML, and a text to people.
@@ -363,5 +559,5 @@ fn first_paragraph(body: &str) -> String {
             .to_owned(),
         false => lines.join(" "),
     };
-    text.chars().take(DESCRIPTION).collect()
+    text.chars().take(KEPT_DESCRIPTION).collect()
 }

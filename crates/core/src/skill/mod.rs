@@ -2,21 +2,29 @@
 //! invoked, and what a sub-agent that runs one is told. Nothing here reads a file or runs a
 //! command.
 
+mod arguments;
 mod body;
 mod catalog;
 mod disclose;
 mod event;
+mod fill_tools;
 mod manifest;
+mod name;
 mod prompt;
 mod summary;
 mod terms;
+mod unknown_names;
 mod value;
 
+pub use arguments::as_typed;
 pub use body::{Body, Piece, Surroundings};
 pub use catalog::{Catalog, Found, Layer, Listed, UnknownSkill};
 pub use disclose::disclose;
 pub use event::{ErrorCode, FinalState, SkillEvent};
+pub use fill_tools::{filled_tools, lets_run};
 pub use manifest::{Flaw, Manifest, Skill, SkillContext};
+pub use name::name_key;
 pub use prompt::isolated;
 pub use summary::{message_parts, summary};
-pub use terms::{Role, Terms, UsualTerms, iterations};
+pub use terms::{Role, Terms, UsualTerms, iterations, tools_below};
+pub use unknown_names::{Here, unknown_names};

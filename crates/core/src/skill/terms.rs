@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{agent::Tools, id::ModelName};
+use crate::{
+    agent::{Effort, Tools},
+    id::ModelName,
+};
 
 /// The terms under which a sub-agent runs a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Terms {
     pub iteration_time: Option<Duration>,
     /// The model that the skill would like; another will do.
     pub model: Option<ModelName>,
+    /// How hard the model thinks, if the skill says so.
+    pub effort: Option<Effort>,
 }
 
 impl Terms {
@@ -31,6 +36,7 @@ impl Terms {
         Tools {
             only: mine.only.or(agent.only.clone()),
             not,
+            within: agent.within.clone(),
         }
     }
 
@@ -74,6 +80,15 @@ pub struct Role {
     pub terms: Terms,
     /// The skill's body, filled in.
     pub instructions: String,
+}
+
+/// What binds the tasks that a task launches: what binds it itself, and the tools of the skill
+/// that it runs, by the names that the skill has for them. `above` is what binds it, from the
+/// tasks above it.
+pub fn tools_below(above: Vec<Tools>, skill: Option<&Terms>) -> Vec<Tools> {
+    let own = skill.map(|terms| terms.tools.clone());
+    let own = own.filter(Tools::is_limit);
+    above.into_iter().chain(own).collect()
 }
 
 /// The fewest iterations that a sub-agent gets.

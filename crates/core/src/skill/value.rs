@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
+use super::name;
 use crate::agent::{Rule, rule_pieces};
 
 /// How long a duration may be.
@@ -21,14 +22,18 @@ pub(super) fn text(value: &Value) -> Result<String, String> {
 
 /// `true` or `false`.
 pub(super) fn switch(value: &Value) -> Result<bool, String> {
+    let wrong = || {
+        let shown = shown(value);
+        Err(format!("{shown} is refused; allowed: true or false"))
+    };
     match value {
         Value::Bool(on) => Ok(*on),
-        Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(true),
-        Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(false),
-        other => Err(format!(
-            "{} is refused; allowed: true or false",
-            shown(other)
-        )),
+        Value::String(_) | Value::Number(_) => match text(value)?.to_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Ok(true),
+            "false" | "no" | "off" | "0" => Ok(false),
+            _ => wrong(),
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => wrong(),
     }
 }
 
@@ -85,10 +90,25 @@ pub(super) fn words(value: &Value) -> Result<Vec<String>, String> {
 
 /// Tools, as a list or as one text; patterns may hold blanks and commas.
 pub(super) fn tools(value: &Value) -> Result<Vec<Rule>, String> {
-    let rules = words(value)?;
-    let rules = rules.iter().filter(|rule| !rule.is_empty());
-    let parsed: Result<Vec<Rule>, _> = rules.map(|rule| rule.parse()).collect();
-    parsed.map_err(|error| error.to_string())
+    let (rules, wrong) = known_tools(value);
+    wrong.into_iter().next().map_or(Ok(rules), Err)
+}
+
+/// Those of them that can be read, and what is wrong with the others.
+pub(super) fn known_tools(value: &Value) -> (Vec<Rule>, Vec<String>) {
+    let written = match words(value) {
+        Ok(written) => written,
+        Err(why) => return (Vec::new(), vec![why]),
+    };
+    let mut rules = Vec::new();
+    let mut wrong = Vec::new();
+    for rule in written.iter().filter(|rule| !rule.is_empty()) {
+        match rule.parse::<Rule>() {
+            Ok(rule) => rules.push(rule),
+            Err(error) => wrong.push(name::seen(&error.to_string(), 200)),
+        }
+    }
+    (rules, wrong)
 }
 
 /// Keys and texts.
@@ -103,14 +123,14 @@ pub(super) fn table(value: &Value) -> Result<BTreeMap<String, String>, String> {
     Ok(entries.iter().map(entry).collect())
 }
 
-/// A value as it was written, more or less, in few characters.
+/// A value as it was written, more or less, in one line of few characters.
 pub(super) fn shown(value: &Value) -> String {
     let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::String(text) => name::seen(text, 41),
+        other => name::seen(&other.to_string(), 41),
     };
     match text.char_indices().nth(40) {
-        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default().trim_end()),
         None => format!("`{text}`"),
     }
 }

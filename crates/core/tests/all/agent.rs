@@ -827,7 +827,7 @@ fn a_wildcard_does_not_stand_for_risky_options(#[case] pattern: &str, #[case] co
     // Nor for an agent or a skill that has no more than that.
     let tools = Tools {
         only: Some(permissions.allow),
-        not: Vec::new(),
+        ..Tools::default()
     };
     assert!(!tools.allows("bash", Kind::Run, command));
 }
@@ -912,8 +912,8 @@ fn what_a_search_comes_upon(
 #[test]
 fn an_agent_that_may_not_read_may_not_search() {
     let not = |rules: &str| Tools {
-        only: None,
         not: Rule::list(rules).expect("rules"),
+        ..Tools::default()
     };
     assert!(!not("Read").offers("grep"));
     assert!(not("Grep").offers("read"));
@@ -925,7 +925,7 @@ fn an_agent_that_may_not_read_may_not_search() {
     // A list of what is allowed is literal: it would not be for `Read` to allow `Grep`.
     let only = Tools {
         only: Some(Rule::list("Read").expect("rules")),
-        not: Vec::new(),
+        ..Tools::default()
     };
     assert!(!only.offers("grep"));
 }

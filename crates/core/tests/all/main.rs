@@ -14,6 +14,8 @@ mod recorded;
 mod rule_tricks;
 mod scheduling;
 mod seeds;
+mod skill_loading;
+mod skill_tools;
 mod skills;
 mod spending;
 mod tool_set;

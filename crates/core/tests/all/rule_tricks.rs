@@ -24,7 +24,7 @@ fn a_rule_lets_no_more_pass_than_it_says() {
     // A skill or an agent that may use no more than this.
     let tools = Tools {
         only: Some(rules(ALLOWED)),
-        not: Vec::new(),
+        ..Tools::default()
     };
     let mut wrong = Vec::new();
     for (name, meant, trick) in PASSING {
@@ -160,8 +160,8 @@ fn a_rule_that_stops_finds_the_command() {
         deny: rules("bash(git push*)"),
     };
     let tools = Tools {
-        only: None,
         not: rules("Bash(git push:*)"),
+        ..Tools::default()
     };
     let mut wrong = Vec::new();
     for (name, trick) in STOPPED {

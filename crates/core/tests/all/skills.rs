@@ -103,43 +103,30 @@ fn files_of_every_editor_are_read(#[case] text: &str, #[case] body: &str) {
     assert_eq!(skill.body, body);
 }
 
-#[test]
-fn unknown_keys_are_kept_ignored_and_remarked_on() {
-    let skill = parse("---\nname: greet\nhooks: {before: x}\nVersion: 1.2\n---\nx");
-    assert_eq!(skill.manifest.unknown, ["hooks", "Version"]);
-    let remarks: Vec<usize> = skill.remarks.iter().map(|remark| remark.line).collect();
-    assert_eq!(remarks, [3, 4]);
-}
-
 #[rstest]
-#[case("no head", &["1: it does not begin with a line `---`"])]
-#[case("---\nname: greet\n", &["1: its head has no end: a line `---` is missing"])]
-#[case("---\nname: greet\ndescription: [a\n---\nx", &["3: its head is not YAML: unclosed bracket '['"])]
-#[case("---\nname: Greet\n---\nx", &["2: `name`: `Greet` is refused; allowed: 1 to 64 of a-z, 0-9 and single hyphens between them"])]
-#[case("---\nname: -greet\n---\nx", &["2: `name`: `-greet` is refused; allowed: 1 to 64 of a-z, 0-9 and single hyphens between them"])]
 #[case("---\nmax-iterations: 0\ntimeout: soon\nmax-retries-per-tool: 11\n---\nx", &[
     "2: `max-iterations`: `0` is refused; allowed: 1 to 100",
     "3: `timeout`: `soon` is refused; allowed: 500ms, 30s, 5m, 1h, or seconds, up to 24h",
     "4: `max-retries-per-tool`: `11` is refused; allowed: 0 to 10",
 ])]
-#[case("---\ncontext: branch\n---\nx", &["2: `context`: `branch` is refused; allowed: inherit or fork"])]
-#[case("---\nallowed-tools: Read Bash(git\n---\nx", &["2: `allowed-tools`: `Bash(git` is no rule; rules look like `bash`, `bash(cargo test*)` or `edit(src/*)`"])]
+#[case("---\ndisallowed-tools: Read Bash(git\n---\nx", &["2: `disallowed-tools`: `Bash(git` is no rule; rules look like `bash`, `bash(cargo test*)` or `edit(src/*)`"])]
 #[case("---\nallowed-tools: Read\nallowed_tools: Write\n---\nx", &["3: `allowed_tools` and `allowed-tools` are the same key"])]
 #[case("---\nuser-invocable: maybe\n---\nx", &["2: `user-invocable`: `maybe` is refused; allowed: true or false"])]
-#[case("---\nname: greet\n---\n\n", &["3: it has nothing to say below its head"])]
 fn a_bad_skill_says_every_flaw_with_its_line(#[case] text: &str, #[case] expected: &[&str]) {
     assert_eq!(flaws(text), expected);
 }
 
 #[test]
-fn a_head_that_grows_while_it_is_read_is_refused() {
+fn a_head_that_grows_while_it_is_read_is_not_read() {
     let mut head = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
     for (one, other) in "abcdefgh".chars().zip("bcdefghi".chars()) {
         let again = vec![format!("*{one}"); 9].join(", ");
         head.push_str(&format!("{other}: &{other} [{again}]\n"));
     }
-    let flaws = flaws(&format!("---\n{head}---\nx"));
-    assert!(flaws[0].contains("too large or too complex"), "{flaws:?}");
+    let skill = parse(&format!("---\n{head}---\nx"));
+    let why = &skill.refused_elsewhere[0].why;
+    assert!(why.contains("too large or too complex"), "{why}");
+    assert_eq!(skill.manifest.unknown, Vec::<String>::new());
 }
 
 /// The same tools, however they are written.
@@ -247,6 +234,8 @@ fn filled(body: &str, arguments: &str) -> Vec<Piece> {
         skill_dir: "/skills/my skill",
         session: "ses_1",
         project_dir: "/project",
+        plugin_root: None,
+        effort: "high",
     };
     Body::parse(body, &names).fill(&around).expect("filled")
 }
@@ -265,17 +254,26 @@ fn command(text: &str) -> Piece {
 #[case("Fix $ARGUMENTS[0] on $ARGUMENTS[1].", "12 main", "Fix 12 on main.")]
 #[case("Fix $issue on $branch.", "12 main", "Fix 12 on main.")]
 #[case("Fix $1.", "12 'my branch'", "Fix my branch.")]
-#[case("Fix $7.", "12", "Fix .")]
+// A number without an argument is text, and receives nothing.
+#[case("Fix $7 and $ARGUMENTS[7], $0.", "12", "Fix $7 and $ARGUMENTS[7], 12.")]
+#[case("=B5*(1+$B$6)", "", "=B5*(1+$B$6)")]
+#[case("=B5*(1+$B$6)", "now", "=B5*(1+$B$6)\n\nARGUMENTS: now")]
+#[case("On [$branch].", "12", "On [].")]
 #[case(
-    "In ${CLAUDE_SKILL_DIR}, ${CLAUDE_PROJECT_DIR}, ${CLAUDE_SESSION_ID}.",
+    "In ${CLAUDE_SKILL_DIR}, ${CLAUDE_PROJECT_DIR}, ${CLAUDE_SESSION_ID}, ${CLAUDE_EFFORT}.",
     "",
-    "In /skills/my skill, /project, ses_1."
+    "In /skills/my skill, /project, ses_1, high."
 )]
+#[case("${CLAUDE_PLUGIN_ROOT}/x", "", "${CLAUDE_PLUGIN_ROOT}/x")]
+// One backslash keeps what asks for an argument, and nothing else.
 #[case(
-    r"Type \$ARGUMENTS, \$0 or \${CLAUDE_SKILL_DIR}. $0",
+    r"Type \$ARGUMENTS, \$0, \$issue, \$1.00 or \$100. $0",
     "a",
-    "Type $ARGUMENTS, $0 or ${CLAUDE_SKILL_DIR}. a"
+    "Type $ARGUMENTS, $0, $issue, $1.00 or $100. a"
 )]
+#[case(r"\\$0 \\\$0 \$HOME \x", "a", r"\\a \\\a \$HOME \x")]
+#[case(r"\${CLAUDE_PROJECT_DIR}", "", r"\/project")]
+#[case("Fix $0 of $1.", "it's b", "Fix it's of b.")]
 #[case(
     "Costs $5.20, ${OTHER}, $HOME and $ARGUMENTSX.",
     "",
@@ -310,12 +308,23 @@ fn a_body_is_filled_in_once(#[case] body: &str, #[case] arguments: &str, #[case]
 #[case("!`git log $0`", "\"x; id\"", vec![command("git log 'x; id'")])]
 #[case("!`git log $0`", "$(id)", vec![command("git log '$(id)'")])]
 #[case("!`git log $0`", "\"it's; id\"", vec![command(r"git log 'it'\''s; id'")])]
-#[case("!`git log $0`", "", vec![command("git log ''")])]
+// Without an argument it is what a shell makes of nothing; in single quotes it is the author's.
+#[case("!`git log $0 -5`", "", vec![command("git log  -5")])]
+#[case("!`git log \"$0\"`", "", vec![command("git log \"\"")])]
+#[case("!`awk '{print $1}' x`", "", vec![command("awk '{print $1}' x")])]
+// A block is one command of several lines.
+#[case("```!\nnode --version\n\ngit status\n```\nDone.", "", vec![command("node --version\n\ngit status"), text("\nDone.")])]
+#[case("  ```!\n  git log $0\n  ```", "x;id", vec![text("  "), command("git log 'x;id'")])]
+#[case("a ```!\nid\n```", "", vec![text("a ```!\nid\n```")])]
+#[case("```! sh\nid\n```", "", vec![text("```! sh\nid\n```")])]
+#[case("```!\nid", "", vec![text("```!\nid")])]
+#[case("```!\n\n```", "", vec![text("```!\n\n```")])]
+#[case("$ARGUMENTS", "\n```!\nid\n```", vec![text("```!\nid\n```")])]
 #[case("Say $ARGUMENTS", "!`id`", vec![text("Say !`id`")])]
 #[case("$ARGUMENTS", "\n!`id`", vec![text("!`id`")])]
 #[case("No place.", "!`id`", vec![text("No place.\n\nARGUMENTS: !`id`")])]
 // Quotes of the author hold it together, and hold it in.
-#[case("!`grep \"$0\" src`", "two' words", vec![command(r#"grep ""'two words'"" src"#)])]
+#[case("!`grep \"$0\" src`", "'two words'", vec![command(r#"grep ""'two words'"" src"#)])]
 #[case("!`grep \"$0\" src`", "plain", vec![command(r#"grep "plain" src"#)])]
 #[case("!`grep \"$0\" src`", "$(id;uname)", vec![command(r#"grep ""'$(id;uname)'"" src"#)])]
 #[case("!`grep \"for $ARGUMENTS\" src`", "a\"; id", vec![command(r#"grep "for "'a"; id'"" src"#)])]
@@ -342,6 +351,18 @@ fn commands_are_the_authors_alone(
     "a command that takes arguments cannot use `$`"
 )]
 #[case("!`echo $'a$0'`", "a command that takes arguments cannot use `$`")]
+#[case(
+    "```!\nls\necho '\necho $0'\n```",
+    "quotes in a command that takes arguments end in their line"
+)]
+#[case(
+    "```!\ncat <<EOF\nx $0\nEOF\n```",
+    "a command that takes arguments cannot use `<`"
+)]
+#[case(
+    "```!\necho a \\\nx $0\n```",
+    "a command that takes arguments cannot use `\\`"
+)]
 #[case("!`cat <<$0`", "a command that takes arguments cannot use `<`")]
 #[case("!`echo a\\\\ $0`", "a command that takes arguments cannot use `\\`")]
 fn arguments_do_not_choose_what_runs(#[case] body: &str, #[case] why: &str) {
@@ -359,6 +380,7 @@ fn found(layer: Layer, place: usize, file: &str, head: &str) -> Found {
         layer,
         place,
         file: PathBuf::from(file),
+        plugin: None,
         skill: Skill::parse("x", &text).map(Arc::new),
     }
 }
@@ -387,7 +409,7 @@ fn a_higher_layer_always_wins_and_priority_orders_within_one() {
         found(Layer::Project, 1, "/far/build/SKILL.md", "name: build"),
         found(Layer::Project, 0, "/near/build/SKILL.md", "name: build"),
         found(Layer::User, 0, "/home/notes/SKILL.md", "name: notes"),
-        found(Layer::User, 0, "/home/bad/SKILL.md", "name: Bad"),
+        found(Layer::User, 0, "/home/bad/SKILL.md", "timeout: soon"),
     ]);
     let file = |name: &str| catalog.get(name).expect("known").file.display().to_string();
     assert_eq!(file("review"), "/far/review/SKILL.md");
@@ -408,7 +430,7 @@ fn a_higher_layer_always_wins_and_priority_orders_within_one() {
         "there is no skill `nots`; there are notes, review and build"
     );
     let broken = catalog.get("bad").expect_err("broken").to_string();
-    assert!(broken.starts_with("the skill `bad` cannot be used: /home/bad/SKILL.md:2: `name`"));
+    assert!(broken.starts_with("the skill `bad` cannot be used: /home/bad/SKILL.md:2: `timeout`"));
 }
 
 #[test]
@@ -441,10 +463,16 @@ fn the_model_sees_names_and_descriptions_of_what_it_may_invoke() {
     assert_eq!(disclose(&Catalog::default()), None);
 }
 
-#[test]
-fn a_long_list_of_skills_is_cut() {
-    let many = (0..2_000).map(|at| {
-        let long = "words ".repeat(60);
+/// Descriptions become shorter, all of them; names stay.
+#[rstest]
+#[case(20, Some(400))]
+#[case(100, Some(146))]
+#[case(500, Some(18))]
+#[case(1_500, None)]
+#[case(2_500, None)]
+fn a_long_list_of_skills_has_every_name(#[case] count: usize, #[case] each: Option<usize>) {
+    let many = (0..count).map(|at| {
+        let long = "words ".repeat(80);
         found(
             Layer::User,
             0,
@@ -453,13 +481,20 @@ fn a_long_list_of_skills_is_cut() {
         )
     });
     let shown = disclose(&Catalog::new(many.collect())).expect("some");
-    assert!(shown.chars().count() <= 16_100, "{}", shown.chars().count());
-    assert!(
-        shown
-            .lines()
-            .last()
-            .is_some_and(|line| line.ends_with("more"))
-    );
+    let lines: Vec<&str> = shown.lines().collect();
+    for (at, line) in lines.iter().take(2_000).enumerate() {
+        let name = format!("- skill-{at:04}");
+        let about = line.strip_prefix(&name).expect("its name");
+        match each {
+            Some(each) => assert!(about.chars().count().abs_diff(each) <= 5, "{about}"),
+            None => assert_eq!(about, ""),
+        }
+    }
+    assert_eq!(lines.len(), count.min(2_001));
+    assert_eq!(lines.last() == Some(&"- and 500 more"), count == 2_500);
+    if each.is_some() {
+        assert!(shown.chars().count() <= 16_000);
+    }
 }
 
 #[rstest]

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use super::{
     api::{Api, is_session},
     history::{self, Pages},
-    wire::{self, Rule},
+    host::Ruled,
 };
 
 /// Among how many of the newest sessions one of ours is looked for.
@@ -31,7 +31,7 @@ pub(super) async fn branch(
     new: &NewSession,
     plan: &Plan,
     prefix: &str,
-    rules: Vec<Rule>,
+    ruled: Ruled,
 ) -> Result<Option<(SessionId, String)>, HostError> {
     if plan.mode != Mode::Messages || !is_session(&new.parent) {
         return Ok(None);
@@ -59,7 +59,7 @@ pub(super) async fn branch(
         // Which of its messages were changed already nobody knows.
         api.delete(&unfinished).await?;
     }
-    let session = copy(api, new, until, rules).await?;
+    let session = copy(api, new, until, ruled).await?;
     edit(api, &session, &parent, &edits).await?;
     Ok(Some((session, edits.preamble)))
 }
@@ -142,14 +142,14 @@ async fn copy(
     api: &Api,
     new: &NewSession,
     until: Option<String>,
-    rules: Vec<Rule>,
+    ruled: Ruled,
 ) -> Result<SessionId, HostError> {
     let copy = api.fork(&new.parent, until.as_deref()).await?;
     let session: SessionId = copy.id.as_str().into();
     let about = json!({
         "title": format!("{} (@{} in the background)", new.title, new.agent),
-        "metadata": wire::metadata(&new.task, &new.parent),
-        "permission": rules,
+        "metadata": ruled.metadata,
+        "permission": ruled.rules,
     });
     api.change(&session, about).await?;
     Ok(session)

@@ -8,6 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    agent::Tools,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     lifecycle::Standing,
@@ -198,7 +199,7 @@ impl OpenCode {
         let mut rules = parent
             .and_then(|parent| parent.permission.clone())
             .unwrap_or_default();
-        // A skill's own tools are its sub-agent's, and not those of whom that launches.
+        // What a skill allows is worked out anew for the agent of each session that it binds.
         if let Some(inherited) = parent.and_then(Session::inherited_rules) {
             rules.truncate(inherited);
         }
@@ -212,6 +213,32 @@ impl OpenCode {
             });
         }
         rules
+    }
+
+    /// The rules of a new session and what is noted with it. The skills above bind it, the
+    /// outermost first, and then its own.
+    async fn ruled(&self, parent: Option<&Session>, new: &NewSession) -> Result<Ruled, HostError> {
+        let mut rules = self.rules(parent, new.may_delegate);
+        let mut metadata = wire::metadata(&new.task, &new.parent);
+        let terms = new.role.as_ref().map(|role| &role.terms);
+        if let Some(effort) = terms.and_then(|terms| terms.effort) {
+            tracing::warn!(task = %new.task, effort = effort.word(), "OpenCode has its own effort; a skill's is not used");
+        }
+        let own = terms.map(|terms| &terms.tools);
+        let limits: Vec<&Tools> = new.within.iter().chain(own).collect();
+        if limits.is_empty() {
+            return Ok(Ruled { rules, metadata });
+        }
+        wire::note_inherited_rules(&mut metadata, rules.len());
+        let agent = self.agent(&new.agent).await?;
+        let mut theirs = agent.map(|agent| agent.permission).unwrap_or_default();
+        theirs.extend(rules.clone());
+        for tools in limits {
+            let narrower = skill_rules::rules(tools, &theirs, &self.settings.prefix);
+            theirs.extend(narrower.clone());
+            rules.extend(narrower);
+        }
+        Ok(Ruled { rules, metadata })
     }
 
     /// The model that a session is asked to use: the one it was given, or nothing where the
@@ -323,6 +350,13 @@ fn ended(end: BadEnd, answer: Option<String>) -> Standing {
     Standing::Done { outcome, answer }
 }
 
+/// The rules of a new session.
+pub(super) struct Ruled {
+    pub(super) rules: Vec<Rule>,
+    /// What is noted with the session.
+    pub(super) metadata: Value,
+}
+
 /// A notice waits until it can be sent: a server that refuses a password today may take another
 /// tomorrow.
 fn for_now(error: HostError) -> HostError {
@@ -395,16 +429,7 @@ impl Host for OpenCode {
         if parent.is_none() && is_session(&new.parent) {
             return Err(HostError::NoSession(new.parent));
         }
-        let mut rules = self.rules(parent.as_ref(), new.may_delegate);
-        let mut metadata = wire::metadata(&new.task, &new.parent);
-        if let Some(role) = &new.role {
-            wire::note_inherited_rules(&mut metadata, rules.len());
-            let agent = self.agent(&new.agent).await?;
-            let mut theirs = agent.map(|agent| agent.permission).unwrap_or_default();
-            theirs.extend(rules.clone());
-            let (tools, prefix) = (&role.terms.tools, &self.settings.prefix);
-            rules.extend(skill_rules::rules(tools, &theirs, prefix));
-        }
+        let Ruled { rules, metadata } = self.ruled(parent.as_ref(), &new).await?;
         let mut body = json!({
             "title": format!("{} (@{} in the background)", new.title, new.agent),
             "agent": new.agent.as_str(),
@@ -516,11 +541,9 @@ impl Host for OpenCode {
 
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
         self.check_version().await?;
-        let rules = self.rules(
-            self.api.session(&new.parent).await?.as_ref(),
-            new.may_delegate,
-        );
-        let branched = branch::branch(&self.api, &new, plan, &self.settings.prefix, rules).await?;
+        let parent = self.api.session(&new.parent).await?;
+        let ruled = self.ruled(parent.as_ref(), &new).await?;
+        let branched = branch::branch(&self.api, &new, plan, &self.settings.prefix, ruled).await?;
         let Some((session, preamble)) = branched else {
             return Ok(None);
         };

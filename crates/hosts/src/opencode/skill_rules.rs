@@ -145,6 +145,7 @@ mod tests {
         Tools {
             only: only.map(read),
             not: read(not),
+            within: Vec::new(),
         }
     }
 

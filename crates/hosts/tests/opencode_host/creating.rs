@@ -198,12 +198,13 @@ fn role(tools: &[&str]) -> Role {
             skill: "look".to_owned(),
             tools: Tools {
                 only: Some(tools.iter().filter_map(|tool| tool.parse().ok()).collect()),
-                not: Vec::new(),
+                ..Tools::default()
             },
             iterations: 5,
             retries: 3,
             iteration_time: None,
             model: None,
+            effort: None,
         },
         instructions: "Look around.".to_owned(),
     }

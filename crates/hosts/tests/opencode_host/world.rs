@@ -175,6 +175,7 @@ pub(crate) fn new_session(parent: &SessionId) -> NewSession {
         model: None,
         may_delegate: true,
         role: None,
+        within: Vec::new(),
     }
 }
 

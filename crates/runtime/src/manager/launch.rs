@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
-    agent::Kind,
+    agent::{Kind, Tools},
     answer::{self, Shown},
     event::{Event, Launched},
     fork::Plan,
     id::{ChainId, SessionId, TaskId},
     lifecycle::Command,
-    port::{HostError, Journal},
+    port::{HostError, Journal, Stored, tools_above},
     refusal::Refusal,
     request::{Caller, LaunchTask, ResumeTask},
-    skill::{ErrorCode, Role, Terms, iterations},
+    skill::{ErrorCode, Role, Terms, iterations, name_key, tools_below},
     task::{Brief, Context, Place, Task},
     tool_set,
 };
@@ -86,23 +86,22 @@ impl Manager {
         skill: &str,
     ) -> Result<(), SkillTrouble> {
         let session = session.clone();
-        let caller = transact::read(&*self.desk.store, move |journal| {
-            journal.task_in(&session).map_err(Problem::from)
+        let bound = transact::read(&*self.desk.store, move |journal| {
+            bound(journal, &session).map_err(Problem::from)
         });
-        let terms = caller.await.map_err(trouble)?;
-        let terms = terms.and_then(|task| task.brief.skill);
-        let may = |terms: &Terms| {
-            let tools = terms.tools.called_here();
-            tools.allows(tool_set::SKILL, Kind::Note, skill)
+        let Some(bound) = bound.await.map_err(trouble)? else {
+            return Ok(());
         };
-        match terms.filter(|terms| !may(terms)) {
-            None => Ok(()),
-            Some(terms) => Err(SkillTrouble {
+        let name = name_key(skill);
+        let may = |tools: &Tools| {
+            let tools = tools.called_here();
+            tools.allows(tool_set::SKILL, Kind::Note, &name)
+        };
+        match bound.below.iter().all(may) {
+            true => Ok(()),
+            false => Err(SkillTrouble {
                 code: ErrorCode::NotInvocable,
-                why: format!(
-                    "the skill `{}` may not use the skill `{skill}`",
-                    terms.skill
-                ),
+                why: format!("the skill `{}` may not use the skill `{skill}`", bound.by),
             }),
         }
     }
@@ -272,6 +271,15 @@ impl Manager {
             let Some(mut task) = journal.task(&task.id)?.filter(|task| !task.cleared) else {
                 return Err(Problem::Refused(Refusal::UnknownTask { asked }));
             };
+            if let Some(session) = &asking
+                && let Some(bound) = bound(journal, session)?
+            {
+                let above = tools_above(journal, &task)?;
+                if !bound.below.iter().all(|tools| above.contains(tools)) {
+                    let (task, skill) = (task.id, bound.by);
+                    return Err(Problem::Refused(Refusal::NotBoundBySkill { task, skill }));
+                }
+            }
             let batch = journal.open_batch(&task.place.parent)?;
             let now = desk.now();
             let chain = ChainId::from(Uuid::new_v4().to_string());
@@ -318,6 +326,40 @@ fn place(session: SessionId, above: Option<&Task>) -> Place {
             depth: 1,
         },
     }
+}
+
+/// What binds everything that a session launches.
+struct Bound {
+    /// The tools of skills, the outermost first.
+    below: Vec<Tools>,
+    /// The innermost of those skills.
+    by: String,
+}
+
+/// What binds what a session launches, if a skill works in it or above it.
+fn bound(journal: &mut dyn Journal, session: &SessionId) -> Stored<Option<Bound>> {
+    let Some(task) = journal.task_in(session)? else {
+        return Ok(None);
+    };
+    let above = tools_above(journal, &task)?;
+    let below = tools_below(above, task.brief.skill.as_ref());
+    if below.is_empty() {
+        return Ok(None);
+    }
+    let mut nearest = Some(task);
+    while let Some(task) = nearest {
+        if let Some(terms) = task.brief.skill {
+            return Ok(Some(Bound {
+                below,
+                by: terms.skill,
+            }));
+        }
+        nearest = match &task.place.above {
+            Some(above) => journal.task(above)?,
+            None => None,
+        };
+    }
+    Ok(None)
 }
 
 /// A sub-agent has less of what its skill has, the deeper it is.

@@ -1,17 +1,28 @@
 //! `asyncagents skill check`: what is wrong with skills, line by line.
 
 use anyhow::anyhow;
-use asyncagents_core::skill::{Flaw, Found};
+use asyncagents_core::skill::{Flaw, Found, Here, unknown_names};
 use asyncagents_runtime::check_skills;
+use serde_json::{Value, json};
 
-use super::shown;
+use super::{flaw_json, here, shown};
 use crate::{
     args::SkillCheckArgs,
+    config::Config,
     exit::{Exit, Failure},
-    print,
+    print, wire,
 };
 
-pub(super) fn run(args: &SkillCheckArgs) -> Result<Exit, Failure> {
+/// A file, and what there is to say about it.
+struct Checked {
+    file: String,
+    name: Option<String>,
+    /// What cannot be used, here or where others keep to the standard.
+    flaws: Vec<Flaw>,
+    remarks: Vec<Flaw>,
+}
+
+pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failure> {
     let mut found = Vec::new();
     for path in &args.paths {
         let wrong = |error| Failure::Input(anyhow!("{}: {error}", path.display()));
@@ -22,23 +33,95 @@ pub(super) fn run(args: &SkillCheckArgs) -> Result<Exit, Failure> {
         }
         found.extend(here);
     }
-    let mut text = String::new();
-    for Found { file, skill, .. } in &found {
-        let file = shown(file);
-        let (flaws, kind): (&[Flaw], _) = match skill {
-            Ok(skill) => (&skill.remarks, "remark: "),
-            Err(flaws) => (flaws, ""),
-        };
-        for Flaw { line, why } in flaws {
-            text.push_str(&format!("{file}:{line}: {kind}{why}\n"));
-        }
+    let agents = wire::agents_in(&here()?);
+    let models = wire::models(&config.agent_config).map_err(Failure::Input)?;
+    let model = |name: &str| match name == asyncagents_core::id::ModelName::INHERIT {
+        true => None,
+        false => models.resolve(name).err().map(|error| error.to_string()),
+    };
+    let here = Here {
+        agents: &agents,
+        model: &model,
+        prefix: &config.prefix,
+    };
+    let checked: Vec<Checked> = found.into_iter().map(|found| check(found, &here)).collect();
+    let bad = checked.iter().filter(|checked| checked.is_bad()).count();
+    match args.json {
+        true => print::json_line(&as_json(&checked, bad))?,
+        false => print::answer(&as_text(&checked, bad))?,
     }
-    let bad = found.iter().filter(|found| found.skill.is_err()).count();
-    let skills = if found.len() == 1 { "skill" } else { "skills" };
-    text.push_str(&format!("{} {skills}, {bad} bad", found.len()));
-    print::answer(&text)?;
     Ok(match bad {
         0 => Exit::Done,
         _ => Exit::Failed,
+    })
+}
+
+fn check(found: Found, here: &Here) -> Checked {
+    let file = shown(&found.file);
+    match found.skill {
+        Ok(skill) => {
+            let mut remarks = skill.remarks.clone();
+            remarks.extend(unknown_names(&skill, here));
+            remarks.sort();
+            Checked {
+                file,
+                name: Some(skill.manifest.name.clone()),
+                flaws: skill.refused_elsewhere.clone(),
+                remarks,
+            }
+        }
+        Err(flaws) => Checked {
+            file,
+            name: None,
+            flaws,
+            remarks: Vec::new(),
+        },
+    }
+}
+
+impl Checked {
+    fn is_bad(&self) -> bool {
+        !self.flaws.is_empty()
+    }
+}
+
+fn as_text(checked: &[Checked], bad: usize) -> String {
+    let mut text = String::new();
+    for Checked {
+        file,
+        flaws,
+        remarks,
+        ..
+    } in checked
+    {
+        let flaws = flaws.iter().map(|flaw| (flaw, ""));
+        let remarks = remarks.iter().map(|flaw| (flaw, "remark: "));
+        for (Flaw { line, why }, kind) in flaws.chain(remarks) {
+            text.push_str(&format!("{file}:{line}: {kind}{why}\n"));
+        }
+    }
+    let skills = if checked.len() == 1 {
+        "skill"
+    } else {
+        "skills"
+    };
+    text.push_str(&format!("{} {skills}, {bad} bad", checked.len()));
+    text
+}
+
+fn as_json(checked: &[Checked], bad: usize) -> Value {
+    let skill = |checked: &Checked| {
+        json!({
+            "file": checked.file,
+            "name": checked.name,
+            "bad": checked.is_bad(),
+            "flaws": checked.flaws.iter().map(flaw_json).collect::<Vec<_>>(),
+            "remarks": checked.remarks.iter().map(flaw_json).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "skills": checked.iter().map(skill).collect::<Vec<_>>(),
+        "checked": checked.len(),
+        "bad": bad,
     })
 }

@@ -3,7 +3,7 @@
 use asyncagents_core::skill::{Catalog, Flaw, Listed, SkillContext};
 use serde_json::json;
 
-use super::shown;
+use super::{flaw_json, shown};
 use crate::{
     args::SkillListArgs,
     exit::{Exit, Failure},
@@ -34,21 +34,26 @@ fn as_text(skills: &[&Listed], catalog: &Catalog, columns: Option<usize>) -> Str
     if skills.is_empty() {
         text.push_str("No skills found; `asyncagents help skill list` says where they are kept\n");
     }
-    let names = skills.iter().map(|listed| listed.skill.manifest.name.len());
+    let names = skills.iter();
+    let names = names.map(|listed| width::width(&listed.skill.manifest.name));
     let longest = names.max().unwrap_or(0);
     for listed in skills {
         let manifest = &listed.skill.manifest;
         let line = manifest.description.split_whitespace().collect::<Vec<_>>();
         let line = line.join(" ");
+        let line = match &manifest.title {
+            Some(title) => format!("{title}: {line}"),
+            None => line,
+        };
+        // A letter may be two columns wide.
         let name = &manifest.name;
+        let gap = " ".repeat(longest - width::width(name));
         let layer = listed.layer.name();
         let marks = marks(listed);
         let beside = longest + 14 + width::width(&marks);
         let room = columns.map_or(DESCRIPTION, |columns| columns.saturating_sub(beside));
         let description = width::fitting(&line, room.clamp(SHORT, DESCRIPTION));
-        text.push_str(&format!(
-            "{name:<longest$}  {layer:<10}  {description}{marks}\n"
-        ));
+        text.push_str(&format!("{name}{gap}  {layer:<10}  {description}{marks}\n"));
         if let Some(by) = &listed.shadowed_by {
             let (file, by) = (shown(&listed.file), shown(by));
             text.push_str(&format!("{:longest$}  {file} is hidden by {by}\n", ""));
@@ -84,6 +89,7 @@ fn as_json(skills: &[&Listed], catalog: &Catalog) -> serde_json::Value {
         let manifest = &listed.skill.manifest;
         json!({
             "name": manifest.name,
+            "title": manifest.title,
             "description": manifest.description,
             "layer": listed.layer.name(),
             "file": listed.file,
@@ -96,11 +102,11 @@ fn as_json(skills: &[&Listed], catalog: &Catalog) -> serde_json::Value {
             "priority": manifest.priority,
             "tags": manifest.tags,
             "shadowed_by": listed.shadowed_by,
+            "refused_elsewhere": listed.skill.refused_elsewhere.iter().map(flaw_json).collect::<Vec<_>>(),
         })
     };
-    let flaw = |flaw: &Flaw| json!({"line": flaw.line, "reason": flaw.why});
     let broken = catalog.broken.iter().map(|(file, flaws)| {
-        let flaws: Vec<_> = flaws.iter().map(flaw).collect();
+        let flaws: Vec<_> = flaws.iter().map(flaw_json).collect();
         json!({"file": file, "flaws": flaws})
     });
     json!({

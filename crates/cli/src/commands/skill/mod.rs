@@ -5,16 +5,21 @@ mod list;
 mod run;
 mod show;
 
-use std::{env, path::Path};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
-use asyncagents_core::skill::Catalog;
+use asyncagents_core::skill::{Catalog, Flaw};
+use serde_json::{Value, json};
 
 use super::Shell;
 use crate::{
     args::{SkillArgs, SkillVerb},
     config::Config,
     exit::{Exit, Failure},
+    make_visible::make_visible,
     wire,
 };
 
@@ -27,21 +32,28 @@ pub(super) fn run(
         SkillVerb::Run(args) => run::run(&shell()?, args),
         SkillVerb::List(args) => list::run(&catalog(config)?, args),
         SkillVerb::Show(args) => show::run(&catalog(config)?, args),
-        SkillVerb::Check(args) => check::run(args),
+        SkillVerb::Check(args) => check::run(config, args),
     }
 }
 
 /// The skills that an agent in this folder has.
 fn catalog(config: &Config) -> Result<Catalog, Failure> {
-    let here = env::current_dir()
-        .context("this folder")
-        .map_err(Failure::Machine)?;
-    Ok(wire::skill_dirs(&here, &config.skills).catalog())
+    Ok(wire::skill_dirs(&here()?, &config.skills).catalog())
 }
 
-/// A path as people read it: from this folder if it is below.
+fn here() -> Result<PathBuf, Failure> {
+    env::current_dir()
+        .context("this folder")
+        .map_err(Failure::Machine)
+}
+
+/// A path as people read it, in one line: from this folder if it is below.
 fn shown(path: &Path) -> String {
     let here = env::current_dir().unwrap_or_default();
     let below = path.strip_prefix(&here).unwrap_or(path);
-    below.display().to_string()
+    make_visible(&below.display().to_string())
+}
+
+fn flaw_json(flaw: &Flaw) -> Value {
+    json!({"line": flaw.line, "reason": flaw.why})
 }

@@ -10,10 +10,11 @@ use std::{
 
 use anyhow::Context;
 use asyncagents_core::{
-    id::ModelName,
+    agent::agent_meant,
+    id::{AgentName, ModelName},
     port::Host,
     request::{Caller, LaunchTask, OutputRequest},
-    skill::{ErrorCode, FinalState, Manifest, SkillContext, SkillEvent},
+    skill::{ErrorCode, FinalState, Manifest, SkillContext, SkillEvent, as_typed},
     task::Status,
 };
 use asyncagents_engine::{Approver, Engine, Live, LiveEvents};
@@ -40,7 +41,8 @@ use crate::{
 pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
     let request = match args.request.as_slice() {
         [] => String::new(),
-        words => task::prompt(&words.join(" "))?,
+        // One word is a request, or stands for standard input; of several each is itself.
+        words => task::prompt(&as_typed(words))?,
     };
     let runtime = two_threads()?;
     let ran = runtime.block_on(go(shell, args, request));
@@ -66,7 +68,7 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
     let host = house.hosts.key("engine", &shell.said);
     let host = host.map_err(Failure::Input)?;
     let (engine, skills) = house.hosts.engine_and_skills(&host).map_err(refused)?;
-    let model = model(&engine, &skills, args).await?;
+    let model = model(&engine, &skills, args, &screen).await?;
     let worker = Worker::start(&house.manager).await?;
     let session = shell.session();
     let caller = Caller::Shell {
@@ -107,13 +109,17 @@ async fn model(
     engine: &Engine,
     skills: &Skills,
     args: &SkillRunArgs,
+    screen: &Screen,
 ) -> Result<Option<ModelName>, Failure> {
     let listed = skills.find(&args.name, Invoker::User).await.ok();
     let manifest = listed.as_ref().map(|listed| &listed.skill.manifest);
-    let agent = manifest.and_then(|manifest| manifest.agent.as_deref());
+    let joins = |manifest: &&Manifest| manifest.context == SkillContext::Inherit;
+    let agent = manifest.filter(|manifest| !joins(manifest));
+    let agent = agent.and_then(|manifest| manifest.agent.as_deref());
     let agent = agent.unwrap_or(LaunchTask::USUAL_AGENT);
-    let mut known = engine.agents().await.map_err(refused)?.into_iter();
-    let Some(agent) = known.find(|known| known.as_str().eq_ignore_ascii_case(agent)) else {
+    let known = engine.agents().await.map_err(refused)?;
+    let meant = agent_meant(agent, known.iter().map(AgentName::as_str));
+    let Some(agent) = meant.map(AgentName::from) else {
         // The launch says which there are.
         return Ok(None);
     };
@@ -121,7 +127,14 @@ async fn model(
         let checked = engine.check(&agent, args.model.as_deref());
         checked.map_err(refused)?;
     }
-    let joins = |manifest: &&Manifest| manifest.context == SkillContext::Inherit;
+    let named = manifest.and_then(|manifest| manifest.model.as_deref());
+    let named = named.filter(|model| *model != ModelName::INHERIT && args.model.is_none());
+    let checked = named.map(|model| engine.check(&agent, Some(model)));
+    if let (Some(model), Some(Err(why))) = (named, &checked)
+        && !args.json
+    {
+        screen.remark(&format!("the skill's model `{model}` is not used: {why}"));
+    }
     let liked = manifest
         .filter(joins)
         .and_then(|manifest| manifest.model.as_deref());
@@ -240,6 +253,7 @@ fn exit_of(code: ErrorCode) -> Exit {
         ErrorCode::SubagentError => Exit::TaskFailed,
         ErrorCode::MaxDepthExceeded
         | ErrorCode::SkillNotFound
+        | ErrorCode::SkillBroken
         | ErrorCode::NotInvocable
         | ErrorCode::InvocationFailed => Exit::BadInput,
     }

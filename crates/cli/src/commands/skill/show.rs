@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use asyncagents_core::{
-    agent::Rule,
-    skill::{Catalog, Listed, Manifest, SkillContext},
+    agent::{Effort, Rule},
+    skill::{Catalog, Flaw, Listed, Manifest, SkillContext},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::shown;
+use super::{flaw_json, shown};
 use crate::{
     args::SkillShowArgs,
     exit::{Exit, Failure},
@@ -17,23 +17,12 @@ use crate::{
 };
 
 pub(super) fn run(catalog: &Catalog, args: &SkillShowArgs) -> Result<Exit, Failure> {
-    let listed = catalog.get(&args.name);
+    let listed = catalog.get_for_person(&args.name);
     let listed = listed.map_err(|unknown| Failure::Input(anyhow!(unknown)))?;
-    let lines = lines(&listed.skill.manifest);
-    if args.json {
-        let mut shown = json!({
-            "name": listed.skill.manifest.name,
-            "file": listed.file,
-            "layer": listed.layer.name(),
-            "body": listed.skill.body,
-        });
-        for (key, value) in lines {
-            shown[key] = value.into();
-        }
-        print::json_line(&shown)?;
-        return Ok(Exit::Done);
+    match args.json {
+        true => print::json_line(&as_json(listed))?,
+        false => print::answer(&as_text(listed, &lines(&listed.skill.manifest)))?,
     }
-    print::answer(&as_text(listed, &lines))?;
     Ok(Exit::Done)
 }
 
@@ -43,6 +32,10 @@ fn as_text(listed: &Listed, lines: &[(&str, String)]) -> String {
     for (key, value) in lines {
         text.push_str(&format!("{key}: {value}\n"));
     }
+    for flaw in &listed.skill.refused_elsewhere {
+        let Flaw { line, why } = flaw;
+        text.push_str(&format!("refused by other tools: line {line}: {why}\n"));
+    }
     for remark in &listed.skill.remarks {
         text.push_str(&format!("remark: line {}: {}\n", remark.line, remark.why));
     }
@@ -50,12 +43,57 @@ fn as_text(listed: &Listed, lines: &[(&str, String)]) -> String {
     text
 }
 
-/// What its head says, as people write it. What is not said is not listed.
-fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
-    let context = match manifest.context {
+/// All of it, under the names that `skill list --json` has too. What is not said is null, and a
+/// list is a list.
+fn as_json(listed: &Listed) -> Value {
+    let manifest = &listed.skill.manifest;
+    let written = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let flaws = |flaws: &[Flaw]| flaws.iter().map(flaw_json).collect::<Vec<_>>();
+    json!({
+        "name": manifest.name,
+        "title": manifest.title,
+        "description": manifest.description,
+        "when_to_use": manifest.when_to_use,
+        "layer": listed.layer.name(),
+        "file": listed.file,
+        "context": context(manifest),
+        "agent": manifest.agent,
+        "model": manifest.model,
+        "effort": manifest.effort.map(Effort::word),
+        "allowed_tools": manifest.tools.only.as_deref().map(written),
+        "disallowed_tools": written(&manifest.tools.not),
+        "max_iterations": manifest.max_iterations,
+        "max_retries_per_tool": manifest.max_retries,
+        "timeout_per_iteration_ms": manifest.iteration_time.map(millis),
+        "timeout_ms": manifest.time.map(millis),
+        "background": manifest.background,
+        "model_invocable": manifest.for_model,
+        "user_invocable": manifest.for_user,
+        "argument_hint": manifest.argument_hint,
+        "arguments": manifest.arguments,
+        "priority": manifest.priority,
+        "tags": manifest.tags,
+        "license": manifest.license,
+        "compatibility": manifest.compatibility,
+        "metadata": manifest.metadata,
+        "unknown_keys": manifest.unknown,
+        "shadowed_by": listed.shadowed_by,
+        "refused_elsewhere": flaws(&listed.skill.refused_elsewhere),
+        "remarks": flaws(&listed.skill.remarks),
+        "body": listed.skill.body,
+    })
+}
+
+fn context(manifest: &Manifest) -> &'static str {
+    match manifest.context {
         SkillContext::Inherit => "inherit",
         SkillContext::Fork => "fork",
-    };
+    }
+}
+
+/// What its head says, as people write it. What is not said is not listed.
+fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
     let tools = |rules: &[Rule]| {
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         match rules.is_empty() {
@@ -71,11 +109,16 @@ fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
         .collect();
     let filled = |list: &[String]| (!list.is_empty()).then(|| list.join(", "));
     let all = [
+        ("title", manifest.title.clone()),
         ("description", Some(manifest.description.clone())),
         ("when-to-use", manifest.when_to_use.clone()),
-        ("context", Some(context.to_owned())),
+        ("context", Some(context(manifest).to_owned())),
         ("agent", manifest.agent.clone()),
         ("model", manifest.model.clone()),
+        (
+            "effort",
+            manifest.effort.map(|effort| effort.word().to_owned()),
+        ),
         ("allowed-tools", manifest.tools.only.as_deref().map(tools)),
         ("disallowed-tools", not),
         (
