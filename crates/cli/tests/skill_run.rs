@@ -291,7 +291,11 @@ fn an_inherited_skill_runs_as_a_task_of_its_own() {
     fs::write(home.path(".claude/skills/style/words.txt"), "Be brief.\n").expect("written");
     assert_eq!(home.ask(&["skill", "run", "style", "cats"]), "Short it is.");
     let request = &home.model.requests()[0];
-    assert_eq!(request.last(), "Write about cats.\nBe brief.");
+    let asked = request.last();
+    assert!(
+        asked.starts_with("Write about cats.\nBe brief.\n\nThe files of this skill are in "),
+        "{asked}"
+    );
 }
 
 #[test]
@@ -438,4 +442,117 @@ fn programs_are_told_the_end_also_of_what_cannot_begin() {
     );
     assert_eq!(events[1]["final_state"], "FAILED");
     assert_eq!(output.status.code(), Some(4));
+}
+
+/// What the model was first asked.
+fn first_prompt(home: &Home) -> String {
+    home.model.requests().first().expect("a request").text()
+}
+
+#[test]
+fn the_words_of_a_shell_stay_the_same_words() {
+    let said = |words: &[&str]| {
+        let home = Home::new(Script::new().rule(When::always(), Reply::text("Done.")));
+        home.skill("args", "description: x", "A=$0 B=$1 C=$2 ALL=$ARGUMENTS");
+        home.ask(&[&["skill", "run", "args"], words].concat());
+        let prompt = first_prompt(&home);
+        let line = prompt.lines().find(|line| line.contains("A="));
+        line.expect("its line").to_owned()
+    };
+    assert_eq!(
+        said(&["hello world", "second"]),
+        "A=hello world B=second C=$2 ALL=\"hello world\" second"
+    );
+    // One word is what a person wanted to say.
+    assert_eq!(
+        said(&["'hello world' second"]),
+        "A=hello world B=second C=$2 ALL='hello world' second"
+    );
+}
+
+/// A skill of the user's, outside of the project, with a file beside it.
+#[test]
+fn a_skill_reads_its_own_files_wherever_it_is() {
+    let home = Home::new(
+        Script::new()
+            .rule(
+                When::turn(0),
+                Reply::call("read", json!({"path": "~/.claude/skills/pdf/reference.md"})),
+            )
+            .rule(
+                When::turn(1),
+                Reply::call(
+                    "write",
+                    json!({"path": "~/.claude/skills/pdf/reference.md", "content": "x"}),
+                ),
+            )
+            .rule(When::turn(2), Reply::text("Done.")),
+    );
+    let folder = home.folder.path().join("home/.claude/skills/pdf");
+    for (context, agent) in [("fork", "general-purpose"), ("inherit", "nobody")] {
+        fs::create_dir_all(&folder).expect("made");
+        fs::write(folder.join("reference.md"), "ZEBRA\n").expect("written");
+        let head = format!("name: PDF Tools\ndescription: x\ncontext: {context}\nagent: {agent}");
+        let text = format!("---\n{head}\n---\nSession ${{CLAUDE_SESSION_ID}}, =B5*(1+$B$6).\n");
+        fs::write(folder.join("SKILL.md"), text).expect("written");
+        let before = home.model.requests().len();
+        home.ask(&["skill", "run", "PDF", "merge", "--permission", "yolo"]);
+        let requests = home.model.requests();
+        let asked = requests[before].body.clone();
+        assert!(asked.contains("=B5*(1+$B$6)."), "{asked}");
+        assert!(asked.contains("Session ses_"), "{asked}");
+        let files = format!("The files of this skill are in {};", folder.display());
+        assert!(asked.contains(&files), "{asked}");
+        assert!(requests[before + 1].last().contains("ZEBRA"), "{context}");
+        let refused = requests[before + 2].last();
+        assert!(refused.contains("outside of the workspace"), "{refused}");
+        let kept = fs::read_to_string(folder.join("reference.md")).expect("there");
+        assert_eq!(kept, "ZEBRA\n", "it may only be read");
+    }
+}
+
+/// The example of Claude Code's documentation: a script beside the skill, allowed by its path.
+#[test]
+fn a_script_of_a_skill_is_allowed_by_its_path() {
+    let home = Home::new(Script::new().rule(When::always(), Reply::text("Done.")));
+    home.skill(
+        "check",
+        &format!("{FORK}\nallowed-tools: Bash(cat ${{CLAUDE_SKILL_DIR}}/*)"),
+        "```!\ncat ${CLAUDE_SKILL_DIR}/notes.md\n\ncat ${CLAUDE_SKILL_DIR}/more.md\n```",
+    );
+    let folder = home.path(".claude/skills/check");
+    fs::write(folder.join("notes.md"), "NOTES\n").expect("written");
+    fs::write(folder.join("more.md"), "MORE\n").expect("written");
+    home.ask(&["skill", "run", "check"]);
+    let system = home.model.requests()[0].system();
+    assert!(
+        system.contains("SKILL INSTRUCTIONS:\nNOTES\nMORE\n"),
+        "{system}"
+    );
+}
+
+#[test]
+fn a_user_is_told_of_a_model_that_is_not_used() {
+    let home = Home::new(Script::new().rule(When::always(), Reply::text("Done.")));
+    // No key for one, and a project may not choose the other's provider.
+    let mine = home.folder.path().join("home/.claude/skills/mine");
+    fs::create_dir_all(&mine).expect("made");
+    let text_of = |model: &str| format!("---\n{FORK}\nmodel: {model}\n---\nGo.\n");
+    fs::write(mine.join("SKILL.md"), text_of("haiku")).expect("written");
+    home.skill("theirs", &format!("{FORK}\nmodel: haiku"), "Go.");
+    let told = |name: &str| {
+        let output = home.run(&["skill", "run", name]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let shown = text(&output.stderr);
+        shown.lines().next().unwrap_or_default().to_owned()
+    };
+    let mine = told("mine");
+    assert!(
+        mine.starts_with("the skill's model `haiku` is not used: "),
+        "{mine}"
+    );
+    assert_eq!(
+        told("theirs"),
+        "the skill's model `haiku` is not used: a project may not name one of another provider"
+    );
 }

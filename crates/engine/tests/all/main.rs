@@ -12,5 +12,6 @@ mod house;
 mod last_turns;
 mod permitting;
 mod prefix;
+mod skill_limits;
 mod skills;
 mod windows;

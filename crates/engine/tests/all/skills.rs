@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use crate::house::{House, Plan};
 
-const FORK: &str = "description: Analyzes code.\ncontext: fork";
+pub(crate) const FORK: &str = "description: Analyzes code.\ncontext: fork";
 
-fn caller(session: &SessionId) -> Caller {
+pub(crate) fn caller(session: &SessionId) -> Caller {
     Caller::Session {
         session: session.clone(),
         host: "engine:test".into(),
@@ -27,7 +27,7 @@ fn caller(session: &SessionId) -> Caller {
 }
 
 /// A skill that a user runs from a session.
-fn run_skill(house: &House, session: &SessionId, name: &str, request: &str) -> SkillRun {
+pub(crate) fn run_skill(house: &House, session: &SessionId, name: &str, request: &str) -> SkillRun {
     let invocation = Invocation {
         name: name.to_owned(),
         arguments: request.to_owned(),
@@ -38,7 +38,7 @@ fn run_skill(house: &House, session: &SessionId, name: &str, request: &str) -> S
     SkillRun::new(&house.manager, &house.skills, caller(session), invocation)
 }
 
-async fn all(mut run: SkillRun) -> Vec<SkillEvent> {
+pub(crate) async fn all(mut run: SkillRun) -> Vec<SkillEvent> {
     let mut events = Vec::new();
     while let Some(event) = run.next().await {
         events.push(event);
@@ -47,13 +47,13 @@ async fn all(mut run: SkillRun) -> Vec<SkillEvent> {
 }
 
 /// The events of a skill that a user runs.
-async fn events(house: &House, name: &str, request: &str) -> Vec<SkillEvent> {
+pub(crate) async fn events(house: &House, name: &str, request: &str) -> Vec<SkillEvent> {
     let session = house.begin("general").await;
     all(run_skill(house, &session, name, request)).await
 }
 
 /// Events in short, without IDs.
-fn short(events: &[SkillEvent]) -> Vec<String> {
+pub(crate) fn short(events: &[SkillEvent]) -> Vec<String> {
     let one = |event: &SkillEvent| match event {
         SkillEvent::Status { message, .. } => format!("status RUNNING {message}"),
         SkillEvent::Message { parts, .. } => {

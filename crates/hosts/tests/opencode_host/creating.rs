@@ -250,23 +250,49 @@ async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
     }
 }
 
+/// Whether a session may use something at all: the last rule that fits counts.
+fn allows(rules: &Value, permission: &str) -> bool {
+    let mut rules = rules.as_array().into_iter().flatten().rev();
+    let fits = |rule: &&Value| {
+        let named = &rule["permission"];
+        rule["pattern"] == "*" && (named == "*" || named == permission)
+    };
+    rules
+        .find(fits)
+        .is_some_and(|rule| rule["action"] != "deny")
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_skill_within_a_skill_has_its_own_tools_and_not_those_of_the_outer_one() {
+async fn a_skill_within_a_skill_has_its_own_tools_as_far_as_the_outer_one_has_them() {
     let world = World::new();
     let parent = world.opencode.parent();
+    let outer_role = role(&["read", "skill", "grep"]);
     let outer = NewSession {
-        role: Some(role(&["skill"])),
+        role: Some(outer_role.clone()),
         ..new_session(&parent)
     };
     let outer = world.host.create(outer).await.unwrap();
+    let within = vec![outer_role.terms.tools];
     let inner = NewSession {
         task: TaskId::from_random(8),
-        role: Some(role(&["read"])),
+        role: Some(role(&["read", "bash"])),
+        within: within.clone(),
         ..new_session(&outer)
     };
     world.host.create(inner).await.unwrap();
+    // A task without a skill is bound too.
+    let plain = NewSession {
+        task: TaskId::from_random(9),
+        within,
+        ..new_session(&outer)
+    };
+    world.host.create(plain).await.unwrap();
     let sent = world.opencode.sent(Method::Post, "/session");
-    let rules = sent[1]["permission"].to_string();
-    assert_eq!(rules.matches(r#""permission":"*""#).count(), 1, "{rules}");
-    assert!(!rules.contains("asyncagents_skill"), "{rules}");
+    let shown = |at: usize| {
+        let rules = &sent[at]["permission"];
+        ["read", "grep", "bash", "asyncagents_skill"].map(|name| allows(rules, name))
+    };
+    assert_eq!(shown(0), [true, true, false, true]);
+    assert_eq!(shown(1), [true, false, false, false]);
+    assert_eq!(shown(2), [true, true, false, true]);
 }

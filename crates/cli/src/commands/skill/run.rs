@@ -127,19 +127,39 @@ async fn model(
         let checked = engine.check(&agent, args.model.as_deref());
         checked.map_err(refused)?;
     }
-    let named = manifest.and_then(|manifest| manifest.model.as_deref());
-    let named = named.filter(|model| *model != ModelName::INHERIT && args.model.is_none());
-    let checked = named.map(|model| engine.check(&agent, Some(model)));
-    if let (Some(model), Some(Err(why))) = (named, &checked)
-        && !args.json
-    {
-        screen.remark(&format!("the skill's model `{model}` is not used: {why}"));
+    if args.model.is_none() && !args.json {
+        let unused = unused_model(engine, skills, &agent, args, manifest);
+        if let Some((model, why)) = unused {
+            screen.remark(&format!("the skill's model `{model}` is not used: {why}"));
+        }
     }
     let liked = manifest
         .filter(joins)
         .and_then(|manifest| manifest.model.as_deref());
     let liked = liked.filter(|model| engine.check(&agent, Some(model)).is_ok());
     Ok(args.model.as_deref().or(liked).map(ModelName::from))
+}
+
+/// The model that the skill names, if it is not used, and why.
+fn unused_model(
+    engine: &Engine,
+    skills: &Skills,
+    agent: &AgentName,
+    args: &SkillRunArgs,
+    manifest: Option<&Manifest>,
+) -> Option<(String, String)> {
+    let catalog = skills.catalog();
+    let written = catalog.get_for_person(&args.name).ok()?;
+    let model = written.skill.manifest.model.clone()?;
+    if model == ModelName::INHERIT {
+        return None;
+    }
+    if manifest?.model.is_none() {
+        let why = "a project may not name one of another provider";
+        return Some((model, why.to_owned()));
+    }
+    let error = engine.check(agent, Some(&model)).err()?;
+    Some((model, error.to_string()))
 }
 
 /// Tells what happens until it is over. The first Ctrl-C cancels the task, the second ends at
