@@ -31,8 +31,10 @@ pub(super) enum Variable {
 }
 
 impl Variable {
-    pub(super) const ALL: [(&'static str, Variable); 5] = [
+    pub(super) const ALL: [(&'static str, Variable); 6] = [
         ("${CLAUDE_SKILL_DIR}", Variable::SkillDir),
+        // As early skills have it.
+        ("{baseDir}", Variable::SkillDir),
         ("${CLAUDE_SESSION_ID}", Variable::Session),
         ("${CLAUDE_PROJECT_DIR}", Variable::ProjectDir),
         ("${CLAUDE_PLUGIN_ROOT}", Variable::PluginRoot),
@@ -298,11 +300,12 @@ fn tokens<'a>(text: &'a str, names: &[String], commands: Commands) -> Vec<Token<
         let runs = commands == Commands::Run;
         let block = || block(before, rest, names).filter(|_| runs);
         let command = || command(before, rest, names).filter(|_| runs);
-        block()
-            .or_else(command)
-            .or_else(|| placeholder(rest, names))
+        // `${baseDir}` is a program's.
+        let is_other = before.ends_with('$') && rest.starts_with('{');
+        let placeholder = || placeholder(rest, names).filter(|_| !is_other);
+        block().or_else(command).or_else(placeholder)
     };
-    while let Some(step) = between(at, text.len()).find(['$', '!', '`', '\\']) {
+    while let Some(step) = between(at, text.len()).find(['$', '{', '!', '`', '\\']) {
         at += step;
         let behind = between(at + 1, text.len());
         let escaped = between(at, text.len()).starts_with('\\')

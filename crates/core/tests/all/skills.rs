@@ -265,6 +265,11 @@ fn command(text: &str) -> Piece {
     "In /skills/my skill, /project, ses_1, high."
 )]
 #[case("${CLAUDE_PLUGIN_ROOT}/x", "", "${CLAUDE_PLUGIN_ROOT}/x")]
+#[case(
+    "{baseDir}/x, ${baseDir}/x, {other}",
+    "",
+    "/skills/my skill/x, ${baseDir}/x, {other}"
+)]
 // One backslash keeps what asks for an argument, and nothing else.
 #[case(
     r"Type \$ARGUMENTS, \$0, \$issue, \$1.00 or \$100. $0",
