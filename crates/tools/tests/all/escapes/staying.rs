@@ -45,7 +45,7 @@ const TRICKS: &[Trick] = &[
     ("substitution", "", "exec 9> >(echo $BASHPID > pids; sleep 1000)"),
     ("waits_for_a_pipe", "mkfifo", "mkfifo p; cat p & echo $! > pids"),
     ("copied_program", "", "cp $(command -v sleep) s; ./s 1000 & echo $! > pids"),
-    ("removed_program", "", "cp $(command -v sleep) s; ./s 1000 & echo $! > pids; rm s"),
+    ("removed_program", "", "cp $(command -v sleep) s; ./s 1000 & echo $! > pids; until grep -q ^./s /proc/$!/cmdline; do :; done; rm s"),
     ("nicest", "nice", "nice -n 19 sleep 1000 & echo $! > pids"),
     ("idle", "chrt", "chrt -i 0 sleep 1000 & echo $! > pids"),
     ("timeout", "timeout", "timeout 1000 sleep 1000 & echo $! > pids"),
