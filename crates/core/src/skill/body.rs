@@ -425,3 +425,33 @@ fn placeholder<'a>(text: &'a str, names: &[String]) -> Option<(Token<'a>, usize)
     let at = name.parse().ok().filter(|_| is_index && !is_price)?;
     numbered(at, length)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Body, Piece, Surroundings};
+
+    proptest! {
+        /// Whatever a body looks like, it is filled in or refused; and without arguments and
+        /// variables its text is its own.
+        #[test]
+        fn no_body_is_too_odd(
+            body in "[$0-9a{}`!\\\\\n 'é\"]{0,40}",
+            arguments in "[$0a`!\n '\"]{0,12}",
+        ) {
+            let names = ["a".to_owned()];
+            let around = Surroundings { arguments: &arguments, ..Surroundings::default() };
+            let _ = Body::parse(&body, &names).fill(&around);
+            let pieces = Body::parse(&body, &[]).fill(&Surroundings::default());
+            let is_text = !body.contains(['\\', '!']);
+            if let (true, Ok(pieces)) = (is_text, pieces) {
+                let expected: Vec<Piece> = match body.is_empty() {
+                    true => Vec::new(),
+                    false => vec![Piece::Text(body)],
+                };
+                prop_assert_eq!(pieces, expected);
+            }
+        }
+    }
+}

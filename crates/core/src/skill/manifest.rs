@@ -333,8 +333,8 @@ impl<'a> Head<'a> {
             tags: self.note("tags", value::words).unwrap_or_default(),
             unknown: Vec::new(),
         };
-        for (key, (written, _)) in std::mem::take(&mut self.keys) {
-            if let Some(why) = unknown_key(&key, &written) {
+        for (key, (written, value)) in std::mem::take(&mut self.keys) {
+            if let Some(why) = unknown_key(&key, &written, &value) {
                 let line = self.line(&written);
                 self.remarks.push(flaw(line, &why));
             }
@@ -493,8 +493,9 @@ fn is_filled(text: &str) -> bool {
 }
 
 /// What is said of a key that means nothing here.
-fn unknown_key(key: &str, written: &str) -> Option<String> {
-    if NOTES.contains(&key) {
+fn unknown_key(key: &str, written: &str, value: &Value) -> Option<String> {
+    let is_bash = key == "shell" && value == "bash";
+    if NOTES.contains(&key) || is_bash {
         return None;
     }
     if ELSEWHERE.contains(&key) {

@@ -21,11 +21,18 @@ fn shown(flaws: &[Flaw]) -> Vec<String> {
 #[test]
 fn unknown_keys_are_kept_ignored_and_remarked_on() {
     let head = "name: greet\ndescription: x\nhooks: {before: x}\nVersion: 1.2\nallowedTools: Read\n\
-        tools: Read\npermissions: all";
+        tools: Read\npermissions: all\nshell: bash";
     let skill = parse(&format!("---\n{head}\n---\nx"));
     assert_eq!(
         skill.manifest.unknown,
-        ["allowedTools", "hooks", "permissions", "tools", "Version"]
+        [
+            "allowedTools",
+            "hooks",
+            "permissions",
+            "shell",
+            "tools",
+            "Version"
+        ]
     );
     assert_eq!(
         shown(&skill.remarks),

@@ -60,6 +60,23 @@ async fn what_is_refused_creates_nothing_and_says_why(#[case] args: TaskArgs, #[
     assert!(said.contains(why), "{said}");
 }
 
+/// A model or a person that knows Claude Code names its agents.
+#[rstest]
+#[case("general-purpose", "general")]
+#[case("Explore", "explore")]
+#[case("claude-code-guide", "explore")]
+#[tokio::test(start_paused = true)]
+async fn the_agents_of_claude_code_are_known(#[case] asked: &str, #[case] meant: &str) {
+    let house = House::new(usual());
+    let process = house.start().await;
+    let args = TaskArgs {
+        agent: asked.to_owned(),
+        ..asks("x")
+    };
+    let accepted = process.try_task(args).await.expect("launched");
+    assert_eq!(accepted.shown.task.brief.agent.as_str(), meant);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_third_level_is_refused_whatever_the_prompt_says() {
     let house = House::new(Script::of(takes(seconds(600))));
