@@ -27,6 +27,8 @@ Examples:
   asyncagents task \"Find the slow query\"   launch a task; prints its ID at once
   asyncagents list                         all tasks
   asyncagents output ID --follow           how far it has come, then its result
+  asyncagents sessions                     conversations to go on with
+  asyncagents models                       which models can be used here
   asyncagents fork session.json            show what a forked child would inherit
   asyncagents skill list                   the skills an agent has here
   asyncagents trace ID                     what happened in a run, step by step
@@ -34,7 +36,8 @@ Examples:
   asyncagents help task                    all options and more examples
 
 Exit codes: 0 done; 1 the machine failed; 2 wrong arguments or input, or refused;
-`run`, `output` and `task --follow` also: 3 not finished yet, 4 it failed or was stopped."
+`output` also: 3 not finished yet; `run`, `skill run`, `output` and `task --follow`: 4 it failed
+or was stopped."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -49,7 +52,7 @@ pub(crate) struct Args {
 pub(crate) struct Common {
     /// The file that holds all tasks [default: in your data folder].
     #[arg(long, value_name = "FILE")]
-    pub(crate) db: Option<PathBuf>,
+    pub(crate) db: Option<String>,
 
     /// Change a setting for this command; may be repeated. `asyncagents config` lists them.
     #[arg(short = 'c', long = "set-config", value_name = "KEY=VALUE", value_parser = configured)]
@@ -72,6 +75,8 @@ impl Args {
             Command::Task(args) => &args.common,
             Command::Resume(args) => &args.common,
             Command::List(args) => &args.common,
+            Command::Sessions(args) => &args.common,
+            Command::Models(args) => &args.common,
             Command::Output(args) => &args.common,
             Command::Cancel(args) => &args.common,
             Command::Clear(args) => &args.common,
@@ -97,7 +102,7 @@ impl Args {
         };
         for common in [&self.common, common] {
             settings.extend(common.settings.iter().cloned());
-            let db = common.db.as_ref().map(|db| db.display().to_string());
+            let db = common.db.clone();
             settings.extend(db.map(|db| ("db".to_owned(), db)));
             let color = common.color.clone();
             settings.extend(color.map(|color| ("color".to_owned(), color)));
@@ -128,6 +133,8 @@ impl Args {
             Command::Fork(_)
             | Command::Resume(_)
             | Command::List(_)
+            | Command::Sessions(_)
+            | Command::Models(_)
             | Command::Output(_)
             | Command::Cancel(_)
             | Command::Worker(_)
@@ -150,6 +157,8 @@ pub(crate) enum Command {
     Task(TaskArgs),
     Resume(ResumeArgs),
     List(ListArgs),
+    Sessions(SessionsArgs),
+    Models(ModelsArgs),
     Output(OutputArgs),
     Cancel(CancelArgs),
     Clear(ClearArgs),
@@ -199,7 +208,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "continue", short = 'C', conflicts_with = "session")]
     pub(crate) go_on: bool,
 
-    /// Go on with this session.
+    /// Go on with this session: its ID, or the beginning of it. `asyncagents sessions` lists them.
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 
@@ -356,6 +365,48 @@ pub(crate) struct ListArgs {
     pub(crate) status: Option<Status>,
 
     /// Print one line of JSON: a list of tasks.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the sessions of the built-in agent in this folder, newest first.
+///
+/// A session is a conversation that `asyncagents run` began; `run --session ID` goes on with it.
+/// The sessions of background tasks are not among them: `asyncagents list` shows the tasks.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents sessions
+  asyncagents sessions --all --json | jq -r '.[].id'
+  asyncagents run --session ses_3f9c \"And the tests?\"")]
+pub(crate) struct SessionsArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Those of all folders.
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// No more than the newest so many.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+
+    /// Print one line of JSON: a list of sessions.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show which models can be used here: providers and whether there is a key, the default, short
+/// names, and whether a price is known.
+///
+/// Nobody is asked, and no key is shown: of a key only the name of its variable.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents models --json | jq -r .default.model")]
+pub(crate) struct ModelsArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// Print one line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,7 +3,10 @@
 use std::{io, process::ExitCode};
 
 use anyhow::anyhow;
-use asyncagents_core::port::{HostError, StoreError};
+use asyncagents_core::{
+    port::{HostError, StoreError},
+    refusal::Refusal,
+};
 use asyncagents_runtime::Problem;
 
 use crate::{print, trust::adopting, worker_process::stopped_process};
@@ -48,6 +51,18 @@ impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let hinted = |hint: &str| anyhow!("{problem}; {hint}");
         match &problem {
+            Problem::Refused(Refusal::UnknownTask { asked }) => Failure::Input(anyhow!(
+                "there is no task `{asked}`; `asyncagents list` shows which there are"
+            )),
+            Problem::Refused(
+                refusal @ (Refusal::NeverBegan { .. } | Refusal::SessionGone { .. }),
+            ) => {
+                // A model is told of its tool.
+                let refusal = refusal
+                    .to_string()
+                    .replace("asyncagents_task", "`asyncagents task`");
+                Failure::Input(anyhow!(refusal))
+            }
             Problem::Refused(_) => Failure::Input(problem.into()),
             Problem::NotOurs => Failure::Machine(problem.into()),
             Problem::Host(error) => match error {

@@ -13,6 +13,7 @@ mod make_visible;
 mod markdown;
 mod own_file;
 mod print;
+mod read_input;
 mod screen;
 mod seal;
 mod trace_tree;

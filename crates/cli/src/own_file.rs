@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 
 /// Opens a file that is the user's, for the user alone if it is made now. Nothing in it has
 /// changed when this fails.
@@ -24,6 +24,12 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
             "it is not a plain file of yours; it was left alone",
         )),
     }
+}
+
+/// Whether a file, and the folder it is in, can be written by this process.
+pub(crate) fn can_write(file: &Path) -> bool {
+    let may = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    may(file) && file.parent().is_none_or(may)
 }
 
 /// Whether a file or folder belongs to the user.

@@ -18,6 +18,7 @@ use asyncagents_store::{Identity, Introduction, Options, Origin, Sqlite};
 use uuid::Uuid;
 
 use crate::{
+    config::no_home,
     exit::Failure,
     own_file::is_ours,
     seal::{SealKey, key_file},
@@ -45,6 +46,8 @@ pub(crate) enum Foreign {
     Unsealed,
     /// It is a copy of one that this user made.
     Copy { of: PathBuf },
+    /// It cannot be written.
+    ReadOnly,
 }
 
 impl Foreign {
@@ -53,6 +56,7 @@ impl Foreign {
         let adopt = adopting(database);
         match self {
             Foreign::Unsealed => adopt,
+            Foreign::ReadOnly => "Make it writable to work with it".to_owned(),
             Foreign::Copy { .. } => format!(
                 "`asyncagents db adopt --db {}` makes it yours",
                 database.display()
@@ -80,6 +84,7 @@ impl fmt::Display for Foreign {
             Foreign::Copy { of } => {
                 write!(f, "is a copy of {}, or was put back there", of.display())
             }
+            Foreign::ReadOnly => f.write_str("cannot be written"),
         }
     }
 }
@@ -157,6 +162,14 @@ pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database
     Ok(Database { store, standing })
 }
 
+/// Opens a database that cannot be written, to look at it.
+pub(crate) fn open_read_only(path: &Path) -> Result<Database, Failure> {
+    check_file(path).map_err(Failure::Input)?;
+    let store = Sqlite::open_to_read(path).map_err(Failure::store)?;
+    let standing = Standing::Foreign(Foreign::ReadOnly);
+    Ok(Database { store, standing })
+}
+
 /// Makes a database this user's, here, as one that never was another.
 pub(crate) fn adopt(store: &Sqlite) -> Result<(), Failure> {
     let key = key(Sealed::ByUser)?;
@@ -172,8 +185,9 @@ fn key(sealed: Sealed) -> Result<SealKey, Failure> {
         (Some(file), Sealed::ByUser) => SealKey::of_user(&file)
             .map_err(|error| Failure::Input(anyhow!("{}: {error}", file.display()))),
         (None, Sealed::ByUser) => Err(Failure::Input(anyhow!(
-            "HOME is not set, so there is no place for the key that tells your tasks from those \
-             of others; set HOME or XDG_DATA_HOME"
+            "{}, so there is no place for the key that tells your tasks from those of others; set \
+             HOME or XDG_DATA_HOME",
+            no_home()
         ))),
     }
 }

@@ -32,7 +32,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     config::{AgentConfig, Config, SkillConfig, config_folder, load_launched, lowered_by_project},
     exit::Failure,
-    launch_secrets, print,
+    launch_secrets,
+    own_file::can_write,
+    print,
     seal::key_file,
     trust::{self, Database, Launches, Older, Sealed, Standing},
 };
@@ -85,7 +87,11 @@ pub(crate) fn house(config: &Config, furniture: Furniture) -> Result<House, Fail
         )));
     }
     let Furniture { older, sealed, .. } = furniture;
-    let Database { store, standing } = trust::open(&config.db, older, sealed)?;
+    let opened = match furniture.looks && !can_write(&config.db) {
+        true => trust::open_read_only(&config.db),
+        false => trust::open(&config.db, older, sealed),
+    };
+    let Database { store, standing } = opened?;
     let launches = match standing {
         Standing::Ours(launches) => Some(launches),
         Standing::Foreign(why) => {

@@ -23,6 +23,8 @@ mod seeing;
 mod terminal;
 #[path = "run/trusting.rs"]
 mod trusting;
+#[path = "run/typing.rs"]
+mod typing;
 
 /// A home and a workspace of its own, and a model that plays a script.
 struct Home {

@@ -509,7 +509,7 @@ fn the_childs_conversation_can_be_read() {
 }
 
 #[rstest]
-#[case(&["output", "zzz"], "there is no task `zzz`")]
+#[case(&["output", "zzz"], "there is no task `zzz`; `asyncagents list` shows which there are")]
 #[case(&["cancel", "task_0123"], "there is no task `task_0123`")]
 #[case(&["resume", "0123", "more"], "there is no task `0123`")]
 #[case(&["task", "  "], "the prompt is empty")]
@@ -519,7 +519,8 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["task", "x", "--host", "magic"], "--host magic: there are engine, engine:FOLDER, opencode:URL, scripted and scripted:FILE")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
 #[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
-#[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; there are db, host")]
+#[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; did you mean `limits.depth`? `asyncagents config` lists them all")]
+#[case(&["-c", "nonsense=1", "list"], "`nonsense` is not a setting; `asyncagents config` lists them all")]
 #[case(&["-c", "limits.depth=-1", "list"], "limits.depth: `-1` is refused; allowed: a whole number")]
 #[case(&["-c", "worker.idle=soon", "list"], "worker.idle: `soon` is refused; allowed: a duration like")]
 #[case(&["-c", "fork.max_chars=5", "list"], "max_chars: `5` is refused")]

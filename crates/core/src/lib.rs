@@ -31,6 +31,7 @@ pub mod read;
 pub mod refusal;
 pub mod request;
 pub mod schedule;
+pub mod similar;
 pub mod skill;
 pub mod task;
 pub mod task_limits;

@@ -22,6 +22,7 @@ use crate::{
     http::{Http, Sending},
     judge::shortened,
     key::{KeySource, Redactor, Secret, printed_by},
+    overview::{KeyState, ProviderOverview},
     price::{Figures, Prices},
     request::{Hear, Heard, Request},
     retry,
@@ -155,6 +156,31 @@ impl Models {
         Err(ModelError::NoModel { variables })
     }
 
+    /// Who could be asked, for people.
+    pub fn overview(&self) -> Vec<ProviderOverview> {
+        let overview = |service: &Arc<Service>| ProviderOverview {
+            name: service.provider.name.clone(),
+            url: service.shown.clone(),
+            key: match &service.provider.key {
+                KeySource::None => KeyState::NotNeeded,
+                KeySource::Command(_) => KeyState::Command,
+                KeySource::Given(_) => KeyState::Given,
+                KeySource::Env(name) | KeySource::MaybeEnv(name) => KeyState::Variable {
+                    is_set: self.0.variable(name).is_some(),
+                    needed: matches!(service.provider.key, KeySource::Env(_)),
+                    name: name.clone(),
+                },
+            },
+        };
+        self.0.services.iter().map(overview).collect()
+    }
+
+    /// The short names, and what they stand for.
+    pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        let aliases = self.0.settings.aliases.iter();
+        aliases.map(|(name, model)| (name.as_str(), model.as_str()))
+    }
+
     /// The environment variables that hold keys. Children that need no key must not see them.
     pub fn secret_variables(&self) -> Vec<String> {
         let variable = |service: &Arc<Service>| service.provider.key.variable().map(str::to_owned);
@@ -270,6 +296,11 @@ impl Model {
     /// Its full name: `provider/model`.
     pub fn name(&self) -> &ModelName {
         &self.name
+    }
+
+    /// Whether it is known what it costs.
+    pub fn has_price(&self) -> bool {
+        self.figures.priced
     }
 
     /// How many tokens a conversation may have.

@@ -27,7 +27,9 @@ mod worker;
 
 pub use clock::SystemClock;
 pub use hosts::Hosts;
-pub use manager::{Accepted, Cancelled, Cleared, Conversations, Manager, WeakManager};
+pub use manager::{
+    Accepted, Cancelled, Cleared, Conversations, Manager, SessionState, SessionSummary, WeakManager,
+};
 pub use problem::Problem;
 pub use settings::Settings;
 pub use skill_dirs::{SkillAround, SkillDirs, SkillPlaces, check_skills};

@@ -36,6 +36,18 @@ pub enum Durability {
     Process,
 }
 
+/// What may be done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Access {
+    /// Everything.
+    #[default]
+    Write,
+    /// It is read, beside others who may write it.
+    Read,
+    /// It is read where nothing can be written, so that nobody else writes it either.
+    Still,
+}
+
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -67,7 +79,7 @@ pub(crate) fn writer(
     introduce: Introduce<'_>,
 ) -> Stored<Connection> {
     create(path)?;
-    let mut connection = connect(path, options)?;
+    let mut connection = connect(path, options, Access::Write)?;
     let judged = |error: rusqlite::Error| judge(path, &error);
     check_whose(&connection, path)?;
     journal_ahead(&connection, options.patience).map_err(judged)?;
@@ -82,9 +94,47 @@ pub(crate) fn writer(
     Ok(connection)
 }
 
+/// How a file can be read that cannot be written, if it is ours and in the newest format.
+pub(crate) fn to_read(path: &Path, options: Options) -> Stored<Access> {
+    match look(path, options, Access::Read) {
+        // Readers share a file that is not there and cannot be made.
+        Err(StoreError::CannotOpen { .. } | StoreError::ReadOnly { .. }) if has_all(path) => {
+            look(path, options, Access::Still)?;
+            Ok(Access::Still)
+        }
+        looked => looked.map(|()| Access::Read),
+    }
+}
+
+/// Whether all that was written is in the file itself.
+fn has_all(path: &Path) -> bool {
+    let mut ahead = path.as_os_str().to_owned();
+    ahead.push("-wal");
+    std::fs::metadata(ahead).map_or(true, |found| found.len() == 0)
+}
+
+fn look(path: &Path, options: Options, access: Access) -> Stored<()> {
+    let connection = connect(path, options, access)?;
+    check_whose(&connection, path)?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let format = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
+    match format.map_err(|error| judge(path, &error))? {
+        found if found == known => Ok(()),
+        found if found > known => Err(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        }),
+        // It would have to be brought to the newest format first.
+        _ => Err(StoreError::ReadOnly {
+            path: path.to_owned(),
+        }),
+    }
+}
+
 /// A connection that only reads.
-pub(crate) fn reader(path: &Path, options: Options) -> Stored<Connection> {
-    let connection = connect(path, options)?;
+pub(crate) fn reader(path: &Path, options: Options, access: Access) -> Stored<Connection> {
+    let connection = connect(path, options, access)?;
     connection
         .pragma_update(None, "query_only", true)
         .map_err(|error| judge(path, &error))?;
@@ -128,16 +178,39 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn connect(path: &Path, options: Options) -> Stored<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+fn connect(path: &Path, options: Options, access: Access) -> Stored<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | match access {
+            Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Access::Still => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+        };
+    let name = match access {
+        Access::Write | Access::Read => path.to_owned(),
+        Access::Still => address(path).into(),
+    };
     let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open_with_flags(path, flags)?;
+        let connection = Connection::open_with_flags(&name, flags)?;
         harden(&connection)?;
         connection.busy_timeout(options.patience)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(connection)
     };
     open().map_err(|error| judge(path, &error))
+}
+
+/// The address of a file that does not change. Whatever has a meaning in addresses is written as
+/// a number.
+fn address(path: &Path) -> String {
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address + "?immutable=1"
 }
 
 /// A file can hold code as well as rows: triggers, views, cascades, functions in indexes. We use

@@ -36,6 +36,28 @@ impl Sessions for Transaction<'_> {
         self.one(&sql, [workspace], session)
     }
 
+    fn newest_sessions(&mut self, workspace: Option<&str>, most: usize) -> Stored<Vec<Session>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM sessions \
+             WHERE (?1 IS NULL OR workspace = ?1) AND task IS NULL AND deleted = 0 \
+             ORDER BY begun DESC, id DESC LIMIT ?2"
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(&sql, params![workspace, most], session)
+    }
+
+    fn sessions_beginning_with(&mut self, beginning: &str, most: usize) -> Stored<Vec<SessionId>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.all(
+            "SELECT id FROM sessions WHERE deleted = 0 AND substr(id, 1, length(?1)) = ?1 \
+             UNION \
+             SELECT parent FROM tasks WHERE cleared = 0 AND substr(parent, 1, length(?1)) = ?1 \
+             ORDER BY 1 LIMIT ?2",
+            params![beginning, most],
+            |row| Ok(row.get::<_, String>(0)?.into()),
+        )
+    }
+
     fn base_of(&mut self, id: &SessionId) -> Stored<Option<Base>> {
         let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
         let found = self.one(&sql, [id.as_str()], session)?;

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     identity::{self, Identity, Introduction, Origin},
     journal::Transaction,
-    open::{self, Options},
+    open::{self, Access, Options},
     trouble::judge,
 };
 
@@ -40,6 +40,7 @@ pub struct Sqlite {
 struct Inner {
     path: PathBuf,
     options: Options,
+    access: Access,
     line: Mutex<Line>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
@@ -89,7 +90,7 @@ impl Sqlite {
     ) -> Stored<Self> {
         let path = path.as_ref().to_owned();
         let writer = open::writer(&path, options, introduce)?;
-        let watcher = open::reader(&path, options)?;
+        let watcher = open::reader(&path, options, Access::Write)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 line: Mutex::default(),
@@ -99,6 +100,29 @@ impl Sqlite {
                 watcher: Mutex::new(watcher),
                 path,
                 options,
+                access: Access::Write,
+            }),
+        })
+    }
+
+    /// Opens a file that cannot be written, to look at it. Whatever would change it is refused.
+    ///
+    /// # Errors
+    /// As for [`Sqlite::open`]; also when it has an older format.
+    pub fn open_to_read(path: impl AsRef<Path>) -> Stored<Self> {
+        let path = path.as_ref().to_owned();
+        let options = Options::default();
+        let access = open::to_read(&path, options)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                line: Mutex::default(),
+                writer: Mutex::new(open::reader(&path, options, access)?),
+                readers: Mutex::default(),
+                reading: Semaphore::new(READERS),
+                watcher: Mutex::new(open::reader(&path, options, access)?),
+                path,
+                options,
+                access,
             }),
         })
     }
@@ -233,7 +257,7 @@ impl Inner {
         let idle = lock(&self.readers).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open::reader(&self.path, self.options)?,
+            None => open::reader(&self.path, self.options, self.access)?,
         };
         let run = || -> rusqlite::Result<()> {
             connection.prepare_cached("BEGIN")?.raw_execute()?;

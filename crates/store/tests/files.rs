@@ -14,7 +14,7 @@ use asyncagents_core::{
     event::{Event, Launched},
     id::TaskId,
     moment::Moment,
-    port::{Journal, Session, Store, StoreError, Stored},
+    port::{Journal, Session, Store, StoreError, Stored, typed},
     skill::Terms,
     task::{Brief, Context, Place, Task},
 };
@@ -557,4 +557,36 @@ fn run_ended(end: End, answer: Option<&str>) -> Entry {
         end,
         answer: answer.map(str::to_owned),
     }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_read_and_stays_as_it_is() {
+    let (_folder, path) = folder();
+    let store = Sqlite::open(&path).expect("opened");
+    let filed = |journal: &mut dyn Journal| {
+        journal.file(
+            &"ses_1".into(),
+            &run_ended(End::Aborted, None),
+            Moment::from_millis(1),
+        )
+    };
+    write(&store, filed).await.expect("written");
+    drop(store);
+    let before = fs::read(&path).expect("read");
+    let store = Sqlite::open_to_read(&path).expect("opened");
+    let (work, answer) = typed(|journal: &mut dyn Journal| -> Stored<usize> {
+        Ok(journal.entries(&"ses_1".into(), 0, u64::MAX)?.len())
+    });
+    store.read(work).await.expect("read");
+    assert_eq!(answer.take(), Ok(1));
+    let refused = write(&store, filed).await;
+    assert!(
+        matches!(refused, Err(StoreError::ReadOnly { .. })),
+        "{refused:?}"
+    );
+    drop(store);
+    assert_eq!(fs::read(&path).expect("read"), before);
+    let nothing = Sqlite::open_to_read(path.with_file_name("none.db"));
+    assert!(matches!(nothing.err(), Some(StoreError::CannotOpen { .. })));
+    assert!(!path.with_file_name("none.db").exists());
 }

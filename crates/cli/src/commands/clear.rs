@@ -9,7 +9,11 @@ use crate::{
 
 pub(super) async fn run(shell: &Shell, args: &ClearArgs) -> Result<Exit, Failure> {
     let manager = shell.manager()?;
-    let cleared = manager.clear(&shell.session()).await?;
+    let session = match &args.session {
+        Some(name) => manager.session_named(name).await?,
+        None => shell.session(),
+    };
+    let cleared = manager.clear(&session).await?;
     shell.ensure_worker(&manager).await;
     match args.json {
         true => print::json_line(&serde_json::json!({

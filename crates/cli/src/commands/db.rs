@@ -29,7 +29,7 @@ pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failu
         }
         Standing::Foreign(_) if args.keep_conversations => Conversations::Kept,
         Standing::Foreign(Foreign::Copy { .. }) => Conversations::Kept,
-        Standing::Foreign(Foreign::Unsealed) => Conversations::Closed,
+        Standing::Foreign(Foreign::Unsealed | Foreign::ReadOnly) => Conversations::Closed,
     };
     // First what is in it, so that nothing of that ever runs.
     let furniture = Furniture {

@@ -1,12 +1,6 @@
 //! `asyncagents fork`: what a forked child would inherit of a saved session.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-    thread,
-    time::Instant,
-};
+use std::{fs::File, io, path::Path, thread, time::Instant};
 
 use anyhow::{Context, anyhow, bail};
 use asyncagents_core::{
@@ -19,6 +13,7 @@ use crate::{
     config::Config,
     exit::{Exit, Failure},
     print::{self, Took},
+    read_input::at_most,
 };
 
 pub(super) fn run(config: &Config, args: &ForkArgs) -> Result<Exit, Failure> {
@@ -75,17 +70,19 @@ fn limits(config: &Config, args: &ForkArgs) -> anyhow::Result<Limits> {
 }
 
 fn read_input(path: &Path, max_megabytes: u64) -> anyhow::Result<String> {
-    let most = max_megabytes * 1_000_000;
     let bytes = if path == Path::new("-") {
-        read_at_most(io::stdin().lock(), 0, most)?
+        at_most(io::stdin().lock(), 0, max_megabytes)?
     } else {
         let file = File::open(path)?;
         let about = file.metadata()?;
         if about.is_dir() {
             bail!("is a directory; give the file of a saved session");
         }
-        read_at_most(file, about.len(), most)?
+        at_most(file, about.len(), max_megabytes)?
     };
+    let bytes = bytes.ok_or_else(|| {
+        anyhow!("is larger than {max_megabytes} MB; `--max-input` raises the limit")
+    })?;
     String::from_utf8(bytes).map_err(|error| {
         let error = error.utf8_error();
         let at = error.valid_up_to();
@@ -94,19 +91,4 @@ fn read_input(path: &Path, max_megabytes: u64) -> anyhow::Result<String> {
             Some(_) => anyhow!("is not UTF-8 text (byte {at}); expected JSON"),
         }
     })
-}
-
-/// Reads everything, but never more than one byte over the limit.
-fn read_at_most(input: impl Read, expected: u64, most: u64) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if expected <= most {
-        // Room for one byte more, so that the end is seen without growing.
-        bytes.try_reserve_exact(usize::try_from(expected)? + 1)?;
-        input.take(most + 1).read_to_end(&mut bytes)?;
-    }
-    if expected > most || bytes.len() as u64 > most {
-        let most = most / 1_000_000;
-        bail!("is larger than {most} MB; `--max-input` raises the limit");
-    }
-    Ok(bytes)
 }

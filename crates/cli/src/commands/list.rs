@@ -1,6 +1,10 @@
 //! `asyncagents list`: the tasks there are.
 
-use asyncagents_core::{answer, id::SessionId};
+use asyncagents_core::{
+    answer::{self, Shown},
+    moment::Moment,
+};
+use asyncagents_runtime::Manager;
 
 use super::Shell;
 use crate::{
@@ -10,11 +14,10 @@ use crate::{
 };
 
 pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure> {
-    let manager = shell.onlooker()?;
-    shell.ensure_worker(&manager).await;
-    let of = args.of.as_deref().map(SessionId::from);
-    let tasks = manager.list(of.as_ref(), args.status).await?;
-    let now = manager.now();
+    let (tasks, now) = match shell.onlooker()? {
+        Some(manager) => (tasks(shell, &manager, args).await?, manager.now()),
+        None => (Vec::new(), Moment::default()),
+    };
     match args.json {
         true => {
             let tasks: Vec<_> = tasks.iter().map(|shown| view::task(shown, now)).collect();
@@ -26,4 +29,13 @@ pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure>
         )?,
     }
     Ok(Exit::Done)
+}
+
+async fn tasks(shell: &Shell, manager: &Manager, args: &ListArgs) -> Result<Vec<Shown>, Failure> {
+    shell.ensure_worker(manager).await;
+    let of = match &args.of {
+        Some(name) => Some(manager.session_named(name).await?),
+        None => None,
+    };
+    Ok(manager.list(of.as_ref(), args.status).await?)
 }

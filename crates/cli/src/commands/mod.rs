@@ -7,9 +7,11 @@ mod db;
 mod demo;
 mod fork;
 mod list;
+mod models;
 mod opencode_bridge;
 mod output;
 mod run;
+mod sessions;
 mod setup;
 mod skill;
 mod task;
@@ -31,7 +33,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     args::{Args, Command, DbArgs, DbVerb},
-    config::{Config, Loaded, load, load_without_project},
+    config::{Config, Loaded, load, load_without_project, no_home},
     exit::{Exit, Failure},
     log,
     make_visible::make_visible,
@@ -63,6 +65,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Task(args) => in_runtime(task::launch(&shell(true)?, args)),
         Command::Resume(args) => in_runtime(task::resume(&shell(true)?, args)),
         Command::List(args) => in_runtime(list::run(&shell(true)?, args)),
+        Command::Sessions(args) => in_runtime(sessions::run(&shell(true)?, args)),
+        Command::Models(args) => models::run(&loaded.config, args),
         Command::Output(args) => in_runtime(output::run(&shell(true)?, args)),
         Command::Cancel(args) => in_runtime(cancel::run(&shell(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&shell(true)?, args)),
@@ -105,8 +109,10 @@ impl Shell {
     fn new(loaded: &Loaded, flags: Vec<(String, String)>) -> Result<Self, Failure> {
         let mut config = loaded.config.clone();
         if config.db.as_os_str().is_empty() {
-            let hint = "HOME is not set, so there is no data folder; choose a file with --db";
-            return Err(Failure::Input(anyhow!(hint)));
+            return Err(Failure::Input(anyhow!(
+                "{}, so there is no data folder; choose a file with --db",
+                no_home()
+            )));
         }
         config.db = real_path(&config.db).map_err(|error| Failure::Input(error.into()))?;
         Ok(Self {
@@ -131,14 +137,17 @@ impl Shell {
         Ok(self.house(Furniture::default())?.manager)
     }
 
-    /// For those who look at tasks, whosever they are.
-    fn onlooker(&self) -> Result<Manager, Failure> {
+    /// For those who look at tasks, whosever they are. Where there is no database, none is made.
+    fn onlooker(&self) -> Result<Option<Manager>, Failure> {
+        if !self.config.db.exists() {
+            return Ok(None);
+        }
         let looks = true;
         let furniture = Furniture {
             looks,
             ..Furniture::default()
         };
-        Ok(self.house(furniture)?.manager)
+        Ok(Some(self.house(furniture)?.manager))
     }
 
     /// The session that the shell speaks for.

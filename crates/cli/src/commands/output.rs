@@ -8,7 +8,7 @@ use asyncagents_core::{
     request::{Caller, ConversationRequest, OutputRequest},
     task::Status,
 };
-use asyncagents_runtime::Manager;
+use asyncagents_runtime::{Manager, Problem};
 
 use super::Shell;
 use crate::{
@@ -23,8 +23,13 @@ use crate::{
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failure> {
-    let manager = shell.onlooker()?;
-    show(shell, &manager, args).await
+    match shell.onlooker()? {
+        Some(manager) => show(shell, &manager, args).await,
+        None => {
+            let asked = args.task.clone();
+            Err(Problem::from(Refusal::UnknownTask { asked }).into())
+        }
+    }
 }
 
 pub(super) async fn show(

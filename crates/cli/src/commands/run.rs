@@ -29,13 +29,14 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Shell, task};
+use super::Shell;
 use crate::{
     args::RunArgs,
     exit::{Exit, Failure},
     live_view::LiveView,
     make_visible::make_visible,
     print,
+    read_input::prompt,
     screen::{FRAME, Screen, counted, dollars},
     trust::Sealed,
     view,
@@ -51,7 +52,7 @@ pub(super) const INTERRUPTED: i32 = 130;
 pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
     let typed = (!args.words.is_empty()).then(|| args.words.join(" "));
     let prompt = match &typed {
-        Some(typed) => Some(task::prompt(typed)?),
+        Some(typed) => Some(prompt(typed)?),
         None if args.go_on || args.session.is_some() => None,
         None => {
             let hint = "say what to do: asyncagents run \"…\"; or --continue";
@@ -227,7 +228,7 @@ async fn begin(
     wanted: &Wanted,
 ) -> Result<Begun, Failure> {
     let known = match (&wanted.session, wanted.go_on) {
-        (Some(session), _) => Some(SessionId::from(session.as_str())),
+        (Some(session), _) => Some(manager.session_named(session).await?),
         (None, true) => {
             let newest = engine.newest().await.map_err(Problem::from)?;
             Some(newest.ok_or_else(|| {
@@ -350,7 +351,8 @@ async fn until_free(
 pub(super) fn no_session(error: HostError) -> Failure {
     match error {
         HostError::NoSession(session) => Failure::Input(anyhow!(
-            "there is no session {session}; `asyncagents run --continue` goes on with the newest"
+            "there is no session {session}; `asyncagents sessions` lists those of this folder, and \
+             `asyncagents run --continue` goes on with the newest"
         )),
         error => refused(error),
     }

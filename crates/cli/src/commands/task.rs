@@ -1,9 +1,6 @@
 //! `asyncagents task` and `asyncagents resume`: launch a task, go on with one.
 
-use std::{
-    env,
-    io::{self, Read},
-};
+use std::env;
 
 use anyhow::{Context, anyhow};
 use asyncagents_core::{
@@ -19,7 +16,10 @@ use super::{
 use crate::{
     args::{OutputArgs, ResumeArgs, TaskArgs},
     exit::{Exit, Failure},
-    print, view,
+    make_visible::make_visible,
+    print,
+    read_input::prompt,
+    view,
     wire::{Furniture, House, KnownHosts},
 };
 
@@ -44,6 +44,9 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
     };
     let House { manager, hosts } = shell.house(Furniture::default())?;
     let mut caller = shell.caller(&hosts)?;
+    if let (Some(named), Caller::Shell { session, .. }) = (&args.session, &mut caller) {
+        *session = manager.session_named(named).await?;
+    }
     if request.resume.is_none() && shell.config.host.starts_with("engine") {
         check(&mut caller, &hosts, &request, args.session.is_some()).await?;
     }
@@ -99,7 +102,9 @@ async fn check(
         })?;
     }
     if request.fork {
-        engine.session(session).await.map_err(no_session)?;
+        let parent = engine.session(session).await.map_err(no_session)?;
+        let title = make_visible(&parent.title);
+        print::remark(&format!("inherits {session} \"{title}\"\n"));
     }
     Ok(())
 }
@@ -185,17 +190,4 @@ fn answer(
         ));
     }
     Ok(Exit::Done)
-}
-
-/// The prompt as typed, or standard input for `-`.
-pub(super) fn prompt(typed: &str) -> Result<String, Failure> {
-    if typed != "-" {
-        return Ok(typed.to_owned());
-    }
-    let mut text = String::new();
-    io::stdin()
-        .read_to_string(&mut text)
-        .context("standard input")
-        .map_err(Failure::Input)?;
-    Ok(text)
 }

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use asyncagents_core::trace::Trace;
-use asyncagents_runtime::Manager;
+use asyncagents_core::{refusal::Refusal, trace::Trace};
+use asyncagents_runtime::{Manager, Problem};
 use serde_json::json;
 use tokio::time;
 
@@ -14,6 +14,9 @@ use crate::{
     print, trace_tree, trace_view, width,
 };
 
+/// What a list without runs says.
+const NO_RUNS: &str = "No runs found";
+
 /// How many runs are listed.
 const NEWEST: usize = 20;
 
@@ -21,7 +24,9 @@ const NEWEST: usize = 20;
 const GLANCE: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(shell: &Shell, args: &TraceArgs) -> Result<Exit, Failure> {
-    let manager = shell.onlooker()?;
+    let Some(manager) = shell.onlooker()? else {
+        return nothing(args);
+    };
     let Some(asked) = &args.run else {
         return list(shell, &manager, args.json).await;
     };
@@ -36,6 +41,18 @@ pub(super) async fn run(shell: &Shell, args: &TraceArgs) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
+/// What is said where there is no database.
+fn nothing(args: &TraceArgs) -> Result<Exit, Failure> {
+    if let Some(asked) = args.run.clone() {
+        return Err(Problem::from(Refusal::UnknownChain { asked }).into());
+    }
+    match args.json {
+        true => print::json_line(&[(); 0])?,
+        false => print::answer(NO_RUNS)?,
+    }
+    Ok(Exit::Done)
+}
+
 async fn list(shell: &Shell, manager: &Manager, json: bool) -> Result<Exit, Failure> {
     let traces = manager.newest_traces(NEWEST).await?;
     if json {
@@ -45,7 +62,7 @@ async fn list(shell: &Shell, manager: &Manager, json: bool) -> Result<Exit, Fail
     }
     let lines: Vec<String> = traces.iter().map(trace_tree::headline).collect();
     match lines.is_empty() {
-        true => print::answer("No runs found")?,
+        true => print::answer(NO_RUNS)?,
         false => show(shell, &lines.join("\n"))?,
     }
     Ok(Exit::Done)

@@ -13,13 +13,13 @@ use anyhow::{Context, anyhow, bail};
 use rustix::fs::OFlags;
 use toml::{Table, Value};
 
-use asyncagents_core::task_limits::TaskLimits;
+use asyncagents_core::{similar::nearest, task_limits::TaskLimits};
 
 use super::{
     agent_settings::AGENT_SETTINGS,
     all_settings,
     project_file::{self, ProjectFile},
-    settings::{Config, FromProject, config_folder},
+    settings::{Config, FromProject, Setting, config_folder},
     skill_settings::SKILL_SETTINGS,
 };
 
@@ -149,6 +149,11 @@ impl Loaded {
         match project_file::find(folder) {
             ProjectFile::None => Ok(()),
             ProjectFile::Ours(file) => self.read_file(&file, Whose::Project),
+            ProjectFile::Folder(folder) => {
+                let remark = format!("{} is a folder, so it is not read", folder.display());
+                self.remarks.push(remark);
+                Ok(())
+            }
             ProjectFile::Foreign(file) => {
                 let remark = format!(
                     "{} is not read: it, or its folder, belongs to another user",
@@ -240,7 +245,33 @@ impl Loaded {
                 self.set(&key, &value, &name).context(name)?;
             }
         }
+        self.remark_unknown_variables();
         Ok(())
+    }
+
+    /// A variable that means nothing is a mistake in one that does.
+    fn remark_unknown_variables(&mut self) {
+        let limits = self.config.fork.describe().into_iter();
+        let limits = limits.map(|(limit, ..)| format!("ASYNCAGENTS_FORK_{}", limit.to_uppercase()));
+        let settings = all_settings().map(Setting::variable);
+        let known: Vec<String> = settings.chain(limits).collect();
+        let named = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let mut unknown: Vec<String> = named
+            .filter(|name| name.starts_with(VARIABLES) && !known.contains(name))
+            .filter(|name| !NOT_SETTINGS.contains(&name.as_str()))
+            .collect();
+        unknown.sort();
+        for name in unknown {
+            let own = |name: &'_ str| name.strip_prefix(VARIABLES).unwrap_or(name).to_owned();
+            let names: Vec<String> = known.iter().map(|name| own(name)).collect();
+            let near = nearest(&own(&name), names.iter().map(String::as_str));
+            let hint = match near.first() {
+                Some(near) => format!("did you mean {VARIABLES}{near}?"),
+                None => "`asyncagents config` lists the settings".to_owned(),
+            };
+            self.remarks
+                .push(format!("{name} is no setting and has no effect; {hint}"));
+        }
     }
 
     fn set(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
@@ -256,12 +287,7 @@ impl Loaded {
             let aliases = &mut self.config.agent_config.aliases;
             aliases.insert(alias.to_owned(), value.to_owned());
         } else {
-            let known: Vec<&str> = all_settings().map(|setting| setting.key).collect();
-            bail!(
-                "`{key}` is not a setting; there are {}, fork.LIMIT, providers.NAME.base_url (.wire, \
-                 .key_env, .key_command) and aliases.NAME",
-                known.join(", ")
-            );
+            bail!("`{key}` is not a setting; {}", meant(key));
         }
         if key == "fork.preset" {
             let limit = |key: &str| key.starts_with("fork.") && key != "fork.mode";
@@ -272,12 +298,42 @@ impl Loaded {
     }
 }
 
+/// What to do about a setting that there is not.
+fn meant(key: &str) -> String {
+    let dynamic = [
+        "fork.preset",
+        "fork.mode",
+        "providers.NAME.base_url",
+        "aliases.NAME",
+    ];
+    let known = all_settings().map(|setting| setting.key);
+    let near = nearest(key, known.chain(dynamic));
+    let near: Vec<String> = near.iter().map(|key| format!("`{key}`")).collect();
+    match near.is_empty() {
+        true => "`asyncagents config` lists them all".to_owned(),
+        false => format!(
+            "did you mean {}? `asyncagents config` lists them all",
+            near.join(" or ")
+        ),
+    }
+}
+
 /// Whether a setting is one of the built-in agent's: those go with what is launched.
 pub(crate) fn is_of_agent(key: &str) -> bool {
     let dynamic = key.starts_with("providers.") || key.starts_with("aliases.");
     let mut settings = AGENT_SETTINGS.iter().chain(SKILL_SETTINGS);
     dynamic || settings.any(|setting| setting.key == key)
 }
+
+/// How the names of our variables begin.
+const VARIABLES: &str = "ASYNCAGENTS_";
+
+/// Variables of ours that are no settings: what the plugin in OpenCode starts, and what tests use.
+const NOT_SETTINGS: &[&str] = &[
+    "ASYNCAGENTS_BIN",
+    "ASYNCAGENTS_OPENCODE_BIN",
+    "ASYNCAGENTS_SOAK_MINUTES",
+];
 
 /// A file of settings is short; one that is not would keep every command from its work.
 const LONGEST: u64 = 1_000_000;

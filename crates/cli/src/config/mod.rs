@@ -12,7 +12,9 @@ pub(crate) use agent_settings::AgentConfig;
 pub(crate) use load::{
     Loaded, is_of_agent, load, load_launched, load_without_project, lowered_by_project,
 };
-pub(crate) use settings::{Config, Setting, config_folder, data_folder, dollars, duration};
+pub(crate) use settings::{
+    Config, Setting, config_folder, data_folder, dollars, duration, no_home,
+};
 pub(crate) use skill_settings::SkillConfig;
 
 /// Every setting that has one key.

@@ -19,6 +19,8 @@ pub(super) enum ProjectFile {
     Ours(PathBuf),
     /// Another user's, or in another user's folder. Nothing above it is looked at.
     Foreign(PathBuf),
+    /// A folder has its name, and there is no other.
+    Folder(PathBuf),
 }
 
 pub(super) fn find(here: &Path) -> ProjectFile {
@@ -30,6 +32,7 @@ pub(super) fn find(here: &Path) -> ProjectFile {
             .all(|end| end.is_ok_and(|found| may_instruct(found.uid(), user)))
     };
     let users = config_folder().and_then(|folder| fs::canonicalize(folder).ok());
+    let mut none = ProjectFile::None;
     for folder in here.ancestors() {
         // The user's own file is not a project's, also for those who work beside it.
         if users.is_some() && users == fs::canonicalize(folder).ok() {
@@ -39,9 +42,12 @@ pub(super) fn find(here: &Path) -> ProjectFile {
         match (file.is_file(), ours(folder)) {
             (true, true) if ours(&file) => return ProjectFile::Ours(file),
             (true, _) => return ProjectFile::Foreign(file),
+            (false, true) if file.is_dir() && none == ProjectFile::None => {
+                none = ProjectFile::Folder(file);
+            }
             (false, true) => {}
-            (false, false) => return ProjectFile::None,
+            (false, false) => return none,
         }
     }
-    ProjectFile::None
+    none
 }

@@ -401,7 +401,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "log.file",
-        about: "where it is logged; without, on standard error (a background worker: beside db)",
+        about: "where it is logged; without, a background worker logs beside db, `worker` on standard \
+                error, and other commands there what goes wrong, and no more",
         project: FromProject::Refused,
         show: |config| {
             let file = config.log_file.as_ref();
@@ -508,6 +509,14 @@ pub(super) fn shown(time: Duration) -> String {
 
 pub(super) fn maybe(value: Option<u64>) -> String {
     value.map_or("none".to_owned(), |value| value.to_string())
+}
+
+/// Why it is not known where the user's folders are.
+pub(crate) fn no_home() -> &'static str {
+    match env::var_os("HOME") {
+        Some(home) if !home.is_empty() => "HOME is not an absolute path",
+        _ => "HOME is not set",
+    }
 }
 
 /// Where programs keep a user's data, if they know who the user is.

@@ -236,9 +236,7 @@ fn programs_hear_what_tools_are_given_and_answer() {
     let home = Home::new(script);
     let events = home.ask(&["run", "--json", "Greet"]);
     let event = |kind: &str| -> Value {
-        let events = events
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line));
+        let events = events.lines().map(serde_json::from_str::<Value>);
         let mut events = events.map(|event| event.expect("JSON"));
         events.find(|event| event["type"] == kind).expect(kind)
     };

@@ -53,6 +53,10 @@ pub trait Sessions {
     fn session_for(&mut self, task: &TaskId) -> Stored<Option<SessionId>>;
     /// The newest session of a person in a folder.
     fn newest_session(&mut self, workspace: &str) -> Stored<Option<Session>>;
+    /// The newest sessions of persons, in one folder or in all, newest first.
+    fn newest_sessions(&mut self, workspace: Option<&str>, most: usize) -> Stored<Vec<Session>>;
+    /// The sessions whose name begins so, of this agent or those that tasks belong to.
+    fn sessions_beginning_with(&mut self, beginning: &str, most: usize) -> Stored<Vec<SessionId>>;
     /// What a session begins with, deleted or not.
     fn base_of(&mut self, id: &SessionId) -> Stored<Option<Base>>;
     /// Begins a session.

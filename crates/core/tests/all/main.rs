@@ -14,6 +14,7 @@ mod recorded;
 mod rule_tricks;
 mod scheduling;
 mod seeds;
+mod similar;
 mod skill_loading;
 mod skill_tools;
 mod skills;

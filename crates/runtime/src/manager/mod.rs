@@ -5,6 +5,7 @@ mod adopt;
 mod launch;
 mod output;
 mod perform;
+mod sessions;
 mod steer;
 mod trace;
 
@@ -30,6 +31,7 @@ use tokio::{sync::watch, task::JoinSet, time};
 pub use adopt::Conversations;
 pub use launch::Accepted;
 pub(crate) use perform::carry_out;
+pub use sessions::{SessionState, SessionSummary};
 pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
 pub(crate) use trace::{DEEPEST, of_task};

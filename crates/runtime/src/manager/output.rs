@@ -6,7 +6,7 @@ use asyncagents_core::{
     answer::Report,
     id::TaskId,
     lifecycle::Command,
-    port::Journal,
+    port::{Journal, StoreError},
     refusal::Refusal,
     request::{Caller, ConversationRequest, OutputRequest},
     task::Task,
@@ -186,7 +186,11 @@ impl Manager {
             }
             look(journal, &id)
         });
-        retrieved.await
+        match retrieved.await {
+            // Whoever cannot write it down may read it all the same.
+            Err(Problem::Store(StoreError::ReadOnly { .. })) => Ok(report),
+            retrieved => retrieved,
+        }
     }
 }
 

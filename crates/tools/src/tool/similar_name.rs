@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use asyncagents_core::agent::Reach;
+use asyncagents_core::{agent::Reach, similar::edits};
 
 use crate::toolbox::{Inner, Reaching};
 
@@ -60,20 +60,4 @@ fn distance(wanted: &str, name: &str) -> Option<usize> {
     }
     let edits = edits(&wanted, &name);
     (edits <= 1 + wanted.chars().count() / 4).then_some(edits)
-}
-
-/// How many characters must be put in, taken out or replaced.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

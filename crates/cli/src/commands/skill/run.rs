@@ -28,11 +28,12 @@ use crate::{
     commands::{
         Shell,
         run::{INTERRUPTED, Signals, close, refused},
-        task, two_threads,
+        two_threads,
     },
     exit::{Exit, Failure},
     live_view::LiveView,
     print,
+    read_input::prompt,
     screen::{FRAME, Screen},
     trace_view,
     wire::{self, Furniture},
@@ -42,7 +43,7 @@ pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
     let request = match args.request.as_slice() {
         [] => String::new(),
         // One word is a request, or stands for standard input; of several each is itself.
-        words => task::prompt(&as_typed(words))?,
+        words => prompt(&as_typed(words))?,
     };
     let runtime = two_threads()?;
     let ran = runtime.block_on(go(shell, args, request));

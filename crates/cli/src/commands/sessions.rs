@@ -1,0 +1,120 @@
+//! `asyncagents sessions`: the conversations with the built-in agent that one can go on with.
+
+use anyhow::Context;
+use asyncagents_core::budget::Price;
+use asyncagents_runtime::SessionSummary;
+use serde_json::{Value, json};
+use std::env;
+
+use super::Shell;
+use crate::{
+    args::SessionsArgs,
+    exit::{Exit, Failure},
+    make_visible::make_visible,
+    print,
+    screen::{counted, dollars},
+    view::time,
+    width,
+};
+
+/// So many characters of an ID are enough to tell a few sessions apart.
+const SHORT_ID: usize = 12;
+
+/// So much of a title is shown in any case, in columns.
+const SHORT_TITLE: usize = 12;
+
+pub(super) async fn run(shell: &Shell, args: &SessionsArgs) -> Result<Exit, Failure> {
+    let here = env::current_dir().and_then(|here| here.canonicalize());
+    let here = here.context("this folder").map_err(Failure::Machine)?;
+    let folder = (!args.all).then(|| here.display().to_string());
+    let sessions = match shell.onlooker()? {
+        Some(manager) => manager.sessions(folder, args.limit).await?,
+        None => Vec::new(),
+    };
+    match args.json {
+        true => print::json_line(&sessions.iter().map(as_json).collect::<Vec<_>>())?,
+        false => print::answer(&as_text(&sessions, args.all))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn as_text(sessions: &[SessionSummary], all: bool) -> String {
+    if sessions.is_empty() {
+        return match all {
+            true => "No sessions found; `asyncagents run` begins one".to_owned(),
+            false => "No sessions found in this folder; --all shows those of others".to_owned(),
+        };
+    }
+    let length = distinct(sessions);
+    let mut lines = Vec::new();
+    for summary in sessions {
+        let session = &summary.session;
+        let id: String = session.id.as_str().chars().take(length).collect();
+        let used = format!(
+            "{}, {}, {}",
+            counted(summary.used.turns, "answer"),
+            counted(summary.used.tokens, "token"),
+            dollars(price(summary)),
+        );
+        let folder = match all {
+            true => format!(" · {}", make_visible(&session.workspace)),
+            false => String::new(),
+        };
+        let head = format!(
+            "{id}  {}  {:<10}  ",
+            minute(&time(session.begun)),
+            summary.state.name()
+        );
+        let tail = format!("  ({} · {} · {used}{folder})", session.agent, session.model);
+        let beside = width::width(&head) + width::width(&tail);
+        let room = width::of_answers().map_or(usize::MAX, |columns| columns.saturating_sub(beside));
+        let title = width::fitting(&make_visible(&session.title), room.max(SHORT_TITLE));
+        lines.push(format!("{head}{title}{tail}"));
+    }
+    lines.push(String::new());
+    lines.push("`asyncagents run --session ID \"…\"` goes on with one".to_owned());
+    lines.join("\n")
+}
+
+/// How much of the IDs tells all of them apart.
+fn distinct(sessions: &[SessionSummary]) -> usize {
+    let ids: Vec<&str> = sessions.iter().map(|one| one.session.id.as_str()).collect();
+    let is_distinct = |length: &usize| {
+        let mut beginnings: Vec<&str> = ids
+            .iter()
+            .map(|id| id.get(..*length).unwrap_or(id))
+            .collect();
+        beginnings.sort_unstable();
+        beginnings.dedup();
+        beginnings.len() == ids.len()
+    };
+    let longest = ids.iter().map(|id| id.len()).max().unwrap_or(SHORT_ID);
+    (SHORT_ID..=longest).find(is_distinct).unwrap_or(longest)
+}
+
+/// `2026-03-01T12:30:05.123Z` as `2026-03-01 12:30`.
+fn minute(time: &str) -> String {
+    time.chars().take(16).collect::<String>().replace('T', " ")
+}
+
+fn price(summary: &SessionSummary) -> Price {
+    Price::new(summary.used.cost, summary.used.unpriced)
+}
+
+fn as_json(summary: &SessionSummary) -> Value {
+    let session = &summary.session;
+    json!({
+        "id": session.id.as_str(),
+        "title": session.title,
+        "agent": session.agent.as_str(),
+        "model": session.model.as_str(),
+        "folder": session.workspace,
+        "begun_at": time(session.begun),
+        "state": summary.state.name(),
+        "turns": summary.used.turns,
+        "tool_calls": summary.used.by_tool.values().sum::<u64>(),
+        "tokens": summary.used.tokens,
+        "cost_usd": price(summary).dollars(),
+        "unpriced_tokens": summary.used.unpriced,
+    })
+}
