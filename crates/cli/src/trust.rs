@@ -280,7 +280,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
 }
 
 /// Refuses a file that somebody else has made or can change, and one that could be exchanged.
-fn check_file(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         // Opening it says so.
         return Ok(());

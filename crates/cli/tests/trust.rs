@@ -448,7 +448,7 @@ fn a_database_that_was_moved_is_the_same() {
 #[test]
 fn the_key_is_readable_by_its_user_alone_and_nothing_runs_with_one_that_others_could_read() {
     let user = User::new();
-    user.ask(&["list"]);
+    user.ask(&["clear"]);
     let key = user.path("home/.local/share/asyncagents/seal.key");
     let mode = fs::metadata(&key).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -459,7 +459,7 @@ fn the_key_is_readable_by_its_user_alone_and_nothing_runs_with_one_that_others_c
 #[test]
 fn a_database_that_others_can_write_is_left_alone() {
     let user = User::new();
-    user.ask(&["list"]);
+    user.ask(&["clear"]);
     let db = user.path("home/.local/share/asyncagents/asyncagents.db");
     fs::set_permissions(&db, fs::Permissions::from_mode(0o666)).expect("set");
     assert!(
@@ -483,7 +483,7 @@ fn a_database_that_others_can_write_is_left_alone() {
 #[test]
 fn a_journal_that_somebody_put_beside_the_database_is_not_played_into_it() {
     let user = User::new();
-    user.ask(&["list"]);
+    user.ask(&["clear"]);
     let db = user.path("home/.local/share/asyncagents/asyncagents.db");
     let before = fs::read(&db).expect("read");
     fs::write(beside(&db, "-journal"), "x").expect("written");
@@ -911,7 +911,7 @@ fn what_another_user_has_made_is_not_read() {
     chown(user.path("project"), Some(SOMEBODY), None).expect("given away");
     assert_eq!(user.setting("agent"), "general");
 
-    user.ask(&["list"]);
+    user.ask(&["clear"]);
     let db = user.path("home/.local/share/asyncagents/asyncagents.db");
     chown(&db, Some(SOMEBODY), None).expect("given away");
     assert!(user.refused(&["list"]).contains("belongs to another user"));

@@ -38,7 +38,7 @@ use crate::{
     log,
     make_visible::make_visible,
     print,
-    trust::Older,
+    trust::{self, Older},
     wire::{self, Furniture, House, KnownHosts},
     worker_process,
 };
@@ -139,7 +139,8 @@ impl Shell {
 
     /// For those who look at tasks, whosever they are. Where there is no database, none is made.
     fn onlooker(&self) -> Result<Option<Manager>, Failure> {
-        if !self.config.db.exists() {
+        if fs::symlink_metadata(&self.config.db).is_err() {
+            trust::check_file(&self.config.db).map_err(Failure::Input)?;
             return Ok(None);
         }
         let looks = true;

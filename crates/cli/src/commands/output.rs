@@ -26,6 +26,7 @@ pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failur
     match shell.onlooker()? {
         Some(manager) => show(shell, &manager, args).await,
         None => {
+            OutputRequest::new(&args.task, args.block, args.timeout).map_err(Problem::from)?;
             let asked = args.task.clone();
             Err(Problem::from(Refusal::UnknownTask { asked }).into())
         }
