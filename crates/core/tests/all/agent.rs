@@ -1046,3 +1046,22 @@ fn a_profile_without_delegation_has_none_under_any_prefix() {
     assert!(!tools.offers("asyncagents_task") && !tools.offers("bg_task"));
     assert!(tools.offers("bash"));
 }
+
+#[rstest]
+#[case::edits(Kind::Edit, "edit", "src/a.rs", &[Mode::AutoEdit, Mode::Yolo])]
+#[case::programs(Kind::Run, "bash", "cargo test", &[Mode::Yolo])]
+#[case::a_rule_asks(Kind::Run, "bash", "git push", &[])]
+#[case::free_anyway(Kind::Read, "read", "a", &[Mode::Ask, Mode::AutoEdit, Mode::Yolo])]
+fn only_modes_that_free_a_call_are_recommended(
+    #[case] kind: Kind,
+    #[case] tool: &str,
+    #[case] target: &str,
+    #[case] modes: &[Mode],
+) {
+    let permissions = Permissions {
+        mode: Mode::AutoEdit,
+        ask: vec!["bash(git push*)".parse().expect("a rule")],
+        ..Permissions::default()
+    };
+    assert_eq!(permissions.freeing_modes(tool, kind, target), modes);
+}
