@@ -1,6 +1,7 @@
 //! What the user sees: answers on standard output, remarks on standard error.
 
 use std::{
+    borrow::Cow,
     io::{self, IsTerminal, Write},
     time::Duration,
 };
@@ -12,12 +13,14 @@ use crate::{color::draws, exit::Failure, make_visible::make_visible, width};
 
 /// The context, after the preamble if that is wanted.
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
     // What a program is to read stays as it is.
-    let shown = |text: &str| match io::stdout().is_terminal() {
-        true => filtered(text),
-        false => text.to_owned(),
-    };
+    fn shown(text: &str) -> Cow<'_, str> {
+        match io::stdout().is_terminal() {
+            true => Cow::Owned(filtered(text)),
+            false => Cow::Borrowed(text),
+        }
+    }
+    let mut out = io::stdout().lock();
     if let Some(preamble) = preamble {
         writeln!(out, "{}\n", shown(preamble))?;
     }
