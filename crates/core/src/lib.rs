@@ -22,7 +22,6 @@ pub mod id;
 pub mod last_turn;
 pub mod lifecycle;
 pub mod moment;
-pub mod nearest;
 pub mod notify;
 pub mod owner_rule;
 pub mod port;

@@ -1,28 +1,40 @@
 //! Names that somebody might have meant.
 
-/// How many characters must be put in, taken out or replaced to make one text of the other.
-pub fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+/// How many characters must be put in, taken out, replaced, or changed with their neighbour to
+/// make one text of the other.
+pub fn edits(one: &str, other: &str) -> usize {
+    let one: Vec<char> = one.chars().collect();
+    let other: Vec<char> = other.chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.iter().enumerate() {
+        let mut next = vec![at + 1];
+        for (to, letter2) in other.iter().enumerate() {
+            let replaced = row[to] + usize::from(letter != letter2);
+            let mut least = replaced.min(row[to + 1] + 1).min(next[to] + 1);
+            let swapped = at > 0 && to > 0 && one[at - 1] == *letter2 && other[to - 1] == *letter;
+            if swapped && letter != letter2 {
+                least = least.min(before[to - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
-    row[b.len()]
+    row.last().copied().unwrap_or_default()
 }
 
-/// The names that are nearest to what was written, if any is near: misspelt, or only the last
-/// part of a name like `limits.depth`.
+/// The names that are nearest to what was written, if any is near: misspelt, spelt in another way,
+/// or only the last part of a name like `limits.depth`. Three at most.
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let most = 1 + written.chars().count() / 4;
+    let written = folded(written);
+    let letters = written.chars().count();
+    // In a short word every letter counts.
+    let most = if letters < 4 { 0 } else { 1 + letters / 4 };
     let distance = |name: &str| {
         let last = name.rsplit('.').next().unwrap_or(name);
-        edits(written, name).min(edits(written, last) + 1)
+        let beyond = usize::from(last.len() < name.len());
+        let last = edits(&written, &folded(last)) + beyond;
+        edits(&written, &folded(name)).min(last)
     };
     let near = names.into_iter().map(|name| (distance(name), name));
     let mut near: Vec<(usize, &str)> = near.filter(|(edits, _)| *edits <= most).collect();
@@ -30,4 +42,10 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> V
     let least = near.first().map_or(0, |(edits, _)| *edits);
     let nearest = near.into_iter().filter(|(edits, _)| *edits == least);
     nearest.map(|(_, name)| name).take(3).collect()
+}
+
+/// Without what people write in one way or another: `allowedTools`, `allowed_tools`.
+fn folded(name: &str) -> String {
+    let letters = name.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
 }

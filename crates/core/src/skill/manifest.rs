@@ -9,7 +9,7 @@ use crate::{
     agent::{Effort, Rule, Tools},
     frontmatter::{self, Unsplit},
     id::ModelName,
-    nearest::nearest,
+    similar::nearest,
     wording::counted,
 };
 
@@ -506,7 +506,7 @@ fn unknown_key(key: &str, written: &str, value: &Value) -> Option<String> {
     let meant = match key {
         "tools" => Some("allowed-tools"),
         "args" => Some("arguments"),
-        key => nearest(key, KEYS.iter().copied()),
+        key => nearest(key, KEYS.iter().copied()).first().copied(),
     };
     let hint = meant.map(|meant| format!("; did you mean `{meant}`?"));
     let hint = hint.unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::{Flaw, Skill};
 use crate::{
     agent::{Rule, TOOLS, Tools, agent_meant},
-    nearest::nearest,
+    similar::nearest,
     tool_set,
 };
 
@@ -29,7 +29,7 @@ pub fn unknown_names(skill: &Skill, here: &Here) -> Vec<Flaw> {
     if let Some(agent) = &manifest.agent
         && agent_meant(agent, agents()).is_none()
     {
-        let hint = did_you_mean(nearest(agent, agents()));
+        let hint = did_you_mean(nearest(agent, agents()).first().copied());
         remark("agent", format!("there is no agent `{agent}` here{hint}"));
     }
     if let Some(why) = manifest.model.as_deref().and_then(here.model) {
@@ -50,7 +50,7 @@ pub fn unknown_names(skill: &Skill, here: &Here) -> Vec<Flaw> {
                 continue;
             }
             let name = rule.tool_name();
-            let hint = did_you_mean(nearest(name, tools()));
+            let hint = did_you_mean(nearest(name, tools()).first().copied());
             remark(key, format!("there is no tool `{name}` here{hint}"));
         }
     }

@@ -10,7 +10,17 @@ use rstest::rstest;
 #[case::several("mode", &["permissions.mode", "sandbox.mode"])]
 #[case::nothing_like_it("colour-scheme", &[])]
 #[case::nothing("", &[])]
+#[case::another_word("web", &[])]
+#[case::spelt_in_another_way("allowedTools", &["allowed-tools"])]
+#[case::neighbours_swapped("bsah", &["bash"])]
 fn a_name_is_found_by_what_was_written(#[case] written: &str, #[case] meant: &[&str]) {
-    let names = ["db", "limits.depth", "permissions.mode", "sandbox.mode"];
+    let names = [
+        "db",
+        "limits.depth",
+        "permissions.mode",
+        "sandbox.mode",
+        "bash",
+        "allowed-tools",
+    ];
     assert_eq!(nearest(written, names), meant);
 }
