@@ -60,7 +60,7 @@ impl Write {
             Err(error) => return Err(broken(error)),
         };
         let folder = place.path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder).map_err(broken)?;
+        exact_file::make_folders(folder).map_err(broken)?;
         let stamp = exact_file::replace(&place.path, self.content.as_bytes()).map_err(broken)?;
         inner.memory.saw(session, &place.path, stamp);
         let done = match existed {
