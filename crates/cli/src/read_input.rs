@@ -3,21 +3,19 @@
 use std::io::{self, Read};
 
 use anyhow::{Context, anyhow};
+use asyncagents_core::request::LONGEST_PROMPT;
 
 use crate::exit::Failure;
-
-/// The longest prompt, in megabytes: more than any model can read.
-const LONGEST_PROMPT: u64 = 16;
 
 /// The prompt as typed, or standard input for `-`.
 pub(crate) fn prompt(typed: &str) -> Result<String, Failure> {
     if typed != "-" {
         return Ok(typed.to_owned());
     }
-    let read = at_most(io::stdin().lock(), 0, LONGEST_PROMPT).and_then(|bytes| {
-        let bytes = bytes.ok_or_else(|| {
-            anyhow!("is larger than {LONGEST_PROMPT} MB, the most that a prompt may have")
-        })?;
+    let most = LONGEST_PROMPT as u64 / 1_000_000;
+    let read = at_most(io::stdin().lock(), 0, most).and_then(|bytes| {
+        let bytes = bytes
+            .ok_or_else(|| anyhow!("is larger than {most} MB, the most that a prompt may have"))?;
         String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             anyhow!("is not UTF-8 text (byte {at})")

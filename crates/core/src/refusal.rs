@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::{
     id::{AgentName, SessionId, TaskId},
+    request::LONGEST_PROMPT,
     task::Status,
     wording::{counted, listed},
 };
@@ -21,6 +22,12 @@ pub enum Refusal {
     /// Nothing to do.
     #[error("the prompt is empty; say what the task has to do")]
     EmptyPrompt,
+    /// More than any model can read.
+    #[error(
+        "the prompt has more than {} MB; put what it is about into files, and name them",
+        LONGEST_PROMPT / 1_000_000
+    )]
+    PromptTooLong,
     /// A parameter is missing.
     #[error("`{name}` is missing; {hint}")]
     Missing {

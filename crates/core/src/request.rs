@@ -161,6 +161,9 @@ impl Caller {
     }
 }
 
+/// How many bytes a prompt may have: more than any model can read.
+pub const LONGEST_PROMPT: usize = 16_000_000;
+
 /// How long a description may be.
 const DESCRIPTION: usize = 80;
 
@@ -173,6 +176,9 @@ impl TryFrom<TaskArgs> for TaskRequest {
         }
         if args.prompt.trim().is_empty() {
             return Err(Refusal::EmptyPrompt);
+        }
+        if args.prompt.len() > LONGEST_PROMPT {
+            return Err(Refusal::PromptTooLong);
         }
         if let Some(task) = args.resume {
             let said = [

@@ -347,7 +347,8 @@ impl Model {
             attempts: 0,
         };
         let folded = asking.until_answered(hear).await?;
-        Ok(self.answer(folded))
+        let sent = asking.body.len() as u64;
+        Ok(self.answer(folded, sent))
     }
 
     fn body(&self, question: &Question<'_>) -> Result<Bytes, ModelError> {
@@ -358,15 +359,33 @@ impl Model {
         })
     }
 
-    fn answer(&self, folded: Folded) -> Answer {
-        let cost = folded.cost.or_else(|| self.figures.cost(folded.usage));
+    /// `sent` is how many bytes the request had.
+    fn answer(&self, folded: Folded, sent: u64) -> Answer {
+        let usage = self.believed(folded.usage, sent);
+        let cost = folded.cost.or_else(|| self.figures.cost(usage));
         Answer {
             model: self.name.clone(),
             blocks: folded.blocks,
             stop: folded.stop,
-            usage: folded.usage,
+            usage,
             cost,
         }
+    }
+
+    /// What a server says that an answer has used, as far as that can be: a request has no more
+    /// tokens than bytes, and an answer no more than fit into the window.
+    fn believed(&self, told: Usage, sent: u64) -> Usage {
+        let most = self.window().max(sent);
+        let usage = Usage {
+            input: told.input.min(most),
+            cache_read: told.cache_read.min(most),
+            cache_write: told.cache_write.min(most),
+            output: told.output.min(most),
+        };
+        if usage != told {
+            tracing::warn!(model = %self.name, ?told, "more tokens than there can be; fewer are counted");
+        }
+        usage
     }
 }
 

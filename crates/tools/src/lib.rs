@@ -12,6 +12,7 @@ mod resources;
 mod sandbox;
 mod secret_paths;
 mod settings;
+mod temporary;
 mod tool;
 mod toolbox;
 mod variables;

@@ -1,15 +1,12 @@
 //! The toolbox of a workspace.
 
 use std::{
-    fs::Permissions,
     io,
-    os::unix::fs::PermissionsExt,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use asyncagents_core::agent::{Reach, ToolOutcome, ToolSpec};
-use tempfile::TempDir;
 
 use crate::{
     memory::Memory,
@@ -17,6 +14,7 @@ use crate::{
     places::Places,
     sandbox::{self, Limits, Order, Sandbox},
     settings::{SandboxMode, Settings},
+    temporary::Temporary,
     tool::{self, Abandoned, Call, bash},
 };
 
@@ -42,7 +40,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) places: Places,
     pub(crate) memory: Memory,
-    pub(crate) temporary: TempDir,
+    pub(crate) temporary: Temporary,
     /// Held while a file is compared with what a session knows, and changed.
     pub(crate) changing: Mutex<()>,
     sandbox: OnceLock<Sandbox>,
@@ -54,10 +52,7 @@ impl Toolbox {
     /// # Errors
     /// If a folder cannot be resolved, or the temporary one not be made.
     pub fn new(settings: Settings) -> io::Result<Self> {
-        let temporary = tempfile::Builder::new()
-            .prefix("asyncagents-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+        let temporary = Temporary::new()?;
         let inner = Inner {
             places: Places::new(&settings, temporary.path())?,
             settings,

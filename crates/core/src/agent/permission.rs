@@ -199,9 +199,10 @@ impl Rule {
         let Some(pattern) = &self.pattern else {
             return true;
         };
-        let mut commands = target.split(COMBINING).chain([target]);
         match kind {
-            Kind::Run => commands.any(|command| is_meant(pattern, &plainly(command))),
+            Kind::Run => commands(target)
+                .chain([target])
+                .any(|command| is_meant(pattern, &plainly(command))),
             Kind::Read | Kind::Edit | Kind::Note => covers(pattern, target),
         }
     }
@@ -255,6 +256,23 @@ fn plainly(command: &str) -> String {
     };
     let words = command.split_whitespace().skip_while(stands_before);
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// The commands that a line is made of, also behind a file that something is read from or written
+/// to: `> log git push` is `git push`.
+fn commands(line: &str) -> impl Iterator<Item = &str> {
+    let mut redirects = false;
+    line.split_inclusive(COMBINING).flat_map(move |piece| {
+        let command = piece.trim_end_matches(COMBINING);
+        let sign = piece.chars().next_back();
+        let file_first = redirects;
+        // `>&` and `>|` are one sign.
+        let same_sign = redirects && command.is_empty() && matches!(sign, Some('&' | '|'));
+        redirects = same_sign || matches!(sign, Some('<' | '>'));
+        let behind = command.trim_start().split_once(char::is_whitespace);
+        let behind = behind.filter(|_| file_first).map(|(_, command)| command);
+        [Some(command), behind].into_iter().flatten()
+    })
 }
 
 /// Names separated by commas or blanks, but not within brackets: `Read, Bash(git log *)`. A line

@@ -186,6 +186,12 @@ fn a_rule_that_stops_finds_the_command() {
 
 #[rustfmt::skip]
 const STOPPED: &[(&str, &str)] = &[
+    ("file_first", "> log {it}"),
+    ("file_first_close", ">log {it}"),
+    ("number_first", "2>&1 {it}"),
+    ("clobber_first", ">| log {it}"),
+    ("input_first", "< file {it}"),
+    ("both_first", "< file > log {it}"),
     ("plain", "{it}"),
     ("arguments", "{it} --force x y"),
     ("blanks_around", "  {it}  "),

@@ -39,6 +39,18 @@ async fn an_answer_with_its_bill(#[case] wire: Wire, #[case] cost: Cost) {
 
 #[rstest]
 #[tokio::test]
+async fn more_tokens_than_there_can_be_are_not_believed(
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+) {
+    let reply = Reply::text("ok").usage(u64::MAX / 4, 0, u64::MAX / 4);
+    let (_server, model) = scripted(wire, Script::new().rule(When::turn(0), reply)).await;
+    let answer = ask(&model, &[said("hi")]).await.expect("an answer");
+    let most = model.window();
+    assert_eq!((answer.usage.input, answer.usage.output), (most, most));
+}
+
+#[rstest]
+#[tokio::test]
 async fn two_calls_at_once_and_their_results(
     #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
 ) {

@@ -1,0 +1,140 @@
+//! The private temporary folder of a toolbox. It goes with its process; one whose process was killed
+//! is removed by the next.
+
+use std::{
+    fs::{self, DirEntry, File, Permissions},
+    io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+    time::Duration,
+};
+
+use rustix::process::geteuid;
+use tempfile::TempDir;
+
+/// How the names of such folders begin.
+const PREFIX: &str = "asyncagents-";
+
+/// One that is younger may not be locked yet.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// How many entries of the system's folder are looked at: starting must not take long.
+const MOST: usize = 10_000;
+
+/// A folder that nobody else uses, locked as long as its process lives.
+pub(crate) struct Temporary {
+    folder: TempDir,
+    _lock: Option<File>,
+}
+
+impl Temporary {
+    /// Makes one, and removes those that were left behind.
+    pub(crate) fn new() -> io::Result<Self> {
+        Self::below(&std::env::temp_dir())
+    }
+
+    fn below(above: &Path) -> io::Result<Self> {
+        remove_abandoned(above);
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(above)?;
+        // Where folders cannot be locked nobody else can lock this one either, and it stays.
+        let lock = locked(folder.path());
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// The folder's lock, unless another process has it. The kernel takes it back when that ends.
+fn locked(folder: &Path) -> Option<File> {
+    let opened = File::open(folder).ok()?;
+    opened.try_lock().ok()?;
+    Some(opened)
+}
+
+/// Removes folders of this user whose process is gone.
+fn remove_abandoned(above: &Path) {
+    let entries = fs::read_dir(above).into_iter().flatten().flatten();
+    for entry in entries.take(MOST) {
+        if is_ours(&entry) && locked(&entry.path()).is_some() {
+            // Whatever cannot be removed is for the system to remove.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_ours(entry: &DirEntry) -> bool {
+    let named = entry
+        .file_name()
+        .as_encoded_bytes()
+        .starts_with(PREFIX.as_bytes());
+    // Of the entry itself: a link is nobody's folder.
+    named
+        && fs::symlink_metadata(entry.path()).is_ok_and(|about| {
+            let age = about.modified().ok().and_then(|at| at.elapsed().ok());
+            about.is_dir()
+                && about.uid() == geteuid().as_raw()
+                && about.mode() & 0o777 == 0o700
+                && age.is_some_and(|age| age > YOUNG)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File, FileTimes},
+        os::unix::fs::{PermissionsExt, symlink},
+        path::{Path, PathBuf},
+        time::{Duration, SystemTime},
+    };
+
+    use super::Temporary;
+
+    /// A folder as a process leaves it that is killed, so many minutes ago.
+    fn left(above: &Path, name: &str, minutes: u64) -> PathBuf {
+        let folder = above.join(name);
+        fs::create_dir(&folder).expect("made");
+        fs::write(folder.join("file"), "x").expect("written");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a mode");
+        age(&folder, minutes);
+        folder
+    }
+
+    fn age(folder: &Path, minutes: u64) {
+        let then = SystemTime::now() - Duration::from_secs(60 * minutes);
+        let opened = File::open(folder).expect("opened");
+        let times = FileTimes::new().set_modified(then);
+        opened.set_times(times).expect("a time");
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed_and_nothing_else() {
+        let above = tempfile::tempdir().expect("a folder");
+        let above = above.path();
+        let abandoned = left(above, "asyncagents-old", 5);
+        let kept = [
+            left(above, "asyncagents-young", 0),
+            left(above, "somebody-elses", 5),
+        ];
+        let open_to_others = left(above, "asyncagents-shared", 5);
+        fs::set_permissions(&open_to_others, fs::Permissions::from_mode(0o755)).expect("a mode");
+        let elsewhere = left(above, "elsewhere", 5);
+        symlink(&elsewhere, above.join("asyncagents-link")).expect("a link");
+        let alive = Temporary::below(above).expect("made");
+        age(alive.path(), 5);
+
+        let next = Temporary::below(above).expect("made");
+        assert!(!abandoned.exists());
+        assert!(kept.iter().all(|folder| folder.join("file").exists()));
+        assert!(open_to_others.exists() && elsewhere.join("file").exists());
+        assert!(alive.path().exists(), "its process lives");
+        assert!(next.path().exists());
+    }
+}
