@@ -160,7 +160,7 @@ pub fn decide(
                 answer,
                 totals,
             },
-        ) => finished(task, outcome, answer, totals),
+        ) => finished(task, at_limit(task, outcome), answer, totals),
         (State::Running { .. }, Command::GiveUp { why }) => {
             ends(Outcome::Failed { why }, None, true)
         }
@@ -272,6 +272,17 @@ fn sums_up(stage: &Stage, why: String) -> Result<Decision, Refusal> {
             // Nobody waits for what the tasks below would find.
             effects: vec![Effect::StopBelow],
         }),
+    }
+}
+
+/// How a run ended: one that was summing up has ended at its limit.
+fn at_limit(task: &Task, outcome: Outcome) -> Outcome {
+    match &task.state {
+        State::Running {
+            stage: Stage::SummingUp { why },
+            ..
+        } => Outcome::Failed { why: why.clone() },
+        State::Running { .. } | State::Queued { .. } | State::Ended { .. } => outcome,
     }
 }
 

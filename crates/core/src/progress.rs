@@ -15,6 +15,8 @@ const RECENT: usize = 5;
 pub struct Progress {
     /// What it has spent, in all its runs.
     pub spent: Spent,
+    /// Of that, what its host does not count in its session.
+    pub beside: Spent,
     /// Its tool calls, by name.
     pub by_tool: BTreeMap<String, u64>,
     /// The newest tools, newest last.
@@ -57,6 +59,15 @@ pub enum Observation {
     /// The model answered.
     Turned {
         /// Tokens of this answer, in and out.
+        tokens: u64,
+        /// What it cost, as far as prices are known.
+        cost: Cost,
+        /// Of the tokens, those that nobody knows the price of.
+        unpriced: u64,
+    },
+    /// A model was asked one thing beside its session, which its host does not count there.
+    AskedBeside {
+        /// Tokens, in and out.
         tokens: u64,
         /// What it cost, as far as prices are known.
         cost: Cost,
@@ -117,6 +128,21 @@ impl Progress {
                     tool_calls: 0,
                 });
             }
+            Observation::AskedBeside {
+                tokens,
+                cost,
+                unpriced,
+            } => {
+                let asked = Spent {
+                    tokens: *tokens,
+                    cost: *cost,
+                    unpriced: *unpriced,
+                    turns: 1,
+                    tool_calls: 0,
+                };
+                self.beside = self.beside.plus(asked);
+                self.spent = self.spent.plus(asked);
+            }
             Observation::Asked { id, question } => {
                 self.asking.insert(id.clone(), question.clone());
             }
@@ -142,12 +168,13 @@ impl Progress {
 
     fn replace(&mut self, totals: &Totals) {
         self.by_tool.clone_from(&totals.by_tool);
-        self.spent = Spent {
+        let counted = Spent {
             tokens: totals.tokens,
             cost: totals.cost,
             unpriced: totals.unpriced,
             turns: totals.turns,
             tool_calls: totals.by_tool.values().sum(),
         };
+        self.spent = counted.plus(self.beside);
     }
 }

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::{
     Live,
     engine::{Halt, Hand, Inner, is_driven_elsewhere, lock},
-    last_turn::Purse,
+    last_turn::RunBudget,
     profiles::Profiles,
     record::Trouble,
 };
@@ -136,7 +136,7 @@ pub(crate) struct Driver {
     /// When the iteration has to be over, for a skill that says so.
     pub(crate) until: Option<time::Instant>,
     /// What the task of the session may use, when that was last looked at.
-    purse: Option<Purse>,
+    run_budget: Option<RunBudget>,
 }
 
 impl Driver {
@@ -178,7 +178,7 @@ impl Driver {
             released: false,
             squeezed: false,
             until: None,
-            purse: None,
+            run_budget: None,
         };
         driver.publish();
         Ok(driver)
@@ -220,23 +220,23 @@ impl Driver {
         if *self.hand.halt.borrow() != Halt::Go {
             return Err(Over::Halted);
         }
-        self.purse = self.purse().await?;
+        self.run_budget = self.run_budget().await?;
         let model = self.model();
         let most_answers = self.acting().max_turns.or(self.engine.settings.max_turns);
-        let purse = self.purse.as_ref();
+        let run_budget = self.run_budget.as_ref();
         let around = Around {
             tasks: self.tasks,
             wait: self.waits(),
             compact_from: model
                 .as_ref()
                 .map_or(u64::MAX, |model| self.compact_from(model)),
-            most_answers: [most_answers, purse.and_then(Purse::turns)]
+            most_answers: [most_answers, run_budget.and_then(RunBudget::turns)]
                 .into_iter()
                 .flatten()
                 .min(),
             most_same_calls: self.engine.settings.same_calls,
-            used_up: purse
-                .map(|purse| purse.used_up(&self.conversation))
+            used_up: run_budget
+                .map(|run_budget| run_budget.used_up(&self.conversation))
                 .unwrap_or_default(),
         };
         let next = next(&self.conversation, &around);
@@ -298,14 +298,14 @@ impl Driver {
     pub(crate) fn work_until(&self) -> Option<time::Instant> {
         let run = self.conversation.run()?;
         let worked = run.answers > 0 && run.last_turn.is_none();
-        self.purse.as_ref().filter(|_| worked)?.work_until()
+        self.run_budget.as_ref().filter(|_| worked)?.work_until()
     }
 
     async fn ask(&mut self, model: &Model) -> Result<(), Over> {
         let run = self.conversation.run();
-        if let Some(last) = run.and_then(|run| run.last_turn.as_ref()) {
-            let fails = last.fails;
-            return self.ask_last(model, fails).await;
+        let last = run.and_then(|run| run.last_turn.clone());
+        if let Some(last) = last.clone().filter(|last| last.fails) {
+            return self.sum_up(model, last.why).await;
         }
         let shown = self.conversation.shown();
         let longest = self.session.terms.as_ref();
@@ -313,13 +313,17 @@ impl Driver {
         self.until = longest.map(|longest| time::Instant::now() + longest);
         let work_until = self.work_until();
         let until = [self.until, work_until].into_iter().flatten().min();
-        let asked = self.request(model, self.whole(&shown.turns), Aloud::Yes);
+        let mut request = self.whole(&shown.turns);
+        request.no_tools = last.is_some();
+        let asked = self.request(model, request, Aloud::Yes);
         let asked = match until {
             Some(until) => time::timeout_at(until, asked).await,
             None => Ok(asked.await),
         };
         let Ok(asked) = asked else {
             if work_until.is_some_and(|until| until <= time::Instant::now()) {
+                // What was heard of the answer is void.
+                self.show(Live::Again("the time for work is up".to_owned()));
                 return Ok(());
             }
             let longest = longest.unwrap_or_default();
@@ -333,13 +337,9 @@ impl Driver {
                 let mut reports = reports(&answer);
                 self.save(vec![Entry::Answered { seen, answer }]).await?;
                 self.show(Live::Answered);
-                let used_up = |purse: &Purse| purse.used_up(&self.conversation);
-                if self
-                    .purse
-                    .as_ref()
-                    .map(used_up)
-                    .is_some_and(|up| up.tool_calls.is_some())
-                {
+                let budget = self.run_budget.as_ref();
+                let used_up = budget.map(|budget| budget.used_up(&self.conversation));
+                if last.is_some() || used_up.is_some_and(|used_up| used_up.tool_calls.is_some()) {
                     // They are not run.
                     reports.retain(|what| !matches!(what, Observation::ToolCalled { .. }));
                 }

@@ -24,7 +24,7 @@ const SHORTEST_ANSWER: u64 = 300;
 const LEAST_CONTEXT: u64 = 1_000;
 
 /// A clock may be this far behind another.
-const BLINK: Duration = Duration::from_millis(50);
+const CLOCK_TOLERANCE: Duration = Duration::from_millis(50);
 
 /// Who sums up from a shortened conversation. The session's own system prompt would take what
 /// there is for the answer.
@@ -33,7 +33,7 @@ const SYSTEM: &str = "You are a coding agent whose budget is used up. What follo
 
 /// What the task of a session may use, as the journal says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Purse {
+pub(crate) struct RunBudget {
     budget: Budget,
     /// What the tasks below it have spent.
     below: Spent,
@@ -43,7 +43,7 @@ pub(crate) struct Purse {
     read_at: Instant,
 }
 
-impl Purse {
+impl RunBudget {
     /// How often the model may answer.
     pub(crate) fn turns(&self) -> Option<u64> {
         self.budget.turns
@@ -64,7 +64,10 @@ impl Purse {
             cost,
             ..Spent::default()
         };
-        let late = self.budget.for_work().out_of_time(self.ran + BLINK);
+        let late = self
+            .budget
+            .for_work()
+            .out_of_time(self.ran + CLOCK_TOLERANCE);
         let calls = self
             .budget
             .tool_calls
@@ -101,12 +104,12 @@ struct LastRequest {
     shortened: bool,
     max_output: Option<u64>,
     /// How long the answer may take.
-    within: Option<Duration>,
+    within: Duration,
 }
 
 impl Driver {
     /// What the task of the session may still use, if it is one's and runs.
-    pub(crate) async fn purse(&self) -> Result<Option<Purse>, Over> {
+    pub(crate) async fn run_budget(&self) -> Result<Option<RunBudget>, Over> {
         let Some(task) = self.session.task.clone() else {
             return Ok(None);
         };
@@ -119,7 +122,7 @@ impl Driver {
         };
         let runs = matches!(task.state, State::Running { .. });
         let now = self.engine.record.clock.now();
-        Ok(runs.then(|| Purse {
+        Ok(runs.then(|| RunBudget {
             budget: task.budget,
             below: task.below,
             before: task.spent_before,
@@ -128,18 +131,15 @@ impl Driver {
         }))
     }
 
-    /// Asks for the last answer of the run: without tools, and within what was kept back. If
-    /// there is not enough for it, what was said before has to do.
-    pub(crate) async fn ask_last(&mut self, model: &Model, fails: bool) -> Result<(), Over> {
+    /// Asks for the last answer of a run whose budget is used up: without tools, and within what
+    /// was kept back. If there is not enough for it, what was said before has to do.
+    pub(crate) async fn sum_up(&mut self, model: &Model, why: String) -> Result<(), Over> {
         let seen = self.conversation.newest();
-        let answer = match self.last_request(model, fails).await? {
+        let answer = match self.last_request(model, &why).await? {
             Some(last) => self.last_answer(model, &last).await?,
             None => None,
         };
         let Some(answer) = answer else {
-            let run = self.conversation.run();
-            let last = run.and_then(|run| run.last_turn.as_ref());
-            let why = last.map(|last| last.why.clone()).unwrap_or_default();
             return self.finish(End::Failed { why }).await;
         };
         let spent = Observation::Turned {
@@ -162,13 +162,11 @@ impl Driver {
             request.system = SYSTEM;
         }
         let asked = self.request(model, request, Aloud::Yes);
-        let answered = match last.within {
-            Some(within) => match time::timeout(within, asked).await {
-                Ok(answered) => answered?,
-                Err(_) => return Ok(None),
-            },
-            None => asked.await?,
+        let Ok(answered) = time::timeout(last.within, asked).await else {
+            self.show(Live::Again("the time for the last turn is up".to_owned()));
+            return Ok(None);
         };
+        let answered = answered?;
         Ok(answered
             .inspect_err(|error| {
                 tracing::warn!(session = %self.session.id, %error, "no last turn");
@@ -177,30 +175,21 @@ impl Driver {
     }
 
     /// What the last turn is asked with; nothing if what was kept back is not enough.
-    async fn last_request(&self, model: &Model, fails: bool) -> Result<Option<LastRequest>, Over> {
+    async fn last_request(&self, model: &Model, why: &str) -> Result<Option<LastRequest>, Over> {
         let whole = || self.conversation.shown().turns;
-        let iteration = self.session.terms.as_ref();
-        let iteration = iteration.and_then(|terms| terms.iteration_time);
-        // A limit of answers leaves the budget as it is.
-        let Some(purse) = self.purse().await?.filter(|_| fails) else {
-            return Ok(Some(LastRequest {
-                turns: whole(),
-                shortened: false,
-                max_output: None,
-                within: iteration,
-            }));
+        let Some(run_budget) = self.run_budget().await? else {
+            return Ok(None);
         };
-        let Some(allowance) = purse.allowance(&self.conversation) else {
+        let Some(allowance) = run_budget.allowance(&self.conversation) else {
             return Ok(None);
         };
         // Something is left of the time for saving what was said.
         let within = allowance.time * 9 / 10;
-        let within = iteration.map_or(within, |most| most.min(within));
         let last = |turns, shortened, max_output| LastRequest {
             turns,
             shortened,
             max_output,
-            within: Some(within),
+            within,
         };
         let Some(room) = room(allowance, model) else {
             return Ok(Some(last(whole(), false, None)));
@@ -210,9 +199,7 @@ impl Driver {
             return Ok(Some(last(whole(), false, Some(left))));
         }
         let answer = (room / 4).max(SHORTEST_ANSWER);
-        let request = self.conversation.run();
-        let request = request.and_then(|run| run.last_turn.as_ref());
-        let request = last_turn::request(request.map_or("", |last| &last.why));
+        let request = last_turn::request(why);
         let around = (SYSTEM.len() + request.len()) as u64 / 3;
         let context = room.saturating_sub(answer + around);
         if context < LEAST_CONTEXT {

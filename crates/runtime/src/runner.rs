@@ -33,7 +33,9 @@ use crate::{
     clock::Clocks,
     hosts::{Heard, OpenHost},
     manager::{Desk, carry_out},
-    metrics, transact,
+    metrics,
+    sum_up::AskedBefore,
+    transact,
 };
 
 /// How long a host may take to answer.
@@ -105,7 +107,8 @@ impl Run {
     }
 
     async fn steps(&mut self) -> Result<(), Over> {
-        if let Some(why) = lost_its_workers(&self.task, &self.limits) {
+        let lost = lost_its_workers(&self.task, &self.limits);
+        if let Some(why) = lost.filter(|_| !is_summing_up(&self.task)) {
             return Err(self.give_up(why).await);
         }
         let known = self.task.session.clone();
@@ -117,7 +120,7 @@ impl Run {
         };
         let heard = self.host.listen(&session);
         if got == Got::TakenOver && is_summing_up(&self.task) {
-            return self.sum_up(&session).await;
+            return self.sum_up(&session, AskedBefore::Perhaps).await;
         }
         match got {
             Got::Started => self.prompt(&session).await?,
@@ -200,7 +203,7 @@ impl Run {
     }
 
     /// The skill that the task runs.
-    async fn role(&self) -> Result<Option<Role>, String> {
+    pub(crate) async fn role(&self) -> Result<Option<Role>, String> {
         let Some(terms) = self.task.brief.skill.clone() else {
             return Ok(None);
         };
@@ -317,6 +320,8 @@ impl Run {
         let mut seen = Seen::default();
         let mut last = time::Instant::now();
         let mut silence = self.desk.settings.silence;
+        // What was found out on taking the task over may have been too much.
+        self.check_budget(session).await?;
         loop {
             let wake = self.next_wake(last, silence);
             let first = tokio::select! {
@@ -401,7 +406,7 @@ impl Run {
     async fn check_budget(&mut self, session: &SessionId) -> Result<(), Over> {
         self.mind_the_clock().await?;
         if is_summing_up(&self.task) {
-            return self.sum_up(session).await;
+            return self.sum_up(session, AskedBefore::No).await;
         }
         let now = self.desk.now();
         let why = match self.host.host.sums_up() {
@@ -462,6 +467,7 @@ impl Run {
             Observation::Asked { .. } | Observation::Answered { .. } => true,
             Observation::ToolCalled { .. }
             | Observation::Turned { .. }
+            | Observation::AskedBeside { .. }
             | Observation::Counted(_) => !summed,
         });
         if !news.observed.is_empty() {
@@ -554,7 +560,7 @@ impl Run {
     /// What it is told sets it to work again, so until then it is not done, whatever it says. This
     /// is read before the host is asked: what settles in between comes with a turn that the
     /// host knows of.
-    async fn unsettled_below(&self) -> Result<u64, Over> {
+    pub(crate) async fn unsettled_below(&self) -> Result<u64, Over> {
         let id = self.task.id.clone();
         let unsettled = transact::read(&*self.desk.store, move |journal| {
             journal.unsettled_below(&id).map_err(Problem::from)
@@ -576,7 +582,8 @@ impl Run {
     }
 
     fn is_news(&self, totals: &Totals) -> bool {
-        let spent = self.task.progress.spent;
+        let progress = &self.task.progress;
+        let spent = progress.spent.beyond(progress.beside);
         let same =
             (spent.tokens, spent.cost, spent.turns) == (totals.tokens, totals.cost, totals.turns);
         !same || self.task.progress.by_tool != totals.by_tool

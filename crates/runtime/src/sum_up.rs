@@ -12,61 +12,69 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use crate::runner::{Got, Over, Run, in_time, stage};
+use crate::runner::{Over, Run, in_time, stage};
+
+/// Whether the last turn of a task was asked for before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskedBefore {
+    /// It was not.
+    No,
+    /// The worker that had the task may have asked, and it was paid for.
+    Perhaps,
+}
 
 impl Run {
-    /// Ends a task that has reached a limit.
+    /// Ends a task that has reached a limit, unless it has just come to its end by itself.
     pub(crate) async fn end_at_limit(
         &mut self,
         session: &SessionId,
         why: String,
     ) -> Result<(), Over> {
+        self.finish_if_done(session).await?;
         self.record(Command::SumUp { why }).await?;
-        self.sum_up(session).await
+        self.sum_up(session, AskedBefore::No).await
     }
 
     /// Stops a task at its limit, and lets it say what it has found so far.
-    pub(crate) async fn sum_up(&mut self, session: &SessionId) -> Result<(), Over> {
-        let before = self.said(session).await?;
+    pub(crate) async fn sum_up(
+        &mut self,
+        session: &SessionId,
+        asked: AskedBefore,
+    ) -> Result<(), Over> {
         if let Err(error) = in_time(self.host.host.abort(session)).await {
             tracing::warn!(task = %self.task.id, %error, "the host does not stop");
         }
-        let said = match before {
-            Some(said) => Some(said),
-            None => self.said(session).await?,
+        let last = match asked {
+            AskedBefore::No => self.ask_last_turn(session).await,
+            AskedBefore::Perhaps => None,
         };
-        // Whoever had the task before may have asked already, and it was paid for.
-        let last = match self.got {
-            Got::Started => self.last_words(session).await,
-            Got::TakenOver => None,
-        };
-        let spent = last.as_ref().map(|last| Observation::Turned {
+        let spent = last.as_ref().map(|last| Observation::AskedBeside {
             tokens: last.tokens,
             cost: last.cost,
             unpriced: last.unpriced,
         });
-        let last = last
-            .map(|last| last.text)
-            .filter(|text| !text.trim().is_empty());
-        let answer = last.or(said.flatten());
+        let last = last.map(|last| last.text);
+        let answer = match last.filter(|text| !text.trim().is_empty()) {
+            Some(text) => Some(text),
+            None => self.said_before(session).await,
+        };
         self.record(Command::SummedUp { answer, spent }).await?;
         Err(Over::Enough)
     }
 
-    /// What a task has said that does not work any more. One that has done with its prompt
-    /// after all has ended, and has no need to sum up.
-    async fn said(&mut self, session: &SessionId) -> Result<Option<Option<String>>, Over> {
-        let asked = self.ask(session).await;
+    /// Ends a task that has done with its prompt. One that only waits for tasks of its own has not.
+    async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), Over> {
+        let waits = self.unsettled_below().await? > 0;
         let Ok(Inspection {
             standing: Standing::Done { outcome, answer },
             totals,
             ..
-        }) = asked
+        }) = self.ask(session).await
         else {
-            return Ok(None);
+            return Ok(());
         };
-        if outcome != Outcome::Completed {
-            return Ok(Some(answer));
+        if outcome != Outcome::Completed || (waits && self.host.host.notices_wake()) {
+            return Ok(());
         }
         let finish = Command::Finish {
             outcome,
@@ -77,13 +85,26 @@ impl Run {
         Err(Over::Enough)
     }
 
+    /// What a task said last that does not work any more.
+    async fn said_before(&self, session: &SessionId) -> Option<String> {
+        match self.ask(session).await.ok()?.standing {
+            Standing::Done { answer, .. } => answer,
+            Standing::Gone | Standing::Unprompted | Standing::Working | Standing::Interrupted => {
+                None
+            }
+        }
+    }
+
     /// Asks a model what came of the task so far, without tools and within what was kept back.
     /// Nothing if that is not enough, or the host cannot.
-    async fn last_words(&self, session: &SessionId) -> Option<OneAnswer> {
+    async fn ask_last_turn(&self, session: &SessionId) -> Option<OneAnswer> {
         let Some(Stage::SummingUp { why }) = stage(&self.task) else {
             return None;
         };
         let allowance = last_turn::allowance(&self.task, self.desk.now())?;
+        if self.host.host.sums_up() {
+            return None;
+        }
         let begun = time::Instant::now();
         let room = last_turn::tokens(allowance, self.task.spent_in_run());
         let context = match self.shortened(session, room).await {
@@ -98,7 +119,8 @@ impl Run {
             text: format!("{context}\n\n{}", last_turn::request(why)),
             agent: self.task.brief.agent.clone(),
             model: self.task.brief.model.clone(),
-            within: allowance.time.saturating_sub(begun.elapsed()),
+            role: self.role().await.ok()?,
+            within: allowance.time.checked_sub(begun.elapsed())?,
         };
         let asked = self.host.host.ask_once(session, question).await;
         asked

@@ -70,6 +70,11 @@ pub(crate) enum EventRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<u64>,
     },
+    AskedBeside {
+        tokens: u64,
+        cost: u64,
+        unpriced: u64,
+    },
     Asked {
         id: String,
         question: String,
@@ -149,6 +154,7 @@ impl EventRecord {
             EventRecord::Prompted => "prompted",
             EventRecord::ToolCalled { .. } => "tool_called",
             EventRecord::Turned { .. } => "turned",
+            EventRecord::AskedBeside { .. } => "asked_beside",
             EventRecord::Asked { .. } => "asked",
             EventRecord::Answered { .. } => "answered",
             EventRecord::Counted { .. } => "counted",
@@ -189,6 +195,15 @@ impl From<&Event> for EventRecord {
                 tokens: *tokens,
                 cost: cost.0,
                 unpriced: Some(*unpriced),
+            },
+            Event::Observed(Observation::AskedBeside {
+                tokens,
+                cost,
+                unpriced,
+            }) => EventRecord::AskedBeside {
+                tokens: *tokens,
+                cost: cost.0,
+                unpriced: *unpriced,
             },
             Event::Observed(Observation::Asked { id, question }) => EventRecord::Asked {
                 id: id.clone(),
@@ -368,6 +383,15 @@ impl From<EventRecord> for Event {
                 tokens,
                 cost: Cost(cost),
                 unpriced: unpriced_of(unpriced, tokens, cost),
+            }),
+            EventRecord::AskedBeside {
+                tokens,
+                cost,
+                unpriced,
+            } => Event::Observed(Observation::AskedBeside {
+                tokens,
+                cost: Cost(cost),
+                unpriced,
             }),
             EventRecord::Asked { id, question } => {
                 Event::Observed(Observation::Asked { id, question })

@@ -74,6 +74,9 @@ struct Tools {
     unpriced_below: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unpriced_before: Option<u64>,
+    /// Tokens, cost, tokens without a price and turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    beside: Option<[u64; 4]>,
 }
 
 fn number(value: u64) -> i64 {
@@ -221,6 +224,12 @@ fn tools(task: &Task) -> String {
         worker_deaths: progress.worker_deaths,
         unattended_since: progress.unattended_since.map(Moment::as_millis),
         asking: progress.asking.clone(),
+        beside: (progress.beside != Spent::default()).then_some([
+            progress.beside.tokens,
+            progress.beside.cost.0,
+            progress.beside.unpriced,
+            progress.beside.turns,
+        ]),
         unpriced: Some(progress.spent.unpriced),
         unpriced_below: Some(task.below.unpriced),
         unpriced_before: Some(task.spent_before.unpriced),
@@ -331,6 +340,16 @@ pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
                 times: tools.times,
             },
             asking: tools.asking,
+            beside: tools.beside.map_or_else(Spent::default, |sums| {
+                let [tokens, cost, unpriced, turns] = sums;
+                Spent {
+                    tokens,
+                    cost: Cost(cost),
+                    unpriced,
+                    turns,
+                    tool_calls: 0,
+                }
+            }),
         },
         below: spent(32, tools.unpriced_below)?,
         spent_before: spent(36, tools.unpriced_before)?,

@@ -128,8 +128,12 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
         return Next::Rest;
     };
     // It has been announced and is not over: nothing else counts any more.
-    if run.last_turn.is_some() {
-        return Next::Ask;
+    if let Some(last) = &run.last_turn {
+        let full = conversation.weight() >= around.compact_from && conversation.can_compact();
+        return match full && !last.fails {
+            true => Next::Compact,
+            false => Next::Ask,
+        };
     }
     if let Some(most) = around.most_answers {
         if run.answers >= most && has_answered(conversation) {

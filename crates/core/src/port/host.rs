@@ -182,6 +182,8 @@ pub struct OneQuestion {
     pub agent: AgentName,
     /// Which model, if not the session's.
     pub model: Option<ModelName>,
+    /// The skill that the session runs, which may want a model of its own.
+    pub role: Option<Role>,
     /// How long the answer may take.
     pub within: Duration,
 }

@@ -17,11 +17,18 @@ pub fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
         }
         let before = last.unwrap_or(saved.at);
         let what = match &saved.event {
-            Event::Observed(Observation::Turned {
-                tokens,
-                cost,
-                unpriced,
-            }) => StepKind::Model {
+            Event::Observed(
+                Observation::Turned {
+                    tokens,
+                    cost,
+                    unpriced,
+                }
+                | Observation::AskedBeside {
+                    tokens,
+                    cost,
+                    unpriced,
+                },
+            ) => StepKind::Model {
                 model: None,
                 usage: Usage::default(),
                 untold: *tokens,

@@ -276,7 +276,11 @@ fn resume() -> Command {
     summed_up(),
     "observed+ended tell stop-below -> error, stopping"
 )]
-#[case(From::SummingUp, finish(Outcome::Completed), "ended tell -> completed")]
+#[case(
+    From::SummingUp,
+    finish(Outcome::Completed),
+    "ended tell stop-below -> error"
+)]
 #[case(
     From::SummingUp,
     Command::Cancel(CancelledBy::Request),

@@ -241,3 +241,23 @@ async fn a_child_that_ends_within_its_budget_knows_of_no_last_turn() {
     assert_eq!(said.as_deref(), Some("Done at once."));
     house.close().await;
 }
+
+#[tokio::test]
+async fn an_error_in_the_last_of_so_many_answers_is_called_what_it_is() {
+    let script = Script::new()
+        .rule(When::turn(0), Reply::call("read", json!({"path": "x"})))
+        .rule(
+            When::turn(1),
+            Reply::status(400).message("the model is on strike"),
+        );
+    let plan = Plan {
+        settings: Box::new(|settings| settings.max_turns = Some(2)),
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
+    let ended = house.run("Look").await;
+    assert!(ended.error().contains("on strike"), "{ended:?}");
+    let last = last_request(&house).json();
+    assert_eq!(last["tool_choice"], json!({"type": "none"}));
+    house.close().await;
+}

@@ -41,7 +41,7 @@ const KEPT: Duration = Duration::from_secs(30);
 /// How long OpenCode may live on after it has stopped its sessions to end.
 const LAST_WORDS: Duration = Duration::from_millis(1_500);
 /// How often a session that is asked one thing is looked at.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Clocks of two machines may differ by this much.
 const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
@@ -511,8 +511,12 @@ impl Host for OpenCode {
         session: &SessionId,
         question: OneQuestion,
     ) -> Result<Option<OneAnswer>, HostError> {
+        if question.within.is_zero() {
+            return Ok(None);
+        }
         let there = self.existing(session).await?;
-        let model = self.model_for(question.model.as_ref(), &question.agent, &there);
+        let asked = wanted(question.model.as_ref(), question.role.as_ref());
+        let model = self.model_for(asked, &question.agent, &there);
         let mut body = json!({
             "agent": question.agent.as_str(),
             "parts": [wire::text(&question.text, &question.id, false)],
@@ -530,8 +534,10 @@ impl Host for OpenCode {
         let beside: SessionId = beside.id.as_str().into();
         let answer = self.answered(&beside, &question.id, body);
         let answer = time::timeout(question.within, answer).await;
-        if answer.is_err() {
-            self.api.abort(&beside).await?;
+        if answer.is_err()
+            && let Err(error) = self.abort(&beside).await
+        {
+            tracing::warn!(session = %beside, %error, "not stopped");
         }
         if let Err(error) = self.api.delete(&beside).await {
             tracing::warn!(session = %beside, %error, "not removed");
@@ -660,7 +666,7 @@ impl OpenCode {
         self.known.prompting(session, self.clock.now());
         self.api.prompt(session, body).await?;
         loop {
-            time::sleep(GLANCE).await;
+            time::sleep(POLL_INTERVAL).await;
             let Inspection {
                 standing, totals, ..
             } = self.inspect(session, post).await?;

@@ -60,6 +60,8 @@ pub struct Faults {
     pub on_its_way: Duration,
     /// A notice shows in the history only so much later.
     pub late: Duration,
+    /// A notice sets an idle session to work again: no fault, but not what every host does.
+    pub notices_wake: bool,
     /// How often the host was asked what.
     pub asked: HashMap<Call, u64>,
     /// How many reports there have been.

@@ -362,7 +362,8 @@ impl Course {
                     totals.cost.0 += cost.0;
                     totals.turns += 1;
                 }
-                Observation::Asked { .. }
+                Observation::AskedBeside { .. }
+                | Observation::Asked { .. }
                 | Observation::Answered { .. }
                 | Observation::Counted(_) => {}
             }
@@ -437,13 +438,17 @@ impl Host for ScriptedHost {
         Ok(())
     }
 
+    fn notices_wake(&self) -> bool {
+        self.faults().notices_wake
+    }
+
     async fn ask_once(
         &self,
         session: &SessionId,
         question: OneQuestion,
     ) -> Result<Option<OneAnswer>, HostError> {
         self.enter(Call::AskOnce).await?;
-        let Some(last) = &self.inner.script.last_words else {
+        let Some(last) = &self.inner.script.last_turn else {
             return Ok(None);
         };
         let line = Line::AskedOnce {

@@ -13,5 +13,5 @@ mod world;
 
 pub use faults::{Call, Faults};
 pub use host::ScriptedHost;
-pub use script::{Child, LastWords, Script, ScriptError, Step};
+pub use script::{Child, LastTurn, Script, ScriptError, Step};
 pub use world::{Line, World};

@@ -24,12 +24,12 @@ pub struct Script {
     /// What every session that is no child has said so far, as OpenCode saves it.
     pub conversation: Option<String>,
     /// What a child says that has reached a limit, if it says anything.
-    pub last_words: Option<LastWords>,
+    pub last_turn: Option<LastTurn>,
 }
 
 /// What a child says in its last turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastWords {
+pub struct LastTurn {
     /// How long it thinks about it.
     pub after: Duration,
     /// What it says.
@@ -116,7 +116,7 @@ struct ScriptFile {
     #[serde(default = "usual_agents")]
     agents: Vec<String>,
     conversation: Option<PathBuf>,
-    last_words: Option<String>,
+    last_turn: Option<String>,
     #[serde(default)]
     child: Vec<ChildEntry>,
 }
@@ -159,14 +159,14 @@ impl Script {
                 steps: steps.into_iter().collect(),
             }],
             conversation: None,
-            last_words: None,
+            last_turn: None,
         }
     }
 
     /// This script, with what a child says that has reached a limit.
     #[must_use]
-    pub fn with_last_words(mut self, last_words: LastWords) -> Self {
-        self.last_words = Some(last_words);
+    pub fn with_last_turn(mut self, last_turn: LastTurn) -> Self {
+        self.last_turn = Some(last_turn);
         self
     }
 
@@ -237,7 +237,7 @@ impl Script {
             agents: file.agents.into_iter().map(AgentName::from).collect(),
             children,
             conversation,
-            last_words: file.last_words.map(|text| LastWords {
+            last_turn: file.last_turn.map(|text| LastTurn {
                 after: Duration::ZERO,
                 text,
                 tokens: 0,

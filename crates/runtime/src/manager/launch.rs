@@ -185,7 +185,9 @@ impl Manager {
                 return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
             }
             if let Some(above) = &above {
-                budget = budget.at_most(above.left(now));
+                // What is kept back for its last turn is not for those below.
+                let work = above.budget.for_work();
+                budget = budget.at_most(work.left(above.spent_in_run(), above.ran(now)));
             }
             if let Some(what) = budget.nothing_left() {
                 let whose = "your";

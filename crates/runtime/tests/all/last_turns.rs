@@ -8,7 +8,7 @@ use asyncagents_core::{
     request::TaskArgs,
     task::{Phase, Status},
 };
-use asyncagents_hosts::scripted::{Call, LastWords, Line, Script, Step};
+use asyncagents_hosts::scripted::{Call, LastTurn, Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
 use super::house::{House, Process, asks, seconds, tool, turn, until};
@@ -27,8 +27,8 @@ fn busy() -> Script {
     Script::of(steps)
 }
 
-fn says(after: Duration) -> LastWords {
-    LastWords {
+fn says(after: Duration) -> LastTurn {
+    LastTurn {
         after,
         text: "So far: the cache is cold.".to_owned(),
         tokens: 700,
@@ -63,7 +63,7 @@ async fn at_its_limit_a_task_says_what_it_has_found(
     #[case] why: &str,
     #[case] after: u64,
 ) {
-    let house = House::new(busy().with_last_words(says(seconds(2))));
+    let house = House::new(busy().with_last_turn(says(seconds(2))));
     let process = house.start().await;
     let task = launch(&process, budget).await;
     process.settled().await;
@@ -98,7 +98,7 @@ async fn at_its_limit_a_task_says_what_it_has_found(
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_too_late_is_not_waited_for() {
-    let house = House::new(busy().with_last_words(says(seconds(500))));
+    let house = House::new(busy().with_last_turn(says(seconds(500))));
     let process = house.start().await;
     let budget = Budget {
         time: Some(seconds(100)),
@@ -123,7 +123,7 @@ async fn an_answer_that_comes_too_late_is_not_waited_for() {
 #[case::nothing_left(Budget { tokens: Some(500), ..Budget::default() })]
 #[tokio::test(start_paused = true)]
 async fn zero_stays_zero(#[case] budget: Budget) {
-    let house = House::new(busy().with_last_words(says(seconds(1))));
+    let house = House::new(busy().with_last_turn(says(seconds(1))));
     let process = house.start().await;
     let task = launch(&process, budget).await;
     process.settled().await;
@@ -139,7 +139,7 @@ async fn who_has_finished_with_the_last_of_its_budget_has_finished() {
         turn(9_900),
         Step::Answer("Found it.".to_owned()),
     ];
-    let house = House::new(Script::of(steps).with_last_words(says(seconds(1))));
+    let house = House::new(Script::of(steps).with_last_turn(says(seconds(1))));
     let process = house.start().await;
     let budget = Budget {
         tokens: Some(10_000),
@@ -155,7 +155,7 @@ async fn who_has_finished_with_the_last_of_its_budget_has_finished() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_answer_does_not_hold_up_the_end() {
-    let house = House::new(busy().with_last_words(says(seconds(1))));
+    let house = House::new(busy().with_last_turn(says(seconds(1))));
     house.host.faults().fail.insert(Call::AskOnce, 1);
     let process = house.start().await;
     let budget = Budget {
@@ -172,7 +172,7 @@ async fn a_host_that_does_not_answer_does_not_hold_up_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_in_the_last_turn_leaves_a_task_that_ends_at_its_limit() {
-    let house = House::new(busy().with_last_words(says(seconds(5))));
+    let house = House::new(busy().with_last_turn(says(seconds(5))));
     let first = house.start().await;
     let budget = Budget {
         time: Some(seconds(100)),
@@ -196,7 +196,7 @@ async fn a_worker_that_dies_in_the_last_turn_leaves_a_task_that_ends_at_its_limi
 
 #[tokio::test(start_paused = true)]
 async fn after_its_last_turn_a_task_can_be_resumed() {
-    let house = House::new(busy().with_last_words(says(seconds(1))).when(
+    let house = House::new(busy().with_last_turn(says(seconds(1))).when(
         "go on",
         [Step::Wait(seconds(1)), Step::Answer("Done.".to_owned())],
     ));
@@ -212,4 +212,97 @@ async fn after_its_last_turn_a_task_can_be_resumed() {
     let report = process.output(&task).await;
     assert_eq!(report.shown.task.status(), Status::Completed);
     assert_eq!(report.answer.as_deref(), Some("Done."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_changed_hands_long_ago_has_its_last_turn() {
+    let house = House::new(busy().with_last_turn(says(seconds(1))));
+    let first = house.start().await;
+    let budget = Budget {
+        time: Some(seconds(600)),
+        ..Budget::default()
+    };
+    let task = launch(&first, budget).await;
+    first.until_prompted(&task).await;
+    first.worker.kill();
+    let second = house.start().await;
+    second.settled().await;
+    let report = second.output(&task).await;
+    assert_eq!(report.shown.task.status(), Status::Error);
+    assert_eq!(report.answer.as_deref(), Some("So far: the cache is cold."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_back_is_not_for_the_tasks_below() {
+    let house = House::new(busy());
+    let process = house.start().await;
+    let budget = Budget {
+        tokens: Some(10_000),
+        cost: Some(Cost(1_000_000)),
+        time: Some(seconds(100)),
+        ..Budget::default()
+    };
+    let lead = launch(&process, budget).await;
+    process.until_prompted(&lead).await;
+    let inside = ScriptedHost::session_of(&lead);
+    let below = process.launch_from(inside.as_str(), "below").await;
+    let granted = process.look(&below).await.budget;
+    assert_eq!(granted.tokens, Some(9_000));
+    assert_eq!(granted.cost, Some(Cost(900_000)));
+    assert!(granted.time.is_some_and(|time| time <= seconds(90)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_beside_a_session_stays_counted_when_the_task_goes_on() {
+    let house = House::new(busy().with_last_turn(says(seconds(1))).when(
+        "go on",
+        [
+            Step::Wait(seconds(1)),
+            turn(100),
+            Step::Answer("Done.".to_owned()),
+        ],
+    ));
+    let process = house.start().await;
+    let budget = Budget {
+        tool_calls: Some(2),
+        ..Budget::default()
+    };
+    let task = launch(&process, budget).await;
+    process.settled().await;
+    let before = process.look(&task).await.progress.spent;
+    process.resume(&task, "go on").await.expect("resumed");
+    process.settled().await;
+    let after = process.look(&task).await.progress.spent;
+    assert_eq!(after.tokens, before.tokens + 100, "of {before:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_waits_for_its_tasks_is_not_done_at_its_limit() {
+    let steps = [
+        Step::Wait(seconds(10)),
+        turn(9_500),
+        Step::Answer("Launched.".to_owned()),
+    ];
+    let house = House::new(busy().when("lead", steps));
+    house.host.faults().notices_wake = true;
+    let process = house.start().await;
+    let args = TaskArgs {
+        budget: Budget {
+            tokens: Some(10_000),
+            ..Budget::default()
+        },
+        ..asks("lead")
+    };
+    let lead = process.launch_args(args).await;
+    process.until_prompted(&lead).await;
+    let inside = ScriptedHost::session_of(&lead);
+    process.launch_from(inside.as_str(), "below").await;
+    process.settled().await;
+    let report = process.output(&lead).await;
+    assert_eq!(report.shown.task.status(), Status::Error);
+    assert_eq!(
+        report.answer.as_deref(),
+        Some("Launched."),
+        "what it said is kept"
+    );
 }

@@ -342,7 +342,7 @@ async fn what_an_ended_task_has_left_at_work_is_bound_by_its_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
     let house = House::new(
-        Script::of([turn(900), Step::Wait(seconds(30))])
+        Script::of([turn(850), Step::Wait(seconds(30))])
             .when(
                 "below",
                 [Step::Wait(seconds(60)), turn(200), Step::Wait(seconds(1))],
@@ -372,11 +372,11 @@ async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
     assert_eq!(
         lead.status(),
         Status::Completed,
-        "900 in each run, and 200 between them"
+        "850 in each run, and 200 between them"
     );
     assert_eq!(
         (lead.progress.spent.tokens, lead.below.tokens),
-        (1_800, 200)
+        (1_700, 200)
     );
 }
 
