@@ -811,6 +811,14 @@ fn an_agent_whose_file_is_broken_says_where_and_why() {
     );
 }
 
+/// Who comes from Claude Code is understood.
+#[test]
+fn an_agent_can_be_called_by_another_agents_name_for_it() {
+    let home = Home::new(Script::new().rule(When::turn(0), Reply::text("Done.")));
+    let output = home.run(&["run", "--agent", "General-Purpose", "x"]);
+    assert_eq!(text(&output.stdout), "Done.", "{output:?}");
+}
+
 #[test]
 fn the_demo_does_not_depend_on_what_its_user_has_set() {
     let home = tempfile::tempdir().expect("a folder");

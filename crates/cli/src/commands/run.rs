@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     io::{self, IsTerminal},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process,
     sync::Arc,
     time::{Duration, Instant},
@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::anyhow;
 use asyncagents_core::{
-    agent::End,
+    agent::{End, agent_meant},
     answer::Shown,
     budget::Spent,
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
@@ -106,16 +106,16 @@ pub(super) struct Wanted {
 }
 
 /// Runs it, and returns when it is over.
-pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
+pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failure> {
     let screen = Screen::new(shell.config.color, shell.config.raw);
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
     let mut stop = Signals::new()?;
-    let folder = wanted.folder.as_deref().unwrap_or(Path::new("."));
+    let folder = wanted.folder.clone().unwrap_or_else(|| PathBuf::from("."));
     let furniture = Furniture {
         approver: can_ask.then_some(approver),
         no_wait: wanted.no_wait,
-        only: Some(wire::engine_in(folder).map_err(Failure::Input)?),
+        only: Some(wire::engine_in(&folder).map_err(Failure::Input)?),
         bare: wanted.folder.is_some(),
         sealed: wanted.sealed,
         ..Furniture::default()
@@ -125,8 +125,18 @@ pub(super) async fn go(shell: &Shell, wanted: Wanted) -> Result<Exit, Failure> {
     let key = house.hosts.key(&host, &shell.said);
     let key = key.map_err(Failure::Input)?;
     let engine = house.hosts.engine(&key).map_err(Problem::from)?;
-    if wanted.session.is_none() && !wanted.go_on {
-        let agent = wanted.agent.as_deref().unwrap_or(&shell.config.agent);
+    let begins = wanted.session.is_none() && !wanted.go_on;
+    if begins {
+        wanted.agent.get_or_insert(shell.config.agent.clone());
+    }
+    if let Some(asked) = &mut wanted.agent {
+        let known = engine.agents().await.map_err(refused)?;
+        if let Some(meant) = agent_meant(asked, known.iter().map(AgentName::as_str)) {
+            *asked = meant.to_owned();
+        }
+    }
+    if begins {
+        let agent = wanted.agent.as_deref().unwrap_or_default();
         let checked = engine.check(&agent.into(), wanted.model.as_deref());
         checked.map_err(refused)?;
     }
