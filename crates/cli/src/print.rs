@@ -150,9 +150,11 @@ fn filtered(text: &str) -> String {
     text.chars().filter(harmless).collect()
 }
 
-/// Whether a terminal shows it and does not obey it.
+/// Whether a terminal shows it and does not obey it: no control characters, and none that change
+/// the order in which others are shown.
 pub(crate) fn harmless(c: &char) -> bool {
-    !c.is_control() || matches!(c, '\n' | '\t')
+    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !reorders && (!c.is_control() || matches!(c, '\n' | '\t'))
 }
 
 /// An answer as one line of JSON.

@@ -26,11 +26,14 @@ use asyncagents_models::Models;
 use asyncagents_runtime::{
     Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, Skills, SystemClock, ToolDoor, WeakManager,
 };
-use asyncagents_tools::Toolbox;
+use asyncagents_tools::{Toolbox, secret_paths_named_by};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    config::{AgentConfig, Config, SkillConfig, config_folder, load_launched, lowered_by_project},
+    config::{
+        AgentConfig, Config, SkillConfig, config_folder, data_folder, load_launched,
+        lowered_by_project,
+    },
     exit::Failure,
     launch_secrets,
     own_file::can_write,
@@ -510,6 +513,7 @@ impl KnownHosts {
             resources: agent.resources,
             secret_variables: models.secret_variables(),
             secret_paths: self.secret_paths(),
+            private_before: private_files(),
             bash_timeout: agent.bash_timeout,
             output_limit: agent.output,
             ..asyncagents_tools::Settings::new(workspace.to_owned(), helper()?)
@@ -534,8 +538,10 @@ impl KnownHosts {
         let ours = db
             .into_iter()
             .chain(key_file())
-            .chain(launch_secrets::folder());
-        ours.chain(self.configuration()).collect()
+            .chain(launch_secrets::folder())
+            .chain(private_files());
+        let named = secret_paths_named_by(|name| env::var_os(name));
+        ours.chain(self.configuration()).chain(named).collect()
     }
 
     /// The user's own configuration folder, and what is linked there from elsewhere. It is made if
@@ -808,4 +814,9 @@ fn agent_folders(workspace: &Path) -> Vec<PathBuf> {
         folders.push(workspace.join(theirs));
     }
     folders
+}
+
+/// Where it is kept which files of the home were private.
+fn private_files() -> Option<PathBuf> {
+    data_folder().map(|folder| folder.join("private-files"))
 }

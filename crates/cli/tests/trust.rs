@@ -457,6 +457,22 @@ fn the_key_is_readable_by_its_user_alone_and_nothing_runs_with_one_that_others_c
 }
 
 #[test]
+fn settings_that_every_user_can_write_are_not_obeyed() {
+    let user = User::new();
+    let folder = user.path("home/.config/asyncagents");
+    fs::create_dir_all(&folder).expect("made");
+    let file = folder.join("asyncagents.toml");
+    fs::write(&file, "[limits]\ndepth = 1\n").expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("set");
+    assert!(
+        user.refused(&["list"])
+            .contains("can be written by every user")
+    );
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).expect("set");
+    user.ask(&["list"]);
+}
+
+#[test]
 fn a_database_that_others_can_write_is_left_alone() {
     let user = User::new();
     user.ask(&["clear"]);

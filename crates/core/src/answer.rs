@@ -344,6 +344,11 @@ pub fn progress(task: &Task, now: Moment) -> String {
     let tokens = usize::try_from(progress.spent.tokens).unwrap_or(usize::MAX);
     parts.push(counted(tokens, "token", "tokens"));
     parts.push(progress.spent.price().to_string());
+    if let Some(most) = task.budget.cost.filter(|_| progress.spent.unpriced > 0) {
+        parts.push(format!(
+            "the budget of {most} cannot be kept: no price is known for its model"
+        ));
+    }
     if let Some(at) = progress.last_activity
         && task.is_live()
     {

@@ -68,7 +68,11 @@ impl Places {
         secret.extend(settings.secret_paths.iter().cloned());
         let home = settings.home.as_ref().map(real).transpose()?;
         Ok(Self {
-            private: Arc::new(PrivateFiles::new(home, &[&writable, &readable])),
+            private: Arc::new(PrivateFiles::new(
+                home,
+                &[&writable, &readable],
+                settings.private_before.clone(),
+            )),
             writable,
             readable,
             secret: all_real(&secret)?,

@@ -10,6 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::private_before::PrivateBefore;
+
 /// What commands are kept from is found anew if it is older than this. A file that is made
 /// meanwhile is not closed to commands before then; the file tools look at each file themselves.
 const FRESH: Duration = Duration::from_secs(30);
@@ -122,6 +124,8 @@ pub(crate) struct PrivateFiles {
     /// Folders in the configuration that tools may use: the user has said so.
     granted: Vec<PathBuf>,
     last: Mutex<Option<(Instant, Arc<Found>)>>,
+    /// What was private once stays closed: commands cannot read it, but may change its mode.
+    before: PrivateBefore,
 }
 
 /// What was found, as real paths.
@@ -134,8 +138,13 @@ pub(crate) struct Found {
 }
 
 impl PrivateFiles {
-    /// For a home and the folders that tools may use, all as real paths.
-    pub(crate) fn new(home: Option<PathBuf>, granted: &[&[PathBuf]]) -> Self {
+    /// For a home and the folders that tools may use, all as real paths. In `before` it is kept what
+    /// was private.
+    pub(crate) fn new(
+        home: Option<PathBuf>,
+        granted: &[&[PathBuf]],
+        before: Option<PathBuf>,
+    ) -> Self {
         let is_configuration = |path: &&PathBuf| {
             let home = home.as_deref();
             home.is_some_and(|home| relative(home, path).is_some())
@@ -144,13 +153,14 @@ impl PrivateFiles {
         Self {
             granted: granted.filter(is_configuration).cloned().collect(),
             last: Mutex::new(None),
+            before: PrivateBefore::new(before),
             home,
         }
     }
 
-    /// Whether this is a private file, at this moment.
+    /// Whether this is a private file, or was one.
     pub(crate) fn includes(&self, path: &Path) -> bool {
-        self.is_searched(path) && fs::symlink_metadata(path).is_ok_and(|file| is_private(&file))
+        self.is_searched(path) && (is_private_now(path) || self.before.includes(path))
     }
 
     /// All private files, as they were a short while ago at most.
@@ -159,7 +169,14 @@ impl PrivateFiles {
         match &*last {
             Some((at, found)) if at.elapsed() < FRESH => Arc::clone(found),
             Some(_) | None => {
-                let found = Arc::new(self.find());
+                let mut found = self.find();
+                self.before.add(&found.private);
+                let before = self.before.all();
+                let is_there = |path: &PathBuf| self.is_searched(path) && path.exists();
+                found.private.extend(before.into_iter().filter(is_there));
+                found.private.sort();
+                found.private.dedup();
+                let found = Arc::new(found);
                 *last = Some((Instant::now(), Arc::clone(&found)));
                 found
             }
@@ -206,7 +223,7 @@ impl Search<'_> {
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && self.is_shared(&path) => self.look_at_programs(&path),
                 Ok(kind) if kind.is_dir() => self.look_through(path),
-                Ok(kind) if kind.is_file() && self.files.includes(&path) => {
+                Ok(kind) if kind.is_file() && is_private_now(&path) => {
                     self.found.private.push(path);
                 }
                 Ok(_) | Err(_) => {}
@@ -263,6 +280,10 @@ impl Search<'_> {
     }
 }
 
+fn is_private_now(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|file| is_private(&file))
+}
+
 /// A path below the home that begins with a dot there, seen from the home.
 fn relative<'a>(home: &Path, path: &'a Path) -> Option<&'a Path> {
     let relative = path.strip_prefix(home).ok()?;
@@ -288,6 +309,7 @@ mod tests {
         fs,
         os::unix::fs::{PermissionsExt, symlink},
         path::{Path, PathBuf},
+        slice::from_ref,
     };
 
     use rstest::rstest;
@@ -310,7 +332,7 @@ mod tests {
     }
 
     fn found(home: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
-        let files = PrivateFiles::new(Some(home.to_owned()), &[granted]);
+        let files = PrivateFiles::new(Some(home.to_owned()), &[granted], None);
         let Found { private, too_large } = (*files.recently_found()).clone();
         assert!(too_large.is_empty());
         private
@@ -334,7 +356,7 @@ mod tests {
         let (_folder, home) = home(path, mode);
         let expected: Vec<PathBuf> = private.then(|| home.join(path)).into_iter().collect();
         assert_eq!(found(&home, &[]), expected);
-        let files = PrivateFiles::new(Some(home.clone()), &[]);
+        let files = PrivateFiles::new(Some(home.clone()), &[], None);
         assert_eq!(files.includes(&home.join(path)), private);
     }
 
@@ -348,7 +370,7 @@ mod tests {
         let (_folder, home) = home(".config/someapp/auth", 0o600);
         let granted = [home.join(granted)];
         assert_eq!(found(&home, &granted).is_empty(), open);
-        let files = PrivateFiles::new(Some(home.clone()), &[&granted]);
+        let files = PrivateFiles::new(Some(home.clone()), &[&granted], None);
         assert_eq!(files.includes(&home.join(".config/someapp/auth")), !open);
     }
 
@@ -378,13 +400,34 @@ mod tests {
         for number in 0..=MOST_IN_FOLDER {
             file(&home.join(format!(".config/someapp/below/{number}")), 0o644);
         }
-        let files = PrivateFiles::new(Some(home.clone()), &[]);
+        let files = PrivateFiles::new(Some(home.clone()), &[], None);
         let Found { private, too_large } = (*files.recently_found()).clone();
         let program = vec![home.join(".config/someapp")];
         match mode {
             0o600 => assert_eq!((private, too_large), (program, vec![])),
             _ => assert_eq!((private, too_large), (vec![], program)),
         }
+    }
+
+    /// A command in the sandbox cannot read it, but may change its mode.
+    #[test]
+    fn what_was_private_once_stays_closed_also_to_the_next_process() {
+        let (_folder, home) = home(".config/someapp/auth", 0o600);
+        let (path, kept) = (home.join(".config/someapp/auth"), home.join("kept"));
+        let files = |granted: &[PathBuf]| {
+            PrivateFiles::new(Some(home.clone()), &[granted], Some(kept.clone()))
+        };
+        let first = files(&[]);
+        assert_eq!(first.recently_found().private, from_ref(&path));
+        file(&path, 0o644);
+        assert!(first.includes(&path));
+        let second = files(&[]);
+        assert_eq!(second.recently_found().private, from_ref(&path));
+        assert!(second.includes(&path));
+        // The user may open it, and one that is gone is gone.
+        assert!(!files(from_ref(&path)).includes(&path));
+        fs::remove_file(&path).expect("removed");
+        assert!(files(&[]).recently_found().private.is_empty());
     }
 
     #[test]

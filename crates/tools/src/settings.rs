@@ -28,6 +28,9 @@ pub struct Settings {
     pub secret_variables: Vec<String>,
     /// Paths that nothing here reads, besides the usual ones.
     pub secret_paths: Vec<PathBuf>,
+    /// Where it is kept which files of the home were private, if it is: a command may change their
+    /// modes.
+    pub private_before: Option<PathBuf>,
     /// The user's folder: what the usual secret paths and `~` start from.
     pub home: Option<PathBuf>,
     /// How long `bash` may run if a call does not say.
@@ -62,6 +65,7 @@ impl Settings {
             variables: Vec::new(),
             secret_variables: Vec::new(),
             secret_paths: Vec::new(),
+            private_before: None,
             home: std::env::home_dir(),
             bash_timeout: Duration::from_secs(120),
             output_limit: 30_000,

@@ -295,7 +295,10 @@ pub(crate) fn passes_sandbox(name: &str, value: &str, listed: &[String]) -> bool
 }
 
 /// How a word in a secret's name ends: `API_KEY`, `PGPASSWORD`, `OAUTH2`.
-const WORD_ENDINGS: [&str; 8] = [
+const WORD_ENDINGS: [&str; 11] = [
+    "COOKIE",
+    "CREDS",
+    "JWT",
     "KEY",
     "TOKEN",
     "SECRET",
@@ -349,7 +352,7 @@ const PARAMETERS: [&str; 7] = [
 
 /// Whether a variable looks like a secret.
 pub(crate) fn is_secret(name: &str, value: &str) -> bool {
-    is_secret_name(name) || has_password_in_url(value)
+    is_secret_name(name) || has_password_in_url(value) || has_password_in_words(value)
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -381,6 +384,24 @@ fn has_password_in_url(value: &str) -> bool {
         !password.is_empty() || has_password_parameter(rest)
     })
 }
+
+/// As in `user:password@proxy:3128`, `https://token@host` and `-Dpassword=…`.
+fn has_password_in_words(value: &str) -> bool {
+    value.split_whitespace().any(|word| {
+        let is_path = word.starts_with(['/', '.', '~']);
+        let user = word.split_once('@').map_or("", |(user, _)| user);
+        let is_login = user.contains(':') || user.to_ascii_lowercase().contains("%3a");
+        let word = word.to_ascii_lowercase();
+        let names_one = |secret: &&str| {
+            let behind = word.split_once(*secret).map_or("", |(_, behind)| behind);
+            behind.starts_with('=') && behind.len() > 1
+        };
+        (is_login && !is_path) || SECRET_OPTIONS.iter().any(names_one)
+    }) || value.to_ascii_lowercase().contains("-setcookie")
+}
+
+/// How options name what they are given: `-Djavax.net.ssl.keyStorePassword=…`, `--token=…`.
+const SECRET_OPTIONS: [&str; 4] = ["password", "passwd", "token", "secret"];
 
 fn has_password_parameter(address: &str) -> bool {
     let parameters = address.split(['?', '&', ';', '#']).skip(1);
@@ -414,6 +435,13 @@ mod tests {
     #[case("AZURE_SAS", "sv=2024&sig=hush")]
     #[case("DB_URL", "postgres://host/base?password=hush")]
     #[case("DB_URI", "mysql://me:hush@host/base")]
+    #[case("http_proxy", "me:hush@proxy:3128")]
+    #[case("HTTPS_PROXY", "http://me%3Ahush@proxy")]
+    #[case("JAVA_TOOL_OPTIONS", "-Xmx1g -Djavax.net.ssl.keyStorePassword=hush")]
+    #[case("PYTEST_ADDOPTS", "--token=hush")]
+    #[case("ERL_AFLAGS", "-setcookie hush")]
+    #[case("RUSTUP_COOKIE", "hush")]
+    #[case("INSTA_JWT", "hush")]
     #[case("REDIS", "redis://:hush@host")]
     #[case("LOGIN", "me:hush")]
     #[case("SIGNING_CERT", "hush")]

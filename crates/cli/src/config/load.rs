@@ -3,9 +3,9 @@
 use std::{
     collections::BTreeMap,
     env,
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
@@ -172,6 +172,12 @@ impl Loaded {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error).context(name),
         };
+        if whose == Whose::User && is_open_to_all(file) {
+            // Whoever writes there says what runs.
+            return Err(anyhow!(
+                "{name} can be written by every user, so it is not read; `chmod o-w` closes it"
+            ));
+        }
         let table: Table = text.parse().map_err(|error| broken(&name, &text, &error))?;
         let mut values = Vec::new();
         flatten("", &table, &mut values).with_context(|| name.clone())?;
@@ -337,6 +343,10 @@ const NOT_SETTINGS: &[&str] = &[
 
 /// A file of settings is short; one that is not would keep every command from its work.
 const LONGEST: u64 = 1_000_000;
+
+fn is_open_to_all(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.mode() & 0o002 != 0)
+}
 
 fn read_short(file: &Path) -> io::Result<String> {
     let mut text = String::new();

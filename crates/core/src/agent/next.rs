@@ -1,6 +1,7 @@
 //! What a session does next. The driver does it, saves what came of it, and asks again.
 
 use super::{Call, Conversation, End, LastTurn, Stop};
+use crate::wording::counted;
 
 /// What is known beyond the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,10 +141,10 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
             return Next::Finish(End::Answered);
         }
         if run.answers >= most {
-            return failed(&format!("the limit of {most} answers is reached"));
+            return failed(&limit_of_answers(most));
         }
         if run.answers + 1 == most && most > 1 {
-            let why = format!("the limit of {most} answers is reached");
+            let why = limit_of_answers(most);
             return Next::LastTurn { why, fails: false };
         }
     }
@@ -164,6 +165,12 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
         true => Next::Compact,
         false => Next::Ask,
     }
+}
+
+fn limit_of_answers(most: u64) -> String {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let most = counted(most, "answer", "answers");
+    format!("the limit of {most} is reached")
 }
 
 fn budget_used_up(why: &str) -> Next {

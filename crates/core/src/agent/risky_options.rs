@@ -72,6 +72,22 @@ const PROGRAMS: &[Program] = &[
         ..program("git", &["-o"])
     },
     Program {
+        command: Some("clone"),
+        ..program("git", &["-u"])
+    },
+    Program {
+        command: Some("format-patch"),
+        ..program("git", &["-o"])
+    },
+    Program {
+        command: Some("fast-export"),
+        ..program("git", &["--export-marks"])
+    },
+    Program {
+        command: Some("interpret-trailers"),
+        ..program("git", &["--in-place"])
+    },
+    Program {
         command: Some("rebase"),
         ..program("git", &["-x"])
     },
@@ -139,6 +155,7 @@ const PROGRAMS: &[Program] = &[
             "--checkpoint-action",
             "--rsh-command",
             "--rmt-command",
+            "--index-file",
         ],
     ),
     program("zip", &["-T", "--unzip-command"]),
@@ -163,6 +180,7 @@ const PROGRAMS: &[Program] = &[
             "--stderr",
             "--trace",
             "--trace-ascii",
+            "--alt-svc",
         ],
     ),
     program(
@@ -260,6 +278,10 @@ const PROGRAMS: &[Program] = &[
     program("openssl", &["-out", "-engine", "-provider-path"]),
     program("tcpdump", &["-w", "-z"]),
     program("strace", &["-o", "--output"]),
+    program("env", &["-S", "--split-string"]),
+    program("compgen", &["-C"]),
+    program("gcc", &["-wrapper"]),
+    program("g++", &["-wrapper"]),
     program("date", &["-s", "--set"]),
 ];
 
@@ -300,16 +322,21 @@ const NODE_PACKAGES: &[&str] = &[
 const RUNNERS: &[(&str, usize)] = &[
     ("chroot", 1),
     ("chrt", 1),
+    ("command", 0),
     ("doas", 0),
     ("env", 0),
     ("exec", 0),
     ("flock", 1),
     ("ionice", 0),
+    ("ltrace", 0),
     ("nice", 0),
     ("nohup", 0),
     ("parallel", 0),
+    ("prlimit", 0),
+    ("setarch", 0),
     ("setsid", 0),
     ("stdbuf", 0),
+    ("strace", 0),
     ("sudo", 0),
     ("taskset", 1),
     ("time", 0),
@@ -389,7 +416,7 @@ impl Program {
             return Vec::new();
         }
         let until = match self.before_operands {
-            true => arguments.iter().position(|word| !is_option(word)),
+            true => (0..arguments.len()).find(|at| is_operand(arguments, *at)),
             false => None,
         };
         let looked_at = arguments.get(..until.unwrap_or(arguments.len()));
@@ -438,16 +465,29 @@ fn is_option(word: &Word) -> bool {
     word.text.starts_with('-')
 }
 
-/// What is no option, nor the value of one that changes the folder or a setting.
+/// Options whose value is the next word, and that may come before a command: what stands behind
+/// them is no operand.
+const VALUED: &[&str] = &[
+    "-c",
+    "-C",
+    "--attr-source",
+    "--config-env",
+    "--git-dir",
+    "--namespace",
+    "--super-prefix",
+    "--work-tree",
+];
+
+/// What is no option, nor the value of one.
 fn operands(words: &[Word]) -> impl Iterator<Item = &Word> {
-    let before = [None].into_iter().chain(words.iter().map(Some));
-    let is_value = |before: Option<&Word>| {
-        before.is_some_and(|word| matches!(word.text.as_str(), "-c" | "-C"))
-    };
-    let words = words.iter().zip(before);
-    words
-        .filter(move |(word, before)| !is_option(word) && !is_value(*before))
-        .map(|(word, _)| word)
+    let at = (0..words.len()).filter(|at| is_operand(words, *at));
+    at.filter_map(|at| words.get(at))
+}
+
+fn is_operand(words: &[Word], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| words.get(before));
+    let is_value = before.is_some_and(|word| VALUED.contains(&word.text.as_str()));
+    words.get(at).is_some_and(|word| !is_option(word)) && !is_value
 }
 
 fn is_assignment(word: &Word) -> bool {
@@ -465,6 +505,11 @@ fn may_stand_before_a_program(word: &Word) -> bool {
 /// Whether a script of sed only prints, deletes and replaces: `10,20p`, `/a/d`, `s/a/b/g`. Others may
 /// write files and run commands.
 fn sed_only_prints(arguments: &[Word]) -> bool {
+    let has_value = |word: &Word| word.text.starts_with("--l") || word.text.starts_with("-l");
+    if arguments.iter().any(has_value) {
+        // How long lines are: its value looks like a script.
+        return false;
+    }
     let mut scripts: Vec<&str> = Vec::new();
     let mut words = arguments.iter().map(|word| word.text.as_str());
     let mut operands = operands(arguments).map(|word| word.text.as_str());
