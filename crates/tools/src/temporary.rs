@@ -12,8 +12,11 @@ use std::{
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// How the names of such folders begin.
-const PREFIX: &str = "asyncagents-";
+/// How the names of such folders begin. Nobody else calls one so: it may be removed.
+const PREFIX: &str = "asyncagents-of-commands-";
+
+/// How many random letters follow.
+const RANDOM: usize = 10;
 
 /// One that is younger may not be locked yet.
 const YOUNG: Duration = Duration::from_secs(60);
@@ -37,6 +40,7 @@ impl Temporary {
         remove_abandoned(above);
         let folder = tempfile::Builder::new()
             .prefix(PREFIX)
+            .rand_bytes(RANDOM)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(above)?;
         // Where folders cannot be locked nobody else can lock this one either, and it stays.
@@ -71,10 +75,9 @@ fn remove_abandoned(above: &Path) {
 }
 
 fn is_ours(entry: &DirEntry) -> bool {
-    let named = entry
-        .file_name()
-        .as_encoded_bytes()
-        .starts_with(PREFIX.as_bytes());
+    let name = entry.file_name();
+    let random = name.as_encoded_bytes().strip_prefix(PREFIX.as_bytes());
+    let named = random.is_some_and(|random| random.len() == RANDOM);
     // Of the entry itself: a link is nobody's folder.
     named
         && fs::symlink_metadata(entry.path()).is_ok_and(|about| {
@@ -118,15 +121,17 @@ mod tests {
     fn what_a_killed_process_has_left_is_removed_and_nothing_else() {
         let above = tempfile::tempdir().expect("a folder");
         let above = above.path();
-        let abandoned = left(above, "asyncagents-old", 5);
+        let abandoned = left(above, "asyncagents-of-commands-0123456789", 5);
         let kept = [
-            left(above, "asyncagents-young", 0),
+            left(above, "asyncagents-of-commands-young56789", 0),
             left(above, "somebody-elses", 5),
+            left(above, "asyncagents-of-the-user", 5),
+            left(above, "asyncagents-of-commands-", 5),
         ];
-        let open_to_others = left(above, "asyncagents-shared", 5);
+        let open_to_others = left(above, "asyncagents-of-commands-shared6789", 5);
         fs::set_permissions(&open_to_others, fs::Permissions::from_mode(0o755)).expect("a mode");
         let elsewhere = left(above, "elsewhere", 5);
-        symlink(&elsewhere, above.join("asyncagents-link")).expect("a link");
+        symlink(&elsewhere, above.join("asyncagents-of-commands-linked6789")).expect("a link");
         let alive = Temporary::below(above).expect("made");
         age(alive.path(), 5);
 
