@@ -17,14 +17,15 @@ pub(crate) enum Exit {
     /// Everything went well.
     Done = 0,
     /// The machine failed: the answer could not be written, the disk is full, the host
-    /// cannot be reached.
+    /// cannot be reached. Or a check (`skill check`, `setup opencode --check`) found something
+    /// wrong.
     Failed = 1,
     /// What was asked cannot be done: wrong arguments, an input that is not what it should
     /// be, a task that does not exist, a limit.
     BadInput = 2,
     /// `output`: the task has not ended yet.
     NotYet = 3,
-    /// `output`: the task ended with an error, or was cancelled.
+    /// `run`, `skill run`, `output`, `task --follow`: it ended with an error, or was cancelled.
     TaskFailed = 4,
 }
 

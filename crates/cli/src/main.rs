@@ -24,13 +24,11 @@ mod width;
 mod wire;
 mod worker_process;
 
-use clap::Parser;
-
 fn main() -> std::process::ExitCode {
     let mut typed = std::env::args_os().skip(1);
     // Every command of an agent comes through here, so it takes the shortest way.
     if typed.next().is_some_and(|verb| verb == "sandbox-exec") {
         std::process::exit(asyncagents_tools::sandbox_exec(typed.collect()));
     }
-    exit::code(commands::run(args::Args::parse()))
+    exit::code(commands::run())
 }

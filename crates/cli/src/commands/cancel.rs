@@ -4,10 +4,21 @@ use asyncagents_core::request::Caller;
 
 use super::Shell;
 use crate::{
-    args::CancelArgs,
     exit::{Exit, Failure},
     print, view,
 };
+
+/// Stop tasks and everything below them.
+#[derive(Debug, clap::Args)]
+pub(super) struct CancelArgs {
+    /// The tasks' IDs, or the beginnings of them.
+    #[arg(value_name = "ID", required = true)]
+    tasks: Vec<String>,
+
+    /// Print each task as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) async fn run(shell: &Shell, args: &CancelArgs) -> Result<Exit, Failure> {
     let manager = shell.manager()?;

@@ -2,10 +2,29 @@
 
 use super::Shell;
 use crate::{
-    args::ClearArgs,
+    args::{Assignment, given},
     exit::{Exit, Failure},
     print,
 };
+
+/// Stop what a session has running and forget its tasks.
+#[derive(Debug, clap::Args)]
+pub(super) struct ClearArgs {
+    /// The session [default: the setting `session`].
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+
+    /// Print `{cleared, stopped}` as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl ClearArgs {
+    /// What its options say about settings.
+    pub(super) fn settings(&self) -> Vec<Assignment> {
+        given("session", &self.session).into_iter().collect()
+    }
+}
 
 pub(super) async fn run(shell: &Shell, args: &ClearArgs) -> Result<Exit, Failure> {
     let manager = shell.manager()?;

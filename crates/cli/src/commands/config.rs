@@ -3,11 +3,24 @@
 use serde_json::json;
 
 use crate::{
-    args::ConfigArgs,
     config::{Loaded, all_settings},
     exit::{Exit, Failure},
     print,
 };
+
+/// Show every setting, its value, and where the value comes from.
+///
+/// A setting comes from, the later over the earlier: its default;
+/// `asyncagents/asyncagents.toml` in your configuration folder; `asyncagents.toml` in this
+/// folder or the nearest one above; the environment (`limits.depth` is
+/// `ASYNCAGENTS_LIMITS_DEPTH`); the command line (`-c limits.depth=1`). A worker keeps the
+/// settings it was started with.
+#[derive(Debug, clap::Args)]
+pub(super) struct ConfigArgs {
+    /// Print one line of JSON: a list of settings.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
     let source = |key: &str| {

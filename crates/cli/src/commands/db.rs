@@ -4,18 +4,56 @@ use asyncagents_runtime::Conversations;
 
 use super::Shell;
 use crate::{
-    args::AdoptArgs,
     exit::{Exit, Failure},
     print,
     trust::{self, Foreign, Older, Sealed, Standing},
     wire::{self, Furniture},
 };
 
+/// Look after the database.
+#[derive(Debug, clap::Args)]
+pub(super) struct DbArgs {
+    #[command(subcommand)]
+    verb: DbVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum DbVerb {
+    Adopt(AdoptArgs),
+}
+
+/// Make a database yours that was copied, put back from a backup, or brought from elsewhere.
+///
+/// What is in a database decides what runs on your account, so nothing in one is run that you
+/// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
+/// original may be at work on them. What it holds can be read; to go on with a task, launch a new
+/// one. Conversations in a copy of a database of yours can be continued. In one that has no seal of
+/// your key they can only be read, because somebody else may have written what their models are
+/// told; if they are yours (the key was lost, or an older version made the file), say
+/// --keep-conversations.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents db adopt --db backup.db")]
+pub(super) struct AdoptArgs {
+    /// Let its conversations be continued even if it has no seal of yours.
+    #[arg(long)]
+    keep_conversations: bool,
+
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(shell: &Shell, args: &DbArgs) -> Result<Exit, Failure> {
+    match &args.verb {
+        DbVerb::Adopt(args) => adopt(shell, args).await,
+    }
+}
+
 /// What a task is told that was unfinished.
 const COPIED: &str = "its database was copied or brought here while it was unfinished; \
     launch it anew";
 
-pub(super) async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
+async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
     let path = &shell.config.db;
     if !path.is_file() {
         let missing = anyhow::anyhow!("there is no database {}", path.display());

@@ -14,12 +14,24 @@ use super::{
     run::{Wanted, go},
 };
 use crate::{
-    args::DemoArgs,
     config::Loaded,
     exit::{Exit, Failure},
     print,
     trust::Sealed,
 };
+
+/// See it work: an agent with background sub-agents, offline, in a temporary folder.
+///
+/// No key and no network: a scripted model answers on a loopback port, over the real
+/// protocol. Everything else is real: the tools, the sandbox, the store, the forks. Your
+/// settings do not matter.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents demo --keep demo")]
+pub(super) struct DemoArgs {
+    /// Keep the folder, with the database and every request that the model got, here.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+}
 
 /// What the model says.
 const SCRIPT: &str = include_str!("../demo/script.toml");

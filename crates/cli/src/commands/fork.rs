@@ -1,20 +1,66 @@
 //! `asyncagents fork`: what a forked child would inherit of a saved session.
 
-use std::{fs::File, io, path::Path, thread, time::Instant};
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Instant,
+};
 
 use anyhow::{Context, anyhow, bail};
 use asyncagents_core::{
-    fork::{Fork, ForkError, Limits, Parent, fork},
+    fork::{Fork, ForkError, Limits, Parent, Preset, fork},
+    read::Format,
     tokens,
 };
 
 use crate::{
-    args::ForkArgs,
+    args::{Assignment, key_value, named},
     config::Config,
     exit::{Exit, Failure},
     print::{self, Took},
     read_input::at_most,
 };
+
+/// Show what a forked child would inherit of a saved session.
+///
+/// Prints the context to standard output, and what was kept, cut and removed to
+/// standard error. Nothing is started and no model is asked.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = limits_help())]
+pub(super) struct ForkArgs {
+    /// The saved session, or `-` for standard input.
+    #[arg(value_name = "FILE|-")]
+    input: PathBuf,
+
+    /// The format of the session.
+    #[arg(long, value_name = "HOST", default_value = "opencode", value_parser = named(Format::ALL))]
+    from: Format,
+
+    /// The set of limits to begin with: `graduated` keeps the newest results whole and
+    /// cuts older ones, `flat` cuts all at one length, `exact` cuts nothing and refuses
+    /// what does not fit.
+    /// [default: the setting `fork.preset`, with its limits].
+    #[arg(long, value_parser = named(Preset::ALL))]
+    preset: Option<Preset>,
+
+    /// Change one limit of the preset; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = limit)]
+    set: Vec<Assignment>,
+
+    /// Print `{context, preamble, stats}` as one line of JSON instead of the context.
+    #[arg(long)]
+    json: bool,
+
+    /// Print the preamble, which tells the child about its context, before the context.
+    #[arg(long, conflicts_with = "json")]
+    preamble: bool,
+
+    /// Refuse an input larger than this many megabytes (1 MB is 1,000,000 bytes).
+    #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    max_input: u64,
+}
 
 pub(super) fn run(config: &Config, args: &ForkArgs) -> Result<Exit, Failure> {
     let (fork, took) = fork_file(config, args).map_err(Failure::Input)?;
@@ -91,4 +137,23 @@ fn read_input(path: &Path, max_megabytes: u64) -> anyhow::Result<String> {
             Some(_) => anyhow!("is not UTF-8 text (byte {at}); expected JSON"),
         }
     })
+}
+
+fn limit(text: &str) -> Result<Assignment, &'static str> {
+    key_value(text).ok_or("expected KEY=VALUE, such as max_chars=50000")
+}
+
+fn limits_help() -> String {
+    let mut help = String::from("Limits (key, default of `graduated`, allowed values):\n");
+    for (key, value, allowed) in Limits::default().describe() {
+        help.push_str(&format!("  {key:<20} {value}  [{allowed}]\n"));
+    }
+    help.push_str(
+        "\nExamples:
+  asyncagents fork session.json
+  opencode export SESSION | asyncagents fork - --preamble
+  asyncagents fork session.json --preset flat --set max_tokens=20000
+  asyncagents fork session.json --json | jq .stats",
+    );
+    help
 }

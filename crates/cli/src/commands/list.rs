@@ -3,15 +3,35 @@
 use asyncagents_core::{
     answer::{self, Shown},
     moment::Moment,
+    task::Status,
 };
 use asyncagents_runtime::Manager;
 
 use super::Shell;
 use crate::{
-    args::ListArgs,
+    args::named,
     exit::{Exit, Failure},
     print, view, width,
 };
+
+/// Show the tasks there are, newest first.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents list --status running
+  asyncagents list --json | jq -r '.[].short_id'")]
+pub(super) struct ListArgs {
+    /// Only the tasks of this session.
+    #[arg(long = "session", value_name = "NAME")]
+    of: Option<String>,
+
+    /// Only those with this status.
+    #[arg(long, value_parser = named(Status::ALL))]
+    status: Option<Status>,
+
+    /// Print one line of JSON: a list of tasks.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure> {
     let (tasks, now) = match shell.onlooker()? {

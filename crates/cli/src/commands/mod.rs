@@ -10,6 +10,7 @@ mod list;
 mod models;
 mod opencode_bridge;
 mod output;
+mod parse;
 mod run;
 mod sessions;
 mod setup;
@@ -32,7 +33,7 @@ use asyncagents_runtime::Manager;
 use tokio::runtime::Runtime;
 
 use crate::{
-    args::{Args, Command, DbArgs, DbVerb},
+    args::Assignment,
     config::{Config, Loaded, load, load_without_project, no_home},
     exit::{Exit, Failure},
     log,
@@ -43,11 +44,57 @@ use crate::{
     worker_process,
 };
 
+/// The verbs.
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Demo(demo::DemoArgs),
+    Task(task::TaskArgs),
+    Resume(task::ResumeArgs),
+    List(list::ListArgs),
+    Sessions(sessions::SessionsArgs),
+    Models(models::ModelsArgs),
+    Output(output::OutputArgs),
+    Cancel(cancel::CancelArgs),
+    Clear(clear::ClearArgs),
+    /// Look after tasks, in the foreground.
+    ///
+    /// Commands start a worker in the background when there is work and none is alive, so this is
+    /// for those who want to watch it or supervise it themselves. It ends after `worker.idle`
+    /// without work, and on Ctrl-C or SIGTERM, leaving every task resumable.
+    Worker,
+    /// Connect the plugin in OpenCode with its tasks; the plugin starts this itself.
+    #[command(hide = true)]
+    OpencodeBridge,
+    Config(config::ConfigArgs),
+    Db(db::DbArgs),
+    Fork(fork::ForkArgs),
+    Skill(skill::SkillArgs),
+    Trace(trace::TraceArgs),
+    Setup(setup::SetupArgs),
+}
+
+impl Command {
+    /// What the verb's own options say about settings.
+    fn settings(&self) -> Vec<Assignment> {
+        match self {
+            Command::Run(args) => args.settings(),
+            Command::Task(args) => args.settings(),
+            Command::Clear(args) => args.settings(),
+            Command::Skill(args) => args.settings(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// Does what was typed.
-pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    let flags = args.settings();
-    let loaded = match &args.command {
-        Command::Worker(_) => load_without_project(&flags),
+pub(crate) fn run() -> Result<Exit, Failure> {
+    let parse::Args {
+        command,
+        settings: flags,
+    } = parse::parse();
+    let loaded = match &command {
+        Command::Worker => load_without_project(&flags),
         _ => load(&flags),
     };
     let loaded = loaded.map_err(Failure::Input)?;
@@ -58,7 +105,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
         Shell::new(&loaded, flags.clone())
     };
-    match &args.command {
+    match &command {
         Command::Run(args) => run::run(&shell(true)?, args),
         Command::Demo(args) => demo::run(args),
         Command::Fork(args) => fork::run(&loaded.config, args),
@@ -70,12 +117,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Command::Output(args) => in_runtime(output::run(&shell(true)?, args)),
         Command::Cancel(args) => in_runtime(cancel::run(&shell(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&shell(true)?, args)),
-        Command::Worker(_) => worker::run(&shell(false)?),
-        Command::OpencodeBridge(_) => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
+        Command::Worker => worker::run(&shell(false)?),
+        Command::OpencodeBridge => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),
-        Command::Db(DbArgs {
-            verb: DbVerb::Adopt(args),
-        }) => in_runtime(db::adopt(&shell(true)?, args)),
+        Command::Db(args) => in_runtime(db::run(&shell(true)?, args)),
         Command::Trace(args) => in_runtime(trace::run(&shell(true)?, args)),
         Command::Skill(args) => skill::run(&loaded.config, || shell(true), args),
         Command::Setup(args) => setup::run(&loaded.config, args),
@@ -83,7 +128,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 /// A bridge has nobody to talk to but the plugin: what it has to say is in a file.
-fn bridge_shell(loaded: &Loaded, flags: &[(String, String)]) -> Result<Shell, Failure> {
+fn bridge_shell(loaded: &Loaded, flags: &[Assignment]) -> Result<Shell, Failure> {
     let mut shell = Shell::new(loaded, flags.to_vec())?;
     let file = wire::beside(&shell.config.db, "opencode.log");
     if let Some(folder) = file.parent() {
@@ -98,7 +143,7 @@ fn bridge_shell(loaded: &Loaded, flags: &[(String, String)]) -> Result<Shell, Fa
 /// What the verbs about tasks have in common.
 struct Shell {
     config: Config,
-    flags: Vec<(String, String)>,
+    flags: Vec<Assignment>,
     /// What the environment and the flags say about the built-in agent.
     said: BTreeMap<String, String>,
     /// What becomes of a database from before there were seals.
@@ -106,7 +151,7 @@ struct Shell {
 }
 
 impl Shell {
-    fn new(loaded: &Loaded, flags: Vec<(String, String)>) -> Result<Self, Failure> {
+    fn new(loaded: &Loaded, flags: Vec<Assignment>) -> Result<Self, Failure> {
         let mut config = loaded.config.clone();
         if config.db.as_os_str().is_empty() {
             return Err(Failure::Input(anyhow!(

@@ -4,11 +4,22 @@ use asyncagents_models::{KeyState, Models, ProviderOverview};
 use serde_json::{Value, json};
 
 use crate::{
-    args::ModelsArgs,
     config::Config,
     exit::{Exit, Failure},
     print, wire,
 };
+
+/// Show which models can be used here: providers and whether there is a key, the default, short
+/// names, and whether a price is known.
+///
+/// Nobody is asked, and no key is shown: of a key only the name of its variable.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents models --json | jq -r .default.model")]
+pub(super) struct ModelsArgs {
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<Exit, Failure> {
     let agent = &config.agent_config;

@@ -12,12 +12,59 @@ use asyncagents_runtime::{Manager, Problem};
 
 use super::Shell;
 use crate::{
-    args::OutputArgs,
     exit::{Exit, Failure},
     print,
     screen::FRAME,
     view,
 };
+
+/// Show where a task stands, and its result if it has ended.
+///
+/// Exit code 0 if it completed, 3 if it has not ended yet, 4 if it failed or was cancelled.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents output 3f9c21ab
+  asyncagents output 3f9c21ab --block --timeout 600
+  asyncagents output 3f9c21ab --follow
+  asyncagents output 3f9c21ab --json | jq -r .answer")]
+pub(super) struct OutputArgs {
+    /// The task's ID, or the beginning of it.
+    #[arg(value_name = "ID")]
+    pub(super) task: String,
+
+    /// Wait until it has ended.
+    #[arg(long)]
+    pub(super) block: bool,
+
+    /// With --block: wait no longer than this many seconds, at most 600 [default: 30].
+    #[arg(long, value_name = "SECONDS", requires = "block")]
+    pub(super) timeout: Option<u64>,
+
+    /// Show the child's conversation too.
+    #[arg(long)]
+    pub(super) full_session: bool,
+
+    /// With --full-session: what the tools answered, too.
+    #[arg(long, requires = "full_session")]
+    pub(super) tool_results: bool,
+
+    /// With --full-session: only what came after this message.
+    #[arg(long, value_name = "MESSAGE", requires = "full_session")]
+    pub(super) since: Option<String>,
+
+    /// With --full-session: only the newest so many messages.
+    #[arg(long, value_name = "N", requires = "full_session")]
+    pub(super) limit: Option<usize>,
+
+    /// Show its progress on standard error until it has ended; with --json, a line of JSON
+    /// on standard output for every change.
+    #[arg(long, conflicts_with = "block")]
+    pub(super) follow: bool,
+
+    /// Print the task as one line of JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// How often whoever waits sees to it that there is a worker.
 const LOOK_AFTER: Duration = Duration::from_secs(1);

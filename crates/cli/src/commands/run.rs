@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 use super::Shell;
 use crate::{
-    args::RunArgs,
+    args::{Assignment, given},
     exit::{Exit, Failure},
     live_view::LiveView,
     make_visible::make_visible,
@@ -42,6 +42,65 @@ use crate::{
     view,
     wire::{self, Furniture, House},
 };
+
+/// Run the built-in agent in this folder, with background sub-agents.
+///
+/// The answer goes to standard output; tools, background tasks and totals to standard error.
+/// The run waits for its background tasks. Ctrl-C asks everything to stop, a second one ends
+/// at once. Exit code 0 with an answer, 4 if the run failed or was stopped, 130 if it was ended by
+/// a second Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents run \"Why is the login slow? Look at the three services in parallel.\"
+  asyncagents run --model ollama/qwen3 \"Explain this folder\"
+  asyncagents run --continue \"And the tests?\"
+  asyncagents run --continue                   go on with a run that was interrupted
+  asyncagents run - < prompt.txt")]
+pub(super) struct RunArgs {
+    /// What to do, or `-` for standard input.
+    #[arg(value_name = "PROMPT")]
+    words: Vec<String>,
+
+    /// Who does it: general, explore, plan, or one of your own [default: the session's, or the
+    /// setting `agent`].
+    #[arg(long)]
+    agent: Option<String>,
+
+    /// The model, as provider/model or an alias [default: the setting `model`].
+    #[arg(long)]
+    model: Option<String>,
+
+    /// Go on with the newest session of this folder.
+    #[arg(long = "continue", short = 'C', conflicts_with = "session")]
+    go_on: bool,
+
+    /// Go on with this session: its ID, or the beginning of it. `asyncagents sessions` lists them.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    permission: Option<String>,
+
+    /// End when the agent has answered; background tasks go on in a worker.
+    #[arg(long)]
+    no_wait: bool,
+
+    /// Print a line of JSON for everything that happens.
+    #[arg(long)]
+    json: bool,
+}
+
+impl RunArgs {
+    /// What its options say about settings.
+    pub(super) fn settings(&self) -> Vec<Assignment> {
+        let permission = given("permissions.mode", &self.permission);
+        let model = given("model", &self.model);
+        permission.into_iter().chain(model).collect()
+    }
+}
 
 /// How often the tasks are looked at, and the live lines drawn.
 const GLANCE: Duration = FRAME;

@@ -8,7 +8,6 @@ use std::env;
 
 use super::Shell;
 use crate::{
-    args::SessionsArgs,
     exit::{Exit, Failure},
     make_visible::make_visible,
     print,
@@ -16,6 +15,30 @@ use crate::{
     view::time,
     width,
 };
+
+/// Show the sessions of the built-in agent in this folder, newest first.
+///
+/// A session is a conversation that `asyncagents run` began; `run --session ID` goes on with it.
+/// The sessions of background tasks are not among them: `asyncagents list` shows the tasks.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents sessions
+  asyncagents sessions --all --json | jq -r '.[].id'
+  asyncagents run --session ses_3f9c \"And the tests?\"")]
+pub(super) struct SessionsArgs {
+    /// Those of all folders.
+    #[arg(long)]
+    all: bool,
+
+    /// No more than the newest so many.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+
+    /// Print one line of JSON: a list of sessions.
+    #[arg(long)]
+    json: bool,
+}
 
 /// So many characters of an ID are enough to tell a few sessions apart.
 const SHORT_ID: usize = 12;

@@ -1,20 +1,22 @@
 //! `asyncagents task` and `asyncagents resume`: launch a task, go on with one.
 
-use std::env;
+use std::{env, time::Duration};
 
 use anyhow::{Context, anyhow};
 use asyncagents_core::{
-    budget::Budget,
+    budget::{Budget, Cost},
     request::{Caller, TaskArgs as Args},
 };
 use asyncagents_runtime::{Accepted, Manager, Problem};
 
 use super::{
-    Shell, output,
+    Shell,
+    output::{self, OutputArgs},
     run::{no_session, refused},
 };
 use crate::{
-    args::{OutputArgs, ResumeArgs, TaskArgs},
+    args::{Assignment, given},
+    config,
     exit::{Exit, Failure},
     make_visible::make_visible,
     print,
@@ -22,6 +24,124 @@ use crate::{
     view,
     wire::{Furniture, House, KnownHosts},
 };
+
+/// Launch a background task and print its ID.
+///
+/// The task outlives the command: a worker process looks after it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents task \"Find the slow query\"
+  asyncagents task --follow \"Find the slow query\"
+  asyncagents task --fork \"Fix what we found\" --max-time 10m --max-cost 0.50
+  asyncagents task - < prompt.txt
+  id=$(asyncagents task \"Count the tests\") && asyncagents output $id --block")]
+pub(super) struct TaskArgs {
+    /// What to do, or `-` for standard input.
+    prompt: String,
+
+    /// A few words for people [default: the beginning of the prompt].
+    #[arg(long, short, value_name = "TEXT")]
+    description: Option<String>,
+
+    /// Who works on it [default: the setting `agent`].
+    #[arg(long)]
+    agent: Option<String>,
+
+    /// The model, if not the agent's own.
+    #[arg(long)]
+    model: Option<String>,
+
+    /// Let the child inherit the session's conversation.
+    #[arg(long)]
+    fork: bool,
+
+    /// Go on with a finished task instead; like `asyncagents resume`.
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+
+    /// The session it belongs to [default: the setting `session`].
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+
+    /// What the built-in agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    permission: Option<String>,
+
+    /// Where it runs: `engine`, `engine:FOLDER`, `opencode:URL`, `scripted` or `scripted:FILE`
+    /// [default: the setting `host`].
+    #[arg(long)]
+    host: Option<String>,
+
+    /// Run it in the `opencode serve` at this address; its password comes from
+    /// OPENCODE_SERVER_PASSWORD. `--session` names the session that is told, and inherited.
+    #[arg(long, value_name = "URL", conflicts_with = "host")]
+    opencode: Option<String>,
+
+    /// End it after this many tokens.
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+
+    /// End it after this many dollars.
+    #[arg(long, value_name = "USD", value_parser = config::dollars)]
+    max_cost: Option<Cost>,
+
+    /// End it after this time, as 90s, 10m, 1h 30m.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    max_time: Option<Duration>,
+
+    /// End it after this many answers of the model.
+    #[arg(long, value_name = "N")]
+    max_turns: Option<u64>,
+
+    /// End it after this many tool calls.
+    #[arg(long, value_name = "N")]
+    max_tool_calls: Option<u64>,
+
+    /// Show its progress until it has ended, then its result, like `output --follow`.
+    #[arg(long)]
+    follow: bool,
+
+    /// Print the task as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl TaskArgs {
+    /// What its options say about settings.
+    pub(super) fn settings(&self) -> Vec<Assignment> {
+        let opencode = self.opencode.as_ref().map(|url| format!("opencode:{url}"));
+        let settings = [
+            given("host", &self.host),
+            given("host", &opencode),
+            given("session", &self.session),
+            given("permissions.mode", &self.permission),
+        ];
+        settings.into_iter().flatten().collect()
+    }
+}
+
+/// Go on with a finished task, in its session.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents resume 3f9c21ab \"And in the tests?\"")]
+pub(super) struct ResumeArgs {
+    /// The task's ID, or the beginning of it.
+    #[arg(value_name = "ID")]
+    task: String,
+
+    /// What to do now, or `-` for standard input.
+    prompt: String,
+
+    /// Print the task as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let mut time = Duration::ZERO;
+    config::duration(&mut time, text).map(|()| time)
+}
 
 pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failure> {
     let request = Args {

@@ -9,10 +9,33 @@ use tokio::time;
 
 use super::Shell;
 use crate::{
-    args::TraceArgs,
     exit::{Exit, Failure},
     print, trace_tree, trace_view, width,
 };
+
+/// Show what happened in a run: its steps, what they took and cost, and the sub-agents below it.
+///
+/// A run has a chain ID; a task's newest run is also found by the task's ID. Without one, the
+/// newest runs are listed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents trace
+  asyncagents trace 3f9c21ab
+  asyncagents trace 3f9c21ab --follow
+  asyncagents trace 3f9c21ab --json | jq .total.cost_usd")]
+pub(super) struct TraceArgs {
+    /// The run's chain ID or its task's ID, or the beginning of it.
+    #[arg(value_name = "ID")]
+    run: Option<String>,
+
+    /// Print steps as they come, until the run is over; with --json, each as a line of JSON.
+    #[arg(long, requires = "run")]
+    follow: bool,
+
+    /// Print one line of JSON: the whole trace, with all texts.
+    #[arg(long)]
+    json: bool,
+}
 
 /// What a list without runs says.
 const NO_RUNS: &str = "No runs found";

@@ -1,5 +1,7 @@
 //! `asyncagents skill check`: what is wrong with skills, line by line.
 
+use std::path::PathBuf;
+
 use anyhow::anyhow;
 use asyncagents_core::skill::{Flaw, Found, Here, unknown_names};
 use asyncagents_runtime::check_skills;
@@ -7,11 +9,31 @@ use serde_json::{Value, json};
 
 use super::{flaw_json, here, shown};
 use crate::{
-    args::SkillCheckArgs,
     config::Config,
     exit::{Exit, Failure},
     print, wire,
 };
+
+/// Check skills, and say file, line and reason for whatever is wrong.
+///
+/// Bad is what cannot be used here or what the Agent Skills standard refuses, so that other tools
+/// will. Remarks are about what is odd, and about agents, models and tools that are not here. All
+/// folders are looked into, but for `.git` and `node_modules`. Exit code 0 if none is bad, 1 if
+/// any is.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents skill check .claude/skills
+  asyncagents skill check my-skill/SKILL.md
+  asyncagents skill check . --json | jq -r '.skills[] | select(.bad).file'")]
+pub(crate) struct SkillCheckArgs {
+    /// A SKILL.md, the folder of a skill, or a folder of skills.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
 
 /// A file, and what there is to say about it.
 struct Checked {

@@ -5,10 +5,29 @@ use serde_json::json;
 
 use super::{flaw_json, shown};
 use crate::{
-    args::SkillListArgs,
     exit::{Exit, Failure},
     print, width,
 };
+
+/// Show the skills that an agent in this folder has, and what keeps others from being used.
+///
+/// Skills are found in the enterprise's folder (the setting `skills.enterprise`), in yours, in
+/// the project's from this folder up to the root of its repository, and in those of plugins (the
+/// setting `skills.plugins`): `.asyncagents/skills`, `.agents/skills`, `.claude/skills`,
+/// `.opencode/skills` and `.opencode/skill`. The first layer that has a name counts.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents skill list --tag review
+  asyncagents skill list --json | jq -r '.skills[].name'")]
+pub(crate) struct SkillListArgs {
+    /// Only those with this tag.
+    #[arg(long)]
+    tag: Option<String>,
+
+    /// Print one line of JSON: `{skills, broken}`.
+    #[arg(long)]
+    json: bool,
+}
 
 /// How much of a description fits into a line.
 const DESCRIPTION: usize = 70;

@@ -16,12 +16,46 @@ use serde_json::{Value, json};
 
 use super::Shell;
 use crate::{
-    args::{SkillArgs, SkillVerb},
+    args::Assignment,
     config::Config,
     exit::{Exit, Failure},
     make_visible::make_visible,
     wire,
 };
+
+/// Find, check and run skills: instructions in a file SKILL.md that an agent follows when asked.
+#[derive(Debug, clap::Args)]
+#[command(
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  asyncagents skill list
+  asyncagents skill run code-review \"the newest commit\"
+  asyncagents skill show code-review
+  asyncagents skill check .claude/skills"
+)]
+pub(super) struct SkillArgs {
+    #[command(subcommand)]
+    verb: SkillVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum SkillVerb {
+    Run(run::SkillRunArgs),
+    List(list::SkillListArgs),
+    Show(show::SkillShowArgs),
+    Check(check::SkillCheckArgs),
+}
+
+impl SkillArgs {
+    /// What its options say about settings.
+    pub(super) fn settings(&self) -> Vec<Assignment> {
+        match &self.verb {
+            SkillVerb::Run(args) => args.settings(),
+            SkillVerb::List(_) | SkillVerb::Show(_) | SkillVerb::Check(_) => Vec::new(),
+        }
+    }
+}
 
 pub(super) fn run(
     config: &Config,

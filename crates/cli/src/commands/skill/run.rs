@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::{self, Interval};
 
 use crate::{
-    args::SkillRunArgs,
+    args::{Assignment, given},
     commands::{
         Shell,
         run::{INTERRUPTED, Signals, close, refused},
@@ -38,6 +38,54 @@ use crate::{
     trace_view,
     wire::{self, Furniture},
 };
+
+/// Run a skill with the built-in agent in this folder.
+///
+/// The answer goes to standard output; its steps and the chain ID of its trace, which has the
+/// totals, to standard error. A skill with `context:
+/// fork` runs as an isolated sub-agent with a reduced budget. Ctrl-C cancels it, a second one
+/// ends at once. Exit code 0 with an answer, 2 if there is no such skill or model or a command in
+/// the skill is refused, 4 if it failed or was stopped.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents skill run deep-analysis \"the parser\"
+  asyncagents skill run fix-issue 12 main
+  asyncagents skill run deep-analysis \"the parser\" --json")]
+pub(crate) struct SkillRunArgs {
+    /// The skill.
+    name: String,
+
+    /// What is said behind its name: the request, or the arguments it takes; `-` for standard
+    /// input. Of several words each is one argument, blanks in it or not; a single one is taken
+    /// apart at its blanks.
+    request: Vec<String>,
+
+    /// The model, as provider/model or an alias [default: the skill's, or the setting `model`].
+    #[arg(long)]
+    model: Option<String>,
+
+    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    permission: Option<String>,
+
+    /// Print a line of JSON for every event: status, message, error, done.
+    #[arg(long)]
+    json: bool,
+
+    /// With --json: also what the sub-agent itself does, step by step.
+    #[arg(long, requires = "json")]
+    sub_agent_events: bool,
+}
+
+impl SkillRunArgs {
+    /// What its options say about settings.
+    pub(super) fn settings(&self) -> Vec<Assignment> {
+        given("permissions.mode", &self.permission)
+            .into_iter()
+            .collect()
+    }
+}
 
 pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
     let request = match args.request.as_slice() {

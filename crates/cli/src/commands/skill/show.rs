@@ -11,10 +11,21 @@ use serde_json::{Value, json};
 
 use super::{flaw_json, shown};
 use crate::{
-    args::SkillShowArgs,
     exit::{Exit, Failure},
     print,
 };
+
+/// Show one skill: what its head says, and its body.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  asyncagents skill show code-review")]
+pub(crate) struct SkillShowArgs {
+    /// The skill.
+    name: String,
+
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) fn run(catalog: &Catalog, args: &SkillShowArgs) -> Result<Exit, Failure> {
     let listed = catalog.get_for_person(&args.name);
