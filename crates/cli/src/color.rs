@@ -1,6 +1,6 @@
 //! Colours, where somebody sees them.
 
-use std::{env, fmt, io::IsTerminal, str::FromStr};
+use std::{env, io::IsTerminal};
 
 use anstyle::{AnsiColor, Style};
 
@@ -36,24 +36,6 @@ impl Color {
 /// Whether this is a terminal that can move its cursor and show colours.
 pub(crate) fn draws(out: &impl IsTerminal) -> bool {
     out.is_terminal() && env::var_os("TERM").is_none_or(|name| name != "dumb")
-}
-
-impl fmt::Display for Color {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let known = Color::ALL.iter().find(|(_, color)| color == self);
-        f.write_str(known.map_or("", |(name, _)| name))
-    }
-}
-
-impl FromStr for Color {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = Color::ALL.iter().find(|(known, _)| *known == name.trim());
-        known
-            .map(|(_, color)| *color)
-            .ok_or_else(|| "auto, always or never".to_owned())
-    }
 }
 
 /// What a piece of text is, for the one who looks at it.

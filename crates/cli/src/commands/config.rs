@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    config::{Loaded, all_settings},
+    config::{Loaded, all_settings, schema},
     exit::{Exit, Failure},
     print,
 };
@@ -20,16 +20,24 @@ pub(super) struct ConfigArgs {
     /// Print one line of JSON: a list of settings.
     #[arg(long)]
     json: bool,
+
+    /// Print the JSON Schema of `asyncagents.toml` instead, for editors that check it.
+    #[arg(long, conflicts_with = "json")]
+    schema: bool,
 }
 
 pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
+    if args.schema {
+        print::answer(&format!("{:#}", schema()))?;
+        return Ok(Exit::Done);
+    }
     let source = |key: &str| {
         let source = loaded.sources.get(key);
         source.map_or("default", String::as_str).to_owned()
     };
     let mut rows = Vec::new();
     for setting in all_settings() {
-        let value = (setting.show)(&loaded.config);
+        let value = setting.show(&loaded.config);
         let about = setting.about.to_owned();
         rows.push((setting.key.to_owned(), value, source(setting.key), about));
     }

@@ -88,7 +88,7 @@ pub(super) struct TaskArgs {
     max_cost: Option<Cost>,
 
     /// End it after this time, as 90s, 10m, 1h 30m.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = config::duration)]
     max_time: Option<Duration>,
 
     /// End it after this many answers of the model.
@@ -136,11 +136,6 @@ pub(super) struct ResumeArgs {
     /// Print the task as one line of JSON.
     #[arg(long)]
     json: bool,
-}
-
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let mut time = Duration::ZERO;
-    config::duration(&mut time, text).map(|()| time)
 }
 
 pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failure> {

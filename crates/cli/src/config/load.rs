@@ -18,8 +18,10 @@ use asyncagents_core::{similar::nearest, task_limits::TaskLimits};
 use super::{
     agent_settings::AGENT_SETTINGS,
     all_settings,
+    folders::config_folder,
     project_file::{self, ProjectFile},
-    settings::{Config, FromProject, Setting, config_folder},
+    setting::{FromProject, Setting},
+    settings::Config,
     skill_settings::SKILL_SETTINGS,
 };
 
@@ -198,20 +200,19 @@ impl Loaded {
     /// Takes what a project may say, and refuses the rest.
     fn set_by_project(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
         let setting = all_settings().find(|setting| setting.key == key);
-        match setting.map(|setting| &setting.project) {
-            Some(FromProject::Free) => self.set(key, value, source),
-            Some(FromProject::Added(add)) => {
+        match setting.map(|setting| (setting, &setting.project)) {
+            Some((_, FromProject::Free)) => self.set(key, value, source),
+            Some((_, FromProject::Added(add))) => {
                 let mut alone = Self::defaults();
                 alone.set(key, value, source)?;
                 add(&mut self.config, alone.config);
                 self.sources.insert(key.to_owned(), source.to_owned());
                 Ok(())
             }
-            Some(FromProject::Lowered(amount)) => {
+            Some((setting, FromProject::Lowered)) => {
                 let (before, sources) = (self.config.clone(), self.sources.clone());
                 self.set(key, value, source)?;
-                let (most, wanted) = (amount(&before), amount(&self.config));
-                if most.is_none_or(|most| wanted.is_some_and(|wanted| wanted <= most)) {
+                if setting.is_at_most(&self.config, &before) {
                     return Ok(());
                 }
                 (self.config, self.sources) = (before, sources);
@@ -225,7 +226,7 @@ impl Loaded {
             }
             // Its limits are one table, and known by the fork itself.
             None if key.starts_with("fork.") => self.set(key, value, source),
-            Some(FromProject::Refused) => Err(not_for_a_project(key)),
+            Some((_, FromProject::Refused)) => Err(not_for_a_project(key)),
             None if key.starts_with("providers.") || key.starts_with("aliases.") => {
                 Err(not_for_a_project(key))
             }
@@ -283,7 +284,7 @@ impl Loaded {
     fn set(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
         let refused = |allowed: String| anyhow!("{key}: `{value}` is refused; allowed: {allowed}");
         if let Some(setting) = all_settings().find(|setting| setting.key == key) {
-            (setting.set)(&mut self.config, value).map_err(refused)?;
+            setting.set(&mut self.config, value).map_err(refused)?;
         } else if let Some(limit) = key.strip_prefix("fork.") {
             self.config.fork.set(limit, value)?;
         } else if let Some(provider) = key.strip_prefix("providers.") {

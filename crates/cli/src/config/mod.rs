@@ -3,19 +3,39 @@
 //! Later sources win: defaults, the user's file, the project's file, the environment, flags.
 
 mod agent_settings;
+mod folders;
 mod load;
 mod project_file;
+mod schema;
+mod setting;
 mod settings;
 mod skill_settings;
+mod value;
 
 pub(crate) use agent_settings::AgentConfig;
+pub(crate) use folders::{config_folder, data_folder, no_home};
 pub(crate) use load::{
     Loaded, is_of_agent, load, load_launched, load_without_project, lowered_by_project,
 };
-pub(crate) use settings::{
-    Config, Setting, config_folder, data_folder, dollars, duration, no_home,
-};
+pub(crate) use schema::schema;
+pub(crate) use settings::Config;
 pub(crate) use skill_settings::SkillConfig;
+
+use std::time::Duration;
+
+use asyncagents_core::budget::Cost;
+
+use self::{setting::Setting, value::Value};
+
+/// Reads a duration as people write it: `90s`, `10m`, `1h 30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    Value::parse(text)
+}
+
+/// Reads dollars as people write them: `0.50`, `$2`.
+pub(crate) fn dollars(text: &str) -> Result<Cost, String> {
+    Value::parse(text)
+}
 
 /// Every setting that has one key.
 pub(crate) fn all_settings() -> impl Iterator<Item = &'static Setting> {

@@ -9,7 +9,7 @@ use std::{
 
 use asyncagents_core::owner_rule::may_instruct;
 
-use super::settings::config_folder;
+use super::folders::config_folder;
 
 /// The nearest `asyncagents.toml` in a folder or above it.
 #[derive(Debug, PartialEq, Eq)]

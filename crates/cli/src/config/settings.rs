@@ -1,17 +1,26 @@
-//! The settings. Each is declared once: its key, what it is for, how it is shown and set.
+//! The settings. Each is declared once: its key, where its value is, what it is for, and what a
+//! project may say about it.
 
-use std::{collections::BTreeMap, env, path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, str::FromStr, time::Duration};
 
-use super::{agent_settings::AgentConfig, skill_settings::SkillConfig};
-use crate::color::Color;
 use asyncagents_core::{
-    budget::Cost,
-    fork::{Limits, Mode, Preset},
-    id::ModelName,
+    fork::{Limits, Mode},
     task_limits::TaskLimits,
 };
 use asyncagents_runtime::Settings;
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use super::{
+    agent_settings::AgentConfig,
+    folders::data_folder,
+    setting::{
+        FromProject::{Added, Free, Lowered},
+        Setting, at, at_parsed,
+    },
+    skill_settings::SkillConfig,
+    value::Value,
+};
+use crate::color::Color;
 
 /// All settings, with their values.
 #[derive(Debug, Clone)]
@@ -36,41 +45,6 @@ pub(crate) struct Config {
     pub(crate) log_file: Option<PathBuf>,
     pub(crate) agent_config: AgentConfig,
     pub(crate) skills: SkillConfig,
-}
-
-/// One setting.
-pub(crate) struct Setting {
-    /// What it is called in a file, after `-c`, and (in capitals) in the environment.
-    pub(crate) key: &'static str,
-    /// What it is for.
-    pub(crate) about: &'static str,
-    /// What a project's file may say about it.
-    pub(crate) project: FromProject,
-    pub(crate) show: fn(&Config) -> String,
-    /// Sets it, or says what would be allowed.
-    pub(crate) set: fn(&mut Config, &str) -> Result<(), String>,
-}
-
-/// What a project's file may say about a setting. A project is a folder that somebody else has
-/// made: it may narrow what its user allows, never widen it, and never decide what runs where
-/// with whose keys.
-pub(crate) enum FromProject {
-    /// Nothing. A new setting begins here.
-    Refused,
-    /// Anything.
-    Free,
-    /// More, which is added to what the user says by this.
-    Added(fn(&mut Config, Config)),
-    /// Less than the user says; this is how much that is, or nothing for no limit.
-    Lowered(fn(&Config) -> Option<u64>),
-}
-
-impl Setting {
-    /// Its name in the environment.
-    pub(crate) fn variable(&self) -> String {
-        let name = self.key.replace('.', "_").to_uppercase();
-        format!("ASYNCAGENTS_{name}")
-    }
 }
 
 impl Config {
@@ -102,7 +76,7 @@ impl Config {
     /// The value of a setting that has one key, or of a provider or an alias.
     pub(crate) fn value_of(&self, key: &str) -> Option<String> {
         if let Some(setting) = super::all_settings().find(|setting| setting.key == key) {
-            return Some((setting.show)(self));
+            return Some(setting.show(self));
         }
         let agent = &self.agent_config;
         if let Some(alias) = key.strip_prefix("aliases.") {
@@ -131,412 +105,139 @@ impl Config {
     }
 }
 
+const HOSTS: &str = "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE";
+const LEAST_LEASE: Duration = Duration::from_millis(300);
+
 /// Every setting but those of the agent, and the fork's limits, which are listed by the fork
 /// itself.
 pub(crate) const SETTINGS: &[Setting] = &[
-    Setting {
-        key: "db",
-        about: "the file that holds all tasks",
-        project: FromProject::Refused,
-        show: |config| config.db.display().to_string(),
-        set: |config, value| filled(&mut config.db, value, "a path"),
-    },
-    Setting {
-        key: "host",
-        about: "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
-                opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
-                scripted, or scripted:FILE for a script of your own",
-        project: FromProject::Refused,
-        show: |config| config.host.clone(),
-        set: |config, value| {
-            filled(
-                &mut config.host,
-                value,
-                "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE",
-            )
-        },
-    },
-    Setting {
-        key: "session",
-        about: "the session that tasks from the shell belong to",
-        project: FromProject::Refused,
-        show: |config| config.session.clone(),
-        set: |config, value| filled(&mut config.session, value, "a name"),
-    },
-    Setting {
-        key: "agent",
-        about: "who works on a task from the shell",
-        project: FromProject::Free,
-        show: |config| config.agent.clone(),
-        set: |config, value| filled(&mut config.agent, value, "the name of an agent"),
-    },
-    Setting {
-        key: "color",
-        about: "when there are colours: auto (on a terminal, unless NO_COLOR is set), always or never",
-        project: FromProject::Refused,
-        show: |config| config.color.to_string(),
-        set: |config, value| {
-            config.color = value.parse()?;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "raw",
-        about: "keep control characters in answers that go to a file or a pipe; a terminal never \
-                gets them",
-        project: FromProject::Refused,
-        show: |config| config.raw.to_string(),
-        set: |config, value| switch(&mut config.raw, value),
-    },
-    Setting {
-        key: "limits.concurrency",
-        about: "how many tasks of one depth run at once; the others wait in a queue",
-        project: FromProject::Lowered(|config| Some(config.limits.concurrency)),
-        show: |config| config.limits.concurrency.to_string(),
-        set: |config, value| number(&mut config.limits.concurrency, value),
-    },
-    Setting {
-        key: "limits.per_parent",
-        about: "how many tasks of one parent run at once",
-        project: FromProject::Lowered(|config| config.limits.per_parent),
-        show: |config| maybe(config.limits.per_parent),
-        set: |config, value| maybe_number(&mut config.limits.per_parent, value),
-    },
-    Setting {
-        key: "limits.per_model",
-        about: "how many tasks of a model run at once, as MODEL=N,MODEL=N",
-        project: FromProject::Added(|config, more| {
-            for (model, limit) in more.limits.per_model {
-                let lowest = config.limits.per_model.entry(model).or_insert(limit);
-                *lowest = limit.min(*lowest);
-            }
-        }),
-        show: |config| {
-            let limits = config.limits.per_model.iter();
-            let shown = limits.map(|(model, limit)| format!("{model}={limit}"));
-            shown.collect::<Vec<_>>().join(",")
-        },
-        set: |config, value| {
-            config.limits.per_model.clear();
-            for pair in value
-                .split(',')
-                .map(str::trim)
-                .filter(|pair| !pair.is_empty())
-            {
-                let (model, limit) = pair.rsplit_once('=').ok_or(PER_MODEL)?;
-                let limit = limit.trim().parse().map_err(|_| PER_MODEL)?;
-                let model = ModelName::from(model.trim());
-                config.limits.per_model.insert(model, limit);
-            }
-            Ok(())
-        },
-    },
-    Setting {
-        key: "limits.depth",
-        about: "how deep tasks may launch tasks",
-        project: FromProject::Lowered(|config| Some(config.limits.depth.into())),
-        show: |config| config.limits.depth.to_string(),
-        set: |config, value| number(&mut config.limits.depth, value),
-    },
-    Setting {
-        key: "limits.spawns",
-        about: "how many tasks may ever be launched below one session",
-        project: FromProject::Lowered(|config| Some(config.limits.spawns)),
-        show: |config| config.limits.spawns.to_string(),
-        set: |config, value| number(&mut config.limits.spawns, value),
-    },
-    Setting {
-        key: "limits.stall",
-        about: "a task without progress for this long is ended",
-        project: FromProject::Lowered(|config| Some(millis(config.limits.stall))),
-        show: |config| shown(config.limits.stall),
-        set: |config, value| duration(&mut config.limits.stall, value),
-    },
-    Setting {
-        key: "limits.same_calls",
-        about: "the same tool call this often in a row ends a task",
-        project: FromProject::Lowered(|config| Some(config.limits.same_calls)),
-        show: |config| config.limits.same_calls.to_string(),
-        set: |config, value| {
-            let mut calls = config.limits.same_calls;
-            number(&mut calls, value)?;
-            match calls {
-                0 | 1 => Err("a whole number from 2 on".to_owned()),
-                _ => {
-                    config.limits.same_calls = calls;
-                    Ok(())
-                }
-            }
-        },
-    },
-    Setting {
-        key: "limits.worker_deaths",
-        about: "a task that loses its worker so often, without progress in between, is ended; it may \
-                be what the workers died of",
-        project: FromProject::Lowered(|config| Some(config.limits.worker_deaths)),
-        show: |config| config.limits.worker_deaths.to_string(),
-        set: |config, value| {
-            let mut deaths = 0;
-            number(&mut deaths, value)?;
-            match deaths {
-                0 => Err("a whole number from 1 on".to_owned()),
-                _ => {
-                    config.limits.worker_deaths = deaths;
-                    Ok(())
-                }
-            }
-        },
-    },
-    Setting {
-        key: "budget.tokens",
-        about: "what a task may spend in one run: tokens",
-        project: FromProject::Lowered(|config| config.limits.budget.tokens),
-        show: |config| maybe(config.limits.budget.tokens),
-        set: |config, value| maybe_number(&mut config.limits.budget.tokens, value),
-    },
-    Setting {
-        key: "budget.cost",
-        about: "what a task may spend in one run: dollars",
-        project: FromProject::Lowered(|config| config.limits.budget.cost.map(|cost| cost.0)),
-        show: |config| {
-            let cost = config.limits.budget.cost;
-            cost.map_or("none".to_owned(), |cost| cost.to_string())
-        },
-        set: |config, value| {
-            config.limits.budget.cost = match value {
-                "none" => None,
-                value => Some(dollars(value)?),
-            };
-            Ok(())
-        },
-    },
-    Setting {
-        key: "budget.time",
-        about: "what a task may spend in one run: time",
-        project: FromProject::Lowered(|config| config.limits.budget.time.map(millis)),
-        show: |config| config.limits.budget.time.map_or("none".to_owned(), shown),
-        set: |config, value| {
-            let mut time = Duration::ZERO;
-            config.limits.budget.time = match value {
-                "none" => None,
-                value => {
-                    duration(&mut time, value)?;
-                    Some(time)
-                }
-            };
-            Ok(())
-        },
-    },
-    Setting {
-        key: "budget.turns",
-        about: "what a task may spend in one run: answers of the model",
-        project: FromProject::Lowered(|config| config.limits.budget.turns),
-        show: |config| maybe(config.limits.budget.turns),
-        set: |config, value| maybe_number(&mut config.limits.budget.turns, value),
-    },
-    Setting {
-        key: "budget.tool_calls",
-        about: "what a task may spend in one run: tool calls",
-        project: FromProject::Lowered(|config| config.limits.budget.tool_calls),
-        show: |config| maybe(config.limits.budget.tool_calls),
-        set: |config, value| maybe_number(&mut config.limits.budget.tool_calls, value),
-    },
-    Setting {
-        key: "tools.prefix",
-        about: "what the names of the tools begin with",
-        project: FromProject::Refused,
-        show: |config| config.prefix.clone(),
-        set: |config, value| filled(&mut config.prefix, value, "the beginning of a name"),
-    },
-    Setting {
-        key: "dev",
-        about: "whether notices show that they have a hidden part",
-        project: FromProject::Refused,
-        show: |config| config.dev.to_string(),
-        set: |config, value| switch(&mut config.dev, value),
-    },
-    Setting {
-        key: "worker.autostart",
-        about: "whether commands start a worker when there is work and none is alive",
-        project: FromProject::Refused,
-        show: |config| config.autostart.to_string(),
-        set: |config, value| switch(&mut config.autostart, value),
-    },
-    Setting {
-        key: "worker.idle",
-        about: "a worker without work for this long ends",
-        project: FromProject::Refused,
-        show: |config| shown(config.idle),
-        set: |config, value| duration(&mut config.idle, value),
-    },
-    Setting {
-        key: "worker.lease",
-        about: "a worker that was not heard of for this long is dead, and others take over",
-        project: FromProject::Refused,
-        show: |config| shown(config.lease),
-        set: |config, value| {
-            let mut lease = config.lease;
-            duration(&mut lease, value)?;
-            if lease < LEAST_LEASE {
-                return Err("a duration from 300ms on".to_owned());
-            }
-            config.lease = lease;
-            Ok(())
-        },
-    },
-    Setting {
-        key: "log.level",
-        about: "what is logged: error, warn, info, debug, trace, or a tracing filter",
-        project: FromProject::Refused,
-        show: |config| config.log.clone(),
-        set: |config, value| {
-            let allowed = "error, warn, info, debug, trace, off, or a tracing filter";
-            let is_filter = value.contains(['=', ',']);
-            let known = LevelFilter::from_str(value).is_ok() || is_filter;
-            if !known || EnvFilter::from_str(value).is_err() {
-                return Err(allowed.to_owned());
-            }
-            filled(&mut config.log, value, allowed)
-        },
-    },
-    Setting {
-        key: "log.file",
-        about: "where it is logged; without, a background worker logs beside db, `worker` on standard \
-                error, and other commands there what goes wrong, and no more",
-        project: FromProject::Refused,
-        show: |config| {
-            let file = config.log_file.as_ref();
-            file.map_or("none".to_owned(), |file| file.display().to_string())
-        },
-        set: |config, value| {
-            config.log_file = (value != "none").then(|| PathBuf::from(value));
-            Ok(())
-        },
-    },
-    Setting {
-        key: "fork.preset",
-        about: "what a forked child inherits: graduated, flat or exact",
-        project: FromProject::Free,
-        show: |config| {
-            let same = |(_, preset): &&(&str, Preset)| preset.limits() == config.fork;
-            let known = Preset::ALL.iter().find(same);
-            known.map_or("changed", |(name, _)| name).to_owned()
-        },
-        set: |config, value| {
-            let preset = Preset::from_str(value).map_err(|_| "graduated, flat or exact")?;
-            config.fork = preset.limits();
-            Ok(())
-        },
-    },
-    Setting {
-        key: "fork.mode",
-        about: "how a forked child in OpenCode inherits: transcript (as one text) or messages \
-                (as messages of its own session)",
-        project: FromProject::Free,
-        show: |config| config.fork_mode.to_string(),
-        set: |config, value| {
-            config.fork_mode = value.parse()?;
-            Ok(())
-        },
-    },
+    Setting::new("db", &at_parsed(|c| &mut c.db, file).allowed("a path"))
+        .about("the file that holds all tasks"),
+    Setting::new("host", &at(|c| &mut c.host).allowed(HOSTS)).about(
+        "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
+         opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
+         scripted, or scripted:FILE for a script of your own",
+    ),
+    Setting::new("session", &at(|c| &mut c.session).allowed("a name"))
+        .about("the session that tasks from the shell belong to"),
+    Setting::new(
+        "agent",
+        &at(|c| &mut c.agent).allowed("the name of an agent"),
+    )
+    .about("who works on a task from the shell")
+    .project(Free),
+    Setting::new("color", &at(|c| &mut c.color)).about(
+        "when there are colours: auto (on a terminal, unless NO_COLOR is set), always or never",
+    ),
+    Setting::new("raw", &at(|c| &mut c.raw)).about(
+        "keep control characters in answers that go to a file or a pipe; a terminal never \
+         gets them",
+    ),
+    Setting::new("limits.concurrency", &at(|c| &mut c.limits.concurrency))
+        .about("how many tasks of one depth run at once; the others wait in a queue")
+        .project(Lowered),
+    Setting::new("limits.per_parent", &at(|c| &mut c.limits.per_parent))
+        .about("how many tasks of one parent run at once")
+        .project(Lowered),
+    Setting::new("limits.per_model", &at(|c| &mut c.limits.per_model))
+        .about("how many tasks of a model run at once, as MODEL=N,MODEL=N")
+        .project(Added(lowest_of_each)),
+    Setting::new("limits.depth", &at(|c| &mut c.limits.depth))
+        .about("how deep tasks may launch tasks")
+        .project(Lowered),
+    Setting::new("limits.spawns", &at(|c| &mut c.limits.spawns))
+        .about("how many tasks may ever be launched below one session")
+        .project(Lowered),
+    Setting::new("limits.stall", &at(|c| &mut c.limits.stall))
+        .about("a task without progress for this long is ended")
+        .project(Lowered),
+    Setting::new(
+        "limits.same_calls",
+        &at(|c| &mut c.limits.same_calls).within(2, u64::MAX, "a whole number from 2 on"),
+    )
+    .about("the same tool call this often in a row ends a task")
+    .project(Lowered),
+    Setting::new(
+        "limits.worker_deaths",
+        &at(|c| &mut c.limits.worker_deaths).within(1, u64::MAX, "a whole number from 1 on"),
+    )
+    .about(
+        "a task that loses its worker so often, without progress in between, is ended; it may \
+         be what the workers died of",
+    )
+    .project(Lowered),
+    Setting::new("budget.tokens", &at(|c| &mut c.limits.budget.tokens))
+        .about("what a task may spend in one run: tokens")
+        .project(Lowered),
+    Setting::new("budget.cost", &at(|c| &mut c.limits.budget.cost))
+        .about("what a task may spend in one run: dollars")
+        .project(Lowered),
+    Setting::new("budget.time", &at(|c| &mut c.limits.budget.time))
+        .about("what a task may spend in one run: time")
+        .project(Lowered),
+    Setting::new("budget.turns", &at(|c| &mut c.limits.budget.turns))
+        .about("what a task may spend in one run: answers of the model")
+        .project(Lowered),
+    Setting::new(
+        "budget.tool_calls",
+        &at(|c| &mut c.limits.budget.tool_calls),
+    )
+    .about("what a task may spend in one run: tool calls")
+    .project(Lowered),
+    Setting::new(
+        "tools.prefix",
+        &at(|c| &mut c.prefix).allowed("the beginning of a name"),
+    )
+    .about("what the names of the tools begin with"),
+    Setting::new("dev", &at(|c| &mut c.dev))
+        .about("whether notices show that they have a hidden part"),
+    Setting::new("worker.autostart", &at(|c| &mut c.autostart))
+        .about("whether commands start a worker when there is work and none is alive"),
+    Setting::new("worker.idle", &at(|c| &mut c.idle))
+        .about("a worker without work for this long ends"),
+    Setting::new("worker.lease", &at_parsed(|c| &mut c.lease, lease))
+        .about("a worker that was not heard of for this long is dead, and others take over"),
+    Setting::new("log.level", &at_parsed(|c| &mut c.log, log_level))
+        .about("what is logged: error, warn, info, debug, trace, or a tracing filter"),
+    Setting::new("log.file", &at(|c| &mut c.log_file)).about(
+        "where it is logged; without, a background worker logs beside db, `worker` on standard \
+         error, and other commands there what goes wrong, and no more",
+    ),
+    Setting::new("fork.preset", &at(|c| &mut c.fork))
+        .about("what a forked child inherits: graduated, flat or exact")
+        .project(Free),
+    Setting::new("fork.mode", &at(|c| &mut c.fork_mode))
+        .about(
+            "how a forked child in OpenCode inherits: transcript (as one text) or messages \
+         (as messages of its own session)",
+        )
+        .project(Free),
 ];
 
-const PER_MODEL: &str = "MODEL=N,MODEL=N";
-const LEAST_LEASE: Duration = Duration::from_millis(300);
-
-pub(super) fn filled<T: From<String>>(
-    slot: &mut T,
-    value: &str,
-    allowed: &str,
-) -> Result<(), String> {
-    if value.trim().is_empty() {
-        return Err(allowed.to_owned());
-    }
-    *slot = value.to_owned().into();
-    Ok(())
-}
-
-pub(super) fn number<T: FromStr>(slot: &mut T, value: &str) -> Result<(), String> {
-    let number = value.replace('_', "").parse();
-    *slot = number.map_err(|_| "a whole number from 0 on".to_owned())?;
-    Ok(())
-}
-
-pub(super) fn maybe_number(slot: &mut Option<u64>, value: &str) -> Result<(), String> {
-    if value == "none" {
-        *slot = None;
-        return Ok(());
-    }
-    let mut found = 0;
-    number(&mut found, value).map_err(|allowed| format!("{allowed}, or none"))?;
-    *slot = Some(found);
-    Ok(())
-}
-
-pub(super) fn switch(slot: &mut bool, value: &str) -> Result<(), String> {
-    *slot = match value {
-        "true" | "1" | "yes" | "on" => true,
-        "false" | "0" | "no" | "off" | "" => false,
-        _ => return Err("true or false".to_owned()),
-    };
-    Ok(())
-}
-
-/// A duration as people write it: `90s`, `10m`, `1h 30m`.
-pub(crate) fn duration(slot: &mut Duration, value: &str) -> Result<(), String> {
-    let allowed = || "a duration like 500ms, 90s, 10m or 1h 30m".to_owned();
-    let parsed: jiff::SignedDuration = value.parse().map_err(|_| allowed())?;
-    *slot = Duration::try_from(parsed).map_err(|_| allowed())?;
-    Ok(())
-}
-
-/// Dollars as people write them: `0.50`, `$2`.
-pub(crate) fn dollars(value: &str) -> Result<Cost, String> {
-    let amount = value.trim().trim_start_matches('$').parse::<f64>();
-    let amount = amount.ok().filter(|amount| (0.0..=1e9).contains(amount));
-    let amount = amount.ok_or_else(|| "an amount of dollars like 0.50".to_owned())?;
-    Ok(Cost((amount * 1e6).round() as u64))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn shown(time: Duration) -> String {
-    let time = jiff::SignedDuration::try_from(time).unwrap_or(jiff::SignedDuration::MAX);
-    format!("{time:#}")
-}
-
-pub(super) fn maybe(value: Option<u64>) -> String {
-    value.map_or("none".to_owned(), |value| value.to_string())
-}
-
-/// Why it is not known where the user's folders are.
-pub(crate) fn no_home() -> &'static str {
-    match env::var_os("HOME") {
-        Some(home) if !home.is_empty() => "HOME is not an absolute path",
-        _ => "HOME is not set",
+/// Of two limits for a model the lower one counts.
+fn lowest_of_each(config: &mut Config, more: Config) {
+    for (model, limit) in more.limits.per_model {
+        let lowest = config.limits.per_model.entry(model).or_insert(limit);
+        *lowest = limit.min(*lowest);
     }
 }
 
-/// Where programs keep a user's data, if they know who the user is.
-pub(crate) fn data_folder() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let path = env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    let home = || absolute("HOME").map(|home| home.join(".local/share"));
-    let base = absolute("XDG_DATA_HOME").or_else(home);
-    base.map(|base| base.join("asyncagents"))
+fn file(text: &str) -> Result<PathBuf, String> {
+    String::parse(text).map(PathBuf::from)
 }
 
-/// Where programs keep a user's configuration.
-pub(crate) fn config_folder() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let path = env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    let home = || absolute("HOME").map(|home| home.join(".config"));
-    let base = absolute("XDG_CONFIG_HOME").or_else(home);
-    base.map(|base| base.join("asyncagents"))
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = Duration::parse(text)?;
+    if lease < LEAST_LEASE {
+        return Err("a duration from 300ms on".to_owned());
+    }
+    Ok(lease)
+}
+
+fn log_level(text: &str) -> Result<String, String> {
+    let is_filter = text.contains(['=', ',']);
+    let is_known = LevelFilter::from_str(text).is_ok() || is_filter;
+    let is_read = is_known && EnvFilter::from_str(text).is_ok();
+    let level = is_read.then(|| String::parse(text)).and_then(Result::ok);
+    level.ok_or_else(|| "error, warn, info, debug, trace, off, or a tracing filter".to_owned())
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use asyncagents_core::skill::UsualTerms;
 
 use super::{
-    agent_settings::{folders, paths},
-    settings::{FromProject, Setting, number},
+    setting::{FromProject::Free, Setting, at, at_parsed},
+    value::Value,
 };
 
 /// What can be said about skills.
@@ -29,61 +29,40 @@ impl SkillConfig {
 
 /// The settings, in the form of all others.
 pub(crate) const SKILL_SETTINGS: &[Setting] = &[
-    Setting {
-        key: "skills.enterprise",
-        about: "the folder with the skills of whoever looks after the machine, or none; they count \
-                more than all others",
-        project: FromProject::Refused,
-        show: |config| {
-            let folder = config.skills.enterprise.as_ref();
-            folder.map_or("none".to_owned(), |folder| folder.display().to_string())
-        },
-        set: |config, value| {
-            let mut folder = Vec::new();
-            if value != "none" {
-                paths(&mut folder, value).map_err(|_| "an absolute path, or none")?;
-            }
-            config.skills.enterprise = folder.pop();
-            Ok(())
-        },
-    },
-    Setting {
-        key: "skills.plugins",
-        about: "folders of plugins, each with skills in its folder `skills`; they count less than \
-                all others",
-        project: FromProject::Refused,
-        show: |config| folders(&config.skills.plugins),
-        set: |config, value| paths(&mut config.skills.plugins, value),
-    },
-    Setting {
-        key: "skills.max_iterations",
-        about: "how often the model of a skill may answer, where the skill does not say; a \
-                sub-agent gets half of it, one below it a quarter, at least 3",
-        project: FromProject::Free,
-        show: |config| config.skills.usual.iterations.to_string(),
-        set: |config, value| {
-            let mut most = 0;
-            number(&mut most, value)?;
-            match most {
-                1..=100 => config.skills.usual.iterations = most,
-                _ => return Err("1 to 100".to_owned()),
-            }
-            Ok(())
-        },
-    },
-    Setting {
-        key: "skills.max_retries_per_tool",
-        about: "how often a skill may try the same failing tool call again, where it does not say",
-        project: FromProject::Free,
-        show: |config| config.skills.usual.retries.to_string(),
-        set: |config, value| {
-            let mut most = 0;
-            number(&mut most, value)?;
-            match most {
-                0..=10 => config.skills.usual.retries = most,
-                _ => return Err("0 to 10".to_owned()),
-            }
-            Ok(())
-        },
-    },
+    Setting::new(
+        "skills.enterprise",
+        &at_parsed(|c| &mut c.skills.enterprise, one_folder),
+    )
+    .about(
+        "the folder with the skills of whoever looks after the machine, or none; they count \
+         more than all others",
+    ),
+    Setting::new("skills.plugins", &at(|c| &mut c.skills.plugins)).about(
+        "folders of plugins, each with skills in its folder `skills`; they count less than \
+         all others",
+    ),
+    Setting::new(
+        "skills.max_iterations",
+        &at(|c| &mut c.skills.usual.iterations).within(1, 100, "1 to 100"),
+    )
+    .about(
+        "how often the model of a skill may answer, where the skill does not say; a \
+         sub-agent gets half of it, one below it a quarter, at least 3",
+    )
+    .project(Free),
+    Setting::new(
+        "skills.max_retries_per_tool",
+        &at(|c| &mut c.skills.usual.retries).within(0, 10, "0 to 10"),
+    )
+    .about("how often a skill may try the same failing tool call again, where it does not say")
+    .project(Free),
 ];
+
+fn one_folder(text: &str) -> Result<Option<PathBuf>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let folders = Vec::<PathBuf>::parse(text);
+    let mut folders = folders.map_err(|_| "an absolute path, or none")?;
+    Ok(folders.pop())
+}

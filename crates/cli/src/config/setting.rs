@@ -1,0 +1,180 @@
+//! One setting: its key, what it is for, who may say it, and where its value is.
+
+use serde_json::Value as Json;
+
+use super::{
+    settings::Config,
+    value::{Amount, Value},
+};
+
+/// One setting.
+pub(crate) struct Setting {
+    /// What it is called in a file, after `-c`, and (in capitals) in the environment.
+    pub(crate) key: &'static str,
+    /// What it is for.
+    pub(crate) about: &'static str,
+    /// What a project's file may say about it.
+    pub(super) project: FromProject,
+    field: &'static dyn Field,
+}
+
+/// What a project's file may say about a setting. A project is a folder that somebody else has
+/// made: it may narrow what its user allows, never widen it, and never decide what runs where
+/// with whose keys.
+pub(super) enum FromProject {
+    /// Nothing. A new setting begins here.
+    Refused,
+    /// Anything.
+    Free,
+    /// More, which is added to what the user says by this.
+    Added(fn(&mut Config, Config)),
+    /// Less than the user says.
+    Lowered,
+}
+
+impl Setting {
+    /// A setting that a project may not say.
+    pub(super) const fn new(key: &'static str, field: &'static dyn Field) -> Self {
+        Self {
+            key,
+            about: "",
+            project: FromProject::Refused,
+            field,
+        }
+    }
+
+    /// What it is for.
+    pub(super) const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// What a project may say instead.
+    pub(super) const fn project(mut self, project: FromProject) -> Self {
+        self.project = project;
+        self
+    }
+
+    /// Its name in the environment.
+    pub(super) fn variable(&self) -> String {
+        let name = self.key.replace('.', "_").to_uppercase();
+        format!("ASYNCAGENTS_{name}")
+    }
+
+    pub(crate) fn show(&self, config: &Config) -> String {
+        self.field.show(config)
+    }
+
+    /// Sets it, or says what would be allowed.
+    pub(super) fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
+        self.field.set(config, text)
+    }
+
+    /// Whether it is no more than in another configuration.
+    pub(super) fn is_at_most(&self, config: &Config, most: &Config) -> bool {
+        self.field
+            .amount(config)
+            .is_at_most(self.field.amount(most))
+    }
+
+    /// What a file may say about it, as JSON Schema.
+    pub(super) fn schema(&self, defaults: &Config) -> Json {
+        let mut schema = self.field.schema();
+        schema["description"] = self.about.into();
+        let default = self.show(defaults);
+        if !default.is_empty() {
+            schema["default"] = super::schema::default(&default);
+        }
+        schema
+    }
+}
+
+/// A value somewhere in the configuration.
+pub(super) trait Field: Sync {
+    fn show(&self, config: &Config) -> String;
+    fn set(&self, config: &mut Config, text: &str) -> Result<(), String>;
+    fn amount(&self, config: &Config) -> Amount;
+    fn schema(&self) -> Json;
+}
+
+/// Where a value is, how it is read, and between which bounds.
+pub(super) struct At<T: 'static> {
+    slot: fn(&mut Config) -> &mut T,
+    parse: fn(&str) -> Result<T, String>,
+    /// What is said instead of what the type says about a text that cannot be read.
+    allowed: Option<&'static str>,
+    /// The least and the most, and what is said about values that are not in between.
+    range: (u64, u64, &'static str),
+}
+
+/// The value that this lends.
+pub(super) const fn at<T: Value>(slot: fn(&mut Config) -> &mut T) -> At<T> {
+    at_parsed(slot, T::parse)
+}
+
+/// The same, with a way of its own to read it.
+pub(super) const fn at_parsed<T: Value>(
+    slot: fn(&mut Config) -> &mut T,
+    parse: fn(&str) -> Result<T, String>,
+) -> At<T> {
+    At {
+        slot,
+        parse,
+        allowed: None,
+        range: (0, u64::MAX, ""),
+    }
+}
+
+impl<T: Value> At<T> {
+    /// What is allowed, in words of its own.
+    pub(super) const fn allowed(mut self, allowed: &'static str) -> Self {
+        self.allowed = Some(allowed);
+        self
+    }
+
+    /// No less and no more than this; `allowed` says so.
+    pub(super) const fn within(mut self, least: u64, most: u64, allowed: &'static str) -> Self {
+        self.range = (least, most, allowed);
+        self
+    }
+
+    /// The one accessor lends mutably, so it is given a copy.
+    fn look<R>(&self, config: &Config, look: impl FnOnce(&T) -> R) -> R {
+        look((self.slot)(&mut config.clone()))
+    }
+}
+
+impl<T: Value> Field for At<T> {
+    fn show(&self, config: &Config) -> String {
+        self.look(config, T::show)
+    }
+
+    fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
+        let own_words = |allowed| self.allowed.map_or(allowed, str::to_owned);
+        let value = (self.parse)(text).map_err(own_words)?;
+        let (least, most, allowed) = self.range;
+        if let Amount::Of(amount) = value.amount()
+            && !(least..=most).contains(&amount)
+        {
+            return Err(allowed.to_owned());
+        }
+        *(self.slot)(config) = value;
+        Ok(())
+    }
+
+    fn amount(&self, config: &Config) -> Amount {
+        self.look(config, T::amount)
+    }
+
+    fn schema(&self) -> Json {
+        let mut schema = T::SHAPE.schema();
+        let (least, most, _) = self.range;
+        if least > 0 {
+            schema["minimum"] = least.into();
+        }
+        if most < u64::MAX {
+            schema["maximum"] = most.into();
+        }
+        schema
+    }
+}
