@@ -114,6 +114,25 @@ impl From<Problem> for Failure {
     }
 }
 
+/// What a user has asked for and cannot have, in the host's words alone.
+pub(crate) fn refused(error: HostError) -> Failure {
+    match error {
+        HostError::Refused(why) => Failure::Input(anyhow!(why)),
+        error => Problem::from(error).into(),
+    }
+}
+
+/// The same, for a session that was named.
+pub(crate) fn no_session(error: HostError) -> Failure {
+    match error {
+        HostError::NoSession(session) => Failure::Input(anyhow!(
+            "there is no session {session}; `asyncagents sessions` lists those of this folder, and \
+             `asyncagents run --continue` goes on with the newest"
+        )),
+        error => refused(error),
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Failure::Output(error)

@@ -12,6 +12,7 @@ use asyncagents_scripted_model::{ModelServer, Script};
 use super::{
     Shell,
     run::{Wanted, go},
+    runtime::in_two_threads,
 };
 use crate::{
     config::Loaded,
@@ -59,14 +60,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         (None, Some(folder)) => folder.path().to_owned(),
         (None, None) => PathBuf::new(),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Machine(error.into()))?;
-    let played = runtime.block_on(play(&folder, args.keep.is_some()));
-    runtime.shutdown_background();
-    played
+    in_two_threads(play(&folder, args.keep.is_some()))
 }
 
 /// A folder of the user's, which must not hold anything.

@@ -12,8 +12,10 @@ mod opencode_bridge;
 mod output;
 mod parse;
 mod run;
+mod runtime;
 mod sessions;
 mod setup;
+mod signals;
 mod skill;
 mod task;
 mod trace;
@@ -21,17 +23,15 @@ mod worker;
 
 use std::{
     collections::BTreeMap,
-    fs,
-    future::Future,
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use anyhow::anyhow;
 use asyncagents_core::{id::SessionId, request::Caller};
-use asyncagents_runtime::Manager;
-use tokio::runtime::Runtime;
+use asyncagents_runtime::{Manager, Worker};
 
+use self::runtime::{in_runtime, two_threads};
 use crate::{
     args::Assignment,
     config::{Config, Loaded, load, load_without_project, no_home},
@@ -215,6 +215,14 @@ impl Shell {
     async fn ensure_worker(&self, manager: &Manager) {
         worker_process::ensure(&self.config, &self.flags, manager).await;
     }
+
+    /// Ends in good order. What is left of background tasks goes on in a worker.
+    async fn close(&self, house: House, worker: Worker) {
+        // First the agents: what one of them is about to finish is not given to another worker.
+        house.hosts.stop().await;
+        worker.stop().await;
+        self.ensure_worker(&house.manager).await;
+    }
 }
 
 /// A file has one name here, whatever links lead to it: its lock and its sessions are beside it.
@@ -228,22 +236,4 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
         (Some(folder), Some(name)) => Ok(folder.join(name)),
         _ => Ok(path),
     }
-}
-
-/// Two threads are enough to look after tasks.
-fn two_threads() -> Result<Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime.map_err(|error| Failure::Machine(error.into()))
-}
-
-/// One thread is enough to ask and answer.
-fn in_runtime(verb: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| Failure::Machine(error.into()))?;
-    runtime.block_on(verb)
 }

@@ -12,12 +12,11 @@ use asyncagents_runtime::{Accepted, Manager, Problem};
 use super::{
     Shell,
     output::{self, OutputArgs},
-    run::{no_session, refused},
 };
 use crate::{
     args::{Assignment, given},
     config,
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, no_session, refused},
     make_visible::make_visible,
     print,
     read_input::prompt,

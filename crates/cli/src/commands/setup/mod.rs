@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use asyncagents_core::tool_set;
 
 use self::place::Surroundings;
-use super::in_runtime;
+use super::runtime::in_runtime;
 use crate::{
     config::Config,
     exit::{Exit, Failure},

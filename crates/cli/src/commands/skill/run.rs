@@ -27,10 +27,10 @@ use crate::{
     args::{Assignment, given},
     commands::{
         Shell,
-        run::{INTERRUPTED, Signals, close, refused},
-        two_threads,
+        runtime::in_two_threads,
+        signals::{INTERRUPTED, Signals},
     },
-    exit::{Exit, Failure},
+    exit::{Exit, Failure, refused},
     live_view::LiveView,
     print,
     read_input::prompt,
@@ -93,11 +93,7 @@ pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
         // One word is a request, or stands for standard input; of several each is itself.
         words => prompt(&as_typed(words))?,
     };
-    let runtime = two_threads()?;
-    let ran = runtime.block_on(go(shell, args, request));
-    // A question that nobody answers must not keep the process.
-    runtime.shutdown_background();
-    ran
+    in_two_threads(go(shell, args, request))
 }
 
 async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit, Failure> {
@@ -147,7 +143,7 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
     let told = tell(&house.manager, run, args, watching, &mut stop).await;
     screen.end();
     tokio::select! {
-        () = close(shell, house, worker) => told,
+        () = shell.close(house, worker) => told,
         () = stop.next() => process::exit(INTERRUPTED),
     }
 }

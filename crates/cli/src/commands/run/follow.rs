@@ -1,0 +1,206 @@
+//! Follows a run until it is over.
+
+use std::{io, process, time::Instant};
+
+use asyncagents_core::{
+    agent::End,
+    answer::Shown,
+    budget::Spent,
+    id::{PostId, SessionId},
+    moment::Moment,
+    port::{Host, HostError},
+    request::Caller,
+    task::Outcome,
+};
+use asyncagents_engine::{Engine, Live, LiveEvents};
+use asyncagents_runtime::{Manager, Problem};
+use futures_util::FutureExt;
+use tokio::time;
+
+use super::{
+    session::{Begun, Sessions},
+    totals::{Ended, Totals, spent},
+};
+use crate::{
+    commands::signals::{INTERRUPTED, Signals},
+    exit::{Exit, Failure},
+    screen::{FRAME, Screen},
+};
+
+/// How a run is shown.
+pub(super) trait View {
+    /// The run begins; these tasks are there already.
+    fn open(&mut self, session: &SessionId, known: &[Shown]);
+    fn show(&mut self, live: Live);
+    fn tasks(&mut self, tasks: &[Shown], now: Moment);
+    fn end(&mut self, totals: &Totals);
+    /// Why the answer could not be written, if it could not.
+    fn trouble(self: Box<Self>) -> Option<io::Error>;
+}
+
+/// A run that is followed.
+pub(super) struct Run {
+    screen: Screen,
+    view: Box<dyn View>,
+    engine: Engine,
+    manager: Manager,
+    session: SessionId,
+    prompt: PostId,
+    before: Spent,
+    begun: Instant,
+    stopping: bool,
+}
+
+impl Run {
+    pub(super) fn new(sessions: &Sessions, begun: &Begun, view: Box<dyn View>) -> Self {
+        Self {
+            screen: sessions.screen.clone(),
+            view,
+            engine: sessions.engine.clone(),
+            manager: sessions.manager.clone(),
+            session: begun.session.clone(),
+            prompt: begun.prompt.clone(),
+            before: begun.before,
+            begun: Instant::now(),
+            stopping: false,
+        }
+    }
+
+    pub(super) async fn open(&mut self) {
+        let known = self.all_tasks().await;
+        self.view.open(&self.session, &known);
+    }
+
+    /// Shows what happens until the run is over.
+    pub(super) async fn follow(
+        &mut self,
+        mut live: LiveEvents,
+        no_wait: bool,
+        stop: &mut Signals,
+    ) -> Result<Ended, Failure> {
+        let mut frames = time::interval(FRAME);
+        frames.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+        loop {
+            let may_be_over = tokio::select! {
+                seen = live.next() => match seen {
+                    Some(live) => {
+                        let ends = matches!(live, Live::Ended(_));
+                        self.view.show(live);
+                        ends
+                    }
+                    None => true,
+                },
+                _ = frames.tick() => {
+                    self.show_tasks().await;
+                    self.screen.tick();
+                    true
+                }
+                () = stop.next() => {
+                    self.interrupt(stop).await?;
+                    true
+                }
+            };
+            if may_be_over && let Some(ended) = self.ended().await? {
+                // Everything that was said is heard before the end.
+                while let Some(seen) = live.next().now_or_never().flatten() {
+                    self.view.show(seen);
+                }
+                if !no_wait {
+                    self.show_tasks().await;
+                }
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// How it ended, if it has.
+    async fn ended(&self) -> Result<Option<Ended>, Failure> {
+        let ended = self.engine.end_of(&self.session, &self.prompt).await;
+        let ended = ended.map_err(Problem::from)?;
+        Ok(ended.map(|(end, answer)| Ended {
+            outcome: match end {
+                End::Answered => Outcome::Completed,
+                End::Failed { why } | End::Broken { why } => Outcome::Failed { why },
+                End::Aborted => Outcome::Cancelled,
+            },
+            answer,
+        }))
+    }
+
+    async fn show_tasks(&mut self) {
+        let tasks = self.all_tasks().await;
+        self.view.tasks(&tasks, self.manager.now());
+    }
+
+    /// The tasks of this session, and those below them.
+    async fn all_tasks(&self) -> Vec<Shown> {
+        let mut sessions = vec![self.session.clone()];
+        let mut tasks = Vec::new();
+        while let Some(session) = sessions.pop() {
+            let found = self.manager.list(Some(&session), None).await;
+            for shown in found.unwrap_or_default() {
+                sessions.extend(shown.task.session.clone());
+                tasks.push(shown);
+            }
+        }
+        tasks.sort_by_key(|shown| shown.task.launched_at);
+        tasks
+    }
+
+    /// The first Ctrl-C asks everything to stop, the second ends at once.
+    async fn interrupt(&mut self, signals: &mut Signals) -> Result<(), Failure> {
+        if self.stopping {
+            self.screen.end();
+            process::exit(INTERRUPTED);
+        }
+        self.stopping = true;
+        self.screen.remark("stopping; Ctrl-C again ends at once");
+        tokio::select! {
+            stopped = self.stop() => stopped.map_err(|error| Problem::from(error).into()),
+            () = signals.next() => {
+                self.screen.end();
+                process::exit(INTERRUPTED)
+            }
+        }
+    }
+
+    async fn stop(&self) -> Result<(), HostError> {
+        // First the one who launches.
+        self.engine.abort(&self.session).await?;
+        let tasks = self.all_tasks().await;
+        for shown in tasks.into_iter().filter(|shown| shown.task.is_live()) {
+            let task = shown.task.id.to_string();
+            if let Err(problem) = self.manager.cancel(&Caller::Person, &task).await {
+                tracing::warn!(task, %problem, "not cancelled");
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what it came to.
+    pub(super) async fn totals(mut self, ended: Ended) -> Result<Exit, Failure> {
+        let used = self.engine.used(&self.session).await;
+        let (_, usage) = used.map_err(Problem::from)?;
+        let tasks = self.all_tasks().await;
+        let all = spent(&self.manager, &self.engine, &self.session).await?;
+        let totals = Totals {
+            session: self.session,
+            ended,
+            spent: all.beyond(self.before),
+            usage,
+            took: self.begun.elapsed(),
+            tasks,
+            now: self.manager.now(),
+        };
+        self.view.end(&totals);
+        if let Some(error) = self.view.trouble() {
+            self.screen
+                .remark("asyncagents: the answer could not be written to its end");
+            return Err(Failure::Output(error));
+        }
+        Ok(match totals.ended.outcome {
+            Outcome::Completed => Exit::Done,
+            Outcome::Failed { .. } | Outcome::Cancelled => Exit::TaskFailed,
+        })
+    }
+}

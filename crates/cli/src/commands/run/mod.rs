@@ -1,0 +1,220 @@
+//! `asyncagents run`: the built-in agent, with background sub-agents.
+
+mod follow;
+mod json_view;
+mod session;
+mod text_view;
+mod totals;
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process,
+    sync::Arc,
+};
+
+use anyhow::anyhow;
+use asyncagents_core::{agent::agent_meant, id::AgentName, port::Host};
+use asyncagents_engine::Approver;
+use asyncagents_runtime::{Problem, Worker};
+
+use self::{
+    follow::{Run, View},
+    json_view::JsonView,
+    session::Sessions,
+    text_view::TextView,
+};
+use super::{
+    Shell,
+    runtime::in_two_threads,
+    signals::{INTERRUPTED, Signals},
+};
+use crate::{
+    args::{Assignment, given},
+    exit::{Exit, Failure, refused},
+    read_input::prompt,
+    screen::Screen,
+    trust::Sealed,
+    wire::{self, Furniture},
+};
+
+/// Run the built-in agent in this folder, with background sub-agents.
+///
+/// The answer goes to standard output; tools, background tasks and totals to standard error.
+/// The run waits for its background tasks. Ctrl-C asks everything to stop, a second one ends
+/// at once. Exit code 0 with an answer, 4 if the run failed or was stopped, 130 if it was ended by
+/// a second Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents run \"Why is the login slow? Look at the three services in parallel.\"
+  asyncagents run --model ollama/qwen3 \"Explain this folder\"
+  asyncagents run --continue \"And the tests?\"
+  asyncagents run --continue                   go on with a run that was interrupted
+  asyncagents run - < prompt.txt")]
+pub(super) struct RunArgs {
+    /// What to do, or `-` for standard input.
+    #[arg(value_name = "PROMPT")]
+    words: Vec<String>,
+
+    /// Who does it: general, explore, plan, or one of your own [default: the session's, or the
+    /// setting `agent`].
+    #[arg(long)]
+    agent: Option<String>,
+
+    /// The model, as provider/model or an alias [default: the setting `model`].
+    #[arg(long)]
+    model: Option<String>,
+
+    /// Go on with the newest session of this folder.
+    #[arg(long = "continue", short = 'C', conflicts_with = "session")]
+    go_on: bool,
+
+    /// Go on with this session: its ID, or the beginning of it. `asyncagents sessions` lists them.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// `permissions.mode`].
+    #[arg(long, value_name = "MODE")]
+    permission: Option<String>,
+
+    /// End when the agent has answered; background tasks go on in a worker.
+    #[arg(long)]
+    no_wait: bool,
+
+    /// Print a line of JSON for everything that happens.
+    #[arg(long)]
+    json: bool,
+}
+
+impl RunArgs {
+    /// What its options say about settings.
+    pub(super) fn settings(&self) -> Vec<Assignment> {
+        let permission = given("permissions.mode", &self.permission);
+        let model = given("model", &self.model);
+        permission.into_iter().chain(model).collect()
+    }
+}
+
+pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
+    let typed = (!args.words.is_empty()).then(|| args.words.join(" "));
+    let prompt = match &typed {
+        Some(typed) => Some(prompt(typed)?),
+        None if args.go_on || args.session.is_some() => None,
+        None => {
+            let hint = "say what to do: asyncagents run \"…\"; or --continue";
+            return Err(Failure::Input(anyhow!(hint)));
+        }
+    };
+    if prompt
+        .as_ref()
+        .is_some_and(|prompt| prompt.trim().is_empty())
+    {
+        return Err(Failure::Input(anyhow!(
+            "the prompt is empty; say what to do"
+        )));
+    }
+    let wanted = Wanted {
+        folder: None,
+        prompt,
+        agent: args.agent.clone(),
+        model: args.model.clone(),
+        session: args.session.clone(),
+        go_on: args.go_on,
+        no_wait: args.no_wait,
+        json: args.json,
+        sealed: Sealed::ByUser,
+    };
+    in_two_threads(go(shell, wanted))
+}
+
+/// What is to be run.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Where, if not in the folder we are in.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) prompt: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) session: Option<String>,
+    pub(super) go_on: bool,
+    pub(super) no_wait: bool,
+    pub(super) json: bool,
+    /// Whose key the database is sealed with.
+    pub(super) sealed: Sealed,
+}
+
+/// Runs it, and returns when it is over.
+pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failure> {
+    let screen = Screen::new(shell.config.color, shell.config.raw);
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
+    let approver: Arc<dyn Approver> = Arc::new(screen.clone());
+    let mut stop = Signals::new()?;
+    let folder = wanted.folder.clone().unwrap_or_else(|| PathBuf::from("."));
+    let furniture = Furniture {
+        approver: can_ask.then_some(approver),
+        no_wait: wanted.no_wait,
+        only: Some(wire::engine_in(&folder).map_err(Failure::Input)?),
+        bare: wanted.folder.is_some(),
+        sealed: wanted.sealed,
+        ..Furniture::default()
+    };
+    let house = shell.house(furniture)?;
+    let host = format!("engine:{}", folder.display());
+    let key = house.hosts.key(&host, &shell.said);
+    let key = key.map_err(Failure::Input)?;
+    let engine = house.hosts.engine(&key).map_err(Problem::from)?;
+    let begins = wanted.session.is_none() && !wanted.go_on;
+    if begins {
+        wanted.agent.get_or_insert(shell.config.agent.clone());
+    }
+    if let Some(asked) = &mut wanted.agent {
+        let known = engine.agents().await.map_err(refused)?;
+        if let Some(meant) = agent_meant(asked, known.iter().map(AgentName::as_str)) {
+            *asked = meant.to_owned();
+        }
+    }
+    if begins {
+        let agent = wanted.agent.as_deref().unwrap_or_default();
+        let checked = engine.check(&agent.into(), wanted.model.as_deref());
+        checked.map_err(refused)?;
+    }
+    // While its lease lasts, nobody else works in the session.
+    let worker = Worker::start(&house.manager).await?;
+    let sessions = Sessions {
+        shell,
+        screen: &screen,
+        manager: &house.manager,
+        engine: &engine,
+    };
+    let ran = follow(&sessions, &wanted, &mut stop).await;
+    screen.end();
+    tokio::select! {
+        () = shell.close(house, worker) => ran,
+        () = stop.next() => process::exit(INTERRUPTED),
+    }
+}
+
+/// Begins or goes on, and shows what happens until it is over.
+async fn follow(
+    sessions: &Sessions<'_>,
+    wanted: &Wanted,
+    stop: &mut Signals,
+) -> Result<Exit, Failure> {
+    let begun = tokio::select! {
+        begun = sessions.begin(wanted) => begun?,
+        () = stop.next() => process::exit(INTERRUPTED),
+    };
+    let (screen, engine) = (sessions.screen, sessions.engine);
+    let view: Box<dyn View> = if wanted.json {
+        Box::new(JsonView::default())
+    } else {
+        Box::new(TextView::new(screen, engine))
+    };
+    let mut run = Run::new(sessions, &begun, view);
+    run.open().await;
+    let ended = run.follow(begun.live, wanted.no_wait, stop).await?;
+    screen.end();
+    run.totals(ended).await
+}

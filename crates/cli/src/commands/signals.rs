@@ -1,0 +1,31 @@
+//! Ctrl-C and SIGTERM.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Failure;
+
+/// What a shell says when it was ended by Ctrl-C.
+pub(super) const INTERRUPTED: i32 = 130;
+
+/// Ctrl-C, and being told to end. Whatever comes is kept until someone looks.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(super) fn new() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::Machine(error.into()));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
