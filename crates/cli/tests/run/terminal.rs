@@ -7,6 +7,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     process::{Child, Command, ExitStatus},
     sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct Terminal {
     keyboard: File,
     /// All bytes that the program and the echo of the keyboard have written.
     written: Arc<Mutex<Vec<u8>>>,
+    /// Ends when the program has closed its side and all that it wrote was read.
+    reader: JoinHandle<()>,
     child: Child,
     /// Rows and columns.
     size: (u16, u16),
@@ -60,7 +63,7 @@ impl Terminal {
         let mut screen = keyboard.try_clone().expect("the same terminal");
         let seen = written.clone();
         // It ends with an error when the program has closed its side.
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(read @ 1..) = screen.read(&mut piece) {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,6 +73,7 @@ impl Terminal {
         Self {
             keyboard,
             written,
+            reader,
             child,
             size: (rows, columns),
         }
@@ -110,6 +114,10 @@ impl Terminal {
         let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
+                // What it wrote last may not have been read yet.
+                while !self.reader.is_finished() && begun.elapsed() < PATIENCE {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 return (status, self.written());
             }
             let late = begun.elapsed() > PATIENCE;
