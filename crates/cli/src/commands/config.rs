@@ -23,7 +23,7 @@ pub(super) struct ConfigArgs {
 
     /// Print the JSON Schema of `asyncagents.toml` instead, for editors that check it.
     #[arg(long, conflicts_with = "json")]
-    schema: bool,
+    pub(super) schema: bool,
 }
 
 pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {

@@ -2,11 +2,13 @@
 
 mod cancel;
 mod clear;
+mod completions;
 mod config;
 mod db;
 mod demo;
 mod fork;
 mod list;
+mod man;
 mod models;
 mod opencode_bridge;
 mod output;
@@ -72,6 +74,8 @@ enum Command {
     Skill(skill::SkillArgs),
     Trace(trace::TraceArgs),
     Setup(setup::SetupArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 impl Command {
@@ -95,6 +99,9 @@ pub(crate) fn run() -> Result<Exit, Failure> {
     } = parse::parse();
     let loaded = match &command {
         Command::Worker => load_without_project(&flags),
+        // They print the same whatever is set, or set wrongly.
+        Command::Completions(_) | Command::Man(_) => Loaded::only(&[]),
+        Command::Config(args) if args.schema => Loaded::only(&[]),
         _ => load(&flags),
     };
     let loaded = loaded.map_err(Failure::Input)?;
@@ -124,6 +131,8 @@ pub(crate) fn run() -> Result<Exit, Failure> {
         Command::Trace(args) => in_runtime(trace::run(&shell(true)?, args)),
         Command::Skill(args) => skill::run(&loaded.config, || shell(true), args),
         Command::Setup(args) => setup::run(&loaded.config, args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     }
 }
 
