@@ -312,7 +312,6 @@ fn the_example_of_the_readme_works() {
     assert_eq!(answer["stats"]["messages"]["skipped"], 0);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_reader_that_has_enough_is_no_error() {
     let (_folder, path) = file(Session::new().user(&"line\n".repeat(30_000)).json());

@@ -31,33 +31,36 @@ pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
         print::answer(&format!("{:#}", schema()))?;
         return Ok(Exit::Done);
     }
-    let source = |key: &str| {
-        let source = loaded.sources.get(key);
-        source.map_or("default", String::as_str).to_owned()
-    };
     let mut rows = Vec::new();
+    let mut add = |key: String, value: String, about: String| {
+        let source = loaded.sources.get(&key);
+        let source = source.map_or("default", String::as_str).to_owned();
+        rows.push((key, value, source, about));
+    };
+    let config = &loaded.config;
     for setting in all_settings() {
-        let value = setting.show(&loaded.config);
-        let about = setting.about.to_owned();
-        rows.push((setting.key.to_owned(), value, source(setting.key), about));
+        add(
+            setting.key.to_owned(),
+            setting.show(config),
+            setting.about.to_owned(),
+        );
     }
-    let agent = &loaded.config.agent_config;
-    for (name, provider) in &agent.providers {
+    for (name, provider) in &config.agent_config.providers {
         for (what, value) in provider.describe() {
             let key = format!("providers.{name}.{what}");
-            let source = source(&key);
-            rows.push((key, value, source, "a provider of models".to_owned()));
+            add(key, value, "a provider of models".to_owned());
         }
     }
-    for (name, model) in &agent.aliases {
-        let key = format!("aliases.{name}");
-        let source = source(&key);
-        rows.push((key, model.clone(), source, "a name for a model".to_owned()));
+    for (name, model) in &config.agent_config.aliases {
+        let about = "a name for a model".to_owned();
+        add(format!("aliases.{name}"), model.clone(), about);
     }
-    for (limit, value, allowed) in loaded.config.fork.describe() {
-        let key = format!("fork.{limit}");
-        let source = source(&key);
-        rows.push((key, value, source, format!("allowed: {allowed}")));
+    for (limit, value, allowed) in config.fork.describe() {
+        add(
+            format!("fork.{limit}"),
+            value,
+            format!("allowed: {allowed}"),
+        );
     }
     if args.json {
         let rows: Vec<_> = rows

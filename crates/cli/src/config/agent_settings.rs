@@ -6,7 +6,13 @@ use asyncagents_core::agent::Permissions;
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
 use asyncagents_tools::{Resources, SandboxMode};
 
-use super::setting::{FromProject::Added, Setting, at, at_parsed};
+use super::{
+    setting::{
+        FromProject::{Added, Refused},
+        Setting, at, settings,
+    },
+    settings::{Config, FROM_1, MAX},
+};
 
 /// What the built-in agent can be told.
 #[derive(Debug, Clone)]
@@ -168,146 +174,79 @@ impl ProviderConfig {
     }
 }
 
-const FROM_1: &str = "a whole number from 1 on";
 /// Less would leave nothing to work with.
 const FROM_1000: &str = "a whole number from 1000 on";
 
 /// The settings, in the form of all others.
-pub(crate) const AGENT_SETTINGS: &[Setting] = &[
-    Setting::new(
-        "model",
-        &at(|c| &mut c.agent_config.model).allowed("provider/model"),
-    )
-    .about(
-        "the model of agents that have none of their own: provider/model or an alias; \
-         auto takes the first provider that has a key",
-    ),
-    Setting::new("effort", &at(|c| &mut c.agent_config.effort))
-        .about("how hard the model thinks, where it can be told: low, medium, high or none"),
-    Setting::new(
-        "permissions.mode",
-        &at(|c| &mut c.agent_config.permissions.mode),
-    )
-    .about(
-        "what agents do without asking: ask (read), auto-edit (read and change files), \
-         yolo (everything)",
-    ),
-    Setting::new(
-        "permissions.allow",
-        &at(|c| &mut c.agent_config.permissions.allow),
-    )
-    .about("what is free in every mode, as bash(cargo test*),edit(src/*)"),
-    Setting::new(
-        "permissions.ask",
-        &at(|c| &mut c.agent_config.permissions.ask),
-    )
-    .about("what is asked for in every mode")
-    .project(Added(|c, more| {
-        let ask = &mut c.agent_config.permissions.ask;
-        ask.extend(more.agent_config.permissions.ask);
-    })),
-    Setting::new(
-        "permissions.deny",
-        &at(|c| &mut c.agent_config.permissions.deny),
-    )
-    .about("what is forbidden in every mode")
-    .project(Added(|c, more| {
-        let deny = &mut c.agent_config.permissions.deny;
-        deny.extend(more.agent_config.permissions.deny);
-    })),
-    Setting::new("sandbox.mode", &at(|c| &mut c.agent_config.sandbox)).about(
-        "how commands run: auto (in a sandbox where the kernel can), required (or not at \
-         all), off",
-    ),
-    Setting::new("sandbox.network", &at(|c| &mut c.agent_config.network))
-        .about("whether commands in the sandbox may use the network"),
-    Setting::new("sandbox.variables", &at(|c| &mut c.agent_config.variables)).about(
-        "variables that commands in the sandbox get besides the usual ones, as STAGE,MY_*; \
-         one that looks like a secret only by its whole name",
-    ),
-    Setting::new(
-        "sandbox.processes",
-        &at(|c| &mut c.agent_config.resources.processes).within(
-            1,
-            u64::MAX,
-            "a whole number from 1 on, or none",
-        ),
-    )
-    .about(
-        "how many processes a command may have at once, with everything it starts: a \
-         number or none; sandboxed or not",
-    ),
-    Setting::new(
-        "sandbox.memory",
-        &at(|c| &mut c.agent_config.resources.memory),
-    )
-    .about(
-        "how much memory a command may use, with everything it starts: 4GB, a share of \
-         the machine's memory like 75%, or none",
-    ),
-    Setting::new(
-        "sandbox.file_size",
-        &at(|c| &mut c.agent_config.resources.file_size),
-    )
-    .about("how large a command may make a file: 10GB or none"),
-    Setting::new("tools.allowed", &at(|c| &mut c.agent_config.allowed))
-        .about("folders outside the workspace that tools may read and write"),
-    Setting::new("tools.readable", &at(|c| &mut c.agent_config.readable)).about(
+pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
+    "model", agent_config.model: allowed("provider/model"), Refused,
+        "the model of agents that have none of their own: provider/model or an alias; auto \
+         takes the first provider that has a key";
+    "effort", agent_config.effort, Refused,
+        "how hard the model thinks, where it can be told: low, medium, high or none";
+    "permissions.mode", agent_config.permissions.mode, Refused,
+        "what agents do without asking: ask (read), auto-edit (read and change files), yolo \
+         (everything)";
+    "permissions.allow", agent_config.permissions.allow, Refused,
+        "what is free in every mode, as bash(cargo test*),edit(src/*)";
+    "permissions.ask", agent_config.permissions.ask, Added(more_asked),
+        "what is asked for in every mode";
+    "permissions.deny", agent_config.permissions.deny, Added(more_denied),
+        "what is forbidden in every mode";
+    "sandbox.mode", agent_config.sandbox, Refused,
+        "how commands run: auto (in a sandbox where the kernel can), required (or not at all), off";
+    "sandbox.network", agent_config.network, Refused,
+        "whether commands in the sandbox may use the network";
+    "sandbox.variables", agent_config.variables, Refused,
+        "variables that commands in the sandbox get besides the usual ones, as STAGE,MY_*; one \
+         that looks like a secret only by its whole name";
+    "sandbox.processes", agent_config.resources.processes: within(1, MAX, "a whole number from 1 on, or none"), Refused,
+        "how many processes a command may have at once, with everything it starts: a number or \
+         none; sandboxed or not";
+    "sandbox.memory", agent_config.resources.memory, Refused,
+        "how much memory a command may use, with everything it starts: 4GB, a share of the \
+         machine's memory like 75%, or none";
+    "sandbox.file_size", agent_config.resources.file_size, Refused,
+        "how large a command may make a file: 10GB or none";
+    "tools.allowed", agent_config.allowed, Refused,
+        "folders outside the workspace that tools may read and write";
+    "tools.readable", agent_config.readable, Refused,
         "folders and files outside the workspace that tools may read, and commands too though \
-         they look like secrets",
-    ),
-    Setting::new(
-        "tools.bash_timeout",
-        &at(|c| &mut c.agent_config.bash_timeout),
-    )
-    .about("how long a command may take where its call does not say"),
-    Setting::new(
-        "tools.output",
-        &at(|c| &mut c.agent_config.output).within(1_000, u64::MAX, FROM_1000),
-    )
-    .about("how many characters of a tool's answer the model is shown"),
-    Setting::new("run.max_turns", &at(|c| &mut c.agent_config.max_turns)).about(
-        "how often a model may answer in one run, where its agent does not say; the last \
-         answer sums up",
-    ),
-    Setting::new(
-        "run.compact_at",
-        &at(|c| &mut c.agent_config.compact_at).within(10, 95, "10 to 95"),
-    )
-    .about("from this share of the model's window on a conversation is summarised, in percent"),
-    Setting::new(
-        "models.attempts",
-        &at(|c| &mut c.agent_config.attempts).within(1, u64::MAX, FROM_1),
-    )
-    .about("how often a request is sent before it counts as failed"),
-    Setting::new("models.silence", &at(|c| &mut c.agent_config.silence)).about(
+         they look like secrets";
+    "tools.bash_timeout", agent_config.bash_timeout, Refused,
+        "how long a command may take where its call does not say";
+    "tools.output", agent_config.output: within(1_000, MAX, FROM_1000), Refused,
+        "how many characters of a tool's answer the model is shown";
+    "run.max_turns", agent_config.max_turns, Refused,
+        "how often a model may answer in one run, where its agent does not say; the last answer \
+         sums up";
+    "run.compact_at", agent_config.compact_at: within(10, 95, "10 to 95"), Refused,
+        "from this share of the model's window on a conversation is summarised, in percent";
+    "models.attempts", agent_config.attempts: within(1, MAX, FROM_1), Refused,
+        "how often a request is sent before it counts as failed";
+    "models.silence", agent_config.silence, Refused,
         "a model that sends nothing for this long is asked again; one that sends only \
-         keep-alives for four times as long has failed",
-    ),
-    Setting::new(
-        "models.longest_wait",
-        &at(|c| &mut c.agent_config.longest_wait),
-    )
-    .about("a provider that wants a longer pause than this is an error"),
-    Setting::new(
-        "models.max_answer",
-        &at(|c| &mut c.agent_config.max_answer).within(1_000, u64::MAX, FROM_1000),
-    )
-    .about(
+         keep-alives for four times as long has failed";
+    "models.longest_wait", agent_config.longest_wait, Refused,
+        "a provider that wants a longer pause than this is an error";
+    "models.max_answer", agent_config.max_answer: within(1_000, MAX, FROM_1000), Refused,
         "how many bytes one answer of a model may have; a longer one is dropped, and the \
-         request fails",
-    ),
-    Setting::new(
-        "models.max_arguments",
-        &at(|c| &mut c.agent_config.max_arguments).within(1_000, u64::MAX, FROM_1000),
-    )
-    .about("how many bytes the arguments of one call in an answer may have"),
-    Setting::new(
-        "models.prices",
-        &at_parsed(|c| &mut c.agent_config.prices, absolute),
-    )
-    .about("a file with prices of your own, over the built-in table; see docs/run.md"),
-];
+         request fails";
+    "models.max_arguments", agent_config.max_arguments: within(1_000, MAX, FROM_1000), Refused,
+        "how many bytes the arguments of one call in an answer may have";
+    "models.prices", agent_config.prices: parsed(absolute), Refused,
+        "a file with prices of your own, over the built-in table; see docs/run.md";
+};
+
+fn more_asked(config: &mut Config, more: Config) {
+    let ask = &mut config.agent_config.permissions.ask;
+    ask.extend(more.agent_config.permissions.ask);
+}
+
+fn more_denied(config: &mut Config, more: Config) {
+    let deny = &mut config.agent_config.permissions.deny;
+    deny.extend(more.agent_config.permissions.deny);
+}
 
 fn absolute(text: &str) -> Result<Option<PathBuf>, String> {
     let absolute = || std::path::absolute(text).unwrap_or_else(|_| PathBuf::from(text));

@@ -55,18 +55,14 @@ fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<
     for (key, value) in flags {
         loaded.set(key, value, "flag")?;
     }
-    let said = |key: &&String| is_of_agent(key) && !loaded.is_kept(key);
-    let said: Vec<String> = loaded.sources.keys().filter(said).cloned().collect();
-    let is_limit = |key: &&String| key.starts_with("limits.") || key.starts_with("budget.");
-    let limits = loaded.sources.keys().filter(is_limit);
-    let limits: Vec<String> = limits.filter(|key| !loaded.is_kept(key)).cloned().collect();
-    for key in limits {
-        if let Some(value) = loaded.config.value_of(&key) {
+    let keys = loaded.sources.keys().filter(|key| !loaded.is_kept(key));
+    for key in keys.cloned().collect::<Vec<_>>() {
+        let Some(value) = loaded.config.value_of(&key) else {
+            continue;
+        };
+        if key.starts_with("limits.") || key.starts_with("budget.") {
             loaded.config.said_limits.insert(key, value);
-        }
-    }
-    for key in said {
-        if let Some(value) = loaded.config.value_of(&key) {
+        } else if is_of_agent(&key) {
             loaded.said.insert(key, value);
         }
     }

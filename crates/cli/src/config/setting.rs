@@ -15,8 +15,22 @@ pub(crate) struct Setting {
     pub(crate) about: &'static str,
     /// What a project's file may say about it.
     pub(super) project: FromProject,
-    field: &'static dyn Field,
+    pub(super) field: &'static dyn Field,
 }
+
+/// A table of settings. A row is a key, where in [`Config`] the value is and how it is checked,
+/// what a project may say, and what it is for.
+macro_rules! settings {
+    ($($key:literal, $($place:ident).+ $(: $check:ident($($with:expr),+))*, $project:expr, $about:literal;)+) => {
+        &[$(Setting {
+            key: $key,
+            about: $about,
+            project: $project,
+            field: &at(|config| &config.$($place).+, |config| &mut config.$($place).+)$(.$check($($with),+))*,
+        }),+]
+    };
+}
+pub(super) use settings;
 
 /// What a project's file may say about a setting. A project is a folder that somebody else has
 /// made: it may narrow what its user allows, never widen it, and never decide what runs where
@@ -33,28 +47,6 @@ pub(super) enum FromProject {
 }
 
 impl Setting {
-    /// A setting that a project may not say.
-    pub(super) const fn new(key: &'static str, field: &'static dyn Field) -> Self {
-        Self {
-            key,
-            about: "",
-            project: FromProject::Refused,
-            field,
-        }
-    }
-
-    /// What it is for.
-    pub(super) const fn about(mut self, about: &'static str) -> Self {
-        self.about = about;
-        self
-    }
-
-    /// What a project may say instead.
-    pub(super) const fn project(mut self, project: FromProject) -> Self {
-        self.project = project;
-        self
-    }
-
     /// Its name in the environment.
     pub(super) fn variable(&self) -> String {
         let name = self.key.replace('.', "_").to_uppercase();
@@ -99,7 +91,8 @@ pub(super) trait Field: Sync {
 
 /// Where a value is, how it is read, and between which bounds.
 pub(super) struct At<T: 'static> {
-    slot: fn(&mut Config) -> &mut T,
+    get: fn(&Config) -> &T,
+    get_mut: fn(&mut Config) -> &mut T,
     parse: fn(&str) -> Result<T, String>,
     /// What is said instead of what the type says about a text that cannot be read.
     allowed: Option<&'static str>,
@@ -107,25 +100,27 @@ pub(super) struct At<T: 'static> {
     range: (u64, u64, &'static str),
 }
 
-/// The value that this lends.
-pub(super) const fn at<T: Value>(slot: fn(&mut Config) -> &mut T) -> At<T> {
-    at_parsed(slot, T::parse)
-}
-
-/// The same, with a way of its own to read it.
-pub(super) const fn at_parsed<T: Value>(
-    slot: fn(&mut Config) -> &mut T,
-    parse: fn(&str) -> Result<T, String>,
+/// The value that these lend.
+pub(super) const fn at<T: Value>(
+    get: fn(&Config) -> &T,
+    get_mut: fn(&mut Config) -> &mut T,
 ) -> At<T> {
     At {
-        slot,
-        parse,
+        get,
+        get_mut,
+        parse: T::parse,
         allowed: None,
         range: (0, u64::MAX, ""),
     }
 }
 
 impl<T: Value> At<T> {
+    /// It is read in a way of its own.
+    pub(super) const fn parsed(mut self, parse: fn(&str) -> Result<T, String>) -> Self {
+        self.parse = parse;
+        self
+    }
+
     /// What is allowed, in words of its own.
     pub(super) const fn allowed(mut self, allowed: &'static str) -> Self {
         self.allowed = Some(allowed);
@@ -137,16 +132,11 @@ impl<T: Value> At<T> {
         self.range = (least, most, allowed);
         self
     }
-
-    /// The one accessor lends mutably, so it is given a copy.
-    fn look<R>(&self, config: &Config, look: impl FnOnce(&T) -> R) -> R {
-        look((self.slot)(&mut config.clone()))
-    }
 }
 
 impl<T: Value> Field for At<T> {
     fn show(&self, config: &Config) -> String {
-        self.look(config, T::show)
+        (self.get)(config).show()
     }
 
     fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
@@ -158,12 +148,12 @@ impl<T: Value> Field for At<T> {
         {
             return Err(allowed.to_owned());
         }
-        *(self.slot)(config) = value;
+        *(self.get_mut)(config) = value;
         Ok(())
     }
 
     fn amount(&self, config: &Config) -> Amount {
-        self.look(config, T::amount)
+        (self.get)(config).amount()
     }
 
     fn schema(&self) -> Json {

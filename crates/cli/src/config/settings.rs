@@ -14,8 +14,8 @@ use super::{
     agent_settings::AgentConfig,
     folders::data_folder,
     setting::{
-        FromProject::{Added, Free, Lowered},
-        Setting, at, at_parsed,
+        FromProject::{Added, Free, Lowered, Refused},
+        Setting, at, settings,
     },
     skill_settings::SkillConfig,
     value::Value,
@@ -106,113 +106,77 @@ impl Config {
 }
 
 const HOSTS: &str = "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE";
+pub(super) const FROM_1: &str = "a whole number from 1 on";
+/// No limit.
+pub(super) const MAX: u64 = u64::MAX;
 const LEAST_LEASE: Duration = Duration::from_millis(300);
 
 /// Every setting but those of the agent, and the fork's limits, which are listed by the fork
 /// itself.
-pub(crate) const SETTINGS: &[Setting] = &[
-    Setting::new("db", &at_parsed(|c| &mut c.db, file).allowed("a path"))
-        .about("the file that holds all tasks"),
-    Setting::new("host", &at(|c| &mut c.host).allowed(HOSTS)).about(
+pub(crate) const SETTINGS: &[Setting] = settings! {
+    "db", db: parsed(file): allowed("a path"), Refused,
+        "the file that holds all tasks";
+    "host", host: allowed(HOSTS), Refused,
         "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
          opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
-         scripted, or scripted:FILE for a script of your own",
-    ),
-    Setting::new("session", &at(|c| &mut c.session).allowed("a name"))
-        .about("the session that tasks from the shell belong to"),
-    Setting::new(
-        "agent",
-        &at(|c| &mut c.agent).allowed("the name of an agent"),
-    )
-    .about("who works on a task from the shell")
-    .project(Free),
-    Setting::new("color", &at(|c| &mut c.color)).about(
-        "when there are colours: auto (on a terminal, unless NO_COLOR is set), always or never",
-    ),
-    Setting::new("raw", &at(|c| &mut c.raw)).about(
-        "keep control characters in answers that go to a file or a pipe; a terminal never \
-         gets them",
-    ),
-    Setting::new("limits.concurrency", &at(|c| &mut c.limits.concurrency))
-        .about("how many tasks of one depth run at once; the others wait in a queue")
-        .project(Lowered),
-    Setting::new("limits.per_parent", &at(|c| &mut c.limits.per_parent))
-        .about("how many tasks of one parent run at once")
-        .project(Lowered),
-    Setting::new("limits.per_model", &at(|c| &mut c.limits.per_model))
-        .about("how many tasks of a model run at once, as MODEL=N,MODEL=N")
-        .project(Added(lowest_of_each)),
-    Setting::new("limits.depth", &at(|c| &mut c.limits.depth))
-        .about("how deep tasks may launch tasks")
-        .project(Lowered),
-    Setting::new("limits.spawns", &at(|c| &mut c.limits.spawns))
-        .about("how many tasks may ever be launched below one session")
-        .project(Lowered),
-    Setting::new("limits.stall", &at(|c| &mut c.limits.stall))
-        .about("a task without progress for this long is ended")
-        .project(Lowered),
-    Setting::new(
-        "limits.same_calls",
-        &at(|c| &mut c.limits.same_calls).within(2, u64::MAX, "a whole number from 2 on"),
-    )
-    .about("the same tool call this often in a row ends a task")
-    .project(Lowered),
-    Setting::new(
-        "limits.worker_deaths",
-        &at(|c| &mut c.limits.worker_deaths).within(1, u64::MAX, "a whole number from 1 on"),
-    )
-    .about(
+         scripted, or scripted:FILE for a script of your own";
+    "session", session: allowed("a name"), Refused,
+        "the session that tasks from the shell belong to";
+    "agent", agent: allowed("the name of an agent"), Free,
+        "who works on a task from the shell";
+    "color", color, Refused,
+        "when there are colours: auto (on a terminal, unless NO_COLOR is set), always or never";
+    "raw", raw, Refused,
+        "keep control characters in answers that go to a file or a pipe; a terminal never gets \
+         them";
+    "limits.concurrency", limits.concurrency, Lowered,
+        "how many tasks of one depth run at once; the others wait in a queue";
+    "limits.per_parent", limits.per_parent, Lowered,
+        "how many tasks of one parent run at once";
+    "limits.per_model", limits.per_model, Added(lowest_of_each),
+        "how many tasks of a model run at once, as MODEL=N,MODEL=N";
+    "limits.depth", limits.depth, Lowered,
+        "how deep tasks may launch tasks";
+    "limits.spawns", limits.spawns, Lowered,
+        "how many tasks may ever be launched below one session";
+    "limits.stall", limits.stall, Lowered,
+        "a task without progress for this long is ended";
+    "limits.same_calls", limits.same_calls: within(2, MAX, "a whole number from 2 on"), Lowered,
+        "the same tool call this often in a row ends a task";
+    "limits.worker_deaths", limits.worker_deaths: within(1, MAX, FROM_1), Lowered,
         "a task that loses its worker so often, without progress in between, is ended; it may \
-         be what the workers died of",
-    )
-    .project(Lowered),
-    Setting::new("budget.tokens", &at(|c| &mut c.limits.budget.tokens))
-        .about("what a task may spend in one run: tokens")
-        .project(Lowered),
-    Setting::new("budget.cost", &at(|c| &mut c.limits.budget.cost))
-        .about("what a task may spend in one run: dollars")
-        .project(Lowered),
-    Setting::new("budget.time", &at(|c| &mut c.limits.budget.time))
-        .about("what a task may spend in one run: time")
-        .project(Lowered),
-    Setting::new("budget.turns", &at(|c| &mut c.limits.budget.turns))
-        .about("what a task may spend in one run: answers of the model")
-        .project(Lowered),
-    Setting::new(
-        "budget.tool_calls",
-        &at(|c| &mut c.limits.budget.tool_calls),
-    )
-    .about("what a task may spend in one run: tool calls")
-    .project(Lowered),
-    Setting::new(
-        "tools.prefix",
-        &at(|c| &mut c.prefix).allowed("the beginning of a name"),
-    )
-    .about("what the names of the tools begin with"),
-    Setting::new("dev", &at(|c| &mut c.dev))
-        .about("whether notices show that they have a hidden part"),
-    Setting::new("worker.autostart", &at(|c| &mut c.autostart))
-        .about("whether commands start a worker when there is work and none is alive"),
-    Setting::new("worker.idle", &at(|c| &mut c.idle))
-        .about("a worker without work for this long ends"),
-    Setting::new("worker.lease", &at_parsed(|c| &mut c.lease, lease))
-        .about("a worker that was not heard of for this long is dead, and others take over"),
-    Setting::new("log.level", &at_parsed(|c| &mut c.log, log_level))
-        .about("what is logged: error, warn, info, debug, trace, or a tracing filter"),
-    Setting::new("log.file", &at(|c| &mut c.log_file)).about(
+         be what the workers died of";
+    "budget.tokens", limits.budget.tokens, Lowered,
+        "what a task may spend in one run: tokens";
+    "budget.cost", limits.budget.cost, Lowered,
+        "what a task may spend in one run: dollars";
+    "budget.time", limits.budget.time, Lowered,
+        "what a task may spend in one run: time";
+    "budget.turns", limits.budget.turns, Lowered,
+        "what a task may spend in one run: answers of the model";
+    "budget.tool_calls", limits.budget.tool_calls, Lowered,
+        "what a task may spend in one run: tool calls";
+    "tools.prefix", prefix: allowed("the beginning of a name"), Refused,
+        "what the names of the tools begin with";
+    "dev", dev, Refused,
+        "whether notices show that they have a hidden part";
+    "worker.autostart", autostart, Refused,
+        "whether commands start a worker when there is work and none is alive";
+    "worker.idle", idle, Refused,
+        "a worker without work for this long ends";
+    "worker.lease", lease: parsed(lease), Refused,
+        "a worker that was not heard of for this long is dead, and others take over";
+    "log.level", log: parsed(log_level), Refused,
+        "what is logged: error, warn, info, debug, trace, or a tracing filter";
+    "log.file", log_file, Refused,
         "where it is logged; without, a background worker logs beside db, `worker` on standard \
-         error, and other commands there what goes wrong, and no more",
-    ),
-    Setting::new("fork.preset", &at(|c| &mut c.fork))
-        .about("what a forked child inherits: graduated, flat or exact")
-        .project(Free),
-    Setting::new("fork.mode", &at(|c| &mut c.fork_mode))
-        .about(
-            "how a forked child in OpenCode inherits: transcript (as one text) or messages \
-         (as messages of its own session)",
-        )
-        .project(Free),
-];
+         error, and other commands there what goes wrong, and no more";
+    "fork.preset", fork, Free,
+        "what a forked child inherits: graduated, flat or exact";
+    "fork.mode", fork_mode, Free,
+        "how a forked child in OpenCode inherits: transcript (as one text) or messages (as \
+         messages of its own session)";
+};
 
 /// Of two limits for a model the lower one counts.
 fn lowest_of_each(config: &mut Config, more: Config) {

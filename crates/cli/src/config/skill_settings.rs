@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use asyncagents_core::skill::UsualTerms;
 
 use super::{
-    setting::{FromProject::Free, Setting, at, at_parsed},
+    setting::{
+        FromProject::{Free, Refused},
+        Setting, at, settings,
+    },
     value::Value,
 };
 
@@ -28,35 +31,19 @@ impl SkillConfig {
 }
 
 /// The settings, in the form of all others.
-pub(crate) const SKILL_SETTINGS: &[Setting] = &[
-    Setting::new(
-        "skills.enterprise",
-        &at_parsed(|c| &mut c.skills.enterprise, one_folder),
-    )
-    .about(
+pub(crate) const SKILL_SETTINGS: &[Setting] = settings! {
+    "skills.enterprise", skills.enterprise: parsed(one_folder), Refused,
         "the folder with the skills of whoever looks after the machine, or none; they count \
-         more than all others",
-    ),
-    Setting::new("skills.plugins", &at(|c| &mut c.skills.plugins)).about(
-        "folders of plugins, each with skills in its folder `skills`; they count less than \
-         all others",
-    ),
-    Setting::new(
-        "skills.max_iterations",
-        &at(|c| &mut c.skills.usual.iterations).within(1, 100, "1 to 100"),
-    )
-    .about(
-        "how often the model of a skill may answer, where the skill does not say; a \
-         sub-agent gets half of it, one below it a quarter, at least 3",
-    )
-    .project(Free),
-    Setting::new(
-        "skills.max_retries_per_tool",
-        &at(|c| &mut c.skills.usual.retries).within(0, 10, "0 to 10"),
-    )
-    .about("how often a skill may try the same failing tool call again, where it does not say")
-    .project(Free),
-];
+         more than all others";
+    "skills.plugins", skills.plugins, Refused,
+        "folders of plugins, each with skills in its folder `skills`; they count less than all \
+         others";
+    "skills.max_iterations", skills.usual.iterations: within(1, 100, "1 to 100"), Free,
+        "how often the model of a skill may answer, where the skill does not say; a sub-agent \
+         gets half of it, one below it a quarter, at least 3";
+    "skills.max_retries_per_tool", skills.usual.retries: within(0, 10, "0 to 10"), Free,
+        "how often a skill may try the same failing tool call again, where it does not say";
+};
 
 fn one_folder(text: &str) -> Result<Option<PathBuf>, String> {
     if text == "none" {

@@ -50,15 +50,23 @@ impl Sessions<'_> {
             self.until_free(session).await?;
         }
         let agent = agent.unwrap_or(self.shell.config.agent.clone());
-        match (&wanted.prompt, known) {
-            (Some(text), Some(session)) => self.prompt(session, text, agent, wanted).await,
-            (Some(text), None) => {
-                let session = self.new_session(text, &agent, wanted).await?;
-                self.prompt(session, text, agent, wanted).await
-            }
-            (None, Some(session)) => self.go_on(session).await,
-            (None, None) => Err(Failure::Input(anyhow!("say what to do"))),
-        }
+        let session = match (known, &wanted.prompt) {
+            (Some(session), _) => session,
+            (None, Some(text)) => self.new_session(text, &agent, wanted).await?,
+            (None, None) => return Err(Failure::Input(anyhow!("say what to do"))),
+        };
+        let before = spent(self.manager, self.engine, &session).await?;
+        let live = self.engine.watch(&session);
+        let prompt = match &wanted.prompt {
+            Some(text) => self.prompt(&session, text, agent, wanted).await?,
+            None => self.go_on(&session).await?,
+        };
+        Ok(Begun {
+            session,
+            prompt,
+            live,
+            before,
+        })
     }
 
     /// The session that is asked for, if one is.
@@ -106,49 +114,34 @@ impl Sessions<'_> {
     }
 
     /// Goes on with what was interrupted.
-    async fn go_on(&self, session: SessionId) -> Result<Begun, Failure> {
-        let before = spent(self.manager, self.engine, &session).await?;
-        let live = self.engine.watch(&session);
-        let prompt = self.engine.go_on(&session).await.map_err(no_session)?;
-        let prompt = prompt.ok_or_else(|| {
+    async fn go_on(&self, session: &SessionId) -> Result<PostId, Failure> {
+        let prompt = self.engine.go_on(session).await.map_err(no_session)?;
+        prompt.ok_or_else(|| {
             Failure::Input(anyhow!(
                 "{session} has nothing left to do; say what to do next, as in \
                  asyncagents run --continue \"go on\""
             ))
-        })?;
-        Ok(Begun {
-            session,
-            prompt,
-            live,
-            before,
         })
     }
 
     async fn prompt(
         &self,
-        session: SessionId,
+        session: &SessionId,
         text: &str,
         agent: String,
         wanted: &Wanted,
-    ) -> Result<Begun, Failure> {
-        let before = spent(self.manager, self.engine, &session).await?;
-        let live = self.engine.watch(&session);
-        let prompt = PostId::from(format!("prompt_{}", Uuid::new_v4().simple()));
-        let asked = Prompt {
-            id: prompt.clone(),
+    ) -> Result<PostId, Failure> {
+        let id = PostId::from(format!("prompt_{}", Uuid::new_v4().simple()));
+        let prompt = Prompt {
+            id: id.clone(),
             text: text.to_owned(),
             agent: AgentName::from(agent),
             model: wanted.model.as_deref().map(ModelName::from),
             role: None,
         };
-        let sent = self.engine.prompt(&session, asked).await;
+        let sent = self.engine.prompt(session, prompt).await;
         sent.map_err(no_session)?;
-        Ok(Begun {
-            session,
-            prompt,
-            live,
-            before,
-        })
+        Ok(id)
     }
 
     /// Waits until nobody works in a session any more. Whoever was killed there is known to be

@@ -73,7 +73,6 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     // A name that OpenCode does not take for a plugin.
     builder.prefix(".asyncagents-").suffix(".new");
     // As any file of the user's; a temporary file would be for nobody else to read.
-    #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(refused)?;
     let written = file.write_all(text.as_bytes());
