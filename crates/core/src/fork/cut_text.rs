@@ -3,7 +3,7 @@
 use crate::transcript::Text;
 
 /// A text, or what is left of it. Slices of the original; only the marker is new.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Kept<'t> {
     /// The beginning, or all of it.
     pub(super) head: Slice<'t>,

@@ -1,14 +1,14 @@
 //! A fork as messages: what has to change in a copy of the parent's own.
 
 use super::{
-    ForkError, Limits, Parent,
-    cut_results::{self, Shown},
-    fit_budget,
+    ForkError, Limits, Parent, fit_budget,
+    inherited::Inherited,
+    pipeline,
     preamble::{self, Form},
     since_compaction,
     stats::{self, CutToFit},
 };
-use crate::transcript::{CallId, MessageId, Part};
+use crate::transcript::{CallId, MessageId};
 
 /// What has to change in a copy of a conversation, so that a child inherits from it what it
 /// would inherit as text.
@@ -47,45 +47,18 @@ pub fn edits(
     if parent.is_end() && recent.boundary.is_none() {
         return Ok(None);
     }
-    let fitted = fit_budget::fit(cut_results::cut(&recent, limits), limits, &count_tokens)?;
+    let fitted = fit_budget::fit(pipeline::run(&recent, limits), limits, &count_tokens)?;
     if fitted.cut_to_fit != CutToFit::default() {
         return Ok(None);
     }
-    let summaries = usize::from(recent.summary().is_some());
-    let kept = fitted.blocks.len() - summaries;
-    let mut cut = Vec::new();
-    let mut removed = Vec::new();
-    let shown = cut_results::cut(&recent, limits).newest_first;
-    for (at, (message, shown)) in recent.newest_first().zip(shown).enumerate() {
-        if at >= kept {
-            let Some(id) = &message.id else {
-                return Ok(None);
-            };
-            removed.push(id.clone().into_owned());
-            continue;
-        }
-        let calls = message.parts.iter().filter_map(|part| match part {
-            Part::Tool(call) if message.finished || call.has_result() => Some(call),
-            Part::Tool(_) | Part::Text(_) => None,
-        });
-        let results = shown.parts.iter().filter_map(|part| match part {
-            Shown::Call { result, .. } => Some(result),
-            Shown::Text(_) => None,
-        });
-        for (call, result) in calls.zip(results) {
-            let Some(result) = result.as_ref().filter(|result| result.text.is_cut()) else {
-                continue;
-            };
-            let (Some(message), Some(call)) = (&message.id, &call.id) else {
-                return Ok(None);
-            };
-            cut.push(CutResult {
-                message: message.clone().into_owned(),
-                call: call.clone().into_owned(),
-                text: result.text.to_text(),
-            });
-        }
-    }
+    // A summary is the first of the blocks, and stays as it is.
+    let kept = &fitted.blocks[usize::from(recent.summary().is_some())..];
+    let cut = kept.iter().rev().flat_map(|block| cut_in(&block.message));
+    let gone = recent.newest_first().skip(kept.len());
+    let gone = gone.map(|at| Some(recent.messages[at].id.clone()?.into_owned()));
+    let (Some(cut), Some(removed)) = (cut.collect(), gone.collect::<Option<Vec<_>>>()) else {
+        return Ok(None);
+    };
     // What a host keeps beside a summary begins with a message of which it knows the name.
     if !removed.is_empty() && !recent.tail.is_empty() {
         return Ok(None);
@@ -96,4 +69,17 @@ pub fn edits(
         removed,
         preamble: preamble::write(&stats, limits, Form::Messages),
     }))
+}
+
+/// The cut results of a message; `None` for one that cannot be named.
+fn cut_in(message: &Inherited) -> impl Iterator<Item = Option<CutResult>> {
+    let id = message.original().id.as_ref();
+    let cut = message.calls().filter(|call| call.result.is_cut());
+    cut.map(move |call| {
+        Some(CutResult {
+            message: id?.clone().into_owned(),
+            call: call.call.id.clone()?.into_owned(),
+            text: call.result.to_text(),
+        })
+    })
 }

@@ -1,12 +1,10 @@
 //! How a conversation is written down for a child.
 
-use std::borrow::Borrow;
-
 use super::{
-    cut_results::{Inherited, ResultKind, Shown, ShownResult},
     cut_text::{Kept, Slice, marker},
+    inherited::{Inherited, Shown, ShownCall},
 };
-use crate::transcript::Role;
+use crate::transcript::{Outcome, Role};
 
 /// Opens the context.
 pub(super) const OPEN: &str = "<inherited_context>\n\n";
@@ -17,9 +15,11 @@ const TAG: &str = "inherited_context";
 
 /// One message, written. Begins with a letter and ends with a line break, and a blank
 /// line if another message follows: that is what makes token counts add up.
-pub(super) struct Block {
+pub(super) struct Block<'t> {
+    pub(super) message: Inherited<'t>,
     pub(super) text: String,
-    pub(super) size: Size,
+    /// Whether it was too long as a whole, so that anything in it may be missing.
+    pub(super) cut: bool,
 }
 
 /// How long something is, or how much room there is.
@@ -46,28 +46,36 @@ pub(super) fn wrap(blocks: &[Block]) -> String {
     context
 }
 
-/// How many characters [`write`] would write.
-pub(super) fn measure(message: &Inherited, last: bool) -> usize {
-    measure_parts(message.role, &message.parts, last)
-}
-
-/// The same, for parts that nobody keeps.
-pub(super) fn measure_parts<'t>(
-    role: Role,
-    parts: impl IntoIterator<Item = impl Borrow<Shown<'t>>>,
-    last: bool,
-) -> usize {
-    let mut body = Length::default();
-    lay_out(parts, &mut body);
-    label(role).len() + body.chars + separator(last).len()
-}
-
-/// Writes one message; `last` if it is the newest.
-pub(super) fn write(message: &Inherited, last: bool) -> String {
+/// How much [`write`] would write.
+pub(super) fn measure(message: &Inherited, last: bool) -> Length {
     let mut length = Length::default();
+    length.label(label(message.original().role));
     lay_out(&message.parts, &mut length);
-    let mut text = String::with_capacity(length.bytes + 16);
-    text.push_str(label(message.role));
+    length.label(separator(last));
+    length
+}
+
+/// The characters of parts that nobody keeps: without the IDs of calls, and what those would add.
+pub(super) fn measure_ids_apart<'t>(
+    role: Role,
+    parts: impl Iterator<Item = Shown<'t>>,
+) -> (usize, usize) {
+    let (mut plain, mut with_ids) = (Length::default(), Length::default());
+    for mut part in parts {
+        lay_out([&part], &mut with_ids);
+        if let Shown::Call(call) = &mut part {
+            call.id = None;
+        }
+        lay_out([&part], &mut plain);
+    }
+    let chars = label(role).len() + plain.chars + separator(false).len();
+    (chars, with_ids.chars - plain.chars)
+}
+
+/// Writes one message, which has so many bytes; `last` if it is the newest.
+pub(super) fn write(message: &Inherited, last: bool, bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes);
+    text.push_str(label(message.original().role));
     lay_out(&message.parts, &mut text);
     text.push_str(separator(last));
     harmless(text)
@@ -83,7 +91,7 @@ pub(super) fn write_shortened(
 ) -> String {
     let mut body = Length::default();
     lay_out(&message.parts, &mut body);
-    let (label, separator) = (label(message.role), separator(last));
+    let (label, separator) = (label(message.original().role), separator(last));
     let longest_marker = marker(body.chars, body.chars).len();
     let keep = most
         .saturating_sub(label.len() + longest_marker + separator.len())
@@ -121,9 +129,9 @@ trait Page {
 }
 
 #[derive(Default)]
-struct Length {
-    chars: usize,
-    bytes: usize,
+pub(super) struct Length {
+    pub(super) chars: usize,
+    pub(super) bytes: usize,
 }
 
 impl Page for Length {
@@ -174,44 +182,38 @@ impl Page for Window {
 
 /// The one place that knows the layout of a message's parts, so that measuring and
 /// writing cannot differ. Every part ends its line.
-fn lay_out<'t>(parts: impl IntoIterator<Item = impl Borrow<Shown<'t>>>, page: &mut impl Page) {
+fn lay_out<'p, 't: 'p>(parts: impl IntoIterator<Item = &'p Shown<'t>>, page: &mut impl Page) {
     for part in parts {
-        match part.borrow() {
+        match part {
             Shown::Text(text) => {
                 page.text(*text);
                 end_line(text.ends_line, page);
             }
-            Shown::Call {
-                name,
-                params,
-                result,
-            } => {
-                page.label("[Tool: ");
-                page.text(*name);
-                page.label("] ");
-                lay_out_kept(params, page);
-                page.label("\n");
-                if let Some(result) = result {
-                    lay_out_result(result, page);
-                }
-            }
+            Shown::Call(call) => lay_out_call(call, page),
         }
     }
 }
 
-fn lay_out_result(result: &ShownResult, page: &mut impl Page) {
-    page.label(match result.kind {
-        ResultKind::Output => "[Tool result",
-        ResultKind::Error => "[Tool error",
-        ResultKind::None => "[No result",
+fn lay_out_call(call: &ShownCall, page: &mut impl Page) {
+    page.label("[Tool: ");
+    page.text(Slice::all(&call.call.name));
+    page.label("] ");
+    lay_out_kept(&call.params, page);
+    page.label("\n");
+    page.label(match call.call.outcome {
+        // Without a result there is nothing to show but an ID.
+        Outcome::Pending if call.id.is_none() => return,
+        Outcome::Pending => "[No result",
+        Outcome::Completed(_) | Outcome::Cleared => "[Tool result",
+        Outcome::Failed(_) => "[Tool error",
     });
-    if let Some(id) = result.call_id {
+    if let Some(id) = call.id {
         page.label(" ");
         page.text(Slice::counted(id));
     }
     page.label("]\n");
-    lay_out_kept(&result.text, page);
-    end_line(result.text.ends_line(), page);
+    lay_out_kept(&call.result, page);
+    end_line(call.result.ends_line(), page);
 }
 
 fn lay_out_kept(kept: &Kept, page: &mut impl Page) {

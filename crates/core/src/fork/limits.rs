@@ -116,6 +116,11 @@ impl Limits {
         ];
         self.when_over == OverBudget::Refuse && lengths.iter().all(|most| *most == ALL_CHARS)
     }
+
+    /// Whether a tool's results are the user's own words.
+    pub(super) fn is_uncut(&self, tool: &str) -> bool {
+        self.uncut_tools.iter().any(|name| name == tool)
+    }
 }
 
 impl Default for Limits {

@@ -1,6 +1,6 @@
 //! The fork pipeline: what a child inherits of its parent's conversation.
 //!
-//! [`fork`] is the list of steps; each has a file of its own.
+//! `steps` is the list of what is done to messages; each step has a file of its own.
 
 mod cut_results;
 mod cut_text;
@@ -8,8 +8,10 @@ mod edit;
 mod error;
 mod fit_budget;
 mod format;
+mod inherited;
 mod limits;
 mod parent;
+mod pipeline;
 mod plan;
 mod preamble;
 mod reach;
@@ -23,6 +25,11 @@ pub use parent::Parent;
 pub use plan::{Mode, Plan};
 pub use reach::Reach;
 pub use stats::{Amount, Compacted, CutToFit, Messages, Results, Stats, TokenAmount};
+
+/// Every step, in the order in which a message goes through them.
+fn steps(limits: &Limits) -> Vec<Box<dyn pipeline::Step + '_>> {
+    vec![Box::new(cut_results::CutResults::new(limits))]
+}
 
 /// What a forked child is given before its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +56,8 @@ pub fn fork(
     count_tokens: impl Fn(&str) -> usize,
 ) -> Result<Fork, ForkError> {
     let recent = since_compaction::recent(parent);
-    let cut = cut_results::cut(&recent, limits);
-    let fitted = fit_budget::fit(cut, limits, &count_tokens)?;
+    let inherited = pipeline::run(&recent, limits);
+    let fitted = fit_budget::fit(inherited, limits, &count_tokens)?;
     let stats = stats::gather(parent, &recent, &fitted, limits);
     Ok(Fork {
         preamble: preamble::write(&stats, limits, preamble::Form::Text),

@@ -5,12 +5,7 @@ use std::{
     ops::{Add, Range, Sub},
 };
 
-use super::{
-    Limits, Preset,
-    cut_results::{Cutter, Tally},
-    format,
-    since_compaction::is_inherited,
-};
+use super::{Limits, Preset, format, inherited::parts_in_full, since_compaction::is_inherited};
 use crate::transcript::{Compaction, Message, MessageId, Transcript};
 
 /// A conversation that children can be forked from, as often as one likes.
@@ -116,28 +111,22 @@ fn latest_boundary(messages: &[Message]) -> Option<Boundary> {
 }
 
 fn running_sums(messages: &[Message]) -> Vec<Extent> {
-    let plain = Preset::Exact.limits();
     let with_ids = Limits {
         call_ids: true,
         ..Preset::Exact.limits()
     };
-    let (plain, with_ids) = (Cutter::new(&plain), Cutter::new(&with_ids));
     let mut sum = Extent::default();
     let mut sums = Vec::with_capacity(messages.len() + 1);
     sums.push(sum);
     for message in messages {
         sum.messages += 1;
         if is_inherited(message) {
-            let chars = |cutter: &Cutter| {
-                let mut uncounted = Tally::default();
-                let parts = cutter.cut_parts(message, 0, &mut uncounted);
-                format::measure_parts(message.role, parts, false)
-            };
-            let chars_in_full = chars(&plain);
+            let parts = parts_in_full(message, 0, &with_ids);
+            let (chars_in_full, id_chars) = format::measure_ids_apart(message.role, parts);
             sum.inherited += 1;
             sum.results += message.results();
             sum.chars_in_full += chars_in_full;
-            sum.id_chars += chars(&with_ids) - chars_in_full;
+            sum.id_chars += id_chars;
         }
         sums.push(sum);
     }

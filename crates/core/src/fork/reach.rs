@@ -1,11 +1,6 @@
 //! How far back a fork has to read.
 
-use super::{
-    Limits, OverBudget,
-    cut_results::{Cutter, Tally},
-    format,
-    since_compaction::is_inherited,
-};
+use super::{Limits, OverBudget, format, pipeline::Pipeline, since_compaction::is_inherited};
 use crate::transcript::{Compaction, Message, MessageId};
 
 /// How many messages are read beyond what fits, in search of a summary that stands for them.
@@ -15,9 +10,9 @@ const LOOK_BEYOND: usize = 500;
 /// limits are reached, or a compaction that stands for everything before.
 pub struct Reach<'l> {
     limits: &'l Limits,
-    cutter: Cutter<'l>,
-    /// Results that were read.
-    results: usize,
+    pipeline: Pipeline<'l>,
+    /// Messages that were looked at.
+    seen: usize,
     /// Characters that would be kept.
     chars: usize,
     /// Messages that were read after there was enough.
@@ -48,25 +43,33 @@ impl<'l> Reach<'l> {
     pub fn new(limits: &'l Limits) -> Self {
         Self {
             limits,
-            cutter: Cutter::new(limits),
-            results: 0,
+            pipeline: Pipeline::new(limits),
+            seen: 0,
             chars: 0,
             beyond: 0,
             awaited: Awaited::Summary,
         }
     }
 
-    /// Takes the next older message. True when none before it is needed.
-    pub fn is_enough_with(&mut self, message: &Message) -> bool {
+    /// Takes all messages that were read so far, newest first, and looks at those it has not
+    /// seen. True when none before them is needed.
+    pub fn is_enough(&mut self, newest_first: &[Message]) -> bool {
+        let unseen = self.seen..newest_first.len();
+        self.seen = unseen.end;
+        unseen.fold(false, |enough, at| {
+            enough | self.is_enough_with(newest_first, at)
+        })
+    }
+
+    fn is_enough_with(&mut self, newest_first: &[Message], at: usize) -> bool {
+        let message = &newest_first[at];
         self.look_for_boundary(message);
         if matches!(self.awaited, Awaited::Found) {
             return true;
         }
         if is_inherited(message) {
-            let mut uncounted = Tally::default();
-            let parts = self.cutter.cut_parts(message, self.results, &mut uncounted);
-            self.chars += format::measure_parts(message.role, parts, false);
-            self.results += message.results();
+            let inherited = self.pipeline.take(newest_first, at);
+            self.chars += format::measure(&inherited, false).chars;
         }
         match self.limits.when_over {
             OverBudget::Refuse => false,

@@ -1,4 +1,4 @@
-//! Step 1: only what came since the last compaction.
+//! Before the steps: only what came since the last compaction.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::transcript::{Compaction, Message, Part};
 
 /// The part of a conversation that a child may inherit, as places in it.
 pub(super) struct Recent<'t> {
-    messages: &'t [Message<'t>],
+    pub(super) messages: &'t [Message<'t>],
     /// The summary of the latest complete compaction.
     pub(super) boundary: Option<usize>,
     /// What the host kept beside the summary. It came before the summary was
@@ -60,16 +60,16 @@ fn kept_tail(messages: &[Message], request: usize) -> Range<usize> {
 
 impl<'t> Recent<'t> {
     /// The summary, if there is one with something in it.
-    pub(super) fn summary(&self) -> Option<&'t Message<'t>> {
-        let summary = self.boundary.map(|at| &self.messages[at]);
-        summary.filter(|summary| is_inherited(summary))
+    pub(super) fn summary(&self) -> Option<usize> {
+        self.boundary.filter(|at| is_inherited(&self.messages[*at]))
     }
 
     /// All but the summary, newest first.
-    pub(super) fn newest_first(&self) -> impl Iterator<Item = &'t Message<'t>> + use<'t> {
-        let [tail, after] = [&self.tail, &self.after].map(|range| &self.messages[range.clone()]);
-        let oldest_first = tail.iter().chain(after);
-        oldest_first.rev().filter(|message| is_inherited(message))
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = usize> + use<'t> {
+        let messages = self.messages;
+        let oldest_first = self.tail.clone().chain(self.after.clone());
+        let newest_first = oldest_first.rev();
+        newest_first.filter(|at| is_inherited(&messages[*at]))
     }
 }
 

@@ -3,7 +3,11 @@
 use serde::Serialize;
 
 use super::{
-    Limits, Parent, cut_results::Tally, fit_budget::Fitted, format, since_compaction::Recent,
+    Limits, Parent,
+    fit_budget::Fitted,
+    format,
+    inherited::{Fate, ShownCall, Tier},
+    since_compaction::Recent,
 };
 
 /// What a fork did.
@@ -67,7 +71,7 @@ pub struct Compacted {
 
 /// What became of tool results. `kept` is the sum of the three tiers; those in messages
 /// that were cut as a whole are not among them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Results {
     /// Results in the context.
     pub kept: usize,
@@ -148,9 +152,11 @@ pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: 
         before: format::wrapper_chars() + chars_in_full - usize::from(all.inherited > 0),
         after: fitted.size.chars,
     };
+    let (results, params_cut) = count_calls(fitted, since.results);
     let lost_nothing = messages.removed + messages.compacted == 0
         && !messages.unread
-        && fitted.tally.cut() + fitted.tally.params_cut == 0
+        && results.whole + results.cleared == results.kept
+        && params_cut == 0
         && fitted.cut_to_fit == CutToFit::default();
     let kept_after_summary = fitted.blocks.len() - summary.inherited;
     Stats {
@@ -165,8 +171,8 @@ pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: 
             empty: summary.inherited == 0,
             kept_tail: kept_after_summary.saturating_sub(after.inherited),
         }),
-        results: results(fitted, since.results),
-        params_cut: fitted.tally.params_cut,
+        results,
+        params_cut,
         cut_to_fit: fitted.cut_to_fit,
         characters,
         tokens: TokenAmount {
@@ -181,29 +187,40 @@ pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: 
     }
 }
 
-fn results(fitted: &Fitted, all: usize) -> Results {
-    let Tally {
-        whole_tier,
-        middle_tier,
-        old_tier,
-        cut_middle,
-        cut_old,
-        head_tail,
-        cleared,
-        params_cut: _,
-    } = fitted.tally;
-    let kept = fitted.tally.results();
-    Results {
-        kept,
-        whole_tier,
-        middle_tier,
-        old_tier,
-        whole: kept - fitted.tally.cut() - cleared,
-        cut_middle,
-        cut_old,
-        head_tail,
-        cleared,
-        in_cut_messages: fitted.in_cut_messages,
-        removed: all - kept - fitted.in_cut_messages,
+/// What became of `all` results, and how many calls have shortened parameters.
+fn count_calls(fitted: &Fitted, all: usize) -> (Results, usize) {
+    let mut results = Results::default();
+    let mut params_cut = 0;
+    for block in &fitted.blocks {
+        if block.cut {
+            results.in_cut_messages += block.message.original().results();
+            continue;
+        }
+        for call in block.message.calls() {
+            params_cut += usize::from(call.params.is_cut());
+            if call.call.has_result() {
+                results.count(call);
+            }
+        }
+    }
+    results.removed = all - results.kept - results.in_cut_messages;
+    (results, params_cut)
+}
+
+impl Results {
+    fn count(&mut self, call: &ShownCall) {
+        self.kept += 1;
+        match call.tier {
+            Tier::Whole => self.whole_tier += 1,
+            Tier::Middle => self.middle_tier += 1,
+            Tier::Old => self.old_tier += 1,
+        }
+        match (call.fate, call.tier) {
+            (Fate::Whole, _) => self.whole += 1,
+            (Fate::Cut, Tier::Old) => self.cut_old += 1,
+            (Fate::Cut, Tier::Whole | Tier::Middle) => self.cut_middle += 1,
+            (Fate::Cleared, _) => self.cleared += 1,
+        }
+        self.head_tail += usize::from(call.result.tail.chars > 0);
     }
 }

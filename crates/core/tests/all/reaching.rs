@@ -29,10 +29,9 @@ fn end_of(session: &Session, limits: &Limits, page: usize) -> Parent<'static> {
         let start = unread.saturating_sub(page);
         let text = Value::from(all[start..unread].to_vec()).to_string();
         let read = Format::OpenCode.read(&text).expect("a page");
-        for message in read.messages().iter().rev() {
-            enough |= reach.is_enough_with(message);
-            newest_first.push(message.clone().into_owned());
-        }
+        let page = read.messages().iter().rev();
+        newest_first.extend(page.map(|message| message.clone().into_owned()));
+        enough = reach.is_enough(&newest_first);
         unread = start;
     }
     newest_first.reverse();

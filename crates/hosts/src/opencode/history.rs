@@ -141,9 +141,9 @@ async fn read_back(
                 }
                 in_the_making(&mut message, prefix);
             }
-            enough |= reach.is_enough_with(&message);
             newest_first.push(message);
         }
+        enough = reach.is_enough(&newest_first);
     }
     if asked_in.is_some() && newest_first.is_empty() {
         return Ok(None);
