@@ -40,8 +40,11 @@ pub trait Hosts: Send + Sync {
     fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError>;
 }
 
-/// How long a request waits for a host.
-const DOOR_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a host may take to answer, once a task is under way.
+pub(crate) const HOST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a caller waits for a host: nearly all of the work comes later.
+pub(crate) const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the runner of a task hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +105,23 @@ impl HostBook {
 }
 
 impl OpenHost {
+    /// Asks the host something. One that does not answer in time cannot be reached.
+    pub(crate) async fn ask<'h, T, F>(
+        &'h self,
+        timeout: Duration,
+        call: impl FnOnce(&'h dyn Host) -> F,
+    ) -> Result<T, HostError>
+    where
+        F: Future<Output = Result<T, HostError>>,
+    {
+        let answer = time::timeout(timeout, call(&*self.host)).await;
+        answer.unwrap_or_else(|_| {
+            let seconds = timeout.as_secs();
+            let why = format!("no answer for {seconds} seconds");
+            Err(HostError::Unreachable(why))
+        })
+    }
+
     /// The agent that is meant by a name; if there is none, which there are. The host is asked
     /// only about agents it has not named before.
     pub(crate) async fn agent_named(
@@ -120,7 +140,7 @@ impl OpenHost {
         if let Some(agent) = named(&had).filter(same) {
             return Ok(Ok(agent));
         }
-        let known = at_the_door(self.host.agents()).await?;
+        let known = self.ask(CALLER_TIMEOUT, |host| host.agents()).await?;
         lock(&self.agents).clone_from(&known);
         Ok(named(&known).ok_or(known))
     }
@@ -160,19 +180,6 @@ impl OpenHost {
         {
             listeners.remove(session);
         }
-    }
-}
-
-/// Whoever asks for a task does not wait for a slow host; nearly all of its work comes later.
-pub(crate) async fn at_the_door<T>(
-    call: impl Future<Output = Result<T, HostError>>,
-) -> Result<T, HostError> {
-    match time::timeout(DOOR_PATIENCE, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(HostError::Unreachable(format!(
-            "no answer for {} seconds",
-            DOOR_PATIENCE.as_secs()
-        ))),
     }
 }
 

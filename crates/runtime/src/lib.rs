@@ -14,6 +14,7 @@ mod outbox;
 mod problem;
 mod runner;
 mod settings;
+mod shared;
 mod skill_dirs;
 mod skill_run;
 mod skills;
@@ -21,7 +22,6 @@ mod stop;
 mod sum_up;
 mod survey;
 mod tool_door;
-mod transact;
 mod watch;
 mod worker;
 

@@ -7,15 +7,14 @@ use asyncagents_core::{
     port::{HostEvents, Report, SessionEvent},
 };
 
-use crate::{
-    Problem,
-    hosts::OpenHost,
-    manager::{Desk, clear},
-    transact,
-};
+use crate::{hosts::OpenHost, manager::clear, shared::Shared};
 
 /// Passes on what happens in a host.
-pub(crate) async fn listen(desk: Arc<Desk>, host: Arc<OpenHost>, mut events: Box<dyn HostEvents>) {
+pub(crate) async fn listen(
+    shared: Arc<Shared>,
+    host: Arc<OpenHost>,
+    mut events: Box<dyn HostEvents>,
+) {
     while let Some(report) = events.next().await {
         match report {
             Report::Missed => host.tell_missed(),
@@ -25,11 +24,11 @@ pub(crate) async fn listen(desk: Arc<Desk>, host: Arc<OpenHost>, mut events: Box
                 let heard = host.tell(&session, event);
                 if deleted {
                     // Everyone who could ask for its tasks is gone.
-                    if let Err(problem) = clear(&desk, &session).await {
+                    if let Err(problem) = clear(&shared, &session).await {
                         tracing::error!(%problem, "the tasks of a deleted session go on");
                     }
                 } else if idle && !heard {
-                    hurry_notices(&desk, session).await;
+                    hurry_notices(&shared, session).await;
                 }
             }
         }
@@ -38,19 +37,17 @@ pub(crate) async fn listen(desk: Arc<Desk>, host: Arc<OpenHost>, mut events: Box
 }
 
 /// A session is idle, and may be able to take what it could not take before.
-async fn hurry_notices(desk: &Arc<Desk>, parent: SessionId) {
-    let now = desk.now();
-    let any = transact::read(&*desk.store, {
+async fn hurry_notices(shared: &Arc<Shared>, parent: SessionId) {
+    let now = shared.now();
+    let any = shared.read({
         let parent = parent.clone();
-        move |journal| journal.any_pending(&parent).map_err(Problem::from)
+        move |journal| Ok(journal.any_pending(&parent)?)
     });
     if !any.await.unwrap_or(false) {
         return;
     }
-    let hurried = transact::write(&*desk.store, move |journal| {
-        journal.hurry(&parent, now).map_err(Problem::from)
-    });
+    let hurried = shared.write(move |journal| Ok(journal.hurry(&parent, now)?));
     if hurried.await.unwrap_or(false) {
-        desk.written();
+        shared.written();
     }
 }

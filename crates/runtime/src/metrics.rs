@@ -8,9 +8,8 @@ use asyncagents_core::{
 };
 
 use crate::{
-    Problem,
-    manager::{DEEPEST, Desk, of_task},
-    transact,
+    manager::{DEEPEST, of_task},
+    shared::Shared,
 };
 
 /// What all sub-agents do, in the words of the conventions.
@@ -35,11 +34,11 @@ pub(crate) fn spawned(task: &Task) {
 }
 
 /// A sub-agent has ended, if it has: the worker may only have let go of it.
-pub(crate) async fn ended(desk: &Desk, task: &Task) {
+pub(crate) async fn ended(shared: &Shared, task: &Task) {
     let (id, run) = (task.id.clone(), task.run);
-    let looked = transact::read(&*desk.store, move |journal| {
+    let looked = shared.read(move |journal| {
         let Some(task) = journal.task(&id)?.filter(|task| task.run == run) else {
-            return Ok::<_, Problem>(None);
+            return Ok(None);
         };
         if task.is_live() {
             return Ok(None);

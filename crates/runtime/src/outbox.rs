@@ -9,7 +9,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use crate::{Problem, manager::Desk, runner::in_time, transact};
+use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -33,10 +33,10 @@ enum Verdict {
 }
 
 /// Delivers the notices of one parent, one after the other.
-pub(crate) async fn deliver(desk: Arc<Desk>, owner: OwnerId, notices: Vec<PendingNotice>) {
+pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, notices: Vec<PendingNotice>) {
     for pending in notices {
         let id = pending.notice.id.clone();
-        match settle(&desk, &owner, pending).await {
+        match settle(&shared, &owner, pending).await {
             Ok(()) => {}
             Err(problem) => {
                 tracing::warn!(notice = %id, %problem, "a notice waits");
@@ -44,21 +44,21 @@ pub(crate) async fn deliver(desk: Arc<Desk>, owner: OwnerId, notices: Vec<Pendin
             }
         }
     }
-    desk.written();
+    shared.written();
 }
 
-async fn settle(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result<(), Problem> {
+async fn settle(shared: &Shared, owner: &OwnerId, pending: PendingNotice) -> Result<(), Problem> {
     let id = pending.notice.id.clone();
-    let verdict = attempt(desk, owner, pending).await?;
-    let now = desk.now();
+    let verdict = attempt(shared, owner, pending).await?;
+    let now = shared.now();
     match verdict {
-        Verdict::Told => note(desk, move |journal| journal.told(&id, now)).await,
+        Verdict::Told => note(shared, move |journal| journal.told(&id, now)).await,
         Verdict::Never(why) => {
             tracing::warn!(notice = %id, why, "a notice cannot be delivered");
-            note(desk, move |journal| journal.untold(&id, &why, now)).await
+            note(shared, move |journal| journal.untold(&id, &why, now)).await
         }
         Verdict::Later { at, attempted } => {
-            note(desk, move |journal| journal.put_off(&id, at, attempted)).await
+            note(shared, move |journal| journal.put_off(&id, at, attempted)).await
         }
         Verdict::NotOurs => Ok(()),
     }
@@ -66,28 +66,33 @@ async fn settle(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result<
 
 /// One attempt. What may have been sent before is looked for before it is sent again, and
 /// given the time it may take to show. Hosts can be slow, so the time is always taken anew.
-async fn attempt(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result<Verdict, Problem> {
+async fn attempt(
+    shared: &Shared,
+    owner: &OwnerId,
+    pending: PendingNotice,
+) -> Result<Verdict, Problem> {
     let pause = Duration::from_millis(250).saturating_mul(1 << pending.attempts.min(10));
     let pause = pause.min(LONGEST_PAUSE);
     let id = pending.notice.id.clone();
     let later = |error: &HostError, attempted: Option<Moment>| {
         tracing::warn!(notice = %id, %error, "a notice waits for its host");
         Verdict::Later {
-            at: desk.now().after(pause.max(desk.settings.settle)),
+            at: shared.now().after(pause.max(shared.settings.settle)),
             attempted,
         }
     };
-    let host = match desk.hosts.get(&pending.host) {
+    let host = match shared.hosts.get(&pending.host) {
         Ok(host) => host,
         Err(error) => return Ok(verdict(error, |error| later(error, pending.attempted))),
     };
-    let (host, parent) = (&host.host, &pending.parent);
+    let parent = &pending.parent;
+    let confirm = || host.ask(HOST_TIMEOUT, |host| host.confirm(parent, &id));
     if let Some(attempted) = pending.attempted {
-        match in_time(host.confirm(parent, &id)).await {
+        match confirm().await {
             Ok(true) => return Ok(Verdict::Told),
             Ok(false) => {
-                let at = attempted.after(desk.settings.settle);
-                if desk.now() < at {
+                let at = attempted.after(shared.settings.settle);
+                if shared.now() < at {
                     let attempted = Some(attempted);
                     return Ok(Verdict::Later { at, attempted });
                 }
@@ -95,23 +100,24 @@ async fn attempt(desk: &Desk, owner: &OwnerId, pending: PendingNotice) -> Result
             Err(error) => return Ok(verdict(error, |error| later(error, Some(attempted)))),
         }
     }
-    if !mark(desk, owner, &pending).await? || !desk.has_own_lease() {
+    if !mark(shared, owner, &pending).await? || !shared.has_own_lease() {
         return Ok(Verdict::NotOurs);
     }
-    match in_time(host.deliver(parent, pending.notice)).await {
-        Ok(Delivery::Taken) => match in_time(host.confirm(parent, &id)).await {
+    let delivered = host.ask(HOST_TIMEOUT, |host| host.deliver(parent, pending.notice));
+    match delivered.await {
+        Ok(Delivery::Taken) => match confirm().await {
             Ok(true) => Ok(Verdict::Told),
             Ok(false) | Err(_) => Ok(Verdict::Later {
-                at: desk.now().after(pause.max(desk.settings.settle)),
-                attempted: Some(desk.now()),
+                at: shared.now().after(pause.max(shared.settings.settle)),
+                attempted: Some(shared.now()),
             }),
         },
         Ok(Delivery::NotNow) => Ok(Verdict::Later {
-            at: desk.now().after(pause),
+            at: shared.now().after(pause),
             attempted: None,
         }),
         Ok(Delivery::Gone) => Ok(Verdict::Never("the parent's session is gone".to_owned())),
-        Err(error) => Ok(verdict(error, |error| later(error, Some(desk.now())))),
+        Err(error) => Ok(verdict(error, |error| later(error, Some(shared.now())))),
     }
 }
 
@@ -124,18 +130,16 @@ fn verdict(error: HostError, later: impl FnOnce(&HostError) -> Verdict) -> Verdi
 }
 
 /// Saves that the notice is about to be sent: from here on it may have been.
-async fn mark(desk: &Desk, owner: &OwnerId, found: &PendingNotice) -> Result<bool, Problem> {
-    let (owner, found, now) = (owner.clone(), found.clone(), desk.now());
-    let marked = transact::write(&*desk.store, move |journal| {
-        journal.sending(&found, &owner, now).map_err(Problem::from)
-    });
-    marked.await
+async fn mark(shared: &Shared, owner: &OwnerId, found: &PendingNotice) -> Result<bool, Problem> {
+    let (owner, found, now) = (owner.clone(), found.clone(), shared.now());
+    shared
+        .write(move |journal| Ok(journal.sending(&found, &owner, now)?))
+        .await
 }
 
 async fn note(
-    desk: &Desk,
-    what: impl FnOnce(&mut dyn Journal) -> Stored<()> + Send + 'static,
+    shared: &Shared,
+    what: impl Fn(&mut dyn Journal) -> Stored<()> + Send + 'static,
 ) -> Result<(), Problem> {
-    let noted = transact::write(&*desk.store, |journal| what(journal).map_err(Problem::from));
-    noted.await
+    shared.write(move |journal| Ok(what(journal)?)).await
 }

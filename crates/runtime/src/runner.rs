@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
-    future::Future,
     panic::resume_unwind,
     sync::Arc,
     thread,
@@ -31,15 +30,13 @@ use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
 use crate::{
     Problem,
     clock::Clocks,
-    hosts::{Heard, OpenHost},
-    manager::{Desk, carry_out},
+    hosts::{HOST_TIMEOUT, Heard, OpenHost},
+    manager::carry_out,
     metrics,
+    shared::Shared,
     sum_up::AskedBefore,
-    transact,
 };
 
-/// How long a host may take to answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// How many reports are remembered, to recognise one that comes again.
 const REMEMBERED: usize = 256;
 /// How often a child that waits for its own tasks looks how they stand.
@@ -58,7 +55,7 @@ pub(crate) enum Got {
 
 /// One run of a task.
 pub(crate) struct Run {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) owner: OwnerId,
     pub(crate) host: Arc<OpenHost>,
     pub(crate) stop: Arc<Notify>,
@@ -94,7 +91,7 @@ impl Run {
             metrics::spawned(&self.task);
         }
         let driven = self.steps().await;
-        metrics::ended(&self.desk, &self.task).await;
+        metrics::ended(&self.shared, &self.task).await;
         match driven {
             Ok(()) | Err(Over::Enough) => {}
             Err(Over::Broken(problem)) => {
@@ -135,7 +132,7 @@ impl Run {
         let on_its_way = stage(&self.task) == Some(&Stage::Prompting);
         if on_its_way && inspection.standing == Standing::Unprompted {
             // The other worker may have sent the prompt just before it died.
-            self.pause(self.desk.settings.settle).await?;
+            self.pause(self.shared.settings.settle).await?;
             inspection = self.ask_until_answered(session).await?;
         }
         self.act(session, inspection).await
@@ -177,12 +174,14 @@ impl Run {
             within: self.within().await?,
         };
         let failed = |error| format!("its session could not be made: {error}");
-        let host = &self.host.host;
+        let host = &self.host;
         let inheritance = match brief.context {
             Context::Fresh => None,
             Context::Forked => {
                 let plan = self.plan().await?;
-                let branched = in_time(host.branch(new.clone(), &plan)).await;
+                let branched = host
+                    .ask(HOST_TIMEOUT, |host| host.branch(new.clone(), &plan))
+                    .await;
                 if let Some(session) = branched.map_err(failed)? {
                     return Ok(session);
                 }
@@ -190,11 +189,16 @@ impl Run {
             }
         };
         let begun = time::Instant::now();
-        let session = in_time(host.create(new)).await.map_err(failed)?;
+        let session = host
+            .ask(HOST_TIMEOUT, |host| host.create(new))
+            .await
+            .map_err(failed)?;
         let created = begun.elapsed();
         if let Some(what) = inheritance {
             let begun = time::Instant::now();
-            let injected = in_time(host.inject(&session, what)).await;
+            let injected = host
+                .ask(HOST_TIMEOUT, |host| host.inject(&session, what))
+                .await;
             injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
             let injected = begun.elapsed();
             tracing::debug!(task = %id, ?created, ?injected, "its context is passed on");
@@ -208,10 +212,11 @@ impl Run {
             return Ok(None);
         };
         let id = self.task.id.clone();
-        let instructions = transact::read(&*self.desk.store, move |journal| {
-            journal.instructions(&id).map_err(Problem::from)
-        });
-        let instructions = instructions.await.map_err(|problem| problem.to_string())?;
+        let instructions = self
+            .shared
+            .read(move |journal| Ok(journal.instructions(&id)?))
+            .await
+            .map_err(|problem| problem.to_string())?;
         Ok(Some(Role {
             terms,
             instructions: instructions.unwrap_or_default(),
@@ -221,19 +226,20 @@ impl Run {
     /// The tools of the skills above the task.
     async fn within(&self) -> Result<Vec<Tools>, String> {
         let task = self.task.clone();
-        let within = transact::read(&*self.desk.store, move |journal| {
-            tools_above(journal, &task).map_err(Problem::from)
-        });
+        let within = self
+            .shared
+            .read(move |journal| Ok(tools_above(journal, &task)?));
         within.await.map_err(|problem| problem.to_string())
     }
 
     /// What of the parent's conversation the child inherits.
     async fn plan(&self) -> Result<Plan, String> {
         let id = self.task.id.clone();
-        let plan = transact::read(&*self.desk.store, move |journal| {
-            journal.fork_plan(&id).map_err(Problem::from)
-        });
-        let plan = plan.await.map_err(|problem| problem.to_string())?;
+        let plan = self
+            .shared
+            .read(move |journal| Ok(journal.fork_plan(&id)?))
+            .await
+            .map_err(|problem| problem.to_string())?;
         Ok(plan.unwrap_or_default())
     }
 
@@ -250,7 +256,10 @@ impl Run {
     /// A session's conversation, through the fork pipeline.
     pub(crate) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, String> {
         let begun = time::Instant::now();
-        let recent = in_time(self.host.host.recent(session, &plan)).await;
+        let recent = self
+            .host
+            .ask(HOST_TIMEOUT, |host| host.recent(session, &plan))
+            .await;
         let recent =
             recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
         let read = begun.elapsed();
@@ -276,12 +285,15 @@ impl Run {
     /// Sends the prompt. If that fails, the host may have it all the same.
     async fn prompt(&mut self, session: &SessionId) -> Result<(), Over> {
         let (id, run, owner) = (self.task.id.clone(), self.task.run, self.owner.clone());
-        let text = transact::read(&*self.desk.store, move |journal| {
-            // A worker that was asleep for too long has no right to send it.
-            ours(journal.task(&id)?, &owner, run)?;
-            journal.prompt(&id).map_err(Problem::from)
-        });
-        let text = text.await?.unwrap_or_default();
+        let text = self
+            .shared
+            .read(move |journal| {
+                // A worker that was asleep for too long has no right to send it.
+                ours(journal.task(&id)?, &owner, run)?;
+                Ok(journal.prompt(&id)?)
+            })
+            .await?
+            .unwrap_or_default();
         let role = match self.role().await {
             Ok(role) => role,
             Err(why) => return Err(self.give_up(why).await),
@@ -293,10 +305,13 @@ impl Run {
             model: self.task.brief.model.clone(),
             role,
         };
-        if !self.desk.has_own_lease() {
+        if !self.shared.has_own_lease() {
             return Err(Over::Enough);
         }
-        if let Err(error) = in_time(self.host.host.prompt(session, prompt)).await {
+        let sent = self
+            .host
+            .ask(HOST_TIMEOUT, |host| host.prompt(session, prompt));
+        if let Err(error) = sent.await {
             let why = format!("its prompt could not be sent: {error}");
             let inspection = self.ask_until_answered(session).await?;
             match inspection.standing {
@@ -319,7 +334,7 @@ impl Run {
     ) -> Result<(), Over> {
         let mut seen = Seen::default();
         let mut last = time::Instant::now();
-        let mut silence = self.desk.settings.silence;
+        let mut silence = self.shared.settings.silence;
         // What was found out on taking the task over may have been too much.
         self.check_budget(session).await?;
         loop {
@@ -332,7 +347,7 @@ impl Run {
                     silence = silence.saturating_mul(2);
                     if self.catch_up(session, &mut heard, &mut seen).await? {
                         last = time::Instant::now();
-                        silence = self.desk.settings.silence;
+                        silence = self.shared.settings.silence;
                     }
                     self.check_progress(session, &mut last).await?;
                     continue;
@@ -355,7 +370,7 @@ impl Run {
             }
             if news.alive || !news.observed.is_empty() {
                 last = time::Instant::now();
-                silence = self.desk.settings.silence;
+                silence = self.shared.settings.silence;
             }
             if !news.observed.is_empty() {
                 self.record(Command::Observe(news.observed)).await?;
@@ -366,7 +381,7 @@ impl Run {
             // That it is idle is no progress: a host could say so for ever.
             if news.ask && self.catch_up(session, &mut heard, &mut seen).await? {
                 last = time::Instant::now();
-                silence = self.desk.settings.silence;
+                silence = self.shared.settings.silence;
             }
             self.check_iterations(session).await?;
             self.check_progress(session, &mut last).await?;
@@ -389,7 +404,7 @@ impl Run {
         last: &mut time::Instant,
     ) -> Result<(), Over> {
         self.check_budget(session).await?;
-        let (quiet, now) = (last.elapsed(), self.desk.now());
+        let (quiet, now) = (last.elapsed(), self.shared.now());
         let Some(why) = overdue(&self.task, quiet, now, &self.limits) else {
             return Ok(());
         };
@@ -408,7 +423,7 @@ impl Run {
         if is_summing_up(&self.task) {
             return self.sum_up(session, AskedBefore::No).await;
         }
-        let now = self.desk.now();
+        let now = self.shared.now();
         let why = match self.host.host.sums_up() {
             true => self.task.budget.out_of_time(self.task.ran(now)),
             false => last_turn::due(&self.task, now),
@@ -422,7 +437,7 @@ impl Run {
     /// The time that a task has run is told by the clock. If that was set, or the machine slept, the
     /// task did not run for so long: its beginning moves along.
     async fn mind_the_clock(&mut self) -> Result<(), Over> {
-        let moved = self.clocks.moved(&*self.desk.clock);
+        let moved = self.clocks.moved(&*self.shared.clock);
         match moved {
             Some(by) => self.record(Command::ClockMoved { by }).await,
             None => Ok(()),
@@ -431,7 +446,7 @@ impl Run {
 
     /// How long to wait for news before something has to be done.
     fn next_wake(&self, last: time::Instant, silence: Duration) -> Duration {
-        let now = self.desk.now();
+        let now = self.shared.now();
         let quiet = last.elapsed();
         let budget = match self.host.host.sums_up() {
             true => self.task.budget,
@@ -509,7 +524,7 @@ impl Run {
                 }
             }
             self.mind_the_clock().await?;
-            let now = self.desk.now();
+            let now = self.shared.now();
             if let Some(why) = overdue(&self.task, begun.elapsed(), now, &self.limits) {
                 return Err(self.give_up(why).await);
             }
@@ -519,7 +534,10 @@ impl Run {
     }
 
     pub(crate) async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
-        in_time(self.host.host.inspect(session, &self.prompt_id())).await
+        let prompt = self.prompt_id();
+        self.host
+            .ask(HOST_TIMEOUT, |host| host.inspect(session, &prompt))
+            .await
     }
 
     async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), Over> {
@@ -562,9 +580,9 @@ impl Run {
     /// host knows of.
     pub(crate) async fn unsettled_below(&self) -> Result<u64, Over> {
         let id = self.task.id.clone();
-        let unsettled = transact::read(&*self.desk.store, move |journal| {
-            journal.unsettled_below(&id).map_err(Problem::from)
-        });
+        let unsettled = self
+            .shared
+            .read(move |journal| Ok(journal.unsettled_below(&id)?));
         Ok(unsettled.await?)
     }
 
@@ -605,21 +623,22 @@ impl Run {
         if commands.is_empty() {
             return Ok(());
         }
-        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let (shared, owner) = (self.shared.clone(), self.owner.clone());
         let (id, run) = (self.task.id.clone(), self.task.run);
-        let recorded = transact::write(&*self.desk.store, move |journal| {
+        let recorded = self.shared.write(move |journal| {
             let mut task = ours(journal.task(&id)?, &owner, run)?;
-            for command in commands {
-                carry_out(journal, &mut task, command, desk.now(), &desk.settings)?;
+            for command in &commands {
+                let command = command.clone();
+                carry_out(journal, &mut task, command, shared.now(), &shared.settings)?;
             }
-            Ok::<_, Problem>(task)
+            Ok(task)
         });
         self.task = recorded.await?;
-        self.desk.watch.wake(std::slice::from_ref(&self.task.id));
+        self.shared.watch.wake(std::slice::from_ref(&self.task.id));
         match self.task.is_live() {
             true => Ok(()),
             false => {
-                self.desk.written();
+                self.shared.written();
                 Err(Over::Enough)
             }
         }
@@ -649,19 +668,6 @@ pub(crate) fn stage(task: &Task) -> Option<&Stage> {
 
 fn is_summing_up(task: &Task) -> bool {
     matches!(stage(task), Some(Stage::SummingUp { .. }))
-}
-
-/// A host that does not answer has failed.
-pub(crate) async fn in_time<T>(
-    call: impl Future<Output = Result<T, HostError>>,
-) -> Result<T, HostError> {
-    match time::timeout(PATIENCE, call).await {
-        Ok(answer) => answer,
-        Err(_) => Err(HostError::Unreachable(format!(
-            "no answer for {} seconds",
-            PATIENCE.as_secs()
-        ))),
-    }
 }
 
 /// What came of asking the host.

@@ -5,34 +5,29 @@ use std::{sync::Arc, time::Duration};
 use asyncagents_core::{id::OwnerId, lifecycle::Command, port::HostError, task::Task};
 use tokio::time;
 
-use crate::{
-    Problem,
-    manager::{Desk, carry_out},
-    runner::in_time,
-    transact,
-};
+use crate::{Problem, hosts::HOST_TIMEOUT, manager::carry_out, shared::Shared};
 
 /// The pause after the store has failed.
 const BREATH: Duration = Duration::from_secs(1);
 
 /// Stops the host, and frees the task's slot when that is done.
-pub(crate) async fn stop(desk: Arc<Desk>, owner: OwnerId, task: Task) {
+pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
     let mut pause = Duration::from_millis(100);
     let begun = time::Instant::now();
-    while let Err(error) = try_stop(&desk, &task).await {
+    while let Err(error) = try_stop(&shared, &task).await {
         tracing::warn!(task = %task.id, %error, "the host does not stop");
         // One that refuses will refuse again, and one that is gone for so long has stopped.
-        let gone = begun.elapsed() >= desk.settings.limits.stall;
+        let gone = begun.elapsed() >= shared.settings.limits.stall;
         if gone || !matches!(error, HostError::Unreachable(_)) {
             break;
         }
         time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(30));
     }
-    let (store, id) = (desk.store.clone(), task.id.clone());
-    let settings = desk.settings.clone();
-    let now = desk.now();
-    let stopped = transact::write(&*store, move |journal| match journal.task(&id)? {
+    let id = task.id.clone();
+    let settings = shared.settings.clone();
+    let now = shared.now();
+    let stopped = shared.write(move |journal| match journal.task(&id)? {
         Some(mut task) if task.owner.as_ref() == Some(&owner) => {
             carry_out(journal, &mut task, Command::Stopped, now, &settings)?;
             Ok(())
@@ -47,13 +42,13 @@ pub(crate) async fn stop(desk: Arc<Desk>, owner: OwnerId, task: Task) {
             time::sleep(BREATH).await;
         }
     }
-    desk.written();
+    shared.written();
 }
 
-async fn try_stop(desk: &Desk, task: &Task) -> Result<(), HostError> {
+async fn try_stop(shared: &Shared, task: &Task) -> Result<(), HostError> {
     let Some(session) = &task.session else {
         return Ok(());
     };
-    let host = desk.hosts.get(&task.brief.host)?;
-    in_time(host.host.abort(session)).await
+    let host = shared.hosts.get(&task.brief.host)?;
+    host.ask(HOST_TIMEOUT, |host| host.abort(session)).await
 }

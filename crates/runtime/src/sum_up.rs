@@ -12,7 +12,10 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use crate::runner::{Over, Run, in_time, stage};
+use crate::{
+    hosts::HOST_TIMEOUT,
+    runner::{Over, Run, stage},
+};
 
 /// Whether the last turn of a task was asked for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +44,8 @@ impl Run {
         session: &SessionId,
         asked: AskedBefore,
     ) -> Result<(), Over> {
-        if let Err(error) = in_time(self.host.host.abort(session)).await {
+        let aborted = self.host.ask(HOST_TIMEOUT, |host| host.abort(session));
+        if let Err(error) = aborted.await {
             tracing::warn!(task = %self.task.id, %error, "the host does not stop");
         }
         let last = match asked {
@@ -101,7 +105,7 @@ impl Run {
         let Some(Stage::SummingUp { why }) = stage(&self.task) else {
             return None;
         };
-        let allowance = last_turn::allowance(&self.task, self.desk.now())?;
+        let allowance = last_turn::allowance(&self.task, self.shared.now())?;
         if self.host.host.sums_up() {
             return None;
         }

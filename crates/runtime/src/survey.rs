@@ -11,7 +11,7 @@ use asyncagents_core::{
     task_limits::TaskLimits,
 };
 
-use crate::{Problem, manager::Desk, transact};
+use crate::{Problem, shared::Shared};
 
 /// How many tasks are started in one transaction.
 pub(crate) const STARTED_AT_ONCE: usize = 256;
@@ -32,26 +32,27 @@ pub(crate) struct Round {
 
 /// Looks for what there is to do. `busy` are parents that are being told something already.
 pub(crate) async fn survey(
-    desk: &Arc<Desk>,
+    shared: &Arc<Shared>,
     owner: &OwnerId,
     busy: &HashSet<SessionId>,
 ) -> Result<Round, Problem> {
-    let (office, owner, busy) = (desk.clone(), owner.clone(), busy.clone());
-    let survey = transact::read(&*desk.store, move |journal| {
-        let limits = &office.settings.limits;
-        let now = office.now();
-        let queued =
-            journal.any_queued(&owner)? && !startable(journal, &owner, limits, 1)?.is_empty();
-        let unowned = journal.unowned()?;
-        Ok::<_, Problem>(Round {
-            queued,
-            unowned: unowned.iter().any(|host| office.hosts.serves(host)),
-            to_stop: journal.to_stop(&owner)?,
-            due: due(journal, &owner, now, &busy)?,
-            next_due: journal.next_due(&owner, now)?,
+    let (handle, owner, busy) = (shared.clone(), owner.clone(), busy.clone());
+    shared
+        .read(move |journal| {
+            let limits = &handle.settings.limits;
+            let now = handle.now();
+            let queued =
+                journal.any_queued(&owner)? && !startable(journal, &owner, limits, 1)?.is_empty();
+            let unowned = journal.unowned()?;
+            Ok(Round {
+                queued,
+                unowned: unowned.iter().any(|host| handle.hosts.serves(host)),
+                to_stop: journal.to_stop(&owner)?,
+                due: due(journal, &owner, now, &busy)?,
+                next_due: journal.next_due(&owner, now)?,
+            })
         })
-    });
-    survey.await
+        .await
 }
 
 /// Notices that are due, of parents that are not being told something already.

@@ -29,17 +29,17 @@ use crate::{
     clock::Clocks,
     hosts::OpenHost,
     listen::listen,
-    manager::{Desk, carry_out},
+    manager::carry_out,
     outbox,
     runner::{Got, Run, RunKey, ours},
+    shared::Shared,
     stop::stop,
     survey::{STARTED_AT_ONCE, startable, survey},
-    transact,
 };
 
 /// A worker. Dropping it is like killing it: what it did is left for others to take over.
 pub struct Worker {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     stop: watch::Sender<bool>,
     floor: JoinSet<()>,
 }
@@ -50,14 +50,14 @@ impl Worker {
     /// # Errors
     /// When the store fails.
     pub async fn start(manager: &Manager) -> Result<Self, Problem> {
-        let desk = manager.desk.clone();
-        let mut floor = Floor::new(desk.clone());
+        let shared = manager.shared.clone();
+        let mut floor = Floor::new(shared.clone());
         floor.enter().await?;
         let (stop, stopped) = watch::channel(false);
         let mut task = JoinSet::new();
         task.spawn(floor.work(stopped, manager.clone()));
         Ok(Self {
-            desk,
+            shared,
             stop,
             floor: task,
         })
@@ -66,7 +66,7 @@ impl Worker {
     /// Stops in good order: what is in the middle of something finishes it, and every task
     /// is left as it is for the next worker. Children go on in their hosts.
     pub async fn stop(mut self) {
-        set_owner(&self.desk, None);
+        set_owner(&self.shared, None);
         let _ = self.stop.send(true);
         while self.floor.join_next().await.is_some() {}
     }
@@ -79,13 +79,13 @@ impl Worker {
     }
 }
 
-fn set_owner(desk: &Desk, owner: Option<OwnerId>) {
-    *desk.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
+fn set_owner(shared: &Shared, owner: Option<OwnerId>) {
+    *shared.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
 }
 
 /// The loop and what it has under way.
 struct Floor {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     owner: OwnerId,
     jobs: JoinSet<()>,
     /// What each job is, also of one that panics.
@@ -111,9 +111,9 @@ enum Job {
 }
 
 impl Floor {
-    fn new(desk: Arc<Desk>) -> Self {
+    fn new(shared: Arc<Shared>) -> Self {
         Self {
-            desk,
+            shared,
             owner: new_owner(),
             jobs: JoinSet::new(),
             under_way: HashMap::new(),
@@ -128,15 +128,15 @@ impl Floor {
     /// Takes a lease, under a new name.
     async fn enter(&mut self) -> Result<(), Problem> {
         let claimed = self.renew(true).await?.unwrap_or_default();
-        set_owner(&self.desk, Some(self.owner.clone()));
+        set_owner(&self.shared, Some(self.owner.clone()));
         self.take_over(claimed);
         Ok(())
     }
 
     async fn work(mut self, mut stopped: watch::Receiver<bool>, manager: Manager) {
-        let mut commits = self.desk.commits.subscribe();
+        let mut commits = self.shared.commits.subscribe();
         let mut version = None;
-        let mut renewal = time::interval(self.desk.settings.lease / 3);
+        let mut renewal = time::interval(self.shared.settings.lease / 3);
         renewal.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let mut next_due = self.round().await;
         loop {
@@ -154,8 +154,8 @@ impl Floor {
                 }
                 changed = commits.changed() => changed.is_ok(),
                 () = time::sleep(look) => {
-                    let now = self.desk.store.version().await.ok();
-                    let due = next_due.is_some_and(|due| due <= self.desk.now());
+                    let now = self.shared.store.version().await.ok();
+                    let due = next_due.is_some_and(|due| due <= self.shared.now());
                     due || std::mem::replace(&mut version, now) != now
                 }
             };
@@ -169,16 +169,16 @@ impl Floor {
 
     /// How long until someone should look again, even if nothing is heard.
     fn pause(&self, next_due: Option<Moment>) -> Duration {
-        let look = self.desk.settings.look;
+        let look = self.shared.settings.look;
         match next_due {
-            Some(due) => look.min(due.since(self.desk.now()).max(Duration::from_millis(1))),
+            Some(due) => look.min(due.since(self.shared.now()).max(Duration::from_millis(1))),
             None => look,
         }
     }
 
     /// Does everything there is to do now; returns when the next notice is due.
     async fn round(&mut self) -> Option<Moment> {
-        let round = match survey(&self.desk, &self.owner, &self.delivering).await {
+        let round = match survey(&self.shared, &self.owner, &self.delivering).await {
             Ok(round) => round,
             Err(problem) => {
                 tracing::error!(%problem, "the store cannot be read");
@@ -202,29 +202,35 @@ impl Floor {
     /// Starts what there are slots for.
     async fn start_queued(&mut self) {
         loop {
-            let (desk, owner) = (self.desk.clone(), self.owner.clone());
-            let started = transact::write(&*self.desk.store, move |journal| {
-                let limits = &desk.settings.limits;
+            let (shared, owner) = (self.shared.clone(), self.owner.clone());
+            let started = self.shared.write(move |journal| {
+                let limits = &shared.settings.limits;
                 // What another worker has just given back may be running and has no slot yet:
                 // it is taken over first, in the next round.
                 if journal
                     .unowned()?
                     .iter()
-                    .any(|host| desk.hosts.serves(host))
+                    .any(|host| shared.hosts.serves(host))
                 {
                     return Ok(Vec::new());
                 }
                 let mut started = startable(journal, &owner, limits, STARTED_AT_ONCE)?;
                 for task in &mut started {
-                    carry_out(journal, task, Command::Start, desk.now(), &desk.settings)?;
+                    carry_out(
+                        journal,
+                        task,
+                        Command::Start,
+                        shared.now(),
+                        &shared.settings,
+                    )?;
                 }
-                Ok::<_, Problem>(started)
+                Ok(started)
             });
             match started.await {
                 Ok(started) => {
                     let more = started.len() == STARTED_AT_ONCE;
                     let ids: Vec<TaskId> = started.iter().map(|task| task.id.clone()).collect();
-                    self.desk.watch.wake(&ids);
+                    self.shared.watch.wake(&ids);
                     started
                         .into_iter()
                         .for_each(|task| self.run(task, Got::Started));
@@ -267,50 +273,52 @@ impl Floor {
 
     /// Renews the lease. Returns the tasks it has taken over, or nothing if it was lost.
     async fn renew(&self, begin: bool) -> Result<Option<Vec<Task>>, Problem> {
-        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let (shared, owner) = (self.shared.clone(), self.owner.clone());
         // Before it is saved, so that nobody else can think it has run out sooner.
-        let time = desk.lease_time();
-        let until = time.clone().after(desk.settings.lease);
+        let time = shared.lease_time();
+        let until = time.clone().after(shared.settings.lease);
         let lease_until = until.steady;
-        let renewed = transact::write(&*self.desk.store, move |journal| {
-            let now = desk.now();
-            if !journal.renew(&owner, &until, begin)? {
-                return Ok::<_, Problem>(None);
-            }
-            let lapsed = journal.lapsed(&time)?;
-            journal.expire(&time)?;
-            let mut claimed = Vec::new();
-            for mut task in journal.orphans()? {
-                if desk.hosts.serves(&task.brief.host) {
-                    let by = Some(owner.clone());
-                    let mut events = vec![Event::Owned { by }];
-                    let was = lapsed
-                        .iter()
-                        .find(|was| Some(&was.owner) == task.owner.as_ref());
-                    let renewed = was.map(|was| was.until.before(desk.settings.lease));
-                    let moved = clock_moved(&task, renewed, now);
-                    // Who waits for others did nothing that a worker could have died of.
-                    let waits = journal.unsettled_below(&task.id)? > 0;
-                    if waits || was.is_some_and(|was| was.is_of_another_boot) {
-                        events.insert(0, Event::Owned { by: None });
-                    }
-                    journal.append(&mut task, &events, now)?;
-                    journal.let_settle(&task.id, now, now.after(desk.settings.settle))?;
-                    if let Some(by) = moved {
-                        let command = Command::ClockMoved { by };
-                        carry_out(journal, &mut task, command, now, &desk.settings)?;
-                    }
-                    claimed.push(task);
-                } else if task.owner.is_some() {
-                    // Nobody's, until someone comes who has its host; it holds no slot.
-                    journal.append(&mut task, &[Event::Owned { by: None }], now)?;
+        let claimed = self
+            .shared
+            .write(move |journal| {
+                let now = shared.now();
+                if !journal.renew(&owner, &until, begin)? {
+                    return Ok(None);
                 }
-            }
-            Ok(Some(claimed))
-        });
-        let claimed = renewed.await?;
+                let lapsed = journal.lapsed(&time)?;
+                journal.expire(&time)?;
+                let mut claimed = Vec::new();
+                for mut task in journal.orphans()? {
+                    if shared.hosts.serves(&task.brief.host) {
+                        let by = Some(owner.clone());
+                        let mut events = vec![Event::Owned { by }];
+                        let was = lapsed
+                            .iter()
+                            .find(|was| Some(&was.owner) == task.owner.as_ref());
+                        let renewed = was.map(|was| was.until.before(shared.settings.lease));
+                        let moved = clock_moved(&task, renewed, now);
+                        // Who waits for others did nothing that a worker could have died of.
+                        let waits = journal.unsettled_below(&task.id)? > 0;
+                        if waits || was.is_some_and(|was| was.is_of_another_boot) {
+                            events.insert(0, Event::Owned { by: None });
+                        }
+                        journal.append(&mut task, &events, now)?;
+                        journal.let_settle(&task.id, now, now.after(shared.settings.settle))?;
+                        if let Some(by) = moved {
+                            let command = Command::ClockMoved { by };
+                            carry_out(journal, &mut task, command, now, &shared.settings)?;
+                        }
+                        claimed.push(task);
+                    } else if task.owner.is_some() {
+                        // Nobody's, until someone comes who has its host; it holds no slot.
+                        journal.append(&mut task, &[Event::Owned { by: None }], now)?;
+                    }
+                }
+                Ok(Some(claimed))
+            })
+            .await?;
         if claimed.is_some() {
-            let until = self.desk.lease_until.lock();
+            let until = self.shared.lease_until.lock();
             *until.unwrap_or_else(PoisonError::into_inner) = lease_until;
         }
         Ok(claimed)
@@ -318,19 +326,20 @@ impl Floor {
 
     /// Follows what is ours and nobody follows: a runner gives up when the store fails.
     async fn pick_up(&mut self) {
-        let (owner, desk) = (self.owner.clone(), self.desk.clone());
-        let ours = transact::read(&*desk.store, move |journal| {
-            journal.running(&owner).map_err(Problem::from)
-        });
+        let (owner, shared) = (self.owner.clone(), self.shared.clone());
+        let ours = shared.read(move |journal| Ok(journal.running(&owner)?));
         for (id, run) in ours.await.unwrap_or_default() {
             if self.runners.contains_key(&id) {
                 continue;
             }
-            let looked = transact::read(&*desk.store, {
-                let id = id.clone();
-                move |journal| journal.task(&id).map_err(Problem::from)
-            });
-            let task = looked.await.ok().flatten();
+            let task = shared
+                .read({
+                    let id = id.clone();
+                    move |journal| Ok(journal.task(&id)?)
+                })
+                .await
+                .ok()
+                .flatten();
             let same = |task: &Task| task.run == run && matches!(task.state, State::Running { .. });
             if let Some(task) = task.filter(same) {
                 tracing::warn!(task = %id, "followed again");
@@ -367,9 +376,9 @@ impl Floor {
         };
         self.runners.insert(task.id.clone(), hand);
         let run = Run {
-            limits: self.desk.limits(&task.brief.host),
-            clocks: Clocks::look(&*self.desk.clock),
-            desk: self.desk.clone(),
+            limits: self.shared.limits(&task.brief.host),
+            clocks: Clocks::look(&*self.shared.clock),
+            shared: self.shared.clone(),
             owner: self.owner.clone(),
             host,
             stop,
@@ -388,19 +397,19 @@ impl Floor {
     /// Ends a task whose host is not there.
     fn fail(&mut self, task: Task, why: String) {
         let key = (task.id.clone(), task.run);
-        let (desk, owner) = (self.desk.clone(), self.owner.clone());
+        let (shared, owner) = (self.shared.clone(), self.owner.clone());
         self.begin(Job::Run(key), async move {
-            let office = desk.clone();
-            let failed = transact::write(&*desk.store, move |journal| {
+            let handle = shared.clone();
+            let failed = shared.write(move |journal| {
                 let mut task = ours(journal.task(&task.id)?, &owner, task.run)?;
-                let command = Command::GiveUp { why };
-                carry_out(journal, &mut task, command, office.now(), &office.settings)
+                let command = Command::GiveUp { why: why.clone() };
+                carry_out(journal, &mut task, command, handle.now(), &handle.settings)
             });
             match failed.await {
                 Ok(_) | Err(Problem::NotOurs) => {}
                 Err(problem) => tracing::error!(%problem, "a task cannot be ended"),
             }
-            desk.written();
+            shared.written();
         });
     }
 
@@ -411,8 +420,8 @@ impl Floor {
             return;
         }
         if self.stopping.insert(task.id.clone()) {
-            let (desk, owner) = (self.desk.clone(), self.owner.clone());
-            self.begin(Job::Stop(task.id.clone()), stop(desk, owner, task));
+            let (shared, owner) = (self.shared.clone(), self.owner.clone());
+            self.begin(Job::Stop(task.id.clone()), stop(shared, owner, task));
         }
     }
 
@@ -427,8 +436,8 @@ impl Floor {
         }
         for (parent, notices) in by_parent {
             self.delivering.insert(parent.clone());
-            let (desk, owner) = (self.desk.clone(), self.owner.clone());
-            let told = outbox::deliver(desk, owner, notices);
+            let (shared, owner) = (self.shared.clone(), self.owner.clone());
+            let told = outbox::deliver(shared, owner, notices);
             self.begin(Job::Deliver(parent), told);
         }
     }
@@ -452,12 +461,12 @@ impl Floor {
 
     /// Opens a host and listens to it, if that is not done yet.
     fn hear(&mut self, key: &HostKey) -> Result<Arc<OpenHost>, Problem> {
-        let host = self.desk.hosts.get(key)?;
+        let host = self.shared.hosts.get(key)?;
         if self.heard.insert(key.clone()) {
-            let (desk, events) = (self.desk.clone(), host.host.subscribe());
+            let (shared, events) = (self.shared.clone(), host.host.subscribe());
             let (host, key) = (host.clone(), key.clone());
             self.ears.spawn(async move {
-                listen(desk, host, events).await;
+                listen(shared, host, events).await;
                 key
             });
         }
@@ -471,18 +480,18 @@ impl Floor {
             hand.stop.notify_one();
         }
         let finished = async { while self.jobs.join_next().await.is_some() {} };
-        if time::timeout(self.desk.settings.farewell, finished)
+        if time::timeout(self.shared.settings.farewell, finished)
             .await
             .is_err()
         {
             self.jobs.shutdown().await;
         }
-        let (desk, owner) = (self.desk.clone(), self.owner.clone());
-        let left = transact::write(&*self.desk.store, move |journal| {
+        let (shared, owner) = (self.shared.clone(), self.owner.clone());
+        let left = self.shared.write(move |journal| {
             for mut task in journal.owned(&owner)? {
-                journal.append(&mut task, &[Event::Owned { by: None }], desk.now())?;
+                journal.append(&mut task, &[Event::Owned { by: None }], shared.now())?;
             }
-            journal.retire(&owner).map_err(Problem::from)
+            Ok(journal.retire(&owner)?)
         });
         if let Err(problem) = left.await {
             tracing::error!(%problem, "the tasks were not given back; their lease will run out");

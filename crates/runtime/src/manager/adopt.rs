@@ -4,7 +4,7 @@
 use asyncagents_core::{event::Event, lifecycle::Command, port::Fate, task::Outcome};
 
 use super::{Manager, carry_out};
-use crate::{Problem, transact};
+use crate::Problem;
 
 /// What becomes of the conversations in a journal that is taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,50 +25,52 @@ impl Manager {
         why: &str,
         conversations: Conversations,
     ) -> Result<u64, Problem> {
-        let (desk, why) = (self.desk.clone(), why.to_owned());
-        let settled = transact::write(&*self.desk.store, move |journal| {
-            let now = desk.now();
-            // Then everything is an orphan, also what its parent has cleared.
-            for owner in journal.owners()? {
-                journal.retire(&owner)?;
-            }
-            let mut ended = 0;
-            for task in journal.orphans()? {
-                // One that is above may have taken it along.
-                let Some(mut task) = journal.task(&task.id)? else {
-                    continue;
-                };
-                if task.is_live() {
-                    let command = Command::Finish {
-                        outcome: Outcome::Failed { why: why.clone() },
-                        answer: None,
-                        totals: None,
+        let (shared, why) = (self.shared.clone(), why.to_owned());
+        let ended = self
+            .shared
+            .write(move |journal| {
+                let now = shared.now();
+                // Then everything is an orphan, also what its parent has cleared.
+                for owner in journal.owners()? {
+                    journal.retire(&owner)?;
+                }
+                let mut ended = 0;
+                for task in journal.orphans()? {
+                    // One that is above may have taken it along.
+                    let Some(mut task) = journal.task(&task.id)? else {
+                        continue;
                     };
-                    carry_out(journal, &mut task, command, now, &desk.settings)?;
-                    ended += 1;
-                }
-            }
-            for mut task in journal.orphans()? {
-                if task.stopping {
-                    journal.append(&mut task, &[Event::Stopped], now)?;
-                }
-                for (notice, fate) in journal.notices(&task.id)? {
-                    if fate == Fate::Pending {
-                        journal.untold(&notice, &why, now)?;
+                    if task.is_live() {
+                        let command = Command::Finish {
+                            outcome: Outcome::Failed { why: why.clone() },
+                            answer: None,
+                            totals: None,
+                        };
+                        carry_out(journal, &mut task, command, now, &shared.settings)?;
+                        ended += 1;
                     }
                 }
-            }
-            if conversations == Conversations::Closed {
-                journal.delete_all_sessions()?;
-            }
-            // Nothing may be left to do; if there is, the file is not what it seems.
-            if !journal.orphans()?.is_empty() {
-                return Err(Problem::NotOurs);
-            }
-            Ok::<_, Problem>(ended)
-        });
-        let ended = settled.await?;
-        self.desk.watch.wake_all();
+                for mut task in journal.orphans()? {
+                    if task.stopping {
+                        journal.append(&mut task, &[Event::Stopped], now)?;
+                    }
+                    for (notice, fate) in journal.notices(&task.id)? {
+                        if fate == Fate::Pending {
+                            journal.untold(&notice, &why, now)?;
+                        }
+                    }
+                }
+                if conversations == Conversations::Closed {
+                    journal.delete_all_sessions()?;
+                }
+                // Nothing may be left to do; if there is, the file is not what it seems.
+                if !journal.orphans()?.is_empty() {
+                    return Err(Problem::NotOurs);
+                }
+                Ok(ended)
+            })
+            .await?;
+        self.shared.watch.wake_all();
         Ok(ended)
     }
 }

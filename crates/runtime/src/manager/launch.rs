@@ -21,9 +21,8 @@ use uuid::Uuid;
 use super::{Manager, carry_out, find, perform::was_stopped, shown};
 use crate::{
     Problem, SkillTrouble,
-    hosts::{OpenHost, at_the_door},
+    hosts::{CALLER_TIMEOUT, OpenHost},
     skill_run::trouble,
-    transact,
 };
 
 /// How long a caller may take from a launch to its wait.
@@ -66,10 +65,10 @@ impl Manager {
             }
             Caller::Person => return Ok(()),
         };
-        let limit = self.desk.limits(host).depth;
-        let depth = transact::read(&*self.desk.store, move |journal| {
+        let limit = self.shared.limits(host).depth;
+        let depth = self.shared.read(move |journal| {
             let above = journal.task_in(&session)?;
-            Ok::<_, Problem>(above.map_or(0, |above| above.place.depth) + 1)
+            Ok(above.map_or(0, |above| above.place.depth) + 1)
         });
         match depth.await {
             Ok(depth) if depth <= limit => Ok(()),
@@ -86,10 +85,12 @@ impl Manager {
         skill: &str,
     ) -> Result<(), SkillTrouble> {
         let session = session.clone();
-        let bound = transact::read(&*self.desk.store, move |journal| {
-            bound(journal, &session).map_err(Problem::from)
-        });
-        let Some(bound) = bound.await.map_err(trouble)? else {
+        let Some(bound) = self
+            .shared
+            .read(move |journal| Ok(bound(journal, &session)?))
+            .await
+            .map_err(trouble)?
+        else {
             return Ok(());
         };
         let name = name_key(skill);
@@ -116,10 +117,9 @@ impl Manager {
         let id = TaskId::from_random(Uuid::new_v4().as_u128());
         if let Some(session) = caller.session().cloned() {
             let (task, until) = (id.clone(), self.now().after(UNTIL_IT_WAITS));
-            let awaited = transact::write(&*self.desk.store, move |journal| {
-                journal.wait(&task, &session, until).map_err(Problem::from)
-            });
-            awaited.await?;
+            self.shared
+                .write(move |journal| Ok(journal.wait(&task, &session, until)?))
+                .await?;
         }
         self.launch_as(caller, launch, id).await
     }
@@ -145,7 +145,7 @@ impl Manager {
                 }));
             }
         };
-        let known = self.desk.hosts.get(&host)?;
+        let known = self.shared.hosts.get(&host)?;
         let agent = match known.agent_named(&launch.agent).await? {
             Ok(agent) => agent,
             Err(known) => {
@@ -156,77 +156,81 @@ impl Manager {
             }
         };
         let chain = ChainId::from(Uuid::new_v4().to_string());
-        let (desk, owner) = (self.desk.clone(), self.desk.owner());
-        let limits = self.desk.limits(&host);
-        let launched = transact::write(&*self.desk.store, move |journal| {
-            let now = desk.now();
-            let above = journal.task_in(&session)?;
-            let mut place = place(session, above.as_ref());
-            if from_shell && above.is_none() {
-                place.root = format!("{}/{id}", place.root).as_str().into();
-            }
-            if place.depth > limits.depth {
-                return Err(Problem::Refused(Refusal::TooDeep {
-                    depth: place.depth,
-                    limit: limits.depth,
-                }));
-            }
-            if let Some(above) = above.as_ref().filter(|above| was_stopped(above)) {
-                let status = above.status();
-                return Err(Problem::Refused(Refusal::CallerStopped { status }));
-            }
-            if journal.launched_below(&place.root)? >= limits.spawns {
-                let limit = limits.spawns;
-                return Err(Problem::Refused(Refusal::TooMany { limit }));
-            }
-            let mut budget = launch.budget.or(limits.budget);
-            if let Some(what) = budget.nothing_left() {
-                let whose = "its own";
-                return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
-            }
-            if let Some(above) = &above {
-                // What is kept back for its last turn is not for those below.
-                let work = above.budget.for_work();
-                budget = budget.at_most(work.left(above.spent_in_run(), above.ran(now)));
-            }
-            if let Some(what) = budget.nothing_left() {
-                let whose = "your";
-                return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
-            }
-            let from = journal.open_chain(&place.parent)?;
-            let above = place.depth.saturating_sub(1);
-            let (terms, instructions) = launch.role.map(|role| reduced(role, above)).unzip();
-            let launched = Launched {
-                batch: journal.open_batch(&place.parent)?,
-                place,
-                brief: Brief {
-                    description: launch.description,
-                    agent,
-                    model: launch.model,
-                    context: launch.context,
-                    host,
-                    skill: terms,
-                },
-                prompt: launch.prompt,
-                fork: match launch.context {
-                    Context::Fresh => None,
-                    Context::Forked => Some(Plan {
-                        limits: desk.settings.fork.clone(),
-                        mode: desk.settings.fork_mode,
-                        asked_in,
-                    }),
-                },
-                budget,
-                owner,
-                chain: Some(chain),
-                from,
-                instructions,
-            };
-            let task = journal.insert(id, launched, now)?;
-            shown(journal, task)
-        });
-        let shown = launched.await?;
-        self.desk.written();
+        let (shared, owner) = (self.shared.clone(), self.shared.owner());
+        let limits = self.shared.limits(&host);
+        let shown = self
+            .shared
+            .write(move |journal| {
+                let now = shared.now();
+                let above = journal.task_in(&session)?;
+                let mut place = place(session.clone(), above.as_ref());
+                if from_shell && above.is_none() {
+                    place.root = format!("{}/{id}", place.root).as_str().into();
+                }
+                if place.depth > limits.depth {
+                    return Err(Problem::Refused(Refusal::TooDeep {
+                        depth: place.depth,
+                        limit: limits.depth,
+                    }));
+                }
+                if let Some(above) = above.as_ref().filter(|above| was_stopped(above)) {
+                    let status = above.status();
+                    return Err(Problem::Refused(Refusal::CallerStopped { status }));
+                }
+                if journal.launched_below(&place.root)? >= limits.spawns {
+                    let limit = limits.spawns;
+                    return Err(Problem::Refused(Refusal::TooMany { limit }));
+                }
+                let mut budget = launch.budget.or(limits.budget);
+                if let Some(what) = budget.nothing_left() {
+                    let whose = "its own";
+                    return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
+                }
+                if let Some(above) = &above {
+                    // What is kept back for its last turn is not for those below.
+                    let work = above.budget.for_work();
+                    budget = budget.at_most(work.left(above.spent_in_run(), above.ran(now)));
+                }
+                if let Some(what) = budget.nothing_left() {
+                    let whose = "your";
+                    return Err(Problem::Refused(Refusal::NoBudget { what, whose }));
+                }
+                let from = journal.open_chain(&place.parent)?;
+                let above = place.depth.saturating_sub(1);
+                let (terms, instructions) =
+                    launch.role.clone().map(|role| reduced(role, above)).unzip();
+                let launch = launch.clone();
+                let launched = Launched {
+                    batch: journal.open_batch(&place.parent)?,
+                    place,
+                    brief: Brief {
+                        description: launch.description,
+                        agent: agent.clone(),
+                        model: launch.model,
+                        context: launch.context,
+                        host: host.clone(),
+                        skill: terms,
+                    },
+                    prompt: launch.prompt,
+                    fork: match launch.context {
+                        Context::Fresh => None,
+                        Context::Forked => Some(Plan {
+                            limits: shared.settings.fork.clone(),
+                            mode: shared.settings.fork_mode,
+                            asked_in: asked_in.clone(),
+                        }),
+                    },
+                    budget,
+                    owner: owner.clone(),
+                    chain: Some(chain.clone()),
+                    from,
+                    instructions,
+                };
+                let task = journal.insert(id.clone(), launched, now)?;
+                shown(journal, task)
+            })
+            .await?;
+        self.shared.written();
         Ok(Accepted {
             shown,
             ignored: Vec::new(),
@@ -235,7 +239,7 @@ impl Manager {
 
     /// The host of a task, if it can be reached now. One that refuses will do so again.
     fn host_at_the_door(&self, task: &Task) -> Result<Option<Arc<OpenHost>>, Problem> {
-        match self.desk.hosts.get(&task.brief.host) {
+        match self.shared.hosts.get(&task.brief.host) {
             Ok(host) => Ok(Some(host)),
             Err(HostError::Refused(why)) => Err(HostError::Refused(why).into()),
             Err(HostError::Unreachable(_) | HostError::NoSession(_)) => Ok(None),
@@ -253,61 +257,65 @@ impl Manager {
             ignored,
         } = resume;
         let (who, which) = (caller.clone(), asked.clone());
-        let task = transact::read(&*self.desk.store, move |journal| {
-            find(journal, &who, &which)
-        });
-        let task = task.await?;
+        let task = self
+            .shared
+            .read(move |journal| find(journal, &who, &which))
+            .await?;
         if !task.is_live()
             && let Some(session) = &task.session
-            && self.desk.hosts.serves(&task.brief.host)
+            && self.shared.hosts.serves(&task.brief.host)
             && let Some(host) = self.host_at_the_door(&task)?
-            && let Ok(false) = at_the_door(host.host.exists(session)).await
+            && let Ok(false) = host.ask(CALLER_TIMEOUT, |host| host.exists(session)).await
         {
             return Err(Problem::Refused(Refusal::SessionGone {
                 session: session.clone(),
                 task: task.id,
             }));
         }
-        let (desk, asking) = (self.desk.clone(), caller.session().cloned());
-        let resumed = transact::write(&*self.desk.store, move |journal| {
-            let Some(mut task) = journal.task(&task.id)?.filter(|task| !task.cleared) else {
-                return Err(Problem::Refused(Refusal::UnknownTask { asked }));
-            };
-            if let Some(session) = &asking
-                && let Some(bound) = bound(journal, session)?
-            {
-                let above = tools_above(journal, &task)?;
-                if !bound.below.iter().all(|tools| above.contains(tools)) {
-                    let (task, skill) = (task.id, bound.by);
-                    return Err(Problem::Refused(Refusal::NotBoundBySkill { task, skill }));
+        let (shared, asking) = (self.shared.clone(), caller.session().cloned());
+        let shown = self
+            .shared
+            .write(move |journal| {
+                let Some(mut task) = journal.task(&task.id)?.filter(|task| !task.cleared) else {
+                    return Err(Problem::Refused(Refusal::UnknownTask {
+                        asked: asked.clone(),
+                    }));
+                };
+                if let Some(session) = &asking
+                    && let Some(bound) = bound(journal, session)?
+                {
+                    let above = tools_above(journal, &task)?;
+                    if !bound.below.iter().all(|tools| above.contains(tools)) {
+                        let (task, skill) = (task.id, bound.by);
+                        return Err(Problem::Refused(Refusal::NotBoundBySkill { task, skill }));
+                    }
                 }
-            }
-            let batch = journal.open_batch(&task.place.parent)?;
-            let now = desk.now();
-            let chain = ChainId::from(Uuid::new_v4().to_string());
-            let from = match &asking {
-                Some(session) => journal.open_chain(session)?,
-                None => None,
-            };
-            let command = Command::Resume {
-                prompt,
-                batch,
-                chain,
-                from,
-            };
-            carry_out(journal, &mut task, command, now, &desk.settings)?;
-            // Where it goes on, it is looked for if that ends too.
-            if let Some(host) = desk.hosts.heir(&task.brief.host) {
-                journal.append(&mut task, &[Event::Moved { host }], now)?;
-            }
-            let by = desk.owner();
-            if !has_owner(journal, &task)? && task.owner != by {
-                journal.append(&mut task, &[Event::Owned { by }], now)?;
-            }
-            shown(journal, task)
-        });
-        let shown = resumed.await?;
-        self.desk.written();
+                let batch = journal.open_batch(&task.place.parent)?;
+                let now = shared.now();
+                let chain = ChainId::from(Uuid::new_v4().to_string());
+                let from = match &asking {
+                    Some(session) => journal.open_chain(session)?,
+                    None => None,
+                };
+                let command = Command::Resume {
+                    prompt: prompt.clone(),
+                    batch,
+                    chain,
+                    from,
+                };
+                carry_out(journal, &mut task, command, now, &shared.settings)?;
+                // Where it goes on, it is looked for if that ends too.
+                if let Some(host) = shared.hosts.heir(&task.brief.host) {
+                    journal.append(&mut task, &[Event::Moved { host }], now)?;
+                }
+                let by = shared.owner();
+                if !has_owner(journal, &task)? && task.owner != by {
+                    journal.append(&mut task, &[Event::Owned { by }], now)?;
+                }
+                shown(journal, task)
+            })
+            .await?;
+        self.shared.written();
         Ok(Accepted { shown, ignored })
     }
 }

@@ -10,23 +10,22 @@ mod steer;
 mod trace;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
 use asyncagents_core::{
     answer::Shown,
     budget::Spent,
-    id::{HostKey, OwnerId, SessionId, TaskId},
+    id::{OwnerId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
-    port::{Clock, Journal, LeaseTime, Store},
+    port::{Clock, Journal, Store},
     refusal::Refusal,
     request::{Caller, TaskArgs, TaskRequest},
     task::{Outcome, Status, Task},
-    task_limits::TaskLimits,
 };
-use tokio::{sync::watch, task::JoinSet, time};
+use tokio::{task::JoinSet, time};
 
 pub use adopt::Conversations;
 pub use launch::Accepted;
@@ -36,7 +35,7 @@ pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
 pub(crate) use trace::{DEEPEST, of_task};
 
-use crate::{Hosts, Problem, Settings, hosts::HostBook, transact, watch::Watch};
+use crate::{Hosts, Problem, Settings, shared::Shared};
 
 /// How long something that another process did may go unnoticed by those who only look on.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -44,7 +43,7 @@ const GLANCE: Duration = Duration::from_secs(1);
 /// The handle by which everybody asks for things. Clones are the same handle.
 #[derive(Clone)]
 pub struct Manager {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) shared: Arc<Shared>,
     /// Wakes those who wait, for as long as there is a handle.
     _pump: Arc<JoinSet<()>>,
 }
@@ -52,7 +51,7 @@ pub struct Manager {
 /// A handle that keeps nothing alive: for hosts, which the runtime itself holds.
 #[derive(Clone)]
 pub struct WeakManager {
-    desk: Weak<Desk>,
+    shared: Weak<Shared>,
     pump: Weak<JoinSet<()>>,
 }
 
@@ -60,57 +59,9 @@ impl WeakManager {
     /// The handle, unless all others are gone.
     pub fn upgrade(&self) -> Option<Manager> {
         Some(Manager {
-            desk: self.desk.upgrade()?,
+            shared: self.shared.upgrade()?,
             _pump: self.pump.upgrade()?,
         })
-    }
-}
-
-/// What all parts of the runtime share.
-pub(crate) struct Desk {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) hosts: HostBook,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) watch: Watch,
-    /// Grows when this process has written something that others may wait for.
-    pub(crate) commits: watch::Sender<u64>,
-    /// The worker of this process, while there is one.
-    pub(crate) owner: Mutex<Option<OwnerId>>,
-    /// Until when that worker has its lease, by the steady clock.
-    pub(crate) lease_until: Mutex<Duration>,
-}
-
-impl Desk {
-    pub(crate) fn now(&self) -> Moment {
-        self.clock.now()
-    }
-
-    /// The time by which leases are measured.
-    pub(crate) fn lease_time(&self) -> LeaseTime {
-        LeaseTime::now(&*self.clock)
-    }
-
-    /// The limits of a host's tasks.
-    pub(crate) fn limits(&self, host: &HostKey) -> TaskLimits {
-        self.hosts.limits(host, &self.settings.limits)
-    }
-
-    /// Tells the process that something was written.
-    pub(crate) fn written(&self) {
-        self.commits.send_modify(|commits| *commits += 1);
-    }
-
-    /// Whether this process's lease has not run out, as far as it knows itself. A process that was
-    /// stopped finds out by this before it sends anything: others may have sent it meanwhile.
-    pub(crate) fn has_own_lease(&self) -> bool {
-        let until = self.lease_until.lock();
-        self.clock.steady() < *until.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn owner(&self) -> Option<OwnerId> {
-        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        owner.clone()
     }
 }
 
@@ -122,20 +73,11 @@ impl Manager {
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Self {
-        let desk = Arc::new(Desk {
-            store,
-            hosts: HostBook::new(hosts),
-            clock,
-            settings: Arc::new(settings),
-            watch: Watch::default(),
-            commits: watch::Sender::new(0),
-            owner: Mutex::default(),
-            lease_until: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(store, hosts, clock, settings));
         let mut pump = JoinSet::new();
-        pump.spawn(wake_watchers(desk.clone()));
+        pump.spawn(wake_watchers(shared.clone()));
         Self {
-            desk,
+            shared,
             _pump: Arc::new(pump),
         }
     }
@@ -143,7 +85,7 @@ impl Manager {
     /// A handle that keeps nothing alive.
     pub fn downgrade(&self) -> WeakManager {
         WeakManager {
-            desk: Arc::downgrade(&self.desk),
+            shared: Arc::downgrade(&self.shared),
             pump: Arc::downgrade(&self._pump),
         }
     }
@@ -169,18 +111,19 @@ impl Manager {
         status: Option<Status>,
     ) -> Result<Vec<Shown>, Problem> {
         let parent = of.cloned();
-        let found = transact::read(&*self.desk.store, move |journal| {
-            let tasks = journal.tasks_of(parent.as_ref())?;
-            // A queued task counts as running for whoever waits for it.
-            let is = |task: &Task, wanted: Status| {
-                let status = task.status();
-                status == wanted || (wanted, status) == (Status::Running, Status::Queued)
-            };
-            let wanted = |task: &Task| status.is_none_or(|status| is(task, status));
-            let tasks = tasks.into_iter().filter(wanted);
-            tasks.map(|task| shown(journal, task)).collect()
-        });
-        found.await
+        self.shared
+            .read(move |journal| {
+                let tasks = journal.tasks_of(parent.as_ref())?;
+                // A queued task counts as running for whoever waits for it.
+                let is = |task: &Task, wanted: Status| {
+                    let status = task.status();
+                    status == wanted || (wanted, status) == (Status::Running, Status::Queued)
+                };
+                let wanted = |task: &Task| status.is_none_or(|status| is(task, status));
+                let tasks = tasks.into_iter().filter(wanted);
+                tasks.map(|task| shown(journal, task)).collect()
+            })
+            .await
     }
 
     /// What all tasks below a session of a person have spent, cleared ones too.
@@ -189,10 +132,9 @@ impl Manager {
     /// When the store fails.
     pub async fn spent_below(&self, root: &SessionId) -> Result<Spent, Problem> {
         let root = root.clone();
-        let spent = transact::read(&*self.desk.store, move |journal| {
-            journal.spent_below_root(&root).map_err(Problem::from)
-        });
-        spent.await
+        self.shared
+            .read(move |journal| Ok(journal.spent_below_root(&root)?))
+            .await
     }
 
     /// How many tasks and notices are not settled, of the hosts that this process has.
@@ -200,11 +142,13 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn unfinished(&self) -> Result<u64, Problem> {
-        let counts = transact::read(&*self.desk.store, |journal| {
-            journal.unfinished().map_err(Problem::from)
-        });
-        let counts = counts.await?.into_iter();
-        let ours = counts.filter(|(host, _)| self.desk.hosts.serves(host));
+        let counts = self
+            .shared
+            .read(|journal| Ok(journal.unfinished()?))
+            .await?;
+        let ours = counts
+            .into_iter()
+            .filter(|(host, _)| self.shared.hosts.serves(host));
         Ok(ours.map(|(_, count)| count).sum())
     }
 
@@ -220,19 +164,21 @@ impl Manager {
         wait: Duration,
     ) -> Result<(Vec<Shown>, i64), Problem> {
         let deadline = time::Instant::now() + wait;
-        let mut commits = self.desk.commits.subscribe();
+        let mut commits = self.shared.commits.subscribe();
         loop {
-            let looked = transact::read(&*self.desk.store, move |journal| {
-                let (changed, newest) = journal.changed_since(since.unwrap_or(i64::MAX))?;
-                let mut tasks = Vec::new();
-                for id in changed {
-                    if let Some(task) = journal.task(&id)? {
-                        tasks.push(shown(journal, task)?);
+            let (tasks, newest) = self
+                .shared
+                .read(move |journal| {
+                    let (changed, newest) = journal.changed_since(since.unwrap_or(i64::MAX))?;
+                    let mut tasks = Vec::new();
+                    for id in changed {
+                        if let Some(task) = journal.task(&id)? {
+                            tasks.push(shown(journal, task)?);
+                        }
                     }
-                }
-                Ok::<_, Problem>((tasks, newest))
-            });
-            let (tasks, newest) = looked.await?;
+                    Ok((tasks, newest))
+                })
+                .await?;
             if since.is_none() || !tasks.is_empty() || time::Instant::now() >= deadline {
                 return Ok((tasks, newest));
             }
@@ -249,26 +195,27 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn host_ended(&self, why: &str) -> Result<(), Problem> {
-        let Some(owner) = self.desk.owner() else {
+        let Some(owner) = self.shared.owner() else {
             return Ok(());
         };
-        let (desk, why) = (self.desk.clone(), why.to_owned());
-        let ended = transact::write(&*self.desk.store, move |journal| {
-            for mut task in journal.owned(&owner)? {
-                if !task.is_live() {
-                    continue;
+        let (shared, why) = (self.shared.clone(), why.to_owned());
+        self.shared
+            .write(move |journal| {
+                for mut task in journal.owned(&owner)? {
+                    if !task.is_live() {
+                        continue;
+                    }
+                    let command = Command::Finish {
+                        outcome: Outcome::Failed { why: why.clone() },
+                        answer: None,
+                        totals: None,
+                    };
+                    carry_out(journal, &mut task, command, shared.now(), &shared.settings)?;
                 }
-                let command = Command::Finish {
-                    outcome: Outcome::Failed { why: why.clone() },
-                    answer: None,
-                    totals: None,
-                };
-                carry_out(journal, &mut task, command, desk.now(), &desk.settings)?;
-            }
-            Ok::<_, Problem>(())
-        });
-        ended.await?;
-        self.desk.watch.wake_all();
+                Ok(())
+            })
+            .await?;
+        self.shared.watch.wake_all();
         Ok(())
     }
 
@@ -277,10 +224,7 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn workers(&self) -> Result<Vec<OwnerId>, Problem> {
-        let owners = transact::read(&*self.desk.store, |journal| {
-            journal.owners().map_err(Problem::from)
-        });
-        owners.await
+        self.shared.read(|journal| Ok(journal.owners()?)).await
     }
 
     /// Whether a worker is alive, as its lease says.
@@ -288,31 +232,30 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn has_lease(&self, worker: &OwnerId) -> Result<bool, Problem> {
-        let (worker, now) = (worker.clone(), self.desk.lease_time());
-        let alive = transact::read(&*self.desk.store, move |journal| {
-            journal.has_lease(&worker, &now).map_err(Problem::from)
-        });
-        alive.await
+        let (worker, now) = (worker.clone(), self.shared.lease_time());
+        self.shared
+            .read(move |journal| Ok(journal.has_lease(&worker, &now)?))
+            .await
     }
 
     /// Something has changed that the journal does not tell: a host is there.
     pub fn look_again(&self) {
-        self.desk.written();
+        self.shared.written();
     }
 
     /// The worker of this process, while there is one.
     pub fn owner(&self) -> Option<OwnerId> {
-        self.desk.owner()
+        self.shared.owner()
     }
 
     /// What time it is for the tasks.
     pub fn now(&self) -> Moment {
-        self.desk.now()
+        self.shared.now()
     }
 
     /// How this runtime behaves.
     pub fn settings(&self) -> &Settings {
-        &self.desk.settings
+        &self.shared.settings
     }
 }
 
@@ -370,45 +313,41 @@ pub(crate) fn find(
 
 /// Wakes those who wait for a task when something has happened to it, here or in another
 /// process. While nobody waits it does nothing.
-async fn wake_watchers(desk: Arc<Desk>) {
-    let newest = || {
-        transact::read(&*desk.store, |journal| {
-            journal.changed_since(i64::MAX).map_err(Problem::from)
-        })
-    };
-    let mut commits = desk.commits.subscribe();
+async fn wake_watchers(shared: Arc<Shared>) {
+    let mut commits = shared.commits.subscribe();
     let mut position = None;
     let mut version = None;
     loop {
-        if desk.watch.is_idle() {
-            desk.watch.begun.notified().await;
+        if shared.watch.is_idle() {
+            shared.watch.begun.notified().await;
             position = None;
         }
         let Some(from) = position else {
             // Whatever happened before this has been seen by whoever begins to wait now.
-            match newest().await {
+            match shared
+                .read(|journal| Ok(journal.changed_since(i64::MAX)?))
+                .await
+            {
                 Ok((_, newest)) => position = Some(newest),
-                Err(_) => time::sleep(desk.settings.look).await,
+                Err(_) => time::sleep(shared.settings.look).await,
             }
-            desk.watch.wake_all();
+            shared.watch.wake_all();
             continue;
         };
         tokio::select! {
             changed = commits.changed() => if changed.is_err() { return },
-            () = time::sleep(desk.settings.look) => {
-                let now = desk.store.version().await.ok();
+            () = time::sleep(shared.settings.look) => {
+                let now = shared.store.version().await.ok();
                 if now == version {
                     continue;
                 }
                 version = now;
             }
         }
-        let changed = transact::read(&*desk.store, move |journal| {
-            journal.changed_since(from).map_err(Problem::from)
-        });
+        let changed = shared.read(move |journal| Ok(journal.changed_since(from)?));
         if let Ok((tasks, newest)) = changed.await {
             position = Some(newest);
-            desk.watch.wake(&tasks);
+            shared.watch.wake(&tasks);
         }
     }
 }

@@ -14,8 +14,8 @@ use asyncagents_core::{
 };
 use tokio::{runtime::Handle, time};
 
-use super::{Desk, Manager, carry_out, find, shown};
-use crate::{Problem, runner::in_time, transact};
+use super::{Manager, carry_out, find, shown};
+use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
 
 impl Manager {
     /// Where a task stands, and its result if it has ended; the result is marked as read.
@@ -25,10 +25,10 @@ impl Manager {
     /// When there is no such task.
     pub async fn output(&self, caller: &Caller, request: OutputRequest) -> Result<Report, Problem> {
         let (who, asked) = (caller.clone(), request.task.clone());
-        let task = transact::read(&*self.desk.store, move |journal| {
-            find(journal, &who, &asked)
-        });
-        let task = task.await?;
+        let task = self
+            .shared
+            .read(move |journal| find(journal, &who, &asked))
+            .await?;
         let waits = match request.wait {
             Some(wait) => {
                 let mut waits = self.announce_wait(caller, &task, wait).await?;
@@ -56,13 +56,19 @@ impl Manager {
         wanted: ConversationRequest,
     ) -> Result<Vec<Message<'static>>, Problem> {
         let looked = id.clone();
-        let task = transact::read(&*self.desk.store, move |journal| look(journal, &looked));
-        let task = task.await?.shown.task;
+        let task = self
+            .shared
+            .read(move |journal| look(journal, &looked))
+            .await?
+            .shown
+            .task;
         let Some(session) = &task.session else {
             return Ok(Vec::new());
         };
-        let host = self.desk.hosts.get(&task.brief.host)?;
-        let said = in_time(host.host.messages(session)).await?;
+        let host = self.shared.hosts.get(&task.brief.host)?;
+        let said = host
+            .ask(HOST_TIMEOUT, |host| host.messages(session))
+            .await?;
         let messages = match &wanted.since {
             Some(id) => said.after(id).ok_or_else(|| Refusal::UnknownMessage {
                 task: task.id.clone(),
@@ -97,13 +103,13 @@ impl Manager {
         wait: Duration,
     ) -> Result<Report, Problem> {
         let (who, asked) = (caller.clone(), asked.trim().to_owned());
-        let task = transact::read(&*self.desk.store, move |journal| {
-            find(journal, &who, &asked)
-        });
-        let id = task.await?.id;
+        let id = self
+            .shared
+            .read(move |journal| find(journal, &who, &asked))
+            .await?
+            .id;
         self.until(&id, wait, |task| Some(task.seq) != seen).await?;
-        let report = transact::read(&*self.desk.store, move |journal| look(journal, &id));
-        report.await
+        self.shared.read(move |journal| look(journal, &id)).await
     }
 
     /// A parent that waits is not also told.
@@ -120,13 +126,16 @@ impl Manager {
             return Ok(None);
         };
         let (id, session) = (task.id.clone(), session.clone());
-        let until = self.desk.now().after(wait);
-        let waits = transact::write(&*self.desk.store, move |journal| {
-            journal.wait(&id, &session, until).map_err(Problem::from)
-        });
-        let row = Some(waits.await?);
-        let desk = self.desk.clone();
-        Ok(Some(Wait { desk, row }))
+        let until = self.shared.now().after(wait);
+        let row = self
+            .shared
+            .write(move |journal| Ok(journal.wait(&id, &session, until)?))
+            .await?;
+        let shared = self.shared.clone();
+        Ok(Some(Wait {
+            shared,
+            row: Some(row),
+        }))
     }
 
     async fn until_ended(&self, id: &TaskId, wait: Duration) -> Result<(), Problem> {
@@ -141,15 +150,13 @@ impl Manager {
         is_so: impl Fn(&Task) -> bool,
     ) -> Result<(), Problem> {
         let mut time_up = pin!(time::sleep(wait));
-        let watching = self.desk.watch.task(id);
+        let watching = self.shared.watch.task(id);
         loop {
             let mut changed = pin!(watching.changed.notified());
             // From here on no change goes unnoticed.
             changed.as_mut().enable();
             let task_id = id.clone();
-            let task = transact::read(&*self.desk.store, move |journal| {
-                journal.task(&task_id).map_err(Problem::from)
-            });
+            let task = self.shared.read(move |journal| Ok(journal.task(&task_id)?));
             if task.await?.is_none_or(|task| is_so(&task)) {
                 return Ok(());
             }
@@ -163,21 +170,23 @@ impl Manager {
     /// Marks a result as read, if there is one, and ends the wait for it.
     async fn retrieve(&self, id: TaskId, wait: Option<i64>) -> Result<Report, Problem> {
         let seen = id.clone();
-        let report = transact::read(&*self.desk.store, move |journal| look(journal, &seen));
-        let report = report.await?;
+        let report = self
+            .shared
+            .read(move |journal| look(journal, &seen))
+            .await?;
         let nothing_to_mark =
             report.shown.task.is_live() || report.shown.task.retrieved_at.is_some();
         if nothing_to_mark && wait.is_none() {
             return Ok(report);
         }
-        let desk = self.desk.clone();
-        let retrieved = transact::write(&*self.desk.store, move |journal| {
+        let shared = self.shared.clone();
+        let retrieved = self.shared.write(move |journal| {
             if let Some(wait) = wait {
                 journal.stop_waiting(wait)?;
             }
             if let Some(mut task) = journal.task(&id)? {
-                let now = desk.now();
-                carry_out(journal, &mut task, Command::Retrieve, now, &desk.settings)?;
+                let now = shared.now();
+                carry_out(journal, &mut task, Command::Retrieve, now, &shared.settings)?;
                 if wait.is_some() && !task.is_live() {
                     // Of the runs before it nobody has heard here.
                     let notice = id.notice(task.run);
@@ -197,7 +206,7 @@ impl Manager {
 /// Somebody's wait, as the journal knows it. One that is given up is forgotten there: nobody
 /// got the result, so the parent has to be told.
 struct Wait {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     row: Option<i64>,
 }
 
@@ -213,14 +222,12 @@ impl Drop for Wait {
         let (Some(row), Ok(runtime)) = (self.row.take(), Handle::try_current()) else {
             return;
         };
-        let desk = self.desk.clone();
+        let shared = self.shared.clone();
         // If this is not done any more, the wait runs out by itself.
         runtime.spawn(async move {
-            let ended = transact::write(&*desk.store, move |journal| {
-                journal.stop_waiting(row).map_err(Problem::from)
-            });
+            let ended = shared.write(move |journal| Ok(journal.stop_waiting(row)?));
             match ended.await {
-                Ok(()) => desk.written(),
+                Ok(()) => shared.written(),
                 Err(problem) => tracing::warn!(%problem, "a wait that was given up goes on"),
             }
         });

@@ -8,7 +8,7 @@ use asyncagents_core::{
     refusal::Refusal,
 };
 
-use crate::{Manager, Problem, transact};
+use crate::{Manager, Problem};
 
 /// A session of a person, and what has come of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,14 +53,15 @@ impl Manager {
         workspace: Option<String>,
         most: usize,
     ) -> Result<Vec<SessionSummary>, Problem> {
-        let found = transact::read(&*self.desk.store, move |journal| {
-            let sessions = journal.newest_sessions(workspace.as_deref(), most)?;
-            let summaries = sessions
-                .into_iter()
-                .map(|session| summary(journal, session));
-            summaries.collect::<Result<Vec<_>, Problem>>()
-        });
-        found.await
+        self.shared
+            .read(move |journal| {
+                let sessions = journal.newest_sessions(workspace.as_deref(), most)?;
+                let summaries = sessions
+                    .into_iter()
+                    .map(|session| summary(journal, session));
+                summaries.collect::<Result<Vec<_>, Problem>>()
+            })
+            .await
     }
 
     /// The session with this name, or the only one whose name begins so. A name that no session
@@ -73,22 +74,25 @@ impl Manager {
             return Ok(asked.into());
         }
         let asked = asked.to_owned();
-        let found = transact::read(&*self.desk.store, move |journal| {
-            let mut found = journal.sessions_beginning_with(&asked, MOST_MATCHES)?;
-            if found.is_empty() {
-                found = journal.sessions_beginning_with(&format!("ses_{asked}"), MOST_MATCHES)?;
-            }
-            let exact = found.iter().any(|id| id.as_str() == asked);
-            match (found.as_slice(), exact) {
-                ([only], _) => Ok(only.clone()),
-                ([], _) | (_, true) => Ok(asked.as_str().into()),
-                (several, false) => {
-                    let matches = several.iter().map(ToString::to_string).collect();
-                    Err(Problem::Refused(Refusal::Ambiguous { asked, matches }))
+        self.shared
+            .read(move |journal| {
+                let mut found = journal.sessions_beginning_with(&asked, MOST_MATCHES)?;
+                if found.is_empty() {
+                    found =
+                        journal.sessions_beginning_with(&format!("ses_{asked}"), MOST_MATCHES)?;
                 }
-            }
-        });
-        found.await
+                let exact = found.iter().any(|id| id.as_str() == asked);
+                match (found.as_slice(), exact) {
+                    ([only], _) => Ok(only.clone()),
+                    ([], _) | (_, true) => Ok(asked.as_str().into()),
+                    (several, false) => {
+                        let matches = several.iter().map(ToString::to_string).collect();
+                        let asked = asked.clone();
+                        Err(Problem::Refused(Refusal::Ambiguous { asked, matches }))
+                    }
+                }
+            })
+            .await
     }
 }
 

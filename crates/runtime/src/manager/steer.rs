@@ -9,8 +9,8 @@ use asyncagents_core::{
     request::Caller,
 };
 
-use super::{Desk, Manager, carry_out, find, perform::stop_below, shown};
-use crate::{Problem, transact};
+use super::{Manager, carry_out, find, perform::stop_below, shown};
+use crate::{Problem, shared::Shared};
 
 /// What was cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,27 +50,30 @@ impl Manager {
     /// # Errors
     /// When there is no such task, or it has ended already.
     pub async fn cancel(&self, caller: &Caller, asked: &str) -> Result<Cancelled, Problem> {
-        let (desk, caller, asked) = (self.desk.clone(), caller.clone(), asked.trim().to_owned());
-        let cancelled = transact::write(&*self.desk.store, move |journal| {
-            let mut task = find(journal, &caller, &asked)?;
-            let (now, settings) = (desk.now(), &desk.settings);
-            // A task that has ended may have left others at work.
-            let left = match task.is_live() {
-                true => 0,
-                false => stop_below(journal, &task.id, now, settings)?,
-            };
-            let below = match left {
-                0 => {
-                    let command = Command::Cancel(CancelledBy::Request);
-                    carry_out(journal, &mut task, command, now, settings)?
-                }
-                left => left,
-            };
-            let shown = shown(journal, task)?;
-            Ok::<_, Problem>(Cancelled { shown, below })
-        });
-        let cancelled = cancelled.await?;
-        self.desk.written();
+        let (shared, caller, asked) =
+            (self.shared.clone(), caller.clone(), asked.trim().to_owned());
+        let cancelled = self
+            .shared
+            .write(move |journal| {
+                let mut task = find(journal, &caller, &asked)?;
+                let (now, settings) = (shared.now(), &shared.settings);
+                // A task that has ended may have left others at work.
+                let left = match task.is_live() {
+                    true => 0,
+                    false => stop_below(journal, &task.id, now, settings)?,
+                };
+                let below = match left {
+                    0 => {
+                        let command = Command::Cancel(CancelledBy::Request);
+                        carry_out(journal, &mut task, command, now, settings)?
+                    }
+                    left => left,
+                };
+                let shown = shown(journal, task)?;
+                Ok(Cancelled { shown, below })
+            })
+            .await?;
+        self.shared.written();
         Ok(cancelled)
     }
 
@@ -79,27 +82,28 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn clear(&self, session: &SessionId) -> Result<Cleared, Problem> {
-        clear(&self.desk, session).await
+        clear(&self.shared, session).await
     }
 }
 
 /// Stops what a session has running and forgets its tasks.
-pub(crate) async fn clear(desk: &Arc<Desk>, session: &SessionId) -> Result<Cleared, Problem> {
-    let (office, session) = (desk.clone(), session.clone());
-    let cleared = transact::write(&*desk.store, move |journal| {
-        let mut cleared = Cleared {
-            tasks: 0,
-            stopped: 0,
-        };
-        for mut task in journal.tasks_of(Some(&session))? {
-            cleared.tasks += 1;
-            cleared.stopped += u64::from(task.is_live());
-            let (now, settings) = (office.now(), &office.settings);
-            cleared.stopped += carry_out(journal, &mut task, Command::Clear, now, settings)?;
-        }
-        Ok::<_, Problem>(cleared)
-    });
-    let cleared = cleared.await?;
-    desk.written();
+pub(crate) async fn clear(shared: &Arc<Shared>, session: &SessionId) -> Result<Cleared, Problem> {
+    let (handle, session) = (shared.clone(), session.clone());
+    let cleared = shared
+        .write(move |journal| {
+            let mut cleared = Cleared {
+                tasks: 0,
+                stopped: 0,
+            };
+            for mut task in journal.tasks_of(Some(&session))? {
+                cleared.tasks += 1;
+                cleared.stopped += u64::from(task.is_live());
+                let (now, settings) = (handle.now(), &handle.settings);
+                cleared.stopped += carry_out(journal, &mut task, Command::Clear, now, settings)?;
+            }
+            Ok(cleared)
+        })
+        .await?;
+    shared.written();
     Ok(cleared)
 }

@@ -18,7 +18,7 @@ use asyncagents_core::{
 };
 
 use super::{Manager, find};
-use crate::{Problem, transact};
+use crate::Problem;
 
 /// How deep runs are followed; tasks go less deep by far.
 pub(crate) const DEEPEST: usize = 32;
@@ -31,18 +31,19 @@ impl Manager {
     /// When there is no such run.
     pub async fn trace(&self, asked: &str) -> Result<Trace, Problem> {
         let (asked, now) = (asked.trim().to_owned(), self.now());
-        let trace = transact::read(&*self.desk.store, move |journal| {
-            let mut trace = match named(journal, &asked)? {
-                Named::Chain(chain) => of_chain(journal, &chain, now, 0)?,
-                Named::Task(task) => {
-                    let run = task.run;
-                    of_task(journal, *task, run, now, 0)?
-                }
-            };
-            trace.add_up();
-            Ok::<_, Problem>(trace)
-        });
-        trace.await
+        self.shared
+            .read(move |journal| {
+                let mut trace = match named(journal, &asked)? {
+                    Named::Chain(chain) => of_chain(journal, &chain, now, 0)?,
+                    Named::Task(task) => {
+                        let run = task.run;
+                        of_task(journal, *task, run, now, 0)?
+                    }
+                };
+                trace.add_up();
+                Ok(trace)
+            })
+            .await
     }
 
     /// The traces of the newest runs that were not begun from within others, newest first,
@@ -52,16 +53,17 @@ impl Manager {
     /// When the store fails.
     pub async fn newest_traces(&self, most: usize) -> Result<Vec<Trace>, Problem> {
         let now = self.now();
-        let traces = transact::read(&*self.desk.store, move |journal| {
-            let mut traces = Vec::new();
-            for chain in journal.newest_chains(most)? {
-                let mut trace = of_chain(journal, &chain, now, 0)?;
-                trace.add_up();
-                traces.push(trace);
-            }
-            Ok::<_, Problem>(traces)
-        });
-        traces.await
+        self.shared
+            .read(move |journal| {
+                let mut traces = Vec::new();
+                for chain in journal.newest_chains(most)? {
+                    let mut trace = of_chain(journal, &chain, now, 0)?;
+                    trace.add_up();
+                    traces.push(trace);
+                }
+                Ok(traces)
+            })
+            .await
     }
 }
 

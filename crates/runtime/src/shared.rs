@@ -1,0 +1,103 @@
+//! What all parts of the runtime share.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use asyncagents_core::{
+    id::{HostKey, OwnerId},
+    moment::Moment,
+    port::{Clock, Journal, LeaseTime, Store, typed},
+    task_limits::TaskLimits,
+};
+use tokio::sync::watch;
+
+use crate::{Hosts, Problem, Settings, hosts::HostBook, watch::Watch};
+
+/// What all parts of the runtime share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) hosts: HostBook,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) watch: Watch,
+    /// Grows when this process has written something that others may wait for.
+    pub(crate) commits: watch::Sender<u64>,
+    /// The worker of this process, while there is one.
+    pub(crate) owner: Mutex<Option<OwnerId>>,
+    /// Until when that worker has its lease, by the steady clock.
+    pub(crate) lease_until: Mutex<Duration>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        hosts: Arc<dyn Hosts>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            store,
+            hosts: HostBook::new(hosts),
+            clock,
+            settings: Arc::new(settings),
+            watch: Watch::default(),
+            commits: watch::Sender::new(0),
+            owner: Mutex::default(),
+            lease_until: Mutex::default(),
+        }
+    }
+
+    /// Looks something up, in one transaction. Like all work for the store, `work` may be run
+    /// more than once.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut dyn Journal) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (work, answer) = typed(work);
+        self.store.read(work).await?;
+        answer.take()
+    }
+
+    /// Decides and saves, in one transaction. An error undoes everything.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut dyn Journal) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (work, answer) = typed(work);
+        self.store.write(work).await?;
+        answer.take()
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// The time by which leases are measured.
+    pub(crate) fn lease_time(&self) -> LeaseTime {
+        LeaseTime::now(&*self.clock)
+    }
+
+    /// The limits of a host's tasks.
+    pub(crate) fn limits(&self, host: &HostKey) -> TaskLimits {
+        self.hosts.limits(host, &self.settings.limits)
+    }
+
+    /// Tells the process that something was written.
+    pub(crate) fn written(&self) {
+        self.commits.send_modify(|commits| *commits += 1);
+    }
+
+    /// Whether this process's lease has not run out, as far as it knows itself. A process that was
+    /// stopped finds out by this before it sends anything: others may have sent it meanwhile.
+    pub(crate) fn has_own_lease(&self) -> bool {
+        let until = self.lease_until.lock();
+        self.clock.steady() < *until.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn owner(&self) -> Option<OwnerId> {
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        owner.clone()
+    }
+}
