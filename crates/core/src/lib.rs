@@ -20,6 +20,7 @@ pub mod fork;
 mod frontmatter;
 pub mod id;
 pub mod last_turn;
+pub mod launch;
 pub mod lifecycle;
 pub mod moment;
 pub mod notify;

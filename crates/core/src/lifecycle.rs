@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{
     budget::Spent,
     event::{Event, Launched},
-    id::{ChainId, SessionId, TaskId},
+    id::{ChainId, HostKey, OwnerId, SessionId, TaskId},
     moment::Moment,
     progress::{Observation, Progress, Totals},
     refusal::Refusal,
@@ -69,6 +69,18 @@ pub enum Command {
         /// The trace of the run that asks for it.
         from: Option<ChainId>,
     },
+    /// Another process looks after it from now on, or none.
+    Assign {
+        /// The process.
+        to: Option<OwnerId>,
+    },
+    /// Another host has its session now.
+    Move {
+        /// Which.
+        host: HostKey,
+    },
+    /// The tasks below it have spent so much by now.
+    SpentBelow(Spent),
     /// The clock moved by so many milliseconds in which it did not run.
     ClockMoved {
         /// Forwards, or backwards if it is negative.
@@ -126,6 +138,15 @@ pub fn decide(
 ) -> Result<Decision, Refusal> {
     let nothing = Ok(Decision::default());
     match (&task.state, command) {
+        (
+            State::Queued { .. } | State::Running { .. } | State::Ended { .. },
+            Command::Assign { to },
+        ) => happens(Event::Owned { by: to }),
+        (
+            State::Queued { .. } | State::Running { .. } | State::Ended { .. },
+            Command::SpentBelow(spent),
+        ) => spent_below(task, spent),
+
         (State::Queued { .. }, Command::Start) => happens(Event::Started),
         (
             State::Queued { .. },
@@ -145,6 +166,9 @@ pub fn decide(
             | Command::SummedUp { .. }
             | Command::Stopped,
         ) => stopped_or_late(task),
+        (State::Queued { .. }, Command::Move { host }) => happens(Event::Moved { host }),
+        // A run stays where it began.
+        (State::Running { .. } | State::Ended { .. }, Command::Move { .. }) => nothing,
         (State::Queued { .. } | State::Ended { .. }, Command::ClockMoved { .. }) => nothing,
 
         (State::Running { .. }, Command::SessionMade(session)) => {
@@ -319,6 +343,25 @@ fn finished(
     Ok(decision)
 }
 
+/// What is spent below counts for the task too. If that is too much, it ends, and so does what it
+/// has left at work.
+fn spent_below(task: &Task, below: Spent) -> Result<Decision, Refusal> {
+    let spent = task.progress.spent.plus(below).beyond(task.spent_before);
+    let mut decision = Decision::default();
+    if let Some(why) = task.budget.exceeded(spent) {
+        decision = match &task.state {
+            State::Queued { .. } => ends(Outcome::Failed { why }, None, false)?,
+            State::Running { .. } => ends(Outcome::Failed { why }, None, true)?,
+            State::Ended { .. } => Decision {
+                events: Vec::new(),
+                effects: vec![Effect::StopBelow],
+            },
+        };
+    }
+    decision.events.insert(0, Event::SpentBelow(below));
+    Ok(decision)
+}
+
 fn cancelled(by: CancelledBy, stop: bool) -> Result<Decision, Refusal> {
     let ended = Event::Ended {
         outcome: Outcome::Cancelled,
@@ -415,9 +458,12 @@ pub fn over_iterations(task: &Task) -> Option<String> {
     (turns > most).then(|| format!("the limit of {most} iterations is reached"))
 }
 
-/// Why a task, or what it has left at work, must end because of what was spent below it.
-pub fn over_budget(task: &Task) -> Option<String> {
-    task.budget.exceeded(task.spent_in_run())
+/// Whether nobody is left in its session who could use an answer.
+pub fn was_stopped(task: &Task) -> bool {
+    match &task.state {
+        State::Queued { .. } | State::Running { .. } => task.cleared,
+        State::Ended { outcome, .. } => task.cleared || *outcome != Outcome::Completed,
+    }
 }
 
 /// Why a running task that has been quiet for so long must end, if it must.

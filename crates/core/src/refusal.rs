@@ -92,6 +92,14 @@ pub enum Refusal {
         /// The skill.
         skill: String,
     },
+    /// A skill is not among those that another may use.
+    #[error("the skill `{by}` may not use the skill `{skill}`")]
+    SkillNotAllowed {
+        /// The skill that asks.
+        by: String,
+        /// What it asked for.
+        skill: String,
+    },
     /// Nothing left to run with.
     #[error(
         "a task without {what} could not run: {whose} budget leaves 0. Grant it some, or do the \

@@ -152,6 +152,30 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// The session that a task is launched from, and its host.
+    ///
+    /// # Errors
+    /// When the caller only looks on.
+    pub fn launches_from(&self) -> Result<(&SessionId, &HostKey), Refusal> {
+        match self {
+            Caller::Session { session, host, .. } | Caller::Shell { session, host } => {
+                Ok((session, host))
+            }
+            Caller::Person => Err(Refusal::Missing {
+                name: "session",
+                hint: "a task is launched from a session, which is told when it has finished",
+            }),
+        }
+    }
+
+    /// The message that the session is writing, where the host says which it is.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Caller::Session { message, .. } => message.as_deref(),
+            Caller::Shell { .. } | Caller::Person => None,
+        }
+    }
+
     /// The session that is calling, if an agent is.
     pub fn session(&self) -> Option<&SessionId> {
         match self {

@@ -5,7 +5,6 @@ use std::{collections::VecDeque, time::Duration};
 
 use asyncagents_core::{
     id::TaskId,
-    refusal::Refusal,
     request::Caller,
     skill::{ErrorCode, FinalState, SkillContext, SkillEvent, message_parts, summary},
     task::{Outcome, State},
@@ -255,26 +254,12 @@ impl Launch {
         let (context, name) = (manifest.context, manifest.name.clone());
         let mut task = ready.task(&self.invocation.arguments, self.manager.settings());
         task.model = self.invocation.model.clone().or(task.model);
-        let launched = self.manager.launch_as(&self.caller, task, self.task);
-        launched.await.map_err(trouble)?;
+        let manager = &self.manager;
+        manager.launch_as(&self.caller, task, self.task).await?;
         let message = match context {
             SkillContext::Fork => format!("Spawning sub-agent for skill: {name}"),
             SkillContext::Inherit => format!("Running skill: {name}"),
         };
         Ok((context, message))
-    }
-}
-
-/// Why a sub-agent was not launched.
-pub(crate) fn trouble(problem: Problem) -> SkillTrouble {
-    match problem {
-        Problem::Refused(Refusal::TooDeep { limit, .. }) => SkillTrouble {
-            code: ErrorCode::MaxDepthExceeded,
-            why: format!("Maximum sub-agent depth ({limit}) exceeded"),
-        },
-        problem => SkillTrouble {
-            code: ErrorCode::SubagentError,
-            why: problem.to_string(),
-        },
     }
 }

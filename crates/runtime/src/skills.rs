@@ -8,17 +8,19 @@ use std::{
 use asyncagents_core::{
     agent::Effort,
     id::{ModelName, SessionId},
-    port::Commands,
+    launch::check_depth,
+    port::{Commands, bound},
+    refusal::Refusal,
     request::{Caller, LaunchTask},
     skill::{
-        Body, Catalog, ErrorCode, Layer, Listed, Piece, Skill, SkillContext, Surroundings,
-        UnknownSkill, disclose, filled_tools, lets_run,
+        Body, Catalog, ErrorCode, Layer, Listed, Manifest, Piece, Skill, SkillContext,
+        Surroundings, UnknownSkill, disclose, filled_tools, lets_run,
     },
 };
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 
-use crate::{Manager, Settings, SkillDirs};
+use crate::{Manager, Problem, Settings, SkillDirs, shared::Shared};
 
 /// How many characters of what a command prints are used.
 const MOST_OUTPUT: usize = 10_000;
@@ -84,6 +86,21 @@ impl SkillTrouble {
     fn new(code: ErrorCode, why: impl Into<String>) -> Self {
         let why = why.into();
         Self { code, why }
+    }
+}
+
+impl From<Problem> for SkillTrouble {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Refused(Refusal::TooDeep { limit, .. }) => Self::new(
+                ErrorCode::MaxDepthExceeded,
+                format!("Maximum sub-agent depth ({limit}) exceeded"),
+            ),
+            Problem::Refused(refusal @ Refusal::SkillNotAllowed { .. }) => {
+                Self::new(ErrorCode::NotInvocable, refusal.to_string())
+            }
+            problem => Self::new(ErrorCode::SubagentError, problem.to_string()),
+        }
     }
 }
 
@@ -196,13 +213,8 @@ impl Skills {
         invocation: &Invocation,
     ) -> Result<Ready, SkillTrouble> {
         let listed = self.find(&invocation.name, invocation.by).await?;
-        let manifest = &listed.skill.manifest;
-        // Not every host asks which skills a sub-agent may use.
-        let session = &invocation.session;
-        manager.check_skill(session, &manifest.name).await?;
-        if manifest.context == SkillContext::Fork {
-            manager.check_depth(caller).await?;
-        }
+        let (session, skill) = (&invocation.session, &listed.skill.manifest);
+        check(&manager.shared, caller, session, skill).await?;
         self.fill(listed, invocation).await
     }
 
@@ -266,6 +278,32 @@ impl Skills {
             None => printed.to_owned(),
         })
     }
+}
+
+/// Whether a caller may use a skill, as the tasks say that the session works for.
+async fn check(
+    shared: &Shared,
+    caller: &Caller,
+    session: &SessionId,
+    skill: &Manifest,
+) -> Result<(), Problem> {
+    let (session, name) = (session.clone(), skill.name.clone());
+    let launches = match (skill.context, caller.launches_from()) {
+        (SkillContext::Fork, Ok((from, host))) => Some((from.clone(), shared.limits(host))),
+        (SkillContext::Fork, Err(_)) | (SkillContext::Inherit, _) => None,
+    };
+    shared
+        .read(move |journal| {
+            // Not every host asks which skills a sub-agent may use.
+            if let Some(bound) = bound(journal, &session)? {
+                bound.check_skill(&name)?;
+            }
+            if let Some((from, limits)) = &launches {
+                check_depth(journal.task_in(from)?.as_ref(), limits)?;
+            }
+            Ok(())
+        })
+        .await
 }
 
 fn is_for(listed: &Listed, by: Invoker) -> bool {

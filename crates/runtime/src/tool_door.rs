@@ -12,9 +12,7 @@ use asyncagents_core::{
     tool_set::{self, SkillCall, ToolRequest},
 };
 
-use crate::{
-    Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakManager, skill_run::trouble,
-};
+use crate::{Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakManager};
 
 /// The tools for the sessions of one host.
 pub struct ToolDoor {
@@ -117,11 +115,10 @@ impl ToolDoor {
         let background = call.background.or(manifest.background).unwrap_or(true);
         let task = ready.task(&invocation.arguments, manager.settings());
         if !background {
-            let launched = manager.launch_awaited(&caller, task).await;
-            let launched = launched.map_err(trouble)?;
+            let launched = manager.launch_awaited(&caller, task).await?;
             return self.summary(manager, &caller, &launched.shown).await;
         }
-        let launched = manager.launch(&caller, task).await.map_err(trouble)?;
+        let launched = manager.launch(&caller, task).await?;
         let text = answer::skill_launched(&launched.shown, &self.prefix);
         Ok(ToolOutcome::Done(text))
     }
@@ -138,7 +135,7 @@ impl ToolDoor {
             wait: Some(OutputRequest::LONGEST),
             conversation: None,
         };
-        let report = manager.output(caller, request).await.map_err(trouble)?;
+        let report = manager.output(caller, request).await?;
         let task = &report.shown.task;
         let State::Ended { outcome, .. } = &task.state else {
             let text = answer::skill_launched(&report.shown, &self.prefix);
@@ -149,7 +146,7 @@ impl ToolDoor {
         if *outcome == Outcome::Completed {
             return Ok(ToolOutcome::Done(format!("{summary}\n{trace}")));
         }
-        let seen = manager.trace(task.id.as_str()).await.map_err(trouble)?;
+        let seen = manager.trace(task.id.as_str()).await?;
         let summary = match seen.state.is_own_end() {
             true => summary,
             false => {

@@ -10,11 +10,10 @@ use std::{
 };
 
 use asyncagents_core::{
-    event::Event,
     id::{HostKey, OwnerId, SessionId, TaskId},
     lifecycle::{Command, clock_moved},
     moment::Moment,
-    port::PendingNotice,
+    port::{Journal, LeaseTime, PendingNotice},
     task::{State, Task},
 };
 use tokio::{
@@ -216,13 +215,8 @@ impl Floor {
                 }
                 let mut started = startable(journal, &owner, limits, STARTED_AT_ONCE)?;
                 for task in &mut started {
-                    carry_out(
-                        journal,
-                        task,
-                        Command::Start,
-                        shared.now(),
-                        &shared.settings,
-                    )?;
+                    let now = shared.now();
+                    carry_out(journal, task, Command::Start, now, &shared.settings)?;
                 }
                 Ok(started)
             });
@@ -278,45 +272,13 @@ impl Floor {
         let time = shared.lease_time();
         let until = time.clone().after(shared.settings.lease);
         let lease_until = until.steady;
-        let claimed = self
-            .shared
-            .write(move |journal| {
-                let now = shared.now();
-                if !journal.renew(&owner, &until, begin)? {
-                    return Ok(None);
-                }
-                let lapsed = journal.lapsed(&time)?;
-                journal.expire(&time)?;
-                let mut claimed = Vec::new();
-                for mut task in journal.orphans()? {
-                    if shared.hosts.serves(&task.brief.host) {
-                        let by = Some(owner.clone());
-                        let mut events = vec![Event::Owned { by }];
-                        let was = lapsed
-                            .iter()
-                            .find(|was| Some(&was.owner) == task.owner.as_ref());
-                        let renewed = was.map(|was| was.until.before(shared.settings.lease));
-                        let moved = clock_moved(&task, renewed, now);
-                        // Who waits for others did nothing that a worker could have died of.
-                        let waits = journal.unsettled_below(&task.id)? > 0;
-                        if waits || was.is_some_and(|was| was.is_of_another_boot) {
-                            events.insert(0, Event::Owned { by: None });
-                        }
-                        journal.append(&mut task, &events, now)?;
-                        journal.let_settle(&task.id, now, now.after(shared.settings.settle))?;
-                        if let Some(by) = moved {
-                            let command = Command::ClockMoved { by };
-                            carry_out(journal, &mut task, command, now, &shared.settings)?;
-                        }
-                        claimed.push(task);
-                    } else if task.owner.is_some() {
-                        // Nobody's, until someone comes who has its host; it holds no slot.
-                        journal.append(&mut task, &[Event::Owned { by: None }], now)?;
-                    }
-                }
-                Ok(Some(claimed))
-            })
-            .await?;
+        let renewed = self.shared.write(move |journal| {
+            if !journal.renew(&owner, &until, begin)? {
+                return Ok(None);
+            }
+            claim(journal, &shared, &owner, &time).map(Some)
+        });
+        let claimed = renewed.await?;
         if claimed.is_some() {
             let until = self.shared.lease_until.lock();
             *until.unwrap_or_else(PoisonError::into_inner) = lease_until;
@@ -489,7 +451,8 @@ impl Floor {
         let (shared, owner) = (self.shared.clone(), self.owner.clone());
         let left = self.shared.write(move |journal| {
             for mut task in journal.owned(&owner)? {
-                journal.append(&mut task, &[Event::Owned { by: None }], shared.now())?;
+                let (command, now) = (Command::Assign { to: None }, shared.now());
+                carry_out(journal, &mut task, command, now, &shared.settings)?;
             }
             Ok(journal.retire(&owner)?)
         });
@@ -497,6 +460,48 @@ impl Floor {
             tracing::error!(%problem, "the tasks were not given back; their lease will run out");
         }
     }
+}
+
+/// Takes over the tasks whose worker is gone and whose host is served here.
+fn claim(
+    journal: &mut dyn Journal,
+    shared: &Shared,
+    owner: &OwnerId,
+    time: &LeaseTime,
+) -> Result<Vec<Task>, Problem> {
+    let (now, settings) = (shared.now(), &shared.settings);
+    let lapsed = journal.lapsed(time)?;
+    journal.expire(time)?;
+    let nobody = Command::Assign { to: None };
+    let mut claimed = Vec::new();
+    for mut task in journal.orphans()? {
+        if !shared.hosts.serves(&task.brief.host) {
+            if task.owner.is_some() {
+                // Nobody's, until someone comes who has its host; it holds no slot.
+                carry_out(journal, &mut task, nobody.clone(), now, settings)?;
+            }
+            continue;
+        }
+        let was = lapsed
+            .iter()
+            .find(|was| Some(&was.owner) == task.owner.as_ref());
+        let renewed = was.map(|was| was.until.before(settings.lease));
+        let moved = clock_moved(&task, renewed, now);
+        // Who waits for others did nothing that a worker could have died of.
+        let waits = journal.unsettled_below(&task.id)? > 0;
+        if waits || was.is_some_and(|was| was.is_of_another_boot) {
+            carry_out(journal, &mut task, nobody.clone(), now, settings)?;
+        }
+        let to = Some(owner.clone());
+        carry_out(journal, &mut task, Command::Assign { to }, now, settings)?;
+        journal.let_settle(&task.id, now, now.after(settings.settle))?;
+        if let Some(by) = moved {
+            let command = Command::ClockMoved { by };
+            carry_out(journal, &mut task, command, now, settings)?;
+        }
+        claimed.push(task);
+    }
+    Ok(claimed)
 }
 
 fn new_owner() -> OwnerId {

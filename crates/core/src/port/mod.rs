@@ -23,5 +23,5 @@ pub use store::{
     Fate, FileWork, Journal, Lapsed, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored,
     Work,
 };
-pub use tools_above::tools_above;
+pub use tools_above::{bound, tools_above};
 pub use typed::{Slot, typed};

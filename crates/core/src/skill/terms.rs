@@ -82,13 +82,11 @@ pub struct Role {
     pub instructions: String,
 }
 
-/// What binds the tasks that a task launches: what binds it itself, and the tools of the skill
-/// that it runs, by the names that the skill has for them. `above` is what binds it, from the
-/// tasks above it.
-pub fn tools_below(above: Vec<Tools>, skill: Option<&Terms>) -> Vec<Tools> {
-    let own = skill.map(|terms| terms.tools.clone());
-    let own = own.filter(Tools::is_limit);
-    above.into_iter().chain(own).collect()
+/// What binds the tasks below these skills, the innermost of which comes first: the tools of
+/// each, by the names that it has for them, the outermost first.
+pub fn tools_below(skills: &[Terms]) -> Vec<Tools> {
+    let tools = skills.iter().rev().map(|terms| terms.tools.clone());
+    tools.filter(Tools::is_limit).collect()
 }
 
 /// The fewest iterations that a sub-agent gets.

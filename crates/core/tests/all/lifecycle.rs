@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    budget::{Budget, Cost},
+    budget::{Budget, Cost, Spent},
     event::{Event, Launched},
     id::TaskId,
     lifecycle::{
@@ -172,6 +172,7 @@ fn stand(from: From) -> Task {
 /// What happens, in a line: events, effects, and how the task stands then.
 fn story(from: From, command: Command) -> String {
     let mut task = stand(from);
+    task.budget.tool_calls = Some(10);
     let decision = match decide(&task, command, at(100), &TaskLimits::default()) {
         Ok(decision) => decision,
         Err(refusal) => return format!("refused: {refusal}"),
@@ -206,6 +207,19 @@ fn finish(outcome: Outcome) -> Command {
         answer: Some("an answer".to_owned()),
         totals: None,
     }
+}
+
+fn move_on() -> Command {
+    Command::Move {
+        host: "other".into(),
+    }
+}
+
+fn spent_below(tool_calls: u64) -> Command {
+    Command::SpentBelow(Spent {
+        tool_calls,
+        ..Spent::default()
+    })
 }
 
 fn resume() -> Command {
@@ -314,6 +328,26 @@ fn resume() -> Command {
     "ended tell stop-below -> cancelled, stopping"
 )]
 #[case(From::Cleared, Command::Clear, "nothing")]
+#[case(From::Queued, move_on(), "moved -> queued")]
+#[case(From::Working, move_on(), "nothing")]
+#[case(From::Completed, move_on(), "nothing")]
+#[case(From::Queued, Command::Assign { to: None }, "owned -> queued")]
+#[case(From::Working, Command::Assign { to: Some("other".into()) }, "owned -> running")]
+#[case(From::Stopping, Command::Assign { to: None }, "owned -> cancelled, stopping")]
+#[case(From::Queued, spent_below(10), "spentbelow -> queued")]
+#[case(
+    From::Queued,
+    spent_below(11),
+    "spentbelow+ended tell stop-below -> error"
+)]
+#[case(From::Working, spent_below(10), "spentbelow -> running")]
+#[case(
+    From::Working,
+    spent_below(11),
+    "spentbelow+ended tell stop-below -> error, stopping"
+)]
+#[case(From::Completed, spent_below(10), "spentbelow -> completed")]
+#[case(From::Completed, spent_below(11), "spentbelow stop-below -> completed")]
 fn a_command_in_a_state(#[case] from: From, #[case] command: Command, #[case] expected: &str) {
     assert_eq!(story(from, command), expected);
 }
@@ -517,6 +551,9 @@ fn any_command() -> impl Strategy<Value = Command> {
         Just(Command::Cancel(CancelledBy::Above)),
         Just(Command::Stopped),
         Just(resume()),
+        Just(move_on()),
+        Just(Command::Assign { to: None }),
+        (0..20_u64).prop_map(spent_below),
         Just(Command::Retrieve),
         (-9_000_000i64..9_000_000).prop_map(|by| Command::ClockMoved { by }),
         Just(Command::Clear),
@@ -591,6 +628,9 @@ fn every_state_answers_every_command() {
             sum_up(),
             summed_up(),
             resume(),
+            move_on(),
+            Command::Assign { to: None },
+            spent_below(11),
             finish(Outcome::Completed),
             Command::Cancel(CancelledBy::Request),
             Command::Cancel(CancelledBy::Above),

@@ -6,6 +6,7 @@ mod configuring;
 mod forking;
 mod hard_sessions;
 mod last_turn;
+mod launching;
 mod lifecycle;
 mod properties;
 mod reaching;

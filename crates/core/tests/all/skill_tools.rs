@@ -51,11 +51,8 @@ fn tools_of_a_skill_bind_everything_below_it(
     #[case] target: &str,
     #[case] allowed: bool,
 ) {
-    let above = above.iter().fold(Vec::new(), |bound, (only, not)| {
-        tools_below(bound, Some(&terms(only, not)))
-    });
-    // A task without a skill passes on what binds it.
-    let within = tools_below(above, None);
+    let innermost_first = above.iter().rev().map(|(only, not)| terms(only, not));
+    let within = tools_below(&innermost_first.collect::<Vec<_>>());
     let tools = terms(own, "").over(&Tools::default().bounded(&within));
     let kind = match tool {
         "bash" => Kind::Run,
@@ -67,7 +64,7 @@ fn tools_of_a_skill_bind_everything_below_it(
 
 #[test]
 fn a_skill_without_limits_binds_nothing() {
-    assert_eq!(tools_below(Vec::new(), Some(&terms("", ""))), []);
+    assert_eq!(tools_below(&[terms("", "")]), []);
 }
 
 /// What a folder is called is never more than its name.

@@ -1,7 +1,7 @@
 //! Taking over a journal that is a copy of another. The other may be at work on the same tasks,
 //! so here they end, and nobody is told or stopped.
 
-use asyncagents_core::{event::Event, lifecycle::Command, port::Fate, task::Outcome};
+use asyncagents_core::{lifecycle::Command, port::Fate, task::Outcome};
 
 use super::{Manager, carry_out};
 use crate::Problem;
@@ -51,9 +51,7 @@ impl Manager {
                     }
                 }
                 for mut task in journal.orphans()? {
-                    if task.stopping {
-                        journal.append(&mut task, &[Event::Stopped], now)?;
-                    }
+                    carry_out(journal, &mut task, Command::Stopped, now, &shared.settings)?;
                     for (notice, fate) in journal.notices(&task.id)? {
                         if fate == Fate::Pending {
                             journal.untold(&notice, &why, now)?;

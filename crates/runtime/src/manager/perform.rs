@@ -1,13 +1,12 @@
 //! Decides, saves, and does what else belongs into the same transaction.
 
 use asyncagents_core::{
-    event::Event,
     id::TaskId,
-    lifecycle::{CancelledBy, Command, Effect, decide, over_budget},
+    lifecycle::{CancelledBy, Command, Effect, decide, was_stopped},
     moment::Moment,
     notify,
     port::{Journal, Notice},
-    task::{Outcome, State, Task},
+    task::Task,
 };
 
 use super::shown;
@@ -120,14 +119,6 @@ fn post(
     Ok(())
 }
 
-/// Nobody is left in its session who could use an answer.
-pub(crate) fn was_stopped(task: &Task) -> bool {
-    match &task.state {
-        State::Queued { .. } | State::Running { .. } => task.cleared,
-        State::Ended { outcome, .. } => task.cleared || *outcome != Outcome::Completed,
-    }
-}
-
 /// What a task spends is spent by all above it too; one of them may have no more.
 fn spend_above(
     journal: &mut dyn Journal,
@@ -140,14 +131,8 @@ fn spend_above(
         let Some(mut above) = journal.task(&id)? else {
             break;
         };
-        let spent = journal.spent_below(&id)?;
-        journal.append(&mut above, &[Event::SpentBelow(spent)], now)?;
-        if let Some(why) = over_budget(&above) {
-            match above.is_live() {
-                true => carry_out(journal, &mut above, Command::GiveUp { why }, now, settings)?,
-                false => stop_below(journal, &id, now, settings)?,
-            };
-        }
+        let command = Command::SpentBelow(journal.spent_below(&id)?);
+        carry_out(journal, &mut above, command, now, settings)?;
         next = above.place.above;
     }
     Ok(())
