@@ -79,15 +79,15 @@ pub(crate) fn headline(trace: &Trace) -> String {
     let used = |totals: &TraceTotals| {
         format!(
             "{}, {}, {}, {}",
-            counted(totals.turns, "answer"),
-            counted(totals.tool_calls, "tool call"),
-            counted(totals.tokens(), "token"),
-            dollars(totals.price())
+            counted(totals.spent.turns, "answer"),
+            counted(totals.spent.tool_calls, "tool call"),
+            counted(totals.spent.tokens, "token"),
+            dollars(totals.spent.price())
         )
     };
     let mut line = format!(
         "{mark} {title}{agent} · {} · {} · {} [{chain}]",
-        trace.state.name(),
+        trace.state.status(),
         seconds(trace.took),
         used(&trace.own),
     );

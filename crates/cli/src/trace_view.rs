@@ -26,7 +26,7 @@ pub(crate) fn head(trace: &Trace) -> Value {
         "title": trace.title,
         "skill": trace.skill,
         "agent": trace.agent.as_ref().map(|agent| agent.as_str()),
-        "status": trace.state.name(),
+        "status": trace.state.status().to_string(),
         "error": trace.state.why(),
         "request": trace.request,
         "answer": trace.answer,
@@ -38,10 +38,11 @@ pub(crate) fn head(trace: &Trace) -> Value {
 }
 
 fn totals(totals: &TraceTotals) -> Value {
-    let mut shown = usage(totals.usage, totals.untold, totals.price());
-    shown["unpriced_tokens"] = totals.unpriced.into();
-    shown["turns"] = totals.turns.into();
-    shown["tool_calls"] = totals.tool_calls.into();
+    let spent = totals.spent;
+    let mut shown = usage(totals.usage, totals.untold(), spent.price());
+    shown["unpriced_tokens"] = spent.unpriced.into();
+    shown["turns"] = spent.turns.into();
+    shown["tool_calls"] = spent.tool_calls.into();
     shown
 }
 

@@ -4,6 +4,7 @@ use crate::{
     budget::{Budget, Spent},
     fork::Plan,
     id::{ChainId, HostKey, OwnerId, SessionId},
+    moment::Moment,
     progress::Observation,
     task::{Brief, Outcome, Place},
 };
@@ -99,4 +100,15 @@ pub struct Launched {
     pub from: Option<ChainId>,
     /// What the skill says that it runs.
     pub instructions: Option<String>,
+}
+
+/// An event as it was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// Its number in the task's history.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Moment,
+    /// What happened.
+    pub event: Event,
 }

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use crate::{
+    agent::End,
     budget::{Budget, Spent},
     id::{AgentName, ChainId, HostKey, ModelName, OwnerId, SessionId, TaskId},
     moment::Moment,
@@ -176,6 +177,27 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl Outcome {
+    /// What a task that ended so is called by those who look at it.
+    pub fn status(&self) -> Status {
+        match self {
+            Outcome::Completed => Status::Completed,
+            Outcome::Failed { .. } => Status::Error,
+            Outcome::Cancelled => Status::Cancelled,
+        }
+    }
+}
+
+impl From<End> for Outcome {
+    fn from(end: End) -> Self {
+        match end {
+            End::Answered => Outcome::Completed,
+            End::Failed { why } | End::Broken { why } => Outcome::Failed { why },
+            End::Aborted => Outcome::Cancelled,
+        }
+    }
+}
+
 /// What a task is called by those who look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
@@ -233,11 +255,7 @@ impl Task {
             State::Queued { .. } => Status::Queued,
             State::Running { .. } if self.run > 0 => Status::Resumed,
             State::Running { .. } => Status::Running,
-            State::Ended { outcome, .. } => match outcome {
-                Outcome::Completed => Status::Completed,
-                Outcome::Failed { .. } => Status::Error,
-                Outcome::Cancelled => Status::Cancelled,
-            },
+            State::Ended { outcome, .. } => outcome.status(),
         }
     }
 

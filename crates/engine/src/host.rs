@@ -229,13 +229,7 @@ impl Host for Engine {
         let (standing, totals) = match seen.await? {
             (false, ..) => (Standing::Gone, None),
             (true, Some(Entry::Ended { end, answer, .. }), _) => {
-                let outcome = match end {
-                    End::Answered => Outcome::Completed,
-                    End::Failed { why } | End::Broken { why } => Outcome::Failed { why },
-                    End::Aborted => Outcome::Failed {
-                        why: "it was stopped".to_owned(),
-                    },
-                };
+                let outcome = Outcome::from(end);
                 let (totals, _) = self.used(session).await?;
                 (Standing::Done { outcome, answer }, Some(totals))
             }

@@ -59,13 +59,13 @@ fn log(task: &Task, used: TraceTotals) {
     let State::Ended { ran, outcome, .. } = &task.state else {
         return;
     };
-    let (outcome, error) = match outcome {
-        Outcome::Completed => ("completed", None),
-        Outcome::Failed { why } => ("failed", Some(why.as_str())),
-        Outcome::Cancelled => ("cancelled", None),
+    let status = outcome.status().to_string();
+    let error = match outcome {
+        Outcome::Failed { why } => Some(why.as_str()),
+        Outcome::Completed | Outcome::Cancelled => None,
     };
     // Hosts that do not say the kind of tokens say how many there were.
-    let known = (used.untold == 0).then_some(used.usage);
+    let known = (used.untold() == 0).then_some(used.usage);
     let read = |usage: Usage| usage.context().saturating_sub(usage.output);
     tracing::info!(
         gen_ai.operation.name = OPERATION,
@@ -76,13 +76,13 @@ fn log(task: &Task, used: TraceTotals) {
         gen_ai.usage.cache_read.input_tokens = known.map(|usage| usage.cache_read),
         gen_ai.usage.output_tokens = known.map(|usage| usage.output),
         gen_ai.client.operation.duration = ran.as_secs_f64(),
-        "error.type" = error.map(|_| outcome),
+        "error.type" = error.map(|_| status.as_str()),
         asyncagents.error = error,
-        asyncagents.outcome = outcome,
-        asyncagents.tokens = used.tokens(),
-        asyncagents.cost_usd = used.price().dollars(),
-        asyncagents.turns = used.turns,
-        asyncagents.tool_calls = used.tool_calls,
+        asyncagents.outcome = status,
+        asyncagents.tokens = used.spent.tokens,
+        asyncagents.cost_usd = used.spent.price().dollars(),
+        asyncagents.turns = used.spent.turns,
+        asyncagents.tool_calls = used.spent.tool_calls,
         asyncagents.skill = task.brief.skill.as_ref().map(|terms| terms.skill.as_str()),
         asyncagents.chain.id = task.chain.as_ref().map(|chain| chain.as_str()),
         asyncagents.depth = task.place.depth,

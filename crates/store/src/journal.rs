@@ -4,13 +4,13 @@ use std::path::Path;
 
 use asyncagents_core::{
     budget::{Cost, Spent},
-    event::{Event, Launched},
+    event::{Event, Launched, Saved},
     fork::Plan,
     id::{ChainId, HostKey, OwnerId, PostId, SessionId, TaskId},
     lifecycle,
     moment::Moment,
     notify::{Batch, Message},
-    port::{Fate, Journal, Lapsed, LeaseTime, Notice, PendingNotice, Saved, StoreError, Stored},
+    port::{Fate, Journal, Lapsed, LeaseTime, Notice, PendingNotice, StoreError, Stored},
     schedule::Slots,
     task::Task,
     trace::{Chain, ChainOf},

@@ -20,8 +20,7 @@ pub use host::{
 };
 pub use sessions::{Base, Session, Sessions};
 pub use store::{
-    Fate, FileWork, Journal, Lapsed, LeaseTime, PendingNotice, Saved, Store, StoreError, Stored,
-    Work,
+    Fate, FileWork, Journal, Lapsed, LeaseTime, PendingNotice, Store, StoreError, Stored, Work,
 };
 pub use tools_above::{bound, tools_above};
 pub use typed::{Slot, typed};

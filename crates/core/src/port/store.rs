@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{Chains, Clock, Notice, Sessions};
 use crate::{
     budget::Spent,
-    event::{Event, Launched},
+    event::{Event, Launched, Saved},
     fork::Plan,
     id::{HostKey, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
@@ -201,17 +201,6 @@ impl LeaseTime {
             ..self
         }
     }
-}
-
-/// An event as it was saved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Saved {
-    /// Its number in the task's history.
-    pub seq: u64,
-    /// When it happened.
-    pub at: Moment,
-    /// What happened.
-    pub event: Event,
 }
 
 /// What became of a notice.

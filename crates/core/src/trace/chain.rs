@@ -6,6 +6,7 @@ use super::{Step, TraceTotals};
 use crate::{
     id::{AgentName, ChainId, PostId, SessionId, TaskId},
     moment::Moment,
+    task::Status,
 };
 
 /// A run that has a name.
@@ -101,15 +102,14 @@ pub enum TraceState {
 }
 
 impl TraceState {
-    /// As people and programs call it.
-    pub fn name(&self) -> &'static str {
+    /// The same in the words for tasks.
+    pub fn status(&self) -> Status {
         match self {
-            TraceState::Queued => "queued",
-            TraceState::Running => "running",
-            TraceState::Completed => "completed",
-            TraceState::Failed { .. } => "failed",
-            TraceState::Died { .. } => "error",
-            TraceState::Cancelled => "cancelled",
+            TraceState::Queued => Status::Queued,
+            TraceState::Running => Status::Running,
+            TraceState::Completed => Status::Completed,
+            TraceState::Failed { .. } | TraceState::Died { .. } => Status::Error,
+            TraceState::Cancelled => Status::Cancelled,
         }
     }
 

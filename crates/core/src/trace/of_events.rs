@@ -1,7 +1,12 @@
 //! The steps of a run in another host, as far as the task's own events tell them.
 
 use super::{Step, StepKind, ToolResult};
-use crate::{agent::Usage, event::Event, moment::Moment, port::Saved, progress::Observation};
+use crate::{
+    agent::Usage,
+    event::{Event, Saved},
+    moment::Moment,
+    progress::Observation,
+};
 
 /// What a task's events say about one of its runs.
 pub fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {

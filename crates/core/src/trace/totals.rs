@@ -3,24 +3,16 @@
 use super::{Step, StepKind};
 use crate::{
     agent::Usage,
-    budget::{Cost, Price},
+    budget::{Cost, Spent},
 };
 
 /// What steps come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TraceTotals {
-    /// Tokens, by kind.
+    /// In all.
+    pub spent: Spent,
+    /// Its tokens by kind, as far as hosts say the kind.
     pub usage: Usage,
-    /// Tokens of which nobody says the kind.
-    pub untold: u64,
-    /// Money, as far as prices are known.
-    pub cost: Cost,
-    /// Of the tokens, those that nobody knows the price of.
-    pub unpriced: u64,
-    /// Answers of the model.
-    pub turns: u64,
-    /// Tool calls.
-    pub tool_calls: u64,
 }
 
 impl TraceTotals {
@@ -32,25 +24,12 @@ impl TraceTotals {
                 untold,
                 cost,
                 ..
-            } => Self {
-                usage: *usage,
-                untold: *untold,
-                cost: cost.unwrap_or_default(),
-                unpriced: unpriced(*cost, usage.context().saturating_add(*untold)),
-                turns: 1,
-                tool_calls: 0,
-            },
-            StepKind::Compacted { usage, cost, .. } => Self {
-                usage: *usage,
-                cost: cost.unwrap_or_default(),
-                unpriced: unpriced(*cost, usage.context()),
-                turns: 1,
-                ..Self::default()
-            },
-            StepKind::Tool { .. } => Self {
+            } => Self::answer(*usage, *untold, *cost),
+            StepKind::Compacted { usage, cost, .. } => Self::answer(*usage, 0, *cost),
+            StepKind::Tool { .. } => Self::from(Spent {
                 tool_calls: 1,
-                ..Self::default()
-            },
+                ..Spent::default()
+            }),
             StepKind::Thought { .. } | StepKind::Told { .. } | StepKind::Nudged { .. } => {
                 Self::default()
             }
@@ -58,33 +37,37 @@ impl TraceTotals {
         each.fold(Self::default(), Self::plus)
     }
 
+    fn answer(usage: Usage, untold: u64, cost: Option<Cost>) -> Self {
+        let tokens = usage.context().saturating_add(untold);
+        let spent = Spent {
+            tokens,
+            cost: cost.unwrap_or_default(),
+            unpriced: if cost.is_some() { 0 } else { tokens },
+            turns: 1,
+            tool_calls: 0,
+        };
+        Self { spent, usage }
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
+            spent: self.spent.plus(more.spent),
             usage: self.usage.plus(more.usage),
-            untold: self.untold.saturating_add(more.untold),
-            cost: Cost(self.cost.0.saturating_add(more.cost.0)),
-            unpriced: self.unpriced.saturating_add(more.unpriced),
-            turns: self.turns.saturating_add(more.turns),
-            tool_calls: self.tool_calls.saturating_add(more.tool_calls),
         }
     }
 
-    /// All tokens, in and out.
-    pub fn tokens(self) -> u64 {
-        self.usage.context().saturating_add(self.untold)
-    }
-
-    /// What they cost.
-    pub fn price(self) -> Price {
-        Price::new(self.cost, self.unpriced)
+    /// Tokens of which nobody says the kind.
+    pub fn untold(self) -> u64 {
+        self.spent.tokens.saturating_sub(self.usage.context())
     }
 }
 
-fn unpriced(cost: Option<Cost>, tokens: u64) -> u64 {
-    match cost {
-        Some(_) => 0,
-        None => tokens,
+impl From<Spent> for TraceTotals {
+    /// What a host counts that does not say the kind of its tokens.
+    fn from(spent: Spent) -> Self {
+        let usage = Usage::default();
+        Self { spent, usage }
     }
 }

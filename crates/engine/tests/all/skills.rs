@@ -341,8 +341,8 @@ async fn seed_004_full_trace_available_via_chain_id() {
             "model It is 7.",
         ]
     );
-    assert_eq!(trace.own.turns, 2);
-    assert_eq!(trace.own.tool_calls, 1);
+    assert_eq!(trace.own.spent.turns, 2);
+    assert_eq!(trace.own.spent.tool_calls, 1);
     assert_eq!(trace.own.usage.cache_read, 40);
     house.close().await;
 }
@@ -885,13 +885,16 @@ async fn costs_roll_up_from_nested_skills() {
     house.skill("deep", FORK, "Go.");
     let events = events(&house, "deep", "outer").await;
     let trace = trace(&house, &chain(&events)).await;
-    assert_eq!(trace.own.tokens(), 220);
+    assert_eq!(trace.own.spent.tokens, 220);
     assert_eq!(trace.children.len(), 1);
     let child = &trace.children[0];
-    assert_eq!(child.own.tokens(), 1_100);
+    assert_eq!(child.own.spent.tokens, 1_100);
     assert_eq!(child.parent, trace.chain);
-    assert_eq!(trace.all.tokens(), 1_320);
-    assert_eq!(trace.all.cost.0, trace.own.cost.0 + child.own.cost.0);
+    assert_eq!(trace.all.spent.tokens, 1_320);
+    assert_eq!(
+        trace.all.spent.cost.0,
+        trace.own.spent.cost.0 + child.own.spent.cost.0
+    );
     house.close().await;
 }
 

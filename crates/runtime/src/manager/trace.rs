@@ -1,20 +1,13 @@
 //! Traces, read from the journal.
 
 use asyncagents_core::{
-    agent::{End, Entry, Filed},
-    budget::Spent,
-    event::Event,
-    id::{AgentName, PostId, SessionId, TaskId},
-    lifecycle::over_iterations,
+    id::{PostId, SessionId, TaskId},
     moment::Moment,
-    port::{Journal, Saved},
-    progress::Progress,
+    port::Journal,
     refusal::Refusal,
     request::Caller,
-    task::{Outcome, State, Task},
-    trace::{
-        Chain, ChainOf, RunEnd, Trace, TraceState, TraceTotals, steps_of_entries, steps_of_events,
-    },
+    task::Task,
+    trace::{Chain, ChainOf, Trace, trace_of_session, trace_of_task},
 };
 
 use super::{Manager, find};
@@ -134,97 +127,9 @@ pub(crate) fn of_task(
         Some(session) => journal.entries(session, 0, u64::MAX)?,
         None => Vec::new(),
     };
-    let prompt = task.id.prompt(run);
-    let (mut steps, end) = steps_of_entries(&entries, &prompt);
-    let heard = entries.is_empty();
-    if heard {
-        steps = steps_of_events(&events, run);
-    }
-    // Where a host does not count iterations, its runtime does: that is an end of its own too.
-    let had_its_iterations = heard && over_iterations(&task).is_some();
-    let run = RunOf::new(&events, run);
-    let begun = chain.as_ref().map_or(task.launched_at, |chain| chain.begun);
-    let (state, at) = match &run.ended {
-        Some((Outcome::Failed { why }, at)) if had_its_iterations => {
-            (TraceState::Failed { why: why.clone() }, *at)
-        }
-        Some((outcome, at)) => (
-            ended_state(outcome, end.as_ref().map(|ended| &ended.end)),
-            *at,
-        ),
-        None if matches!(task.state, State::Queued { .. }) => (TraceState::Queued, now),
-        None => (TraceState::Running, now),
-    };
     let children = below(journal, chain.as_ref(), &task.id, now, depth)?;
-    Ok(Trace {
-        chain: chain.as_ref().map(|chain| chain.id.clone()),
-        parent: chain.and_then(|chain| chain.parent),
-        title: task.brief.description,
-        skill: task.brief.skill.map(|terms| terms.skill),
-        agent: Some(task.brief.agent),
-        task: Some(task.id),
-        request: run.request,
-        state,
-        begun,
-        took: at.since(begun),
-        steps,
-        answer: run.answer,
-        counted: heard.then_some(run.spent),
-        own: TraceTotals::default(),
-        all: TraceTotals::default(),
-        children,
-    })
-}
-
-/// What a task's events say about one of its runs.
-#[derive(Default)]
-struct RunOf {
-    request: String,
-    answer: Option<String>,
-    ended: Option<(Outcome, Moment)>,
-    spent: TraceTotals,
-}
-
-impl RunOf {
-    fn new(events: &[Saved], run: u32) -> Self {
-        let mut found = Self::default();
-        let mut at_run = 0;
-        let mut progress = Progress::default();
-        let mut before = Spent::default();
-        for saved in events {
-            if at_run > run {
-                break;
-            }
-            match &saved.event {
-                Event::Observed(observation) => progress.note(observation, saved.at),
-                Event::Launched(launched) if run == 0 => found.request.clone_from(&launched.prompt),
-                Event::Resumed { prompt, .. } => {
-                    at_run += 1;
-                    if at_run == run {
-                        found.request.clone_from(prompt);
-                        before = progress.spent;
-                    }
-                }
-                Event::Ended {
-                    outcome, answer, ..
-                } if at_run == run => {
-                    found.answer.clone_from(answer);
-                    found.ended = Some((outcome.clone(), saved.at));
-                }
-                _ => {}
-            }
-        }
-        let spent = progress.spent.beyond(before);
-        found.spent = TraceTotals {
-            untold: spent.tokens,
-            cost: spent.cost,
-            unpriced: spent.unpriced,
-            turns: spent.turns,
-            tool_calls: spent.tool_calls,
-            ..TraceTotals::default()
-        };
-        found
-    }
+    let trace = trace_of_task(task, run, chain.as_ref(), &events, &entries, now);
+    Ok(Trace { children, ..trace })
 }
 
 /// A run of a person.
@@ -238,44 +143,9 @@ fn of_session(
 ) -> Result<Trace, Problem> {
     let entries = journal.entries(session, 0, u64::MAX)?;
     let title = journal.session(session)?.map(|session| session.title);
-    let (steps, end) = steps_of_entries(&entries, prompt);
-    let (agent, request) = asked(&entries, prompt);
-    let (state, answer, at) = match end {
-        None => (TraceState::Running, None, now),
-        Some(RunEnd { end, answer, at }) => {
-            let state = match end {
-                End::Answered => TraceState::Completed,
-                End::Failed { why } => TraceState::Failed { why },
-                End::Broken { why } => TraceState::Died { why },
-                End::Aborted => TraceState::Cancelled,
-            };
-            (state, answer, at)
-        }
-    };
-    let mut children = Vec::new();
-    if depth < DEEPEST {
-        for child in journal.chains_below(&chain.id)? {
-            children.push(of_chain(journal, &child, now, depth + 1)?);
-        }
-    }
-    Ok(Trace {
-        chain: Some(chain.id.clone()),
-        parent: chain.parent.clone(),
-        task: None,
-        title: title.unwrap_or_else(|| session.to_string()),
-        skill: None,
-        agent,
-        request,
-        state,
-        begun: chain.begun,
-        took: at.since(chain.begun),
-        steps,
-        answer,
-        counted: None,
-        own: TraceTotals::default(),
-        all: TraceTotals::default(),
-        children,
-    })
+    let trace = trace_of_session(chain, session, title, prompt, &entries, now);
+    let children = below_chain(journal, chain, now, depth)?;
+    Ok(Trace { children, ..trace })
 }
 
 /// The runs that were begun from within a run. Tasks of old are below tasks, not runs.
@@ -286,44 +156,30 @@ fn below(
     now: Moment,
     depth: usize,
 ) -> Result<Vec<Trace>, Problem> {
-    let mut children = Vec::new();
-    if depth >= DEEPEST {
-        return Ok(children);
+    if let Some(chain) = chain {
+        return below_chain(journal, chain, now, depth);
     }
-    let Some(chain) = chain else {
+    let mut children = Vec::new();
+    if depth < DEEPEST {
         for below in journal.below(task)? {
             let run = below.run;
             children.push(of_task(journal, below, run, now, depth + 1)?);
         }
-        return Ok(children);
-    };
-    for child in journal.chains_below(&chain.id)? {
-        children.push(of_chain(journal, &child, now, depth + 1)?);
     }
     Ok(children)
 }
 
-/// How a task ended, and what its own session says about that. An end that the agent itself
-/// came to is a result; everything else has befallen it.
-fn ended_state(outcome: &Outcome, end: Option<&End>) -> TraceState {
-    match outcome {
-        Outcome::Completed => TraceState::Completed,
-        Outcome::Cancelled => TraceState::Cancelled,
-        Outcome::Failed { why } => match end {
-            Some(End::Failed { .. }) => TraceState::Failed { why: why.clone() },
-            Some(End::Answered | End::Broken { .. } | End::Aborted) | None => {
-                TraceState::Died { why: why.clone() }
-            }
-        },
+fn below_chain(
+    journal: &mut dyn Journal,
+    chain: &Chain,
+    now: Moment,
+    depth: usize,
+) -> Result<Vec<Trace>, Problem> {
+    let mut children = Vec::new();
+    if depth < DEEPEST {
+        for child in journal.chains_below(&chain.id)? {
+            children.push(of_chain(journal, &child, now, depth + 1)?);
+        }
     }
-}
-
-fn asked(entries: &[Filed], prompt: &PostId) -> (Option<AgentName>, String) {
-    let found = entries.iter().find_map(|filed| match &filed.entry {
-        Entry::Prompted {
-            post, text, agent, ..
-        } if post == prompt => Some((Some(agent.clone()), text.clone())),
-        _ => None,
-    });
-    found.unwrap_or_default()
+    Ok(children)
 }

@@ -10,8 +10,9 @@ use std::{
 
 use asyncagents_core::{
     answer::{self, Report, Shown},
+    event::Saved,
     id::{HostKey, SessionId, TaskId},
-    port::{Fate, Host, HostError, Journal, Saved, Store, StoreError, Stored, Work},
+    port::{Fate, Host, HostError, Journal, Store, StoreError, Stored, Work},
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
 };

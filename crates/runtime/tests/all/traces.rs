@@ -47,8 +47,8 @@ async fn a_skill_is_ended_after_its_iterations_where_its_host_counts_none() {
     let why = "the limit of 4 iterations is reached".to_owned();
     let trace = process.manager.trace(id.as_str()).await.expect("a trace");
     assert_eq!(trace.state, TraceState::Failed { why });
-    assert_eq!(trace.own.turns, 5);
-    assert_eq!(trace.own.tokens(), 50);
+    assert_eq!(trace.own.spent.turns, 5);
+    assert_eq!(trace.own.spent.tokens, 50);
     let other = launch(&process, skill("max-iterations: 18")).await;
     process.until_status(&other, Status::Completed).await;
     process.settled().await;
@@ -64,8 +64,8 @@ async fn a_trace_has_the_sums_of_the_host_also_of_what_nobody_heard() {
     process.until_status(&id, Status::Completed).await;
     let trace = process.manager.trace(id.as_str()).await.expect("a trace");
     assert!(trace.steps.is_empty(), "{:?}", trace.steps);
-    assert_eq!(trace.own.tokens(), 100);
-    assert_eq!((trace.own.turns, trace.own.tool_calls), (2, 1));
+    assert_eq!(trace.own.spent.tokens, 100);
+    assert_eq!((trace.own.spent.turns, trace.own.spent.tool_calls), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,8 +106,13 @@ async fn a_follow_up_is_below_whoever_asked_for_it_and_has_its_own_costs() {
             .iter()
             .all(|child| child.parent == trace.chain)
     );
-    assert!(trace.children.iter().all(|child| child.own.tokens() == 100));
-    assert_eq!(trace.all.tokens(), 301);
+    assert!(
+        trace
+            .children
+            .iter()
+            .all(|child| child.own.spent.tokens == 100)
+    );
+    assert_eq!(trace.all.spent.tokens, 301);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +135,7 @@ async fn a_follow_up_that_has_not_begun_has_cost_nothing() {
     assert!(matches!(queued, State::Queued { .. }), "{queued:?}");
     let trace = process.manager.trace(work.as_str()).await.expect("a trace");
     assert_eq!(trace.state, TraceState::Queued);
-    assert_eq!(trace.own.tokens(), 0);
+    assert_eq!(trace.own.spent.tokens, 0);
 }
 
 struct NoCommands;
