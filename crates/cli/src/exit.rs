@@ -1,10 +1,10 @@
 //! Exit codes, and the one line a failure prints.
 
-use std::{io, process::ExitCode};
+use std::{io, path::Path, process::ExitCode};
 
 use anyhow::anyhow;
 use asyncagents_core::{
-    port::{HostError, StoreError},
+    port::{HostError, StoreError, StoreErrorKind},
     refusal::Refusal,
 };
 use asyncagents_runtime::Problem;
@@ -70,45 +70,48 @@ impl From<Problem> for Failure {
                 HostError::Refused(_) | HostError::NoSession(_) => Failure::Input(problem.into()),
                 HostError::Unreachable(_) => Failure::Machine(problem.into()),
             },
-            Problem::Store(error) => match error {
-                StoreError::NotADatabase { .. } | StoreError::NotOurs { .. } => {
+            Problem::Store(error) => match error.kind() {
+                StoreErrorKind::NotADatabase | StoreErrorKind::NotOurs => {
                     Failure::Input(hinted("it was left alone. Choose another file with --db"))
                 }
-                StoreError::Newer { .. } => Failure::Input(hinted(
+                StoreErrorKind::Newer { .. } => Failure::Input(hinted(
                     "it was left alone. Update asyncagents, or choose another file with --db",
                 )),
-                StoreError::Unknown { path, .. } => {
-                    Failure::Input(hinted(&format!("it was left alone. {}", adopting(path))))
-                }
-                StoreError::CannotOpen { .. } => {
+                StoreErrorKind::Unknown { .. } => Failure::Input(hinted(&format!(
+                    "it was left alone. {}",
+                    adopting(Path::new(error.place()))
+                ))),
+                StoreErrorKind::CannotOpen => {
                     Failure::Input(hinted("choose another file with --db"))
                 }
-                StoreError::Damaged { .. } => Failure::Machine(hinted(
+                StoreErrorKind::Damaged => Failure::Machine(hinted(
                     "it was left as it is. If the system's log tells of a disk that failed to read, try \
                      again; else bring back a copy, or choose another file with --db",
                 )),
-                StoreError::Locked { path } => Failure::Machine(match stopped_process(path) {
-                    // Its lease runs out, and a lock on a file does not.
-                    Some(process) => hinted(&format!(
-                        "nothing was saved. asyncagents, process {process}, was stopped while it \
+                StoreErrorKind::Locked => {
+                    Failure::Machine(match stopped_process(Path::new(error.place())) {
+                        // Its lease runs out, and a lock on a file does not.
+                        Some(process) => hinted(&format!(
+                            "nothing was saved. asyncagents, process {process}, was stopped while it \
                          wrote: `kill -CONT {process}` lets it go on, `kill -KILL {process}` ends it, \
                          and nothing is lost by either"
-                    )),
-                    None => {
-                        hinted("nothing was saved. Try again when that program has let go of it")
-                    }
-                }),
-                StoreError::ReadOnly { .. } => Failure::Machine(hinted(
+                        )),
+                        None => hinted(
+                            "nothing was saved. Try again when that program has let go of it",
+                        ),
+                    })
+                }
+                StoreErrorKind::ReadOnly => Failure::Machine(hinted(
                     "nothing was saved. Make it writable, or choose another file with --db",
                 )),
-                StoreError::Full { .. } => {
+                StoreErrorKind::Full => {
                     Failure::Machine(hinted("nothing was saved. Make room and try again"))
                 }
-                StoreError::Disk { .. } => Failure::Machine(hinted(
+                StoreErrorKind::Disk(_) => Failure::Machine(hinted(
                     "nothing was saved. The system's log tells more; a quota or a limit on the size of \
                      files looks the same",
                 )),
-                StoreError::Failed { .. } => Failure::Machine(problem.into()),
+                StoreErrorKind::Failed => Failure::Machine(problem.into()),
             },
         }
     }

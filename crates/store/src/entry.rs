@@ -131,24 +131,6 @@ pub(crate) enum EndRecord {
     Aborted,
 }
 
-impl EntryRecord {
-    /// The name of the entry, for those who look for entries of one kind.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            EntryRecord::Inherited { .. } => "inherited",
-            EntryRecord::Prompted { .. } => "prompted",
-            EntryRecord::Told { .. } => "told",
-            EntryRecord::Nudged { .. } => "nudged",
-            EntryRecord::LastTurn { .. } => "last_turn",
-            EntryRecord::Answered { .. } => "answered",
-            EntryRecord::ToolBegan { .. } => "tool_began",
-            EntryRecord::ToolEnded { .. } => "tool_ended",
-            EntryRecord::Compacted { .. } => "compacted",
-            EntryRecord::Ended { .. } => "ended",
-        }
-    }
-}
-
 impl From<&Entry> for EntryRecord {
     fn from(entry: &Entry) -> Self {
         match entry {

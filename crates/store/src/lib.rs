@@ -1,20 +1,34 @@
-//! The journal on SQLite.
+//! The journal in a database.
 //!
-//! `sqlite.rs` opens the file and commits, `journal.rs` has the SQL, `record.rs` says how an
-//! event is written. The SQL is what SQLite and Postgres have in common; what only SQLite
-//! knows (pragmas, how a transaction begins, error codes) is in `sqlite.rs` and `open.rs`.
+//! The SQL is in one file for each trait of the port: `tasks.rs`, `queue.rs`, `leases.rs`,
+//! `outbox.rs`, `waits.rs`, `sessions.rs`, `chains.rs`. It is written for the trait in `sql.rs`, so
+//! a second database needs that trait for its connection and [`Store`] for its transactions, not
+//! this SQL again. `record.rs`, `entry.rs`, `terms.rs` and `row.rs` say how things are written.
+//!
+//! What only SQLite knows: `statements.rs` (runs the SQL), `sqlite.rs` (commits, and
+//! `PRAGMA data_version` as the version), `open.rs` with `migrations/` (pragmas, rowid keys,
+//! `WITHOUT ROWID`), `identity.rs` (which file it is) and `trouble.rs` (error codes).
+//!
+//! [`Store`]: asyncagents_core::port::Store
 
 mod chains;
 mod entry;
 mod identity;
-mod journal;
+mod leases;
 mod open;
+mod outbox;
+mod queue;
 mod record;
 mod row;
 mod sessions;
+mod sql;
 mod sqlite;
+mod statements;
+mod tasks;
 mod terms;
+mod transaction;
 mod trouble;
+mod waits;
 
 pub use identity::{Identity, Introduction, Origin};
 pub use open::{Durability, Options};

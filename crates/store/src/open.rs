@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use asyncagents_core::port::{StoreError, Stored};
+use asyncagents_core::port::{StoreError, StoreErrorKind, Stored};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::{
@@ -94,16 +94,28 @@ pub(crate) fn writer(
     Ok(connection)
 }
 
+/// An error that needs no more words.
+fn error(path: &Path, kind: StoreErrorKind) -> StoreError {
+    StoreError::new(kind, path.display(), "")
+}
+
 /// How a file can be read that cannot be written, if it is ours and in the newest format.
 pub(crate) fn to_read(path: &Path, options: Options) -> Stored<Access> {
     match look(path, options, Access::Read) {
         // Readers share a file that is not there and cannot be made.
-        Err(StoreError::CannotOpen { .. } | StoreError::ReadOnly { .. }) if has_all(path) => {
+        Err(error) if is_shut(&error) && has_all(path) => {
             look(path, options, Access::Still)?;
             Ok(Access::Still)
         }
         looked => looked.map(|()| Access::Read),
     }
+}
+
+fn is_shut(error: &StoreError) -> bool {
+    matches!(
+        error.kind(),
+        StoreErrorKind::CannotOpen | StoreErrorKind::ReadOnly
+    )
 }
 
 /// Whether all that was written is in the file itself.
@@ -120,15 +132,9 @@ fn look(path: &Path, options: Options, access: Access) -> Stored<()> {
     let format = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
     match format.map_err(|error| judge(path, &error))? {
         found if found == known => Ok(()),
-        found if found > known => Err(StoreError::Newer {
-            path: path.to_owned(),
-            found,
-            known,
-        }),
+        found if found > known => Err(error(path, StoreErrorKind::Newer { found, known })),
         // It would have to be brought to the newest format first.
-        _ => Err(StoreError::ReadOnly {
-            path: path.to_owned(),
-        }),
+        _ => Err(error(path, StoreErrorKind::ReadOnly)),
     }
 }
 
@@ -144,10 +150,8 @@ pub(crate) fn reader(path: &Path, options: Options, access: Access) -> Stored<Co
 /// An empty file that only its user may read; SQLite gives the files beside it the same
 /// permissions.
 fn create(path: &Path) -> Stored<()> {
-    let cannot = |error: io::Error| StoreError::CannotOpen {
-        path: path.to_owned(),
-        why: error.to_string(),
-    };
+    let cannot =
+        |error: io::Error| StoreError::new(StoreErrorKind::CannotOpen, path.display(), error);
     if path.exists() {
         return Ok(());
     }
@@ -245,9 +249,7 @@ fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
     };
     match look().map_err(|error| judge(path, &error))? {
         (0, 0, 0) | (APPLICATION, 1.., _) => Ok(()),
-        _ => Err(StoreError::NotOurs {
-            path: path.to_owned(),
-        }),
+        _ => Err(error(path, StoreErrorKind::NotOurs)),
     }
 }
 
@@ -276,14 +278,9 @@ fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -
     let format = |connection: &Connection| {
         connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))
     };
-    let newer = |found| StoreError::Newer {
-        path: path.to_owned(),
-        found,
-        known,
-    };
     match format(connection).map_err(judged)? {
         found if found == known => return Ok(()),
-        found if found > known => return Err(newer(found)),
+        found if found > known => return Err(error(path, StoreErrorKind::Newer { found, known })),
         _ => {}
     }
     let transaction = connection
@@ -306,10 +303,7 @@ fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -
             }
             Introduction::Nobody => {}
             Introduction::Refuse => {
-                return Err(StoreError::Unknown {
-                    path: path.to_owned(),
-                    found,
-                });
+                return Err(error(path, StoreErrorKind::Unknown { found }));
             }
         }
     }

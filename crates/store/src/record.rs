@@ -143,34 +143,6 @@ pub(crate) struct BudgetRecord {
     tool_calls: Option<u64>,
 }
 
-impl EventRecord {
-    /// The name of the event, for those who look for events of one kind.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            EventRecord::Launched { .. } => "launched",
-            EventRecord::Owned { .. } => "owned",
-            EventRecord::Started => "started",
-            EventRecord::SessionMade { .. } => "session_made",
-            EventRecord::Prompted => "prompted",
-            EventRecord::ToolCalled { .. } => "tool_called",
-            EventRecord::Turned { .. } => "turned",
-            EventRecord::AskedBeside { .. } => "asked_beside",
-            EventRecord::Asked { .. } => "asked",
-            EventRecord::Answered { .. } => "answered",
-            EventRecord::Counted { .. } => "counted",
-            EventRecord::SpentBelow { .. } => "spent_below",
-            EventRecord::SummingUp { .. } => "summing_up",
-            EventRecord::Ended { .. } => "ended",
-            EventRecord::Stopped => "stopped",
-            EventRecord::Resumed { .. } => "resumed",
-            EventRecord::ClockMoved { .. } => "clock_moved",
-            EventRecord::Moved { .. } => "moved",
-            EventRecord::Retrieved => "retrieved",
-            EventRecord::Cleared => "cleared",
-        }
-    }
-}
-
 impl From<&Event> for EventRecord {
     fn from(event: &Event) -> Self {
         match event {
@@ -306,9 +278,11 @@ fn launched_record(launched: &Launched) -> EventRecord {
     }
 }
 
-impl From<EventRecord> for Event {
-    fn from(record: EventRecord) -> Self {
-        match record {
+impl TryFrom<EventRecord> for Event {
+    type Error = String;
+
+    fn try_from(record: EventRecord) -> Result<Self, String> {
+        Ok(match record {
             EventRecord::Launched {
                 parent,
                 above,
@@ -347,16 +321,17 @@ impl From<EventRecord> for Event {
                         Context::Fresh
                     },
                     host: host.into(),
-                    skill: skill.map(Into::into),
+                    skill: skill.map(TryInto::try_into).transpose()?,
                 },
                 prompt,
-                fork: fork.map(|limits| Plan {
-                    limits,
-                    mode: fork_mode
-                        .and_then(|mode| mode.parse().ok())
-                        .unwrap_or_default(),
-                    asked_in,
-                }),
+                fork: match fork {
+                    Some(limits) => Some(Plan {
+                        limits,
+                        mode: mode(fork_mode)?,
+                        asked_in,
+                    }),
+                    None => None,
+                },
                 budget: budget.into(),
                 batch,
                 owner: owner.map(Into::into),
@@ -456,8 +431,17 @@ impl From<EventRecord> for Event {
             EventRecord::Moved { host } => Event::Moved { host: host.into() },
             EventRecord::Retrieved => Event::Retrieved,
             EventRecord::Cleared => Event::Cleared,
-        }
+        })
     }
+}
+
+/// Older versions did not say; theirs was always the same.
+fn mode(word: Option<String>) -> Result<Mode, String> {
+    let Some(word) = word else {
+        return Ok(Mode::default());
+    };
+    word.parse()
+        .map_err(|known| format!("unknown fork_mode `{word}`, not {known}"))
 }
 
 impl From<&Budget> for BudgetRecord {
@@ -505,8 +489,8 @@ mod tests {
         #[case] json: &str,
         #[case] cost: u64,
         #[case] unpriced: u64,
-    ) -> serde_json::Result<()> {
-        let event = Event::from(serde_json::from_str::<EventRecord>(json)?);
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let event = Event::try_from(serde_json::from_str::<EventRecord>(json)?)?;
         let turned = Observation::Turned {
             tokens: 5,
             cost: Cost(cost),

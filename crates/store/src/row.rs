@@ -1,6 +1,6 @@
 //! A task as a row, and back.
 
-use std::{collections::BTreeMap, sync::LazyLock, time::Duration};
+use std::collections::BTreeMap;
 
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
@@ -10,46 +10,36 @@ use asyncagents_core::{
     skill::Terms,
     task::{Brief, Context, Outcome, Place, Stage, State, Task},
 };
-use rusqlite::{Row, ToSql, types::Value};
 use serde::{Deserialize, Serialize};
 
-use crate::{record::unpriced_of, terms::TermsRecord};
+use crate::{
+    record::unpriced_of,
+    sql::{Columns, Damage, Row, Sql, Value, unknown},
+    terms::TermsRecord,
+};
 
-/// The columns of a task, in the order of [`values`] and [`task`].
-pub(crate) const COLUMNS: &str = "id, parent, above, root, depth, description, agent, model, \
-    context, host, max_tokens, max_cost, max_time, max_turns, max_calls, launched_at, batch, run, \
-    session, state, since, stage, ended_at, ran, error, stopping, tokens, cost, turns, calls, \
-    tools, last_activity, below_tokens, below_cost, below_turns, below_calls, before_tokens, \
-    before_cost, before_turns, before_calls, retrieved_at, cleared, owner, seq, live, taken, \
-    unfinished, skill, chain";
-/// How many there are.
-pub(crate) const COUNT: usize = 49;
-
-/// Inserts a task; the last parameter is the event that began it.
-pub(crate) static INSERT: LazyLock<String> = LazyLock::new(|| {
-    let holders: Vec<String> = (1..=COUNT).map(|at| format!("?{at}")).collect();
-    let (holders, last) = (holders.join(", "), COUNT + 1);
-    format!("INSERT INTO tasks ({COLUMNS}, born, place) VALUES ({holders}, ?{last}, ?{last})")
-});
-/// Writes all columns of a task.
-pub(crate) static UPDATE: LazyLock<String> = LazyLock::new(|| {
-    let columns = COLUMNS.split(", ").enumerate().skip(1);
-    let set = columns.map(|(at, column)| format!("{column} = ?{}", at + 1));
-    let set = set.collect::<Vec<_>>().join(", ");
-    format!("UPDATE tasks SET {set} WHERE id = ?1")
-});
-
-/// Writes what progress changes; none of it is in an index.
-pub(crate) const UPDATE_PROGRESS: &str = "UPDATE tasks SET tokens = ?2, cost = ?3, turns = ?4, calls = ?5, tools = ?6, \
-    last_activity = ?7, below_tokens = ?8, below_cost = ?9, below_turns = ?10, \
-    below_calls = ?11, seq = ?12 WHERE id = ?1";
+/// The columns of what a task has spent, of what those below it have, and of what both had when
+/// its newest run began.
+const OWN: [&str; 4] = ["tokens", "cost", "turns", "calls"];
+const BELOW: [&str; 4] = ["below_tokens", "below_cost", "below_turns", "below_calls"];
+const BEFORE: [&str; 4] = [
+    "before_tokens",
+    "before_cost",
+    "before_turns",
+    "before_calls",
+];
 
 /// The tokens of a row that nobody knows the price of, as [`unpriced_of`] says.
-pub(crate) const UNPRICED: &str =
-    "coalesce(json_extract(tools, '$.unpriced'), iif(cost = 0, tokens, 0))";
+pub(crate) fn unpriced<S: Sql>() -> String {
+    let known = S::json_number("tools", "unpriced");
+    format!("coalesce({known}, CASE WHEN cost = 0 THEN tokens ELSE 0 END)")
+}
+
 /// The same of the tasks below it.
-pub(crate) const UNPRICED_BELOW: &str =
-    "coalesce(json_extract(tools, '$.unpriced_below'), iif(below_cost = 0, below_tokens, 0))";
+pub(crate) fn unpriced_below<S: Sql>() -> String {
+    let known = S::json_number("tools", "unpriced_below");
+    format!("coalesce({known}, CASE WHEN below_cost = 0 THEN below_tokens ELSE 0 END)")
+}
 
 /// What is kept of progress beside the sums.
 #[derive(Serialize, Deserialize)]
@@ -79,30 +69,72 @@ struct Tools {
     beside: Option<[u64; 4]>,
 }
 
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+/// All columns of a task, its key first.
+pub(crate) fn columns(task: &Task) -> Columns<'_> {
+    let Brief {
+        description,
+        agent,
+        model,
+        context,
+        host,
+        skill,
+    } = &task.brief;
+    let context = match context {
+        Context::Fresh => "fresh",
+        Context::Forked => "forked",
+    };
+    let (live, is_running) = (task.is_live(), matches!(task.state, State::Running { .. }));
+    let mut columns = progress_columns(task);
+    columns.extend(state_columns(&task.state));
+    columns.extend(spent_columns(BEFORE, task.spent_before));
+    columns.extend([
+        ("parent", Value::from(&task.place.parent)),
+        ("above", task.place.above.as_ref().into()),
+        ("root", (&task.place.root).into()),
+        ("depth", task.place.depth.into()),
+        ("description", description.into()),
+        ("agent", agent.into()),
+        ("model", model.as_ref().into()),
+        ("context", context.into()),
+        ("host", host.into()),
+        ("max_tokens", task.budget.tokens.into()),
+        ("max_cost", task.budget.cost.into()),
+        ("max_time", task.budget.time.into()),
+        ("max_turns", task.budget.turns.into()),
+        ("max_calls", task.budget.tool_calls.into()),
+        ("launched_at", task.launched_at.into()),
+        ("batch", task.batch.into()),
+        ("run", task.run.into()),
+        ("session", task.session.as_ref().into()),
+        ("stopping", task.stopping.into()),
+        ("retrieved_at", task.retrieved_at.into()),
+        ("cleared", task.cleared.into()),
+        ("owner", task.owner.as_ref().into()),
+        ("live", live.into()),
+        ("taken", (is_running || task.stopping).into()),
+        ("unfinished", (live || task.stopping).into()),
+        ("skill", skill.as_ref().map(terms).into()),
+        ("chain", task.chain.as_ref().into()),
+    ]);
+    columns
 }
 
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+/// The key, and the columns that progress changes; none of those is in an index.
+pub(crate) fn progress_columns(task: &Task) -> Columns<'_> {
+    let mut columns = vec![
+        ("id", Value::from(&task.id)),
+        ("tools", tools(task).into()),
+        ("last_activity", task.progress.last_activity.into()),
+        ("seq", task.seq.into()),
+    ];
+    columns.extend(spent_columns(OWN, task.progress.spent));
+    columns.extend(spent_columns(BELOW, task.below));
+    columns
 }
 
-fn text(value: impl ToString) -> Value {
-    Value::Text(value.to_string())
-}
-
-fn maybe_text(value: Option<&impl ToString>) -> Value {
-    value.map_or(Value::Null, |value| Value::Text(value.to_string()))
-}
-
-fn maybe(value: Option<i64>) -> Value {
-    value.map_or(Value::Null, Value::Integer)
-}
-
-/// The values of a task, in the order of [`COLUMNS`].
-pub(crate) fn values(task: &Task) -> [Value; COUNT] {
-    let (state, since, stage, ended_at, ran, error) = match &task.state {
-        State::Queued { since } => ("queued", Some(*since), None, None, None, None),
+fn state_columns(state: &State) -> [(&'static str, Value<'_>); 6] {
+    let (word, since, stage, ended, error) = match state {
+        State::Queued { since } => ("queued", Some(*since), None, None, None),
         State::Running { since, stage } => {
             let (stage, why) = match stage {
                 Stage::Creating => ("creating", None),
@@ -110,106 +142,35 @@ pub(crate) fn values(task: &Task) -> [Value; COUNT] {
                 Stage::Working => ("working", None),
                 Stage::SummingUp { why } => ("summing_up", Some(why)),
             };
-            ("running", Some(*since), Some(stage), None, None, why)
+            ("running", Some(*since), Some(stage), None, why)
         }
         State::Ended { at, ran, outcome } => {
-            let (state, error) = match outcome {
+            let (word, error) = match outcome {
                 Outcome::Completed => ("completed", None),
                 Outcome::Failed { why } => ("failed", Some(why)),
                 Outcome::Cancelled => ("cancelled", None),
             };
-            (state, None, None, Some(*at), Some(*ran), error)
+            (word, None, None, Some((*at, *ran)), error)
         }
     };
-    let live = task.is_live();
-    let taken = state == "running" || task.stopping;
-    let [tokens, cost, turns, calls] = spent(task.progress.spent);
-    let [below_tokens, below_cost, below_turns, below_calls] = spent(task.below);
-    let [before_tokens, before_cost, before_turns, before_calls] = spent(task.spent_before);
     [
-        text(&task.id),
-        text(&task.place.parent),
-        maybe_text(task.place.above.as_ref()),
-        text(&task.place.root),
-        Value::Integer(task.place.depth.into()),
-        text(&task.brief.description),
-        text(&task.brief.agent),
-        maybe_text(task.brief.model.as_ref()),
-        text(match task.brief.context {
-            Context::Fresh => "fresh",
-            Context::Forked => "forked",
-        }),
-        text(&task.brief.host),
-        maybe(task.budget.tokens.map(number)),
-        maybe(task.budget.cost.map(|cost| number(cost.0))),
-        maybe(task.budget.time.map(millis)),
-        maybe(task.budget.turns.map(number)),
-        maybe(task.budget.tool_calls.map(number)),
-        Value::Integer(task.launched_at.as_millis()),
-        Value::Integer(number(task.batch)),
-        Value::Integer(task.run.into()),
-        maybe_text(task.session.as_ref()),
-        text(state),
-        maybe(since.map(Moment::as_millis)),
-        maybe_text(stage.as_ref()),
-        maybe(ended_at.map(Moment::as_millis)),
-        maybe(ran.map(millis)),
-        maybe_text(error),
-        Value::Integer(task.stopping.into()),
-        tokens,
-        cost,
-        turns,
-        calls,
-        text(tools(task)),
-        maybe(task.progress.last_activity.map(Moment::as_millis)),
-        below_tokens,
-        below_cost,
-        below_turns,
-        below_calls,
-        before_tokens,
-        before_cost,
-        before_turns,
-        before_calls,
-        maybe(task.retrieved_at.map(Moment::as_millis)),
-        Value::Integer(task.cleared.into()),
-        maybe_text(task.owner.as_ref()),
-        Value::Integer(number(task.seq)),
-        Value::Integer(live.into()),
-        Value::Integer(taken.into()),
-        Value::Integer((live || task.stopping).into()),
-        maybe_text(task.brief.skill.as_ref().map(terms).as_ref()),
-        maybe_text(task.chain.as_ref()),
+        ("state", word.into()),
+        ("since", since.into()),
+        ("stage", stage.into()),
+        ("ended_at", ended.map(|(at, _)| at).into()),
+        ("ran", ended.map(|(_, ran)| ran).into()),
+        ("error", error.into()),
     ]
 }
 
-/// The ID and the values of [`UPDATE_PROGRESS`].
-pub(crate) fn progress_values(task: &Task) -> [Value; 12] {
-    let [tokens, cost, turns, calls] = spent(task.progress.spent);
-    let [below_tokens, below_cost, below_turns, below_calls] = spent(task.below);
+fn spent_columns(names: [&'static str; 4], spent: Spent) -> [(&'static str, Value<'static>); 4] {
+    let [tokens, cost, turns, calls] = names;
     [
-        text(&task.id),
-        tokens,
-        cost,
-        turns,
-        calls,
-        text(tools(task)),
-        maybe(task.progress.last_activity.map(Moment::as_millis)),
-        below_tokens,
-        below_cost,
-        below_turns,
-        below_calls,
-        Value::Integer(number(task.seq)),
+        (tokens, spent.tokens.into()),
+        (cost, spent.cost.into()),
+        (turns, spent.turns.into()),
+        (calls, spent.tool_calls.into()),
     ]
-}
-
-/// Values as parameters of a statement.
-pub(crate) fn params(values: &[Value]) -> Vec<&dyn ToSql> {
-    values.iter().map(|value| value as &dyn ToSql).collect()
-}
-
-fn spent(spent: Spent) -> [Value; 4] {
-    [spent.tokens, spent.cost.0, spent.turns, spent.tool_calls]
-        .map(|sum| Value::Integer(number(sum)))
 }
 
 fn tools(task: &Task) -> String {
@@ -237,137 +198,152 @@ fn tools(task: &Task) -> String {
     serde_json::to_string(&tools).unwrap_or_default()
 }
 
+/// The terms of a skill as they are kept.
 pub(crate) fn terms(terms: &Terms) -> String {
     serde_json::to_string(&TermsRecord::from(terms)).unwrap_or_default()
 }
 
-/// Reads a task from a row of [`COLUMNS`].
-pub(crate) fn task(row: &Row) -> rusqlite::Result<Task> {
-    let string = |at: usize| row.get::<_, String>(at);
-    let maybe_string = |at: usize| row.get::<_, Option<String>>(at);
-    let count = |at: usize| row.get::<_, i64>(at).map(|n| u64::try_from(n).unwrap_or(0));
-    let maybe_count = |at: usize| {
-        let value = row.get::<_, Option<i64>>(at);
-        value.map(|value| value.map(|n| u64::try_from(n).unwrap_or(0)))
-    };
-    let moment = |at: usize| row.get::<_, i64>(at).map(Moment::from_millis);
-    let maybe_moment = |at: usize| {
-        let value = row.get::<_, Option<i64>>(at);
-        value.map(|value| value.map(Moment::from_millis))
-    };
-    let spent = |at: usize, unpriced: Option<u64>| -> rusqlite::Result<Spent> {
-        let (tokens, cost) = (count(at)?, count(at + 1)?);
-        Ok(Spent {
-            tokens,
-            cost: Cost(cost),
-            unpriced: unpriced_of(unpriced, tokens, cost),
-            turns: count(at + 2)?,
-            tool_calls: count(at + 3)?,
-        })
-    };
-    let ended = |outcome: Outcome| -> rusqlite::Result<State> {
-        Ok(State::Ended {
-            at: moment(22)?,
-            ran: Duration::from_millis(count(23)?),
-            outcome,
-        })
-    };
-    let state = match string(19)?.as_str() {
-        "queued" => State::Queued { since: moment(20)? },
-        "running" => State::Running {
-            since: moment(20)?,
-            stage: match string(21)?.as_str() {
-                "creating" => Stage::Creating,
-                "prompting" => Stage::Prompting,
-                "summing_up" => Stage::SummingUp {
-                    why: maybe_string(24)?.unwrap_or_default(),
-                },
-                _ => Stage::Working,
-            },
-        },
-        "completed" => ended(Outcome::Completed)?,
-        "cancelled" => ended(Outcome::Cancelled)?,
-        _ => ended(Outcome::Failed {
-            why: maybe_string(24)?.unwrap_or_default(),
-        })?,
-    };
-    let tools: Tools = serde_json::from_str(&string(30)?).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(30, rusqlite::types::Type::Text, Box::new(error))
-    })?;
+/// The terms of a skill in a column that may be empty.
+pub(crate) fn terms_in(row: &Row<'_>, column: &str) -> Result<Option<Terms>, Damage> {
+    if row.get::<Option<String>>(column)?.is_none() {
+        return Ok(None);
+    }
+    let record: TermsRecord = row.json(column)?;
+    record.try_into().map(Some).map_err(Damage)
+}
+
+/// Reads a task.
+pub(crate) fn task(row: &Row<'_>) -> Result<Task, Damage> {
+    let id: TaskId = row.get("id")?;
+    let read = read_task(row, id.clone());
+    read.map_err(|damage| damage.of("tasks", id))
+}
+
+fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
+    let tools: Tools = row.json("tools")?;
+    let (unpriced_below, unpriced_before) = (tools.unpriced_below, tools.unpriced_before);
     Ok(Task {
-        id: TaskId::from(string(0)?),
+        id,
         place: Place {
-            parent: string(1)?.into(),
-            above: maybe_string(2)?.map(Into::into),
-            root: string(3)?.into(),
-            depth: row.get(4)?,
+            parent: row.get("parent")?,
+            above: row.get("above")?,
+            root: row.get("root")?,
+            depth: row.get("depth")?,
         },
-        brief: Brief {
-            description: string(5)?,
-            agent: string(6)?.into(),
-            model: maybe_string(7)?.map(Into::into),
-            context: match string(8)?.as_str() {
-                "forked" => Context::Forked,
-                _ => Context::Fresh,
-            },
-            host: string(9)?.into(),
-            skill: terms_at(row, 47)?,
-        },
+        brief: brief(row)?,
         budget: Budget {
-            tokens: maybe_count(10)?,
-            cost: maybe_count(11)?.map(Cost),
-            time: maybe_count(12)?.map(Duration::from_millis),
-            turns: maybe_count(13)?,
-            tool_calls: maybe_count(14)?,
+            tokens: row.get("max_tokens")?,
+            cost: row.get("max_cost")?,
+            time: row.get("max_time")?,
+            turns: row.get("max_turns")?,
+            tool_calls: row.get("max_calls")?,
         },
-        launched_at: moment(15)?,
-        batch: count(16)?,
-        run: row.get(17)?,
-        session: maybe_string(18)?.map(Into::into),
-        state,
-        stopping: row.get(25)?,
-        progress: Progress {
-            spent: spent(26, tools.unpriced)?,
-            by_tool: tools.by_tool,
-            recent: tools.recent.into(),
-            using: tools.using,
-            turns_before: tools.turns_before,
-            worker_deaths: tools.worker_deaths,
-            unattended_since: tools.unattended_since.map(Moment::from_millis),
-            last_activity: maybe_moment(31)?,
-            repeated: Repeated {
-                call: tools.call,
-                times: tools.times,
-            },
-            asking: tools.asking,
-            beside: tools.beside.map_or_else(Spent::default, |sums| {
-                let [tokens, cost, unpriced, turns] = sums;
-                Spent {
-                    tokens,
-                    cost: Cost(cost),
-                    unpriced,
-                    turns,
-                    tool_calls: 0,
-                }
-            }),
-        },
-        below: spent(32, tools.unpriced_below)?,
-        spent_before: spent(36, tools.unpriced_before)?,
-        retrieved_at: maybe_moment(40)?,
-        cleared: row.get(41)?,
-        owner: maybe_string(42)?.map(Into::into),
-        chain: maybe_string(48)?.map(Into::into),
-        seq: count(43)?,
+        launched_at: row.get("launched_at")?,
+        batch: row.get("batch")?,
+        run: row.get("run")?,
+        session: row.get("session")?,
+        state: state(row)?,
+        stopping: row.get("stopping")?,
+        progress: progress(row, tools)?,
+        below: spent(row, BELOW, unpriced_below)?,
+        spent_before: spent(row, BEFORE, unpriced_before)?,
+        retrieved_at: row.get("retrieved_at")?,
+        cleared: row.get("cleared")?,
+        owner: row.get("owner")?,
+        seq: row.get("seq")?,
+        chain: row.get("chain")?,
     })
 }
 
-/// The terms of a skill in a column.
-pub(crate) fn terms_at(row: &Row, at: usize) -> rusqlite::Result<Option<Terms>> {
-    let Some(text) = row.get::<_, Option<String>>(at)? else {
-        return Ok(None);
+fn brief(row: &Row<'_>) -> Result<Brief, Damage> {
+    Ok(Brief {
+        description: row.get("description")?,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        context: match &*row.text("context")? {
+            "fresh" => Context::Fresh,
+            "forked" => Context::Forked,
+            word => return Err(unknown("context", word)),
+        },
+        host: row.get("host")?,
+        skill: terms_in(row, "skill")?,
+    })
+}
+
+fn state(row: &Row<'_>) -> Result<State, Damage> {
+    let why = || Ok(row.get::<Option<String>>("error")?.unwrap_or_default());
+    let outcome = match &*row.text("state")? {
+        "queued" => {
+            let since = row.get("since")?;
+            return Ok(State::Queued { since });
+        }
+        "running" => {
+            let (since, stage) = (row.get("since")?, stage(row)?);
+            return Ok(State::Running { since, stage });
+        }
+        "completed" => Outcome::Completed,
+        "failed" => Outcome::Failed { why: why()? },
+        "cancelled" => Outcome::Cancelled,
+        word => return Err(unknown("state", word)),
     };
-    let record: TermsRecord = serde_json::from_str(&text).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, Box::new(error))
-    })?;
-    Ok(Some(record.into()))
+    Ok(State::Ended {
+        at: row.get("ended_at")?,
+        ran: row.get("ran")?,
+        outcome,
+    })
+}
+
+fn stage(row: &Row<'_>) -> Result<Stage, Damage> {
+    Ok(match &*row.text("stage")? {
+        "creating" => Stage::Creating,
+        "prompting" => Stage::Prompting,
+        "working" => Stage::Working,
+        "summing_up" => Stage::SummingUp {
+            why: row.get::<Option<String>>("error")?.unwrap_or_default(),
+        },
+        word => return Err(unknown("stage", word)),
+    })
+}
+
+fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
+    let [tokens, cost, unpriced, turns] = tools.beside.unwrap_or_default();
+    Ok(Progress {
+        last_activity: row.get("last_activity")?,
+        spent: spent(row, OWN, tools.unpriced)?,
+        by_tool: tools.by_tool,
+        recent: tools.recent.into(),
+        using: tools.using,
+        turns_before: tools.turns_before,
+        worker_deaths: tools.worker_deaths,
+        unattended_since: tools.unattended_since.map(Moment::from_millis),
+        repeated: Repeated {
+            call: tools.call,
+            times: tools.times,
+        },
+        asking: tools.asking,
+        beside: Spent {
+            tokens,
+            cost: Cost(cost),
+            unpriced,
+            turns,
+            tool_calls: 0,
+        },
+    })
+}
+
+fn spent(row: &Row<'_>, names: [&str; 4], unpriced: Option<u64>) -> Result<Spent, Damage> {
+    let [tokens, cost, turns, calls] = names;
+    let (tokens, cost): (u64, Cost) = (row.get(tokens)?, row.get(cost)?);
+    Ok(Spent {
+        tokens,
+        cost,
+        unpriced: unpriced_of(unpriced, tokens, cost.0),
+        turns: row.get(turns)?,
+        tool_calls: row.get(calls)?,
+    })
+}
+
+/// Sums that a statement has made.
+pub(crate) fn sums(row: &Row<'_>) -> Result<Spent, Damage> {
+    spent(row, OWN, Some(row.get("unpriced")?))
 }

@@ -7,110 +7,81 @@ use asyncagents_core::{
     port::{Base, Session, Sessions, Stored},
     trace::{Chain, ChainOf},
 };
-use rusqlite::{Row, params};
 
-use crate::{entry::EntryRecord, journal::Transaction, row};
+use crate::{
+    entry::EntryRecord,
+    row,
+    sql::{Columns, Damage, Row, Sql, Value, insert, values, values_of},
+    transaction::Transaction,
+};
 
-const COLUMNS: &str = "id, task, title, agent, model, system, delegates, workspace, base, base_until, begun, \
-     terms";
-
-impl Sessions for Transaction<'_> {
+impl<S: Sql> Sessions for Transaction<S> {
     fn session(&mut self, id: &SessionId) -> Stored<Option<Session>> {
-        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1 AND deleted = 0");
-        self.one(&sql, [id.as_str()], session)
+        let sql = "SELECT * FROM sessions WHERE id = ?1 AND deleted = 0";
+        self.sql.one(sql, values![id], session)
     }
 
     fn session_for(&mut self, task: &TaskId) -> Stored<Option<SessionId>> {
-        let sql = "SELECT id FROM sessions WHERE task = ?1";
-        self.one(sql, [task.as_str()], |row| {
-            Ok(row.get::<_, String>(0)?.into())
-        })
+        let sql = "SELECT id AS found FROM sessions WHERE task = ?1";
+        self.find(sql, values![task])
     }
 
     fn newest_session(&mut self, workspace: &str) -> Stored<Option<Session>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM sessions \
-             WHERE workspace = ?1 AND task IS NULL AND deleted = 0 \
-             ORDER BY begun DESC, id DESC LIMIT 1"
-        );
-        self.one(&sql, [workspace], session)
+        let newest = self.newest_sessions(Some(workspace), 1)?;
+        Ok(newest.into_iter().next())
     }
 
     fn newest_sessions(&mut self, workspace: Option<&str>, most: usize) -> Stored<Vec<Session>> {
+        let here = workspace.map_or("", |_| "workspace = ?2 AND");
         let sql = format!(
-            "SELECT {COLUMNS} FROM sessions \
-             WHERE (?1 IS NULL OR workspace = ?1) AND task IS NULL AND deleted = 0 \
-             ORDER BY begun DESC, id DESC LIMIT ?2"
+            "SELECT * FROM sessions WHERE {here} task IS NULL AND deleted = 0 \
+             ORDER BY begun DESC, id DESC LIMIT ?1"
         );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.all(&sql, params![workspace, most], session)
+        let mut values = vec![Value::from(most)];
+        values.extend(workspace.map(Value::from));
+        self.sql.all(&sql, &values, session)
     }
 
     fn sessions_beginning_with(&mut self, beginning: &str, most: usize) -> Stored<Vec<SessionId>> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.all(
-            "SELECT id FROM sessions WHERE deleted = 0 AND substr(id, 1, length(?1)) = ?1 \
+        self.column(
+            "SELECT id AS found FROM sessions \
+             WHERE deleted = 0 AND substr(id, 1, length(?1)) = ?1 \
              UNION \
              SELECT parent FROM tasks WHERE cleared = 0 AND substr(parent, 1, length(?1)) = ?1 \
              ORDER BY 1 LIMIT ?2",
-            params![beginning, most],
-            |row| Ok(row.get::<_, String>(0)?.into()),
+            values![beginning, most],
         )
     }
 
     fn base_of(&mut self, id: &SessionId) -> Stored<Option<Base>> {
-        let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
-        let found = self.one(&sql, [id.as_str()], session)?;
-        Ok(found.and_then(|session| session.base))
+        let sql = "SELECT base, base_until FROM sessions WHERE id = ?1";
+        Ok(self.sql.one(sql, values![id], base)?.flatten())
     }
 
     fn begin_session(&mut self, new: &Session) -> Stored<()> {
-        let sql = format!(
-            "INSERT INTO sessions ({COLUMNS}) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
-        );
-        self.execute(
-            &sql,
-            params![
-                new.id.as_str(),
-                new.task.as_ref().map(TaskId::as_str),
-                new.title,
-                new.agent.as_str(),
-                new.model.as_str(),
-                new.system,
-                new.delegates,
-                new.workspace,
-                new.base.as_ref().map(|base| base.session.as_str()),
-                new.base.as_ref().map(|base| number(base.until)),
-                new.begun.as_millis(),
-                new.terms.as_ref().map(row::terms),
-            ],
-        )?;
-        Ok(())
+        let columns = columns(new);
+        let sql = insert("sessions", &columns);
+        self.sql.execute(&sql, &values_of(columns)).map(drop)
     }
 
     fn delete_session(&mut self, id: &SessionId) -> Stored<()> {
         let sql = "UPDATE sessions SET deleted = 1, driver = NULL WHERE id = ?1";
-        self.execute(sql, [id.as_str()])?;
-        Ok(())
+        self.sql.execute(sql, values![id]).map(drop)
     }
 
     fn delete_all_sessions(&mut self) -> Stored<()> {
         let sql = "UPDATE sessions SET deleted = 1, driver = NULL WHERE deleted = 0";
-        self.execute(sql, [])?;
-        Ok(())
+        self.sql.execute(sql, &[]).map(drop)
     }
 
     fn drive(&mut self, id: &SessionId, driver: &str) -> Stored<()> {
         let sql = "UPDATE sessions SET driver = ?2 WHERE id = ?1";
-        self.execute(sql, params![id.as_str(), driver])?;
-        Ok(())
+        self.sql.execute(sql, values![id, driver]).map(drop)
     }
 
     fn driver(&mut self, id: &SessionId) -> Stored<Option<String>> {
-        let sql = "SELECT driver FROM sessions WHERE id = ?1 AND deleted = 0";
-        let driver = self.one(sql, [id.as_str()], |row| row.get(0))?;
-        Ok(driver.flatten())
+        let sql = "SELECT driver AS found FROM sessions WHERE id = ?1 AND deleted = 0";
+        Ok(self.find::<Option<String>>(sql, values![id])?.flatten())
     }
 
     fn file(&mut self, session: &SessionId, entry: &Entry, at: Moment) -> Stored<u64> {
@@ -119,21 +90,13 @@ impl Sessions for Transaction<'_> {
         {
             return Ok(there);
         }
-        let record = EntryRecord::from(entry);
-        let body = self.as_text(&record)?;
-        let added = self.one(
+        let (body, kind) = self.as_text(&EntryRecord::from(entry))?;
+        let added = self.number(
             "INSERT INTO entries (session, seq, at, post, kind, body) \
              VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM entries WHERE session = ?1), \
                      ?2, ?3, ?4, ?5) \
-             RETURNING seq",
-            params![
-                session.as_str(),
-                at.as_millis(),
-                entry.post().map(PostId::as_str),
-                record.kind(),
-                body,
-            ],
-            |row| row.get::<_, i64>(0),
+             RETURNING seq AS found",
+            values![session, at, entry.post(), kind, body],
         )?;
         if let Entry::Prompted {
             post,
@@ -151,51 +114,28 @@ impl Sessions for Transaction<'_> {
                 begun: at,
             })?;
         }
-        Ok(added.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0))
+        Ok(added)
     }
 
     fn entries(&mut self, session: &SessionId, after: u64, until: u64) -> Stored<Vec<Filed>> {
-        let found = self.all(
-            "SELECT seq, at, body FROM entries \
-             WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq",
-            params![session.as_str(), number(after), number(until)],
-            |row| {
-                let (seq, at): (i64, i64) = (row.get(0)?, row.get(1)?);
-                Ok((seq, at, row.get::<_, String>(2)?))
-            },
-        )?;
-        let filed = |(seq, at, body): (i64, i64, String)| {
-            let record: EntryRecord = self.as_record(&body)?;
-            Ok(Filed {
-                seq: u64::try_from(seq).unwrap_or(0),
-                at: Moment::from_millis(at),
-                entry: record.into(),
-            })
-        };
-        found.into_iter().map(filed).collect()
+        let sql = "SELECT session, seq, at, body FROM entries \
+             WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
+        self.sql.all(sql, values![session, after, until], filed)
     }
 
     fn end_of(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<Entry>> {
-        let ends = self.all(
-            "SELECT body FROM entries WHERE session = ?1 AND kind = 'ended' ORDER BY seq DESC",
-            [session.as_str()],
-            |row| row.get::<_, String>(0),
-        )?;
-        for body in ends {
-            let entry = Entry::from(self.as_record::<EntryRecord>(&body)?);
-            if matches!(&entry, Entry::Ended { prompt: ended, .. } if ended == prompt) {
-                return Ok(Some(entry));
-            }
-        }
-        Ok(None)
+        let sql = "SELECT session, seq, at, body FROM entries \
+             WHERE session = ?1 AND kind = 'ended' ORDER BY seq DESC";
+        let ends = self.sql.all(sql, values![session], filed)?;
+        let mut ends = ends.into_iter().map(|filed| filed.entry);
+        Ok(ends.find(|end| matches!(end, Entry::Ended { prompt: ended, .. } if ended == prompt)))
     }
 
     fn open_prompt(&mut self, session: &SessionId) -> Stored<Option<PostId>> {
-        let newest = self.one(
-            "SELECT post FROM entries WHERE session = ?1 AND kind = 'prompted' \
+        let newest = self.find(
+            "SELECT post AS found FROM entries WHERE session = ?1 AND kind = 'prompted' \
              ORDER BY seq DESC LIMIT 1",
-            [session.as_str()],
-            |row| Ok(PostId::from(row.get::<_, String>(0)?)),
+            values![session],
         )?;
         let Some(newest) = newest else {
             return Ok(None);
@@ -209,39 +149,66 @@ impl Sessions for Transaction<'_> {
     }
 }
 
-impl Transaction<'_> {
-    fn number_of(&self, session: &SessionId, post: &PostId) -> Stored<Option<u64>> {
-        let sql = "SELECT seq FROM entries WHERE session = ?1 AND post = ?2";
-        let there = self.one(sql, [session.as_str(), post.as_str()], |row| {
-            row.get::<_, i64>(0)
-        })?;
-        Ok(there.and_then(|seq| u64::try_from(seq).ok()))
+impl<S: Sql> Transaction<S> {
+    fn number_of(&mut self, session: &SessionId, post: &PostId) -> Stored<Option<u64>> {
+        let sql = "SELECT seq AS found FROM entries WHERE session = ?1 AND post = ?2";
+        self.find(sql, values![session, post])
     }
 }
 
-fn session(row: &Row) -> rusqlite::Result<Session> {
-    let base: Option<String> = row.get(8)?;
-    let until: Option<i64> = row.get(9)?;
+fn columns(session: &Session) -> Columns<'_> {
+    let base = session.base.as_ref();
+    vec![
+        ("id", Value::from(&session.id)),
+        ("task", session.task.as_ref().into()),
+        ("title", (&session.title).into()),
+        ("agent", (&session.agent).into()),
+        ("model", (&session.model).into()),
+        ("system", (&session.system).into()),
+        ("delegates", session.delegates.into()),
+        ("workspace", (&session.workspace).into()),
+        ("base", base.map(|base| &base.session).into()),
+        ("base_until", base.map(|base| base.until).into()),
+        ("begun", session.begun.into()),
+        ("terms", session.terms.as_ref().map(row::terms).into()),
+    ]
+}
+
+fn session(row: &Row<'_>) -> Result<Session, Damage> {
+    let id: SessionId = row.get("id")?;
+    let terms = row::terms_in(row, "terms").map_err(|damage| damage.of("sessions", &id))?;
     Ok(Session {
-        id: row.get::<_, String>(0)?.into(),
-        task: row.get::<_, Option<String>>(1)?.map(TaskId::from),
-        title: row.get(2)?,
-        agent: row.get::<_, String>(3)?.into(),
-        model: row.get::<_, String>(4)?.into(),
-        system: row.get(5)?,
-        delegates: row.get(6)?,
-        workspace: row.get(7)?,
-        base: base.map(|session| Base {
-            session: session.into(),
-            until: until
-                .and_then(|until| u64::try_from(until).ok())
-                .unwrap_or(0),
-        }),
-        begun: Moment::from_millis(row.get(10)?),
-        terms: row::terms_at(row, 11)?,
+        id,
+        task: row.get("task")?,
+        title: row.get("title")?,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        system: row.get("system")?,
+        delegates: row.get("delegates")?,
+        workspace: row.get("workspace")?,
+        base: base(row)?,
+        begun: row.get("begun")?,
+        terms,
     })
 }
 
-fn number(seq: u64) -> i64 {
-    i64::try_from(seq).unwrap_or(i64::MAX)
+fn base(row: &Row<'_>) -> Result<Option<Base>, Damage> {
+    let Some(session) = row.get("base")? else {
+        return Ok(None);
+    };
+    let until = row.get("base_until")?;
+    Ok(Some(Base { session, until }))
+}
+
+fn filed(row: &Row<'_>) -> Result<Filed, Damage> {
+    let seq: u64 = row.get("seq")?;
+    let record = row.json::<EntryRecord>("body").map_err(|damage| {
+        let session = row.text("session").unwrap_or_default();
+        damage.of("entries", format!("{session} entry {seq}"))
+    })?;
+    Ok(Filed {
+        seq,
+        at: row.get("at")?,
+        entry: record.into(),
+    })
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::port::{Store, StoreError, Stored, Work};
+use asyncagents_core::port::{Store, StoreError, StoreErrorKind, Stored, Work};
 use rusqlite::{Connection, ffi};
 use tokio::{
     sync::{Semaphore, oneshot},
@@ -17,8 +17,9 @@ use tokio::{
 
 use crate::{
     identity::{self, Identity, Introduction, Origin},
-    journal::Transaction,
     open::{self, Access, Options},
+    statements::Statements,
+    transaction::Transaction,
     trouble::judge,
 };
 
@@ -230,7 +231,7 @@ impl Inner {
             sql("BEGIN IMMEDIATE")?;
             for work in works {
                 sql("SAVEPOINT work")?;
-                let mut transaction = Transaction::new(&connection, &self.path);
+                let mut transaction = Transaction::new(Statements::new(&connection, &self.path));
                 let keep = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
                 // A disk that is full in the middle ends the transaction for everyone in it.
                 if connection.is_autocommit() {
@@ -261,7 +262,10 @@ impl Inner {
         };
         let run = || -> rusqlite::Result<()> {
             connection.prepare_cached("BEGIN")?.raw_execute()?;
-            work(&mut Transaction::new(&connection, &self.path));
+            work(&mut Transaction::new(Statements::new(
+                &connection,
+                &self.path,
+            )));
             connection.prepare_cached("COMMIT")?.raw_execute()?;
             Ok(())
         };
@@ -273,10 +277,8 @@ impl Inner {
     }
 
     fn ended(&self) -> StoreError {
-        StoreError::Failed {
-            path: self.path.clone(),
-            why: "the program is ending".to_owned(),
-        }
+        let why = "the program is ending";
+        StoreError::new(StoreErrorKind::Failed, self.path.display(), why)
     }
 }
 

@@ -42,22 +42,33 @@ impl From<&Terms> for TermsRecord {
     }
 }
 
-impl From<TermsRecord> for Terms {
-    fn from(record: TermsRecord) -> Self {
-        // What was written by a rule can be read as one.
-        let read = |rules: Vec<String>| rules.iter().filter_map(|rule| rule.parse().ok()).collect();
-        Self {
+impl TryFrom<TermsRecord> for Terms {
+    type Error = String;
+
+    fn try_from(record: TermsRecord) -> Result<Self, String> {
+        let effort =
+            |word: String| Effort::named(&word).ok_or_else(|| format!("unknown effort `{word}`"));
+        Ok(Self {
             skill: record.skill,
             tools: Tools {
-                only: record.only.map(read),
-                not: read(record.not),
+                only: record.only.map(rules).transpose()?,
+                not: rules(record.not)?,
                 within: Vec::new(),
             },
             iterations: record.iterations,
             retries: record.retries,
             iteration_time: record.iteration_ms.map(Duration::from_millis),
             model: record.model.map(Into::into),
-            effort: record.effort.as_deref().and_then(Effort::named),
-        }
+            effort: record.effort.map(effort).transpose()?,
+        })
     }
+}
+
+/// A rule that is left out would allow what it forbids.
+fn rules(written: Vec<String>) -> Result<Vec<Rule>, String> {
+    let read = |rule: String| {
+        rule.parse()
+            .map_err(|error| format!("`{rule}` is no rule: {error}"))
+    };
+    written.into_iter().map(read).collect()
 }

@@ -2,31 +2,34 @@
 
 use std::path::Path;
 
-use asyncagents_core::port::{FileWork, StoreError};
+use asyncagents_core::port::{FileWork, StoreError, StoreErrorKind};
 use rusqlite::{ErrorCode, ffi};
 
 /// Judges an error of SQLite, once.
 pub(crate) fn judge(path: &Path, error: &rusqlite::Error) -> StoreError {
-    let path = path.to_owned();
-    let why = error.to_string();
-    let Some(failure) = error.sqlite_error() else {
-        return StoreError::Damaged { path, why };
+    let kind = match error.sqlite_error() {
+        Some(failure) => kind(failure),
+        None => StoreErrorKind::Damaged,
     };
+    let why = match kind {
+        StoreErrorKind::Full => "the disk is full".to_owned(),
+        _ => error.to_string(),
+    };
+    StoreError::new(kind, path.display(), why)
+}
+
+fn kind(failure: &ffi::Error) -> StoreErrorKind {
     match failure.code {
-        ErrorCode::NotADatabase => StoreError::NotADatabase { path },
-        ErrorCode::DatabaseCorrupt | ErrorCode::TypeMismatch => StoreError::Damaged { path, why },
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked { path },
-        ErrorCode::ReadOnly => StoreError::ReadOnly { path },
-        ErrorCode::DiskFull => StoreError::Full {
-            path,
-            why: "the disk is full".to_owned(),
-        },
-        ErrorCode::SystemIoFailure => match failed_work(failure.extended_code) {
-            Some(work) => StoreError::Disk { path, work, why },
-            None => StoreError::Failed { path, why },
-        },
-        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => StoreError::CannotOpen { path, why },
-        _ => StoreError::Failed { path, why },
+        ErrorCode::NotADatabase => StoreErrorKind::NotADatabase,
+        ErrorCode::DatabaseCorrupt | ErrorCode::TypeMismatch => StoreErrorKind::Damaged,
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreErrorKind::Locked,
+        ErrorCode::ReadOnly => StoreErrorKind::ReadOnly,
+        ErrorCode::DiskFull => StoreErrorKind::Full,
+        ErrorCode::SystemIoFailure => {
+            failed_work(failure.extended_code).map_or(StoreErrorKind::Failed, StoreErrorKind::Disk)
+        }
+        ErrorCode::CannotOpen | ErrorCode::PermissionDenied => StoreErrorKind::CannotOpen,
+        _ => StoreErrorKind::Failed,
     }
 }
 

@@ -9,12 +9,12 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{Answer, Block, Call, Effort, End, Entry, Raw, Stop, ToolOutcome, Tools, Usage},
-    budget::{Budget, Cost},
-    event::{Event, Launched},
+    agent::{Effort, End, Entry, Tools},
+    budget::Budget,
+    event::Launched,
     id::TaskId,
     moment::Moment,
-    port::{Journal, Session, Store, StoreError, Stored, typed},
+    port::{Journal, Session, Store, StoreErrorKind, Stored, typed},
     skill::Terms,
     task::{Brief, Context, Place, Task},
 };
@@ -60,15 +60,9 @@ async fn write<T: Send + 'static>(
     store: &Sqlite,
     work: impl FnOnce(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> Stored<T> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let work = Box::new(move |journal: &mut dyn Journal| {
-        let done = work(journal);
-        let keep = done.is_ok();
-        sender.send(done).expect("heard");
-        keep
-    });
+    let (work, answer) = typed(work);
     store.write(work).await?;
-    receiver.recv().expect("an answer")
+    answer.take()
 }
 
 async fn launch(store: &Sqlite, n: u128) -> Stored<Task> {
@@ -119,7 +113,7 @@ async fn a_file_that_is_no_database_is_left_alone(#[case] content: Vec<u8>) {
     let (_folder, path) = folder();
     fs::write(&path, &content).expect("written");
     let error = Sqlite::open(&path).err().expect("an error");
-    assert!(matches!(error, StoreError::NotADatabase { .. }), "{error}");
+    assert!(error.kind() == StoreErrorKind::NotADatabase, "{error}");
     assert_eq!(fs::read(&path).expect("read"), content);
 }
 
@@ -133,7 +127,7 @@ async fn another_programs_database_is_left_alone() {
     drop(theirs);
     let before = fs::read(&path).expect("read");
     let error = Sqlite::open(&path).err().expect("an error");
-    assert!(matches!(error, StoreError::NotOurs { .. }), "{error}");
+    assert!(error.kind() == StoreErrorKind::NotOurs, "{error}");
     assert_eq!(fs::read(&path).expect("read"), before);
 }
 
@@ -148,7 +142,7 @@ async fn a_file_that_claims_to_be_ours_without_a_format_is_left_alone() {
     drop(planted);
     let before = fs::read(&path).expect("read");
     let error = Sqlite::open(&path).err().expect("an error");
-    assert!(matches!(error, StoreError::NotOurs { .. }), "{error}");
+    assert!(error.kind() == StoreErrorKind::NotOurs, "{error}");
     assert_eq!(fs::read(&path).expect("read"), before);
 }
 
@@ -203,8 +197,8 @@ async fn a_truncated_file_is_recognised_and_left_as_it_is(#[case] length: usize)
     fs::write(&path, &whole[..length]).expect("written");
     let error = Sqlite::open(&path).err().expect("an error");
     let recognised = matches!(
-        error,
-        StoreError::Damaged { .. } | StoreError::NotADatabase { .. }
+        error.kind(),
+        StoreErrorKind::Damaged | StoreErrorKind::NotADatabase
     );
     assert!(recognised, "{error}");
     assert_eq!(fs::read(&path).expect("read"), whole[..length]);
@@ -225,7 +219,7 @@ async fn a_file_that_is_damaged_inside_says_so_when_it_is_read() {
     };
     let read = write(&store, |journal| journal.tasks_of(None)).await;
     let error = read.expect_err("damaged");
-    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.kind() == StoreErrorKind::Damaged, "{error}");
 }
 
 #[tokio::test]
@@ -261,7 +255,7 @@ async fn a_file_that_someone_else_holds_is_locked_and_then_works_again() {
     let theirs = Connection::open(&path).expect("open");
     theirs.execute_batch("BEGIN EXCLUSIVE").expect("held");
     let error = launch(&store, 1_000).await.expect_err("locked");
-    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    assert!(error.kind() == StoreErrorKind::Locked, "{error}");
     theirs.execute_batch("ROLLBACK").expect("let go");
     launch(&store, 1_000).await.expect("launched");
 }
@@ -270,76 +264,7 @@ async fn a_file_that_someone_else_holds_is_locked_and_then_works_again() {
 async fn a_folder_is_no_file() {
     let (folder, _) = folder();
     let error = Sqlite::open(folder.path()).err().expect("an error");
-    assert!(matches!(error, StoreError::CannotOpen { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn what_is_refused_leaves_no_trace_and_what_shares_its_commit_stays() {
-    let (_folder, path) = folder();
-    let store = Sqlite::open(&path).expect("a store");
-    let mut waiting = tokio::task::JoinSet::new();
-    for n in 0..100_u128 {
-        let store = store.clone();
-        waiting.spawn(async move {
-            let done = write(&store, move |journal| {
-                let id = TaskId::from_random(n);
-                journal.insert(id, launched("main"), Moment::default())?;
-                match n % 2 {
-                    0 => Ok(()),
-                    _ => Err(StoreError::Failed {
-                        path: PathBuf::new(),
-                        why: "refused".to_owned(),
-                    }),
-                }
-            });
-            done.await.is_ok()
-        });
-    }
-    let mut kept = 0;
-    while let Some(done) = waiting.join_next().await {
-        kept += usize::from(done.expect("done"));
-    }
-    assert_eq!(kept, 50);
-    assert_eq!(tasks(&store).await, 50);
-}
-
-#[tokio::test]
-async fn work_that_panics_stops_nobody_else() {
-    let (_folder, path) = folder();
-    let store = Sqlite::open(&path).expect("a store");
-    let broken = store.write(Box::new(|_| panic!("a bug"))).await;
-    assert!(broken.is_ok(), "the commit went on without it");
-    launch(&store, 1).await.expect("launched");
-    assert_eq!(tasks(&store).await, 1);
-}
-
-#[tokio::test]
-async fn the_same_event_number_is_never_used_twice() {
-    let (_folder, path) = folder();
-    let store = Sqlite::open(&path).expect("a store");
-    let task = launch(&store, 1).await.expect("launched");
-    let (mut one, mut other) = (task.clone(), task);
-    let first = write(&store, move |journal| {
-        journal.append(&mut one, &[Event::Started], Moment::default())
-    });
-    first.await.expect("saved");
-    let second = write(&store, move |journal| {
-        journal.append(&mut other, &[Event::Started], Moment::default())
-    });
-    assert!(second.await.is_err(), "decided on a state that has passed");
-}
-
-#[tokio::test]
-async fn everybody_notices_when_anybody_writes() {
-    let (_folder, path) = folder();
-    let (one, other) = (
-        Sqlite::open(&path).expect("one"),
-        Sqlite::open(&path).expect("other"),
-    );
-    let before = one.version().await.expect("a number");
-    assert_eq!(one.version().await.expect("a number"), before);
-    launch(&other, 1).await.expect("launched");
-    assert_ne!(one.version().await.expect("a number"), before);
+    assert!(error.kind() == StoreErrorKind::CannotOpen, "{error}");
 }
 
 /// What the third format and the fourth have added, taken away.
@@ -440,117 +365,6 @@ fn session(id: &str) -> Session {
     }
 }
 
-#[tokio::test]
-async fn every_kind_of_entry_is_read_as_it_was_written() {
-    let answer = Answer {
-        model: "test/model".into(),
-        blocks: vec![
-            Block::Reasoning {
-                text: "hm".to_owned(),
-                raw: Some(Raw {
-                    wire: "anthropic@test".to_owned(),
-                    json: r#"{"type":"thinking","signature":"x\u0000"}"#.to_owned(),
-                }),
-            },
-            Block::Text("Grüße \u{1F600}".to_owned()),
-            Block::Call(Call {
-                id: "1".to_owned(),
-                name: "bash".to_owned(),
-                input: "{\"command\": \"ls".to_owned(),
-            }),
-            Block::Other(Raw {
-                wire: "w".to_owned(),
-                json: "{}".to_owned(),
-            }),
-        ],
-        stop: Stop::Length,
-        usage: Usage {
-            input: 1,
-            cache_read: 2,
-            cache_write: 3,
-            output: 4,
-        },
-        cost: Some(Cost(5)),
-    };
-    let entries = vec![
-        Entry::Inherited {
-            post: "i".into(),
-            preamble: "p".to_owned(),
-            context: "c".to_owned(),
-        },
-        Entry::Prompted {
-            post: "p".into(),
-            text: "t".to_owned(),
-            agent: "general".into(),
-            model: Some("test/other".into()),
-            chain: Some("0198-c".into()),
-        },
-        Entry::Told {
-            post: "t".into(),
-            visible: "v".to_owned(),
-            hidden: "h".to_owned(),
-        },
-        Entry::Nudged {
-            text: "n".to_owned(),
-        },
-        Entry::LastTurn {
-            why: "l".to_owned(),
-            fails: true,
-        },
-        Entry::Answered {
-            seen: 4,
-            answer: answer.clone(),
-        },
-        Entry::ToolBegan {
-            call: "1".to_owned(),
-        },
-        ended("1", ToolOutcome::Done("d".to_owned())),
-        ended("2", ToolOutcome::Failed("f".to_owned())),
-        ended("3", ToolOutcome::Unknown),
-        Entry::Compacted {
-            seen: 9,
-            // Nobody knows what it cost.
-            answer: Answer {
-                cost: None,
-                ..answer
-            },
-        },
-        run_ended(End::Answered, Some("a")),
-        run_ended(
-            End::Failed {
-                why: "w".to_owned(),
-            },
-            None,
-        ),
-        run_ended(End::Aborted, None),
-    ];
-    let (_folder, path) = folder();
-    let store = Sqlite::open(&path).expect("opened");
-    let written = entries.clone();
-    let read = write(&store, move |journal| {
-        for entry in &written {
-            journal.file(&"ses_1".into(), entry, Moment::from_millis(1))?;
-        }
-        // A name that is there already is not added again.
-        let again = journal.file(&"ses_1".into(), &written[1], Moment::from_millis(2))?;
-        assert_eq!(again, 2);
-        journal.entries(&"ses_1".into(), 0, u64::MAX)
-    })
-    .await
-    .expect("written");
-    let numbers: Vec<u64> = read.iter().map(|filed| filed.seq).collect();
-    assert_eq!(numbers, (1..=entries.len() as u64).collect::<Vec<_>>());
-    let read: Vec<Entry> = read.into_iter().map(|filed| filed.entry).collect();
-    assert_eq!(read, entries);
-}
-
-fn ended(call: &str, outcome: ToolOutcome) -> Entry {
-    Entry::ToolEnded {
-        call: call.to_owned(),
-        outcome,
-    }
-}
-
 fn run_ended(end: End, answer: Option<&str>) -> Entry {
     Entry::Ended {
         prompt: "p".into(),
@@ -579,14 +393,12 @@ async fn a_file_that_cannot_be_written_is_read_and_stays_as_it_is() {
     });
     store.read(work).await.expect("read");
     assert_eq!(answer.take(), Ok(1));
-    let refused = write(&store, filed).await;
-    assert!(
-        matches!(refused, Err(StoreError::ReadOnly { .. })),
-        "{refused:?}"
-    );
+    let refused = write(&store, filed).await.expect_err("refused");
+    assert_eq!(refused.kind(), StoreErrorKind::ReadOnly, "{refused}");
     drop(store);
     assert_eq!(fs::read(&path).expect("read"), before);
     let nothing = Sqlite::open_to_read(path.with_file_name("none.db"));
-    assert!(matches!(nothing.err(), Some(StoreError::CannotOpen { .. })));
+    let nothing = nothing.err().expect("an error");
+    assert_eq!(nothing.kind(), StoreErrorKind::CannotOpen);
     assert!(!path.with_file_name("none.db").exists());
 }

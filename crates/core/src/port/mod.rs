@@ -5,10 +5,16 @@ mod clock;
 mod commands;
 mod delegation;
 mod host;
+mod leases;
+mod outbox;
+mod queue;
 mod sessions;
 mod store;
+mod store_error;
+mod tasks;
 mod tools_above;
 mod typed;
+mod waits;
 
 pub use chains::Chains;
 pub use clock::Clock;
@@ -18,9 +24,13 @@ pub use host::{
     Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, OneAnswer,
     OneQuestion, Prompt, Recent, Report, SessionEvent,
 };
+pub use leases::{Lapsed, LeaseTime, Leases};
+pub use outbox::{Fate, Outbox, PendingNotice};
+pub use queue::Queue;
 pub use sessions::{Base, Session, Sessions};
-pub use store::{
-    Fate, FileWork, Journal, Lapsed, LeaseTime, PendingNotice, Store, StoreError, Stored, Work,
-};
+pub use store::{Journal, Store, Work};
+pub use store_error::{FileWork, StoreError, StoreErrorKind, Stored};
+pub use tasks::Tasks;
 pub use tools_above::{bound, tools_above};
 pub use typed::{Slot, typed};
+pub use waits::Waits;

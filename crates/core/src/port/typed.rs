@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Journal, StoreError, Work};
+use super::{Journal, StoreError, StoreErrorKind, Work};
 
 /// Where a transaction leaves its answer.
 pub struct Slot<T, E>(Arc<Mutex<Option<Result<T, E>>>>);
@@ -34,10 +34,8 @@ impl<T, E: From<StoreError>> Slot<T, E> {
     pub fn take(self) -> Result<T, E> {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         answer.unwrap_or_else(|| {
-            Err(E::from(StoreError::Failed {
-                path: Default::default(),
-                why: "a transaction broke off".to_owned(),
-            }))
+            let why = "a transaction broke off";
+            Err(StoreError::new(StoreErrorKind::Failed, "the database", why).into())
         })
     }
 }

@@ -6,7 +6,7 @@ use asyncagents_core::{
     answer::Report,
     id::TaskId,
     lifecycle::Command,
-    port::{Journal, StoreError},
+    port::{Journal, StoreErrorKind},
     refusal::Refusal,
     request::{Caller, ConversationRequest, OutputRequest},
     task::Task,
@@ -197,7 +197,7 @@ impl Manager {
         });
         match retrieved.await {
             // Whoever cannot write it down may read it all the same.
-            Err(Problem::Store(StoreError::ReadOnly { .. })) => Ok(report),
+            Err(Problem::Store(error)) if error.kind() == StoreErrorKind::ReadOnly => Ok(report),
             retrieved => retrieved,
         }
     }

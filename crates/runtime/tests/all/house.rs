@@ -12,7 +12,7 @@ use asyncagents_core::{
     answer::{self, Report, Shown},
     event::Saved,
     id::{HostKey, SessionId, TaskId},
-    port::{Fate, Host, HostError, Journal, Store, StoreError, Stored, Work},
+    port::{Fate, Host, HostError, Journal, Store, StoreError, StoreErrorKind, Stored, Work},
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
 };
@@ -92,10 +92,11 @@ pub(crate) struct Flaky {
 impl Store for Flaky {
     async fn write(&self, work: Work) -> Stored<()> {
         match self.fails.load(Ordering::SeqCst) {
-            true => Err(StoreError::Full {
-                path: "tasks.db".into(),
-                why: "the disk is full".to_owned(),
-            }),
+            true => Err(StoreError::new(
+                StoreErrorKind::Full,
+                "tasks.db",
+                "the disk is full",
+            )),
             false => self.store.write(work).await,
         }
     }

@@ -1,0 +1,56 @@
+//! Tasks and what happened to them.
+
+use super::Stored;
+use crate::{
+    budget::Spent,
+    event::{Event, Launched, Saved},
+    fork::Plan,
+    id::{SessionId, TaskId},
+    moment::Moment,
+    notify::Batch,
+    task::Task,
+};
+
+/// The tasks, as one transaction sees them.
+pub trait Tasks {
+    /// A task.
+    fn task(&mut self, id: &TaskId) -> Stored<Option<Task>>;
+    /// The task that works in a session.
+    fn task_in(&mut self, session: &SessionId) -> Stored<Option<Task>>;
+    /// Begins a task with its first event.
+    fn insert(&mut self, id: TaskId, launched: Launched, at: Moment) -> Stored<Task>;
+    /// Saves what happened to a task, and folds it in.
+    fn append(&mut self, task: &mut Task, events: &[Event], at: Moment) -> Stored<()>;
+    /// Everything that happened to a task.
+    fn events(&mut self, id: &TaskId) -> Stored<Vec<Saved>>;
+    /// Which tasks something happened to after event number `position`, and the number of
+    /// the newest event.
+    fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
+    /// What a forked child inherits.
+    fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>>;
+    /// What the skill says that a task runs.
+    fn instructions(&mut self, id: &TaskId) -> Stored<Option<String>>;
+    /// What a task has to do in its newest run.
+    fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
+    /// What a task's child said at the end of its newest finished run.
+    fn answer(&mut self, id: &TaskId) -> Stored<Option<String>>;
+
+    /// The tasks of a session that are not cleared, newest first; of all without one.
+    fn tasks_of(&mut self, parent: Option<&SessionId>) -> Stored<Vec<Task>>;
+    /// The tasks launched from the session of a task.
+    fn below(&mut self, above: &TaskId) -> Stored<Vec<Task>>;
+    /// What the tasks below a task have spent, all together.
+    fn spent_below(&mut self, above: &TaskId) -> Stored<Spent>;
+    /// The tasks that are not cleared and whose ID begins like this.
+    fn beginning_with(&mut self, beginning: &str) -> Stored<Vec<Task>>;
+    /// The IDs just before and after this one.
+    fn neighbours(&mut self, id: &TaskId) -> Stored<Vec<TaskId>>;
+    /// How many tasks were ever launched below a root session.
+    fn launched_below(&mut self, root: &SessionId) -> Stored<u64>;
+    /// What all tasks below a root session have spent, cleared ones too.
+    fn spent_below_root(&mut self, root: &SessionId) -> Stored<Spent>;
+    /// The batch a parent's unfinished tasks belong to, or a new one.
+    fn open_batch(&mut self, parent: &SessionId) -> Stored<u64>;
+    /// How far a batch has come.
+    fn batch(&mut self, parent: &SessionId, batch: u64) -> Stored<Batch>;
+}

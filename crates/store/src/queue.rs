@@ -1,0 +1,51 @@
+//! The SQL about tasks that wait for a slot.
+
+use asyncagents_core::{
+    id::OwnerId,
+    port::{Queue, Stored},
+    schedule::Slots,
+    task::Task,
+};
+
+use crate::{
+    row,
+    sql::{Sql, values},
+    transaction::Transaction,
+};
+
+impl<S: Sql> Queue for Transaction<S> {
+    fn queue(&mut self, depth: u32, after: i64, most: usize) -> Stored<Vec<(Task, i64)>> {
+        let sql = "SELECT * FROM tasks \
+             WHERE state = 'queued' AND depth = ?1 AND place > ?2 AND owner IS NOT NULL \
+             AND stopping = 0 ORDER BY place LIMIT ?3";
+        self.sql.all(sql, values![depth, after, most], |row| {
+            Ok((row::task(row)?, row.get("place")?))
+        })
+    }
+
+    fn queued_depths(&mut self) -> Stored<Vec<u32>> {
+        let sql = "SELECT DISTINCT depth AS found FROM tasks WHERE state = 'queued' ORDER BY depth";
+        self.column(sql, &[])
+    }
+
+    fn any_queued(&mut self, owner: &OwnerId) -> Stored<bool> {
+        self.any(
+            "SELECT 1 FROM tasks WHERE unfinished = 1 AND owner = ?1 AND state = 'queued' LIMIT 1",
+            values![owner],
+        )
+    }
+
+    fn taken(&mut self, slots: &Slots) -> Stored<u64> {
+        let taken = "SELECT count(*) AS found FROM tasks WHERE taken = 1 AND owner IS NOT NULL";
+        match slots {
+            Slots::Depth(depth) => self.number(&format!("{taken} AND depth = ?1"), values![*depth]),
+            Slots::Model(depth, model) => self.number(
+                &format!("{taken} AND depth = ?1 AND model = ?2"),
+                values![*depth, model],
+            ),
+            Slots::Parent(parent) => {
+                self.number(&format!("{taken} AND parent = ?1"), values![parent])
+            }
+        }
+    }
+}

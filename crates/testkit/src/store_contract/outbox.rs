@@ -1,0 +1,202 @@
+//! Notices to parents.
+
+use std::sync::Arc;
+
+use asyncagents_core::{
+    id::PostId,
+    port::{Fate, Journal, PendingNotice, Stored},
+    task::Task,
+};
+
+use super::{
+    Site, on_new,
+    samples::{at, completed, id, notice, owned, task_with},
+    write,
+};
+
+/// A task that has ended, with a notice that may be sent from a moment on.
+fn posted(journal: &mut dyn Journal, n: u128, owner: &str, not_before: i64) -> Stored<Task> {
+    let parent = format!("parent-{owner}");
+    let task = task_with(journal, n, owned(&parent, owner), &[completed("done")])?;
+    journal.post(&task, &notice(&task), at(not_before))?;
+    Ok(task)
+}
+
+fn names(due: &[PendingNotice]) -> Vec<PostId> {
+    due.iter().map(|due| due.notice.id.clone()).collect()
+}
+
+fn fate(journal: &mut dyn Journal, task: &Task) -> Stored<Vec<Fate>> {
+    let notices = journal.notices(&task.id)?;
+    Ok(notices.into_iter().map(|(_, fate)| fate).collect())
+}
+
+pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        for (n, not_before) in [(5, 30), (4, 10), (3, 20), (2, 90)] {
+            posted(journal, n, "me", not_before)?;
+        }
+        posted(journal, 1, "you", 10)?;
+        let first = journal.due(&me, at(30), 0, 2)?;
+        let after = first.last().map_or(0, |last| last.place);
+        let second = journal.due(&me, at(30), after, 2)?;
+        let next = journal.next_due(&me, at(30))?;
+        let never = journal.next_due(&me, at(90))?;
+        Ok((first, names(&second), next, never))
+    });
+    let (first, second, next, never) = seen.await;
+    let name = |n| id(n).notice(0);
+    assert_eq!(
+        names(&first),
+        [name(5), name(4)],
+        "as they came, not as they are due"
+    );
+    assert_eq!(second, [name(3)]);
+    assert_eq!((next, never), (Some(at(90)), None));
+    let found = &first[0];
+    assert_eq!(found.notice.message.visible, format!("{} has ended", id(5)));
+    assert_eq!(found.notice.message.hidden, "<result>");
+    assert_eq!(
+        (&found.parent, &found.host),
+        (&"parent-me".into(), &"scripted".into())
+    );
+    assert_eq!((found.attempted, found.attempts), (None, 0));
+}
+
+pub(super) async fn a_notice_is_posted_once(site: Arc<dyn Site>) {
+    let store = site.open();
+    let task = on_new(&site, |journal| posted(journal, 1, "me", 1)).await;
+    let again = task.clone();
+    let posted = write(&store, move |journal| {
+        journal.post(&again, &notice(&again), at(2))
+    });
+    assert!(posted.await.is_err());
+    let fates = write(&store, move |journal| fate(journal, &task)).await;
+    assert_eq!(fates, Ok(vec![Fate::Pending]));
+}
+
+pub(super) async fn a_notice_is_marked_by_one_worker_only(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let (me, you) = ("me".into(), "you".into());
+        posted(journal, 1, "me", 1)?;
+        let mut found = journal.due(&me, at(1), 0, 9)?;
+        let found = found.remove(0);
+        let marks = [
+            // It is somebody else's.
+            journal.sending(&found, &you, at(2))?,
+            journal.sending(&found, &me, at(3))?,
+            // It was marked since it was found.
+            journal.sending(&found, &me, at(4))?,
+        ];
+        let marked = journal.due(&me, at(5), 0, 9)?.remove(0);
+        let again = journal.sending(&marked, &me, at(6))?;
+        journal.told(&found.notice.id, at(7))?;
+        let marked_now = PendingNotice {
+            attempted: Some(at(6)),
+            ..marked.clone()
+        };
+        let over = journal.sending(&marked_now, &me, at(8))?;
+        Ok((marks, marked.attempted, again, over))
+    });
+    let (marks, attempted, again, over) = seen.await;
+    assert_eq!(marks, [false, true, false]);
+    assert_eq!(attempted, Some(at(3)));
+    assert!(again && !over);
+}
+
+pub(super) async fn a_notice_that_is_put_off_comes_again(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        let task = posted(journal, 1, "me", 1)?;
+        let name = notice(&task).id;
+        journal.put_off(&name, at(50), Some(at(2)))?;
+        let early = journal.due(&me, at(49), 0, 9)?.len();
+        let mut late = journal.due(&me, at(50), 0, 9)?;
+        let first = late.remove(0);
+        journal.put_off(&name, at(60), None)?;
+        let second = journal.due(&me, at(60), 0, 9)?.remove(0);
+        Ok((early, first, second))
+    });
+    let (early, first, second) = seen.await;
+    assert_eq!(early, 0);
+    assert_eq!((first.attempted, first.attempts), (Some(at(2)), 1));
+    assert_eq!((second.attempted, second.attempts), (None, 2));
+}
+
+pub(super) async fn notices_that_may_have_been_sent_settle_first(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        let (sent, fresh) = (posted(journal, 1, "me", 1)?, posted(journal, 2, "me", 1)?);
+        let found = journal.due(&me, at(1), 0, 1)?.remove(0);
+        journal.sending(&found, &me, at(2))?;
+        for task in [&sent, &fresh] {
+            journal.let_settle(&task.id, at(10), at(20))?;
+        }
+        let early = names(&journal.due(&me, at(19), 0, 9)?);
+        let settled = journal.due(&me, at(20), 0, 1)?.remove(0);
+        Ok((early, settled.attempted))
+    });
+    let (early, attempted) = seen.await;
+    assert_eq!(early, [id(2).notice(0)]);
+    assert_eq!(attempted, Some(at(10)));
+}
+
+pub(super) async fn a_parent_that_is_ready_hurries_its_notices(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let parent = "parent-me".into();
+        let nothing = journal.any_pending(&parent)?;
+        let task = posted(journal, 1, "me", 100)?;
+        posted(journal, 2, "you", 100)?;
+        let pending = journal.any_pending(&parent)?;
+        let hurried = [
+            journal.hurry(&parent, at(5))?,
+            journal.hurry(&parent, at(5))?,
+        ];
+        let due = ["me", "you"].map(|owner| journal.due(&owner.into(), at(5), 0, 9));
+        journal.told(&notice(&task).id, at(6))?;
+        let over = journal.any_pending(&parent)?;
+        Ok((
+            nothing,
+            pending,
+            hurried,
+            due.map(|due| due.map(|due| due.len())),
+            over,
+        ))
+    });
+    let (nothing, pending, hurried, due, over) = seen.await;
+    assert!(!nothing && pending && !over);
+    assert_eq!(hurried, [true, false]);
+    assert_eq!(due, [Ok(1), Ok(0)]);
+}
+
+pub(super) async fn a_notice_has_one_fate(site: Arc<dyn Site>) {
+    let fates = on_new(&site, |journal| {
+        let me = "me".into();
+        let tasks = [1, 2, 3, 4].map(|n| posted(journal, n, "me", 1));
+        let [told, untold, withdrawn, sent] = tasks;
+        let (told, untold, withdrawn, sent) = (told?, untold?, withdrawn?, sent?);
+        let name = |task: &Task| notice(task).id;
+        journal.told(&name(&told), at(2))?;
+        journal.untold(&name(&told), "too late", at(3))?;
+        journal.untold(&name(&untold), "gone", at(2))?;
+        journal.told(&name(&untold), at(3))?;
+        journal.withdraw(&name(&withdrawn), "cleared", at(2))?;
+        // What may have been sent cannot be taken back.
+        let found = journal.due(&me, at(1), 0, 9)?.remove(0);
+        journal.sending(&found, &me, at(2))?;
+        journal.withdraw(&name(&sent), "cleared", at(3))?;
+        let all = [&told, &untold, &withdrawn, &sent];
+        let fates = all.map(|task| fate(journal, task));
+        fates.into_iter().collect::<Stored<Vec<_>>>()
+    });
+    assert_eq!(
+        fates.await.concat(),
+        [
+            Fate::Told,
+            Fate::Untold("gone".to_owned()),
+            Fate::Untold("cleared".to_owned()),
+            Fate::Pending,
+        ]
+    );
+}

@@ -1,0 +1,93 @@
+//! Which tasks wait for a slot, and how many are taken.
+
+use std::sync::Arc;
+
+use asyncagents_core::{event::Event, schedule::Slots, task::Outcome};
+
+use super::{
+    Site, on_new,
+    samples::{at, completed, ended, id, launched, owned, task_with},
+};
+
+fn resumed() -> Event {
+    Event::Resumed {
+        prompt: "go on".to_owned(),
+        batch: 0,
+        chain: None,
+        from: None,
+    }
+}
+
+pub(super) async fn first_come_first_served_page_by_page(site: Arc<dyn Site>) {
+    let pages = on_new(&site, |journal| {
+        let mut first = task_with(journal, 5, owned("main", "me"), &[])?;
+        for n in [4, 3, 2] {
+            task_with(journal, n, owned("main", "me"), &[])?;
+        }
+        // Whoever comes back waits behind those who came meanwhile.
+        journal.append(&mut first, &[completed("done"), resumed()], at(3))?;
+        let mut pages = Vec::new();
+        let mut after = 0;
+        loop {
+            let page = journal.queue(1, after, 3)?;
+            let Some((_, place)) = page.last() else {
+                return Ok(pages);
+            };
+            after = *place;
+            pages.push(
+                page.into_iter()
+                    .map(|(task, _)| task.id)
+                    .collect::<Vec<_>>(),
+            );
+        }
+    });
+    assert_eq!(pages.await, [[4, 3, 2].map(id).to_vec(), vec![id(5)]]);
+}
+
+pub(super) async fn only_owned_tasks_that_are_not_stopping_are_in_the_queue(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let mut deep = owned("child", "me");
+        deep.place.depth = 2;
+        task_with(journal, 1, launched("main"), &[])?;
+        let stopping = [ended(Outcome::Cancelled), resumed()];
+        task_with(journal, 2, owned("main", "you"), &stopping)?;
+        task_with(journal, 3, owned("main", "me"), &[Event::Started])?;
+        task_with(journal, 4, deep, &[])?;
+        Ok((
+            journal.queue(1, 0, 9)?,
+            journal.queue(2, 0, 9)?.len(),
+            journal.queued_depths()?,
+            ["me", "you", "them"].map(|owner| journal.any_queued(&owner.into())),
+        ))
+    });
+    let (none, deep, depths, queued) = seen.await;
+    assert_eq!(none, []);
+    assert_eq!(deep, 1);
+    assert_eq!(depths, [1, 2]);
+    assert_eq!(queued, [Ok(true), Ok(true), Ok(false)]);
+}
+
+pub(super) async fn slots_are_counted_by_depth_model_and_parent(site: Arc<dyn Site>) {
+    let counts = on_new(&site, |journal| {
+        let mut special = owned("main", "me");
+        special.brief.model = Some("test/model".into());
+        task_with(journal, 1, special, &[Event::Started])?;
+        // Its host may still be working.
+        let stopping = [Event::Started, ended(Outcome::Cancelled)];
+        task_with(journal, 2, owned("other", "me"), &stopping)?;
+        task_with(journal, 3, owned("main", "me"), &[])?;
+        task_with(journal, 4, launched("main"), &[Event::Started])?;
+        let over = [Event::Started, completed("done")];
+        task_with(journal, 5, owned("main", "me"), &over)?;
+        let slots = [
+            Slots::Depth(1),
+            Slots::Depth(2),
+            Slots::Model(1, "test/model".into()),
+            Slots::Model(1, "test/other".into()),
+            Slots::Parent("main".into()),
+        ];
+        slots.iter().map(|slots| journal.taken(slots)).collect()
+    });
+    let counts: Vec<u64> = counts.await;
+    assert_eq!(counts, [2, 0, 1, 0, 1]);
+}
