@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     env, fs,
-    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
@@ -13,6 +12,7 @@ use anyhow::{Context, anyhow};
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{Kind, Permissions, Verdict},
+    digest::digest,
     id::{HostKey, ModelName},
     port::{Clock, Commands, Host, HostError, Store},
     task_limits::TaskLimits,
@@ -304,9 +304,7 @@ impl KnownHosts {
                 let text = fs::read_to_string(&path).with_context(|| format!("--host {host}"))?;
                 Script::parse(&text, &path).with_context(|| format!("--host {host}"))?;
                 // A script that was edited is another host.
-                let mut edition = DefaultHasher::new();
-                text.hash(&mut edition);
-                let edition = edition.finish() & 0xffff_ffff;
+                let edition = digest(&[&text]) & 0xffff_ffff;
                 Ok(format!("scripted:{}#{edition:08x}", path.display()).into())
             }
             Some(("opencode", url)) => self.remote_key(url, None),

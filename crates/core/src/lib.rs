@@ -15,6 +15,7 @@
 pub mod agent;
 pub mod answer;
 pub mod budget;
+pub mod digest;
 pub mod event;
 pub mod fork;
 mod frontmatter;

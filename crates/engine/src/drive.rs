@@ -1,10 +1,6 @@
 //! Drives one session: does what comes next, saves what came of it, and looks again.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     agent::{
@@ -12,6 +8,7 @@ use asyncagents_core::{
         ToolOutcome, ToolSpec, Tools, Turn, Usage, next, transcript,
     },
     budget::Cost,
+    digest::digest,
     fork::{Limits, Parent, fork},
     id::{AgentName, OwnerId, SessionId},
     port::{Journal, Session, SessionEvent, tools_above},
@@ -710,13 +707,9 @@ fn reports(answer: &Answer) -> Vec<Observation> {
         cost: answer.cost.unwrap_or_default(),
         unpriced: answer.unpriced(),
     };
-    let called = |call: &Call| {
-        let mut digest = DefaultHasher::new();
-        (&call.name, &call.input).hash(&mut digest);
-        Observation::ToolCalled {
-            tool: call.name.clone(),
-            call: digest.finish(),
-        }
+    let called = |call: &Call| Observation::ToolCalled {
+        tool: call.name.clone(),
+        call: digest(&[&call.name, &call.input]),
     };
     let mut reports = vec![turned];
     reports.extend(answer.calls().map(called));

@@ -1,12 +1,10 @@
 //! What OpenCode's events mean to a task.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    digest::digest,
     id::SessionId,
     port::{Clock, HostEvents, Report, SessionEvent},
     progress::Observation,
@@ -151,11 +149,9 @@ fn seen(part: &Part) -> SessionEvent {
         if !state.has_begun() {
             return SessionEvent::Alive;
         }
-        let mut digest = DefaultHasher::new();
-        (tool, state.input.to_string()).hash(&mut digest);
         let what = Observation::ToolCalled {
             tool: tool.clone(),
-            call: digest.finish(),
+            call: digest(&[tool, &state.input.to_string()]),
         };
         return SessionEvent::Observed { key, what };
     }

@@ -1,11 +1,8 @@
 //! What a child does on one prompt, and when.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    time::Duration,
-};
+use std::time::Duration;
 
-use asyncagents_core::{progress::Observation, task::Outcome};
+use asyncagents_core::{digest::digest, progress::Observation, task::Outcome};
 
 use super::script::{Script, Step};
 
@@ -33,9 +30,7 @@ impl Plan {
             match step {
                 Step::Wait(pause) => time += *pause,
                 Step::Tool { name, input } => {
-                    let mut call = DefaultHasher::new();
-                    (name, input).hash(&mut call);
-                    let (tool, call) = (name.clone(), call.finish());
+                    let (tool, call) = (name.clone(), digest(&[name, input]));
                     calls.push((time, name.clone(), input.clone()));
                     seen.push((time, Observation::ToolCalled { tool, call }));
                 }

@@ -3,13 +3,12 @@
 use std::{
     collections::HashMap,
     fs::{self, DirBuilder, File, OpenOptions},
-    hash::{DefaultHasher, Hash, Hasher},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use asyncagents_core::id::SessionId;
+use asyncagents_core::{digest::digest, id::SessionId};
 use serde::{Deserialize, Serialize};
 
 /// Something that was put into a session. Times are in milliseconds since 1970.
@@ -237,9 +236,8 @@ fn file(folder: &Path, session: &SessionId) -> PathBuf {
         }
     }
     if name.len() > LONGEST_NAME {
-        let mut hash = DefaultHasher::new();
-        name.hash(&mut hash);
-        name = format!("{}-{:016x}", &name[..LONGEST_NAME / 2], hash.finish());
+        let hash = digest(&[&name]);
+        name = format!("{}-{hash:016x}", &name[..LONGEST_NAME / 2]);
     }
     folder.join(format!("{name}.jsonl"))
 }
