@@ -4,8 +4,12 @@ mod approval;
 mod args;
 mod color;
 mod commands;
+mod compose;
 mod config;
 mod exit;
+mod folders;
+mod host_name;
+mod hosts;
 mod launch_secrets;
 mod live_view;
 mod log;
@@ -16,12 +20,12 @@ mod print;
 mod read_input;
 mod screen;
 mod seal;
+mod skill_commands;
 mod trace_tree;
 mod trace_view;
 mod trust;
 mod view;
 mod width;
-mod wire;
 mod worker_process;
 
 fn main() -> std::process::ExitCode {

@@ -13,7 +13,10 @@ use std::{
 };
 
 use anyhow::anyhow;
-use asyncagents_core::port::StoreError;
+use asyncagents_core::{
+    host_ref::{HostRef, HostSetup, LaunchSettings},
+    port::StoreError,
+};
 use asyncagents_store::{Identity, Introduction, Options, Origin, Sqlite};
 use uuid::Uuid;
 
@@ -89,7 +92,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// Seals what is said at launches, and knows it again.
+/// Seals hosts as they are set up at launches, and knows them again.
 #[derive(Clone)]
 pub(crate) struct Launches {
     key: SealKey,
@@ -97,14 +100,30 @@ pub(crate) struct Launches {
 }
 
 impl Launches {
-    /// Proves that this user has launched something here in this way.
-    pub(crate) fn seal(&self, host: &str, said: &str) -> String {
-        self.key.seal(&self.words(host, said))
+    /// A host with the settings of a launch, and the proof that this user has launched it so.
+    pub(crate) fn seal(&self, host: HostRef, settings: String) -> HostSetup {
+        let mut setup = HostSetup {
+            host,
+            settings: LaunchSettings {
+                json: settings.into(),
+                seal: Box::default(),
+            },
+        };
+        let seal = self.sealing(&setup, |words| self.key.seal(words));
+        setup.settings.seal = seal.into();
+        setup
     }
 
-    /// Whether this user has.
-    pub(crate) fn is_sealed(&self, host: &str, said: &str, seal: &str) -> bool {
-        self.key.is_sealed(&self.words(host, said), seal)
+    /// Refuses a host that this user has not launched so.
+    pub(crate) fn check(&self, setup: &HostSetup) -> anyhow::Result<()> {
+        let seal = &setup.settings.seal;
+        if !self.sealing(setup, |words| self.key.is_sealed(words, seal)) {
+            anyhow::bail!(
+                "where and how it runs is not sealed with your key: an older version launched it, \
+                 or somebody else did, or its database was another. Launch it anew"
+            );
+        }
+        Ok(())
     }
 
     /// A name for a text, which nobody without the key can tell it by.
@@ -112,13 +131,17 @@ impl Launches {
         self.key.seal(&[b"setting", text.as_bytes()])
     }
 
-    fn words<'a>(&'a self, host: &'a str, said: &'a str) -> [&'a [u8]; 4] {
-        [
+    /// What is sealed has stayed the same since hosts have seals: what people see of the host, and
+    /// its details or settings. No host has both.
+    fn sealing<T>(&self, setup: &HostSetup, seal: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let HostSetup { host, settings } = setup;
+        let rest = host.details() + &settings.json;
+        seal(&[
             b"launch",
             self.database.as_bytes(),
-            host.as_bytes(),
-            said.as_bytes(),
-        ]
+            host.label().as_bytes(),
+            rest.as_bytes(),
+        ])
     }
 }
 

@@ -11,8 +11,6 @@ use asyncagents_core::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::wire;
-
 #[derive(Serialize)]
 pub(crate) struct TaskView<'a> {
     id: &'a str,
@@ -21,7 +19,7 @@ pub(crate) struct TaskView<'a> {
     description: &'a str,
     agent: &'a str,
     model: Option<&'a str>,
-    host: &'a str,
+    host: String,
     parent_session: &'a str,
     session: Option<&'a str>,
     depth: u32,
@@ -108,7 +106,7 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
         description: &task.brief.description,
         agent: task.brief.agent.as_str(),
         model: task.brief.model.as_ref().map(|model| model.as_str()),
-        host: wire::shown_host(&task.brief.host),
+        host: task.brief.host.host.label(),
         parent_session: task.place.parent.as_str(),
         session: task.session.as_ref().map(|session| session.as_str()),
         depth: task.place.depth,

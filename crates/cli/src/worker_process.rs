@@ -23,8 +23,8 @@ use asyncagents_runtime::Manager;
 
 use crate::{
     config::{Config, is_of_agent},
+    folders::beside,
     own_file, print,
-    wire::beside,
 };
 
 /// The lock that a worker holds.

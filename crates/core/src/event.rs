@@ -3,7 +3,8 @@
 use crate::{
     budget::{Budget, Spent},
     fork::Plan,
-    id::{ChainId, HostKey, OwnerId, SessionId},
+    host_ref::HostRef,
+    id::{ChainId, OwnerId, SessionId},
     moment::Moment,
     progress::Observation,
     task::{Brief, Outcome, Place},
@@ -68,7 +69,7 @@ pub enum Event {
     /// Another host has its session now.
     Moved {
         /// Which.
-        host: HostKey,
+        host: HostRef,
     },
     /// Its result was read.
     Retrieved,

@@ -40,8 +40,6 @@ names! {
     AgentName;
     /// A model as `provider/model`.
     ModelName;
-    /// Which host a task runs in: `scripted:children.toml`.
-    HostKey;
     /// What is put into a session under a name of ours, so that it can be found again
     /// there: a prompt, an inherited context, a notification.
     PostId;

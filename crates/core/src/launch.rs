@@ -5,7 +5,8 @@ use crate::{
     budget::Budget,
     event::Launched,
     fork::Plan,
-    id::{ChainId, HostKey, OwnerId, TaskId},
+    host_ref::HostSetup,
+    id::{ChainId, OwnerId, TaskId},
     lifecycle::was_stopped,
     moment::Moment,
     refusal::Refusal,
@@ -32,7 +33,7 @@ pub struct Facts {
     /// The name of its first run.
     pub chain: ChainId,
     /// The host that it would run in.
-    pub host: HostKey,
+    pub host: HostSetup,
     /// The process that would look after it, if one does.
     pub owner: Option<OwnerId>,
     /// What it inherits if it is forked.

@@ -19,6 +19,7 @@ pub mod digest;
 pub mod event;
 pub mod fork;
 mod frontmatter;
+pub mod host_ref;
 pub mod id;
 pub mod last_turn;
 pub mod launch;

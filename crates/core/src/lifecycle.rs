@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::{
     budget::Spent,
     event::{Event, Launched},
-    id::{ChainId, HostKey, OwnerId, SessionId, TaskId},
+    host_ref::HostRef,
+    id::{ChainId, OwnerId, SessionId, TaskId},
     moment::Moment,
     progress::{Observation, Progress, Totals},
     refusal::Refusal,
@@ -77,7 +78,7 @@ pub enum Command {
     /// Another host has its session now.
     Move {
         /// Which.
-        host: HostKey,
+        host: HostRef,
     },
     /// The tasks below it have spent so much by now.
     SpentBelow(Spent),
@@ -664,7 +665,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             let heard = &mut task.progress.last_activity;
             *heard = heard.map(|heard| heard.moved(*by));
         }
-        Event::Moved { host } => task.brief.host = host.clone(),
+        Event::Moved { host } => task.brief.host.host = host.clone(),
         Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),
         Event::Cleared => task.cleared = true,
     }

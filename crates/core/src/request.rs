@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::{
     budget::Budget,
-    id::{AgentName, HostKey, ModelName, SessionId},
+    host_ref::HostSetup,
+    id::{AgentName, ModelName, SessionId},
     refusal::Refusal,
     skill::{Manifest, Role, Terms, UsualTerms},
     task::Context,
@@ -135,7 +136,7 @@ pub enum Caller {
         /// The session.
         session: SessionId,
         /// Where it lives.
-        host: HostKey,
+        host: HostSetup,
         /// The message it is writing, where the host says which it is.
         message: Option<String>,
     },
@@ -145,7 +146,7 @@ pub enum Caller {
         /// The session that is told.
         session: SessionId,
         /// Where its tasks run.
-        host: HostKey,
+        host: HostSetup,
     },
     /// A person who only looks and steers.
     Person,
@@ -156,7 +157,7 @@ impl Caller {
     ///
     /// # Errors
     /// When the caller only looks on.
-    pub fn launches_from(&self) -> Result<(&SessionId, &HostKey), Refusal> {
+    pub fn launches_from(&self) -> Result<(&SessionId, &HostSetup), Refusal> {
         match self {
             Caller::Session { session, host, .. } | Caller::Shell { session, host } => {
                 Ok((session, host))

@@ -5,7 +5,8 @@ use std::{fmt, str::FromStr, time::Duration};
 use crate::{
     agent::End,
     budget::{Budget, Spent},
-    id::{AgentName, ChainId, HostKey, ModelName, OwnerId, SessionId, TaskId},
+    host_ref::HostSetup,
+    id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
     moment::Moment,
     progress::Progress,
     skill::Terms,
@@ -79,7 +80,7 @@ pub struct Brief {
     /// What the child knows at the start.
     pub context: Context,
     /// The host it runs in.
-    pub host: HostKey,
+    pub host: HostSetup,
     /// The skill it runs, and on what terms.
     pub skill: Option<Terms>,
 }

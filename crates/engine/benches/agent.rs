@@ -18,7 +18,8 @@ use std::{
 
 use asyncagents_core::{
     agent::{Entry, Mode, Turn},
-    id::{HostKey, PostId, SessionId},
+    host_ref::{HostRef, HostSetup},
+    id::{PostId, SessionId},
     lifecycle::Standing,
     moment::Moment,
     port::{Host, HostError, Prompt, Store, StoreError, typed},
@@ -60,11 +61,11 @@ struct Place {
 struct OneHost(OnceLock<Engine>);
 
 impl Hosts for OneHost {
-    fn serves(&self, _: &HostKey) -> bool {
+    fn serves(&self, _: &HostRef) -> bool {
         true
     }
 
-    fn open(&self, _: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+    fn open(&self, _: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         let engine = self.0.get().cloned();
         let engine = engine.ok_or(HostError::Unreachable("not yet".to_owned()))?;
         Ok(Arc::new(engine))
@@ -109,7 +110,7 @@ async fn place(script: Script) -> Place {
         clock,
         models: models.clone(),
         toolbox: toolbox.clone(),
-        delegation: Arc::new(ToolDoor::new(&manager, "engine:bench".into())),
+        delegation: Arc::new(ToolDoor::new(&manager, HostRef::engine("bench").into())),
         approver: None,
         owner: Arc::new(|| None),
     });
@@ -276,7 +277,7 @@ async fn children(many: usize) {
     let begun = Instant::now();
     let caller = Caller::Session {
         session: parent.clone(),
-        host: "engine:bench".into(),
+        host: HostRef::engine("bench").into(),
         message: None,
     };
     for number in 0..many {

@@ -17,7 +17,8 @@ use std::{
 use asyncagents_core::{
     agent::{Answer, Block, Call, End, Entry, Stop, ToolOutcome, Usage},
     budget::Cost,
-    id::{HostKey, SessionId},
+    host_ref::{HostRef, HostSetup},
+    id::SessionId,
     moment::Moment,
     port::{Host, HostError, Journal, Session, Store},
     skill::disclose,
@@ -84,11 +85,11 @@ fn finding() {
 struct NoHosts;
 
 impl Hosts for NoHosts {
-    fn serves(&self, _: &HostKey) -> bool {
+    fn serves(&self, _: &HostRef) -> bool {
         false
     }
 
-    fn open(&self, _: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+    fn open(&self, _: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         Err(HostError::Unreachable("there is none".to_owned()))
     }
 }

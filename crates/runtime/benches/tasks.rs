@@ -17,7 +17,8 @@ use std::{
 
 use asyncagents_core::{
     budget::Cost,
-    id::{HostKey, TaskId},
+    host_ref::{HostRef, HostSetup},
+    id::TaskId,
     lifecycle::{Command, decide},
     moment::Moment,
     port::{Clock, Host, HostError, Journal, Store},
@@ -55,11 +56,11 @@ struct Place {
 struct OneHost(ScriptedHost);
 
 impl Hosts for OneHost {
-    fn serves(&self, _: &HostKey) -> bool {
+    fn serves(&self, _: &HostRef) -> bool {
         true
     }
 
-    fn open(&self, _: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+    fn open(&self, _: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         Ok(Arc::new(self.0.clone()))
     }
 }
@@ -86,7 +87,7 @@ async fn place(script: Script) -> Place {
 fn caller(n: usize) -> Caller {
     Caller::Session {
         session: format!("parent-{}", n % 50).as_str().into(),
-        host: "scripted".into(),
+        host: HostRef::SCRIPTED.into(),
         message: None,
     }
 }
@@ -257,7 +258,7 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                         agent: "general".into(),
                         model: None,
                         context: Context::Fresh,
-                        host: "scripted".into(),
+                        host: HostRef::SCRIPTED.into(),
                         skill: None,
                     },
                     prompt: "do it ".repeat(50),

@@ -8,7 +8,8 @@ use std::{
 
 use asyncagents_core::{
     agent::agent_meant,
-    id::{AgentName, HostKey, SessionId},
+    host_ref::{HostRef, HostSetup},
+    id::{AgentName, SessionId},
     port::{Host, HostError, SessionEvent},
     task_limits::TaskLimits,
 };
@@ -17,27 +18,27 @@ use tokio::{sync::mpsc, time};
 /// Where hosts come from.
 pub trait Hosts: Send + Sync {
     /// Whether tasks of this host can be run by this process.
-    fn serves(&self, key: &HostKey) -> bool;
+    fn serves(&self, host: &HostRef) -> bool;
 
     /// The host that has the sessions of this one now, if this one has ended and another is
     /// served here in its place.
-    fn heir(&self, key: &HostKey) -> Option<HostKey> {
-        let _ = key;
+    fn heir(&self, host: &HostRef) -> Option<HostRef> {
+        let _ = host;
         None
     }
 
     /// The limits of this host's tasks, given those of the process: the folder that a host works
     /// in may have lower ones.
-    fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
-        let _ = key;
+    fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
+        let _ = host;
         limits.clone()
     }
 
-    /// Opens a host. It is asked once for each key, unless it fails.
+    /// Opens a host. It is asked once for each setup, unless it fails.
     ///
     /// # Errors
     /// When there is no such host.
-    fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError>;
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError>;
 }
 
 /// How long a host may take to answer, once a task is under way.
@@ -58,7 +59,7 @@ pub(crate) enum Heard {
 /// The hosts that are open.
 pub(crate) struct HostBook {
     source: Arc<dyn Hosts>,
-    open: Mutex<HashMap<HostKey, Arc<OpenHost>>>,
+    open: Mutex<HashMap<HostSetup, Arc<OpenHost>>>,
 }
 
 /// A host, what is known of it, and who listens.
@@ -76,30 +77,30 @@ impl HostBook {
         }
     }
 
-    pub(crate) fn serves(&self, key: &HostKey) -> bool {
-        self.source.serves(key)
+    pub(crate) fn serves(&self, host: &HostRef) -> bool {
+        self.source.serves(host)
     }
 
-    pub(crate) fn heir(&self, key: &HostKey) -> Option<HostKey> {
-        self.source.heir(key)
+    pub(crate) fn heir(&self, host: &HostRef) -> Option<HostRef> {
+        self.source.heir(host)
     }
 
-    pub(crate) fn limits(&self, key: &HostKey, limits: &TaskLimits) -> TaskLimits {
-        self.source.limits(key, limits)
+    pub(crate) fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
+        self.source.limits(host, limits)
     }
 
     /// The host, opened if it was not.
-    pub(crate) fn get(&self, key: &HostKey) -> Result<Arc<OpenHost>, HostError> {
+    pub(crate) fn get(&self, setup: &HostSetup) -> Result<Arc<OpenHost>, HostError> {
         let mut open = lock(&self.open);
-        if let Some(host) = open.get(key) {
+        if let Some(host) = open.get(setup) {
             return Ok(host.clone());
         }
         let host = Arc::new(OpenHost {
-            host: self.source.open(key)?,
+            host: self.source.open(setup)?,
             agents: Mutex::default(),
             listeners: Mutex::default(),
         });
-        open.insert(key.clone(), host.clone());
+        open.insert(setup.clone(), host.clone());
         Ok(host)
     }
 }

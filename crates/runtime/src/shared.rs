@@ -6,7 +6,8 @@ use std::{
 };
 
 use asyncagents_core::{
-    id::{HostKey, OwnerId},
+    host_ref::HostRef,
+    id::OwnerId,
     moment::Moment,
     port::{Clock, Journal, LeaseTime, Store, typed},
     task_limits::TaskLimits,
@@ -80,7 +81,7 @@ impl Shared {
     }
 
     /// The limits of a host's tasks.
-    pub(crate) fn limits(&self, host: &HostKey) -> TaskLimits {
+    pub(crate) fn limits(&self, host: &HostRef) -> TaskLimits {
         self.hosts.limits(host, &self.settings.limits)
     }
 

@@ -289,7 +289,7 @@ async fn check(
 ) -> Result<(), Problem> {
     let (session, name) = (session.clone(), skill.name.clone());
     let launches = match (skill.context, caller.launches_from()) {
-        (SkillContext::Fork, Ok((from, host))) => Some((from.clone(), shared.limits(host))),
+        (SkillContext::Fork, Ok((from, host))) => Some((from.clone(), shared.limits(&host.host))),
         (SkillContext::Fork, Err(_)) | (SkillContext::Inherit, _) => None,
     };
     shared

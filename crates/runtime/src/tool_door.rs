@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
     answer::{self, Shown},
-    id::{HostKey, SessionId},
+    host_ref::HostSetup,
+    id::SessionId,
     port::Delegation,
     request::{Caller, OutputRequest},
     skill::{ErrorCode, SkillContext, message_parts, summary},
@@ -17,14 +18,14 @@ use crate::{Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakMan
 /// The tools for the sessions of one host.
 pub struct ToolDoor {
     manager: WeakManager,
-    host: HostKey,
+    host: HostSetup,
     prefix: String,
     skills: Option<Skills>,
 }
 
 impl ToolDoor {
     /// The tools, for the sessions of this host.
-    pub fn new(manager: &Manager, host: HostKey) -> Self {
+    pub fn new(manager: &Manager, host: HostSetup) -> Self {
         Self {
             manager: manager.downgrade(),
             host,

@@ -10,7 +10,8 @@ use std::{
 };
 
 use asyncagents_core::{
-    id::{HostKey, OwnerId, SessionId, TaskId},
+    host_ref::HostSetup,
+    id::{OwnerId, SessionId, TaskId},
     lifecycle::{Command, clock_moved},
     moment::Moment,
     port::{Journal, LeaseTime, PendingNotice},
@@ -92,8 +93,8 @@ struct Floor {
     runners: HashMap<TaskId, Hand>,
     stopping: HashSet<TaskId>,
     delivering: HashSet<SessionId>,
-    ears: JoinSet<HostKey>,
-    heard: HashSet<HostKey>,
+    ears: JoinSet<HostSetup>,
+    heard: HashSet<HostSetup>,
 }
 
 /// A hold on a runner.
@@ -338,7 +339,7 @@ impl Floor {
         };
         self.runners.insert(task.id.clone(), hand);
         let run = Run {
-            limits: self.shared.limits(&task.brief.host),
+            limits: self.shared.limits(&task.brief.host.host),
             clocks: Clocks::look(&*self.shared.clock),
             shared: self.shared.clone(),
             owner: self.owner.clone(),
@@ -422,7 +423,7 @@ impl Floor {
     }
 
     /// Opens a host and listens to it, if that is not done yet.
-    fn hear(&mut self, key: &HostKey) -> Result<Arc<OpenHost>, Problem> {
+    fn hear(&mut self, key: &HostSetup) -> Result<Arc<OpenHost>, Problem> {
         let host = self.shared.hosts.get(key)?;
         if self.heard.insert(key.clone()) {
             let (shared, events) = (self.shared.clone(), host.host.subscribe());
@@ -475,7 +476,7 @@ fn claim(
     let nobody = Command::Assign { to: None };
     let mut claimed = Vec::new();
     for mut task in journal.orphans()? {
-        if !shared.hosts.serves(&task.brief.host) {
+        if !shared.hosts.serves(&task.brief.host.host) {
             if task.owner.is_some() {
                 // Nobody's, until someone comes who has its host; it holds no slot.
                 carry_out(journal, &mut task, nobody.clone(), now, settings)?;

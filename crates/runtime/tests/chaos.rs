@@ -25,7 +25,8 @@ use std::{
 
 use asyncagents_core::{
     event::Event,
-    id::{HostKey, PostId, SessionId, TaskId},
+    host_ref::{HostRef, HostSetup},
+    id::{PostId, SessionId, TaskId},
     lifecycle,
     port::{Clock, Fate, Host, HostError, Journal, Store, Stored},
     request::{Caller, OutputRequest, TaskArgs},
@@ -389,11 +390,11 @@ async fn read<T: Send + 'static>(
 struct OneHost(ScriptedHost);
 
 impl Hosts for OneHost {
-    fn serves(&self, _: &HostKey) -> bool {
+    fn serves(&self, _: &HostRef) -> bool {
         true
     }
 
-    fn open(&self, _: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+    fn open(&self, _: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         Ok(Arc::new(self.0.clone()))
     }
 }
@@ -511,7 +512,7 @@ async fn act(folder: &Path, manager: &Manager, known: &mut Vec<TaskId>, goal: us
 fn caller(session: SessionId) -> Caller {
     Caller::Session {
         session,
-        host: "scripted".into(),
+        host: HostRef::SCRIPTED.into(),
         message: None,
     }
 }

@@ -1,12 +1,14 @@
 //! The SQL about processes and what they look after.
 
 use asyncagents_core::{
-    id::{HostKey, OwnerId, TaskId},
+    host_ref::HostRef,
+    id::{OwnerId, TaskId},
     port::{Lapsed, LeaseTime, Leases, Stored},
     task::Task,
 };
 
 use crate::{
+    host_setup::host,
     sql::{Sql, values},
     transaction::Transaction,
 };
@@ -85,9 +87,9 @@ impl<S: Sql> Leases for Transaction<S> {
         Ok(found)
     }
 
-    fn unowned(&mut self) -> Stored<Vec<HostKey>> {
-        let sql = "SELECT DISTINCT host AS found FROM tasks WHERE unfinished = 1 AND owner IS NULL";
-        self.column(sql, &[])
+    fn unowned(&mut self) -> Stored<Vec<HostRef>> {
+        let sql = "SELECT DISTINCT host FROM tasks WHERE unfinished = 1 AND owner IS NULL";
+        self.sql.all(sql, &[], host)
     }
 
     fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>> {
@@ -99,12 +101,12 @@ impl<S: Sql> Leases for Transaction<S> {
         self.tasks(&owned, values![owner])
     }
 
-    fn unfinished(&mut self) -> Stored<Vec<(HostKey, u64)>> {
+    fn unfinished(&mut self) -> Stored<Vec<(HostRef, u64)>> {
         let sql = "SELECT host, count(*) AS many FROM ( \
              SELECT host FROM tasks WHERE unfinished = 1 \
              UNION ALL SELECT host FROM notices WHERE state = 'pending') AS work GROUP BY host";
         self.sql
-            .all(sql, &[], |row| Ok((row.get("host")?, row.get("many")?)))
+            .all(sql, &[], |row| Ok((host(row)?, row.get("many")?)))
     }
 
     fn unsettled_below(&mut self, above: &TaskId) -> Stored<u64> {

@@ -13,6 +13,7 @@
 
 mod chains;
 mod entry;
+mod host_setup;
 mod identity;
 mod leases;
 mod open;

@@ -9,6 +9,7 @@ use asyncagents_core::{
 };
 
 use crate::{
+    host_setup::host_setup,
     sql::{Damage, Row, Sql, unknown, values},
     transaction::Transaction,
 };
@@ -16,7 +17,7 @@ use crate::{
 impl<S: Sql> Outbox for Transaction<S> {
     fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()> {
         let Message { visible, hidden } = &notice.message;
-        let (parent, host) = (&task.place.parent, &task.brief.host);
+        let (parent, host) = (&task.place.parent, task.brief.host.host.to_string());
         let sql = "INSERT INTO notices \
              (id, task, parent, host, visible, hidden, state, not_before, attempts) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0)";
@@ -34,8 +35,8 @@ impl<S: Sql> Outbox for Transaction<S> {
         most: usize,
     ) -> Stored<Vec<PendingNotice>> {
         // The sign keeps the order from being read off the table, told notices and all.
-        let sql = "SELECT n.id, n.visible, n.hidden, n.parent, n.host, n.attempted, n.attempts, \
-             n.pos FROM notices n JOIN tasks t ON t.id = n.task \
+        let sql = "SELECT n.id, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, n.attempted, \
+             n.attempts, n.pos FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
              ORDER BY +n.pos LIMIT ?4";
         self.sql.all(sql, values![owner, now, after, most], pending)
@@ -123,7 +124,7 @@ fn pending(row: &Row<'_>) -> Result<PendingNotice, Damage> {
             },
         },
         parent: row.get("parent")?,
-        host: row.get("host")?,
+        host: host_setup(row)?,
         attempted: row.get("attempted")?,
         attempts: row.get("attempts")?,
         place: row.get("pos")?,

@@ -7,12 +7,13 @@ use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
     fork::{Limits, Mode, Plan},
+    host_ref::LaunchSettings,
     progress::{Observation, Totals},
     task::{Brief, Context, Outcome, Place},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::terms::TermsRecord;
+use crate::{host_setup::HostRecord, terms::TermsRecord};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -30,7 +31,11 @@ pub(crate) enum EventRecord {
         agent: String,
         model: Option<String>,
         forked: bool,
-        host: String,
+        host: HostRecord,
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        settings: Box<str>,
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        seal: Box<str>,
         prompt: String,
         /// Its keys are those of the settings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +125,7 @@ pub(crate) enum EventRecord {
         by: i64,
     },
     Moved {
-        host: String,
+        host: HostRecord,
     },
     Retrieved,
     Cleared,
@@ -130,6 +135,8 @@ pub(crate) enum EventRecord {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutcomeRecord {
     Completed,
+    /// As it was called before the fifth format.
+    #[serde(rename = "error", alias = "failed")]
     Failed,
     Cancelled,
 }
@@ -230,7 +237,7 @@ impl From<&Event> for EventRecord {
             },
             Event::ClockMoved { by } => EventRecord::ClockMoved { by: *by },
             Event::Moved { host } => EventRecord::Moved {
-                host: host.to_string(),
+                host: HostRecord(host.clone().into()),
             },
             Event::Retrieved => EventRecord::Retrieved,
             Event::Cleared => EventRecord::Cleared,
@@ -260,7 +267,9 @@ fn launched_record(launched: &Launched) -> EventRecord {
         agent: brief.agent.to_string(),
         model: brief.model.as_ref().map(ToString::to_string),
         forked: brief.context == Context::Forked,
-        host: brief.host.to_string(),
+        host: HostRecord(brief.host.clone()),
+        settings: brief.host.settings.json.clone(),
+        seal: brief.host.settings.seal.clone(),
         prompt: prompt.clone(),
         fork: fork.as_ref().map(|plan| plan.limits.clone()),
         fork_mode: match fork {
@@ -293,6 +302,8 @@ impl TryFrom<EventRecord> for Event {
                 model,
                 forked,
                 host,
+                settings,
+                seal,
                 prompt,
                 fork,
                 fork_mode,
@@ -320,7 +331,10 @@ impl TryFrom<EventRecord> for Event {
                     } else {
                         Context::Fresh
                     },
-                    host: host.into(),
+                    host: host.with(LaunchSettings {
+                        json: settings,
+                        seal,
+                    }),
                     skill: skill.map(TryInto::try_into).transpose()?,
                 },
                 prompt,
@@ -428,7 +442,7 @@ impl TryFrom<EventRecord> for Event {
                 from: from.map(Into::into),
             },
             EventRecord::ClockMoved { by } => Event::ClockMoved { by },
-            EventRecord::Moved { host } => Event::Moved { host: host.into() },
+            EventRecord::Moved { host } => Event::Moved { host: host.0.host },
             EventRecord::Retrieved => Event::Retrieved,
             EventRecord::Cleared => Event::Cleared,
         })

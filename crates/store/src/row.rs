@@ -13,6 +13,7 @@ use asyncagents_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    host_setup::host_setup,
     record::unpriced_of,
     sql::{Columns, Damage, Row, Sql, Value, unknown},
     terms::TermsRecord,
@@ -96,7 +97,9 @@ pub(crate) fn columns(task: &Task) -> Columns<'_> {
         ("agent", agent.into()),
         ("model", model.as_ref().into()),
         ("context", context.into()),
-        ("host", host.into()),
+        ("host", host.host.to_string().into()),
+        ("settings", (&*host.settings.json).into()),
+        ("seal", (&*host.settings.seal).into()),
         ("max_tokens", task.budget.tokens.into()),
         ("max_cost", task.budget.cost.into()),
         ("max_time", task.budget.time.into()),
@@ -147,7 +150,7 @@ fn state_columns(state: &State) -> [(&'static str, Value<'_>); 6] {
         State::Ended { at, ran, outcome } => {
             let (word, error) = match outcome {
                 Outcome::Completed => ("completed", None),
-                Outcome::Failed { why } => ("failed", Some(why)),
+                Outcome::Failed { why } => ("error", Some(why)),
                 Outcome::Cancelled => ("cancelled", None),
             };
             (word, None, None, Some((*at, *ran)), error)
@@ -265,7 +268,7 @@ fn brief(row: &Row<'_>) -> Result<Brief, Damage> {
             "forked" => Context::Forked,
             word => return Err(unknown("context", word)),
         },
-        host: row.get("host")?,
+        host: host_setup(row)?,
         skill: terms_in(row, "skill")?,
     })
 }
@@ -282,7 +285,7 @@ fn state(row: &Row<'_>) -> Result<State, Damage> {
             return Ok(State::Running { since, stage });
         }
         "completed" => Outcome::Completed,
-        "failed" => Outcome::Failed { why: why()? },
+        "error" => Outcome::Failed { why: why()? },
         "cancelled" => Outcome::Cancelled,
         word => return Err(unknown("state", word)),
     };

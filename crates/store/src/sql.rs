@@ -9,7 +9,7 @@ use std::{borrow::Cow, cell::Cell, time::Duration};
 
 use asyncagents_core::{
     budget::Cost,
-    id::{AgentName, ChainId, HostKey, ModelName, OwnerId, PostId, SessionId, TaskId},
+    id::{AgentName, ChainId, ModelName, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     port::{StoreError, Stored},
 };
@@ -207,7 +207,6 @@ texts! {
     String: String::as_str;
     AgentName: AgentName::as_str;
     ChainId: ChainId::as_str;
-    HostKey: HostKey::as_str;
     ModelName: ModelName::as_str;
     OwnerId: OwnerId::as_str;
     PostId: PostId::as_str;

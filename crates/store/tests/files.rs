@@ -12,6 +12,7 @@ use asyncagents_core::{
     agent::{Effort, End, Entry, Tools},
     budget::Budget,
     event::Launched,
+    host_ref::HostRef,
     id::TaskId,
     moment::Moment,
     port::{Journal, Session, Store, StoreErrorKind, Stored, typed},
@@ -42,7 +43,7 @@ fn launched(parent: &str) -> Launched {
             agent: "general".into(),
             model: None,
             context: Context::Fresh,
-            host: "scripted".into(),
+            host: HostRef::SCRIPTED.into(),
             skill: None,
         },
         prompt: "do it ".repeat(100),
@@ -178,7 +179,7 @@ async fn a_newer_format_is_refused_and_left_alone() {
     let error = Sqlite::open(&path).err().expect("an error");
     let said = error.to_string();
     assert!(
-        said.ends_with("has format 99, and this version knows formats up to 4"),
+        said.ends_with("has format 99, and this version knows formats up to 5"),
         "{said}"
     );
     assert_eq!(fs::read(&path).expect("read"), before);

@@ -4,10 +4,10 @@ use asyncagents_runtime::Conversations;
 
 use super::Shell;
 use crate::{
+    compose::{self, AppOptions},
     exit::{Exit, Failure},
     print,
     trust::{self, Foreign, Older, Sealed, Standing},
-    wire::{self, Furniture},
 };
 
 /// Look after the database.
@@ -70,13 +70,13 @@ async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
         Standing::Foreign(Foreign::Unsealed | Foreign::ReadOnly) => Conversations::Closed,
     };
     // First what is in it, so that nothing of that ever runs.
-    let furniture = Furniture {
-        looks: true,
+    let options = AppOptions {
+        read_only: true,
         quiet: true,
         older: Older::Opened,
-        ..Furniture::default()
+        ..AppOptions::default()
     };
-    let manager = wire::house(&shell.config, furniture)?.manager;
+    let manager = compose::open(&shell.config, options)?.manager;
     let ended = manager.settle_copy(COPIED, conversations).await?;
     trust::adopt(&database.store)?;
     match args.json {

@@ -30,19 +30,21 @@ use std::{
 };
 
 use anyhow::anyhow;
-use asyncagents_core::{id::SessionId, request::Caller};
+use asyncagents_core::{host_ref::HostSetup, id::SessionId};
 use asyncagents_runtime::{Manager, Worker};
 
 use self::runtime::{in_runtime, two_threads};
 use crate::{
     args::Assignment,
+    compose::{self, App, AppOptions},
     config::{Config, Loaded, load, load_without_project, no_home},
     exit::{Exit, Failure},
+    folders,
+    hosts::KnownHosts,
     log,
     make_visible::make_visible,
     print,
     trust::{self, Older},
-    wire::{self, Furniture, House, KnownHosts},
     worker_process,
 };
 
@@ -139,7 +141,7 @@ pub(crate) fn run() -> Result<Exit, Failure> {
 /// A bridge has nobody to talk to but the plugin: what it has to say is in a file.
 fn bridge_shell(loaded: &Loaded, flags: &[Assignment]) -> Result<Shell, Failure> {
     let mut shell = Shell::new(loaded, flags.to_vec())?;
-    let file = wire::beside(&shell.config.db, "opencode.log");
+    let file = folders::beside(&shell.config.db, "opencode.log");
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)
             .map_err(|error| Failure::Input(anyhow!("{}: {error}", folder.display())))?;
@@ -181,14 +183,14 @@ impl Shell {
     }
 
     /// Opens the database, to work on what is in it.
-    fn house(&self, furniture: Furniture) -> Result<House, Failure> {
+    fn open(&self, options: AppOptions) -> Result<App, Failure> {
         let older = self.older;
-        wire::house(&self.config, Furniture { older, ..furniture })
+        compose::open(&self.config, AppOptions { older, ..options })
     }
 
     /// For requests that change something.
     fn manager(&self) -> Result<Manager, Failure> {
-        Ok(self.house(Furniture::default())?.manager)
+        Ok(self.open(AppOptions::default())?.manager)
     }
 
     /// For those who look at tasks, whosever they are. Where there is no database, none is made.
@@ -197,12 +199,12 @@ impl Shell {
             trust::check_file(&self.config.db).map_err(Failure::Input)?;
             return Ok(None);
         }
-        let looks = true;
-        let furniture = Furniture {
-            looks,
-            ..Furniture::default()
+        let read_only = true;
+        let options = AppOptions {
+            read_only,
+            ..AppOptions::default()
         };
-        Ok(Some(self.house(furniture)?.manager))
+        Ok(Some(self.open(options)?.manager))
     }
 
     /// The session that the shell speaks for.
@@ -210,14 +212,10 @@ impl Shell {
         self.config.session.as_str().into()
     }
 
-    /// Who launches.
-    fn caller(&self, hosts: &KnownHosts) -> Result<Caller, Failure> {
-        Ok(Caller::Shell {
-            session: self.session(),
-            host: hosts
-                .key(&self.config.host, &self.said)
-                .map_err(Failure::Input)?,
-        })
+    /// Where tasks run.
+    fn host(&self, hosts: &KnownHosts) -> Result<HostSetup, Failure> {
+        let host = hosts.named(&self.config.host, &self.said);
+        host.map_err(Failure::Input)
     }
 
     /// Sees to it that someone works on what there is to do.
@@ -226,11 +224,11 @@ impl Shell {
     }
 
     /// Ends in good order. What is left of background tasks goes on in a worker.
-    async fn close(&self, house: House, worker: Worker) {
+    async fn close(&self, app: App, worker: Worker) {
         // First the agents: what one of them is about to finish is not given to another worker.
-        house.hosts.stop().await;
+        app.hosts.stop().await;
         worker.stop().await;
-        self.ensure_worker(&house.manager).await;
+        self.ensure_worker(&app.manager).await;
     }
 }
 

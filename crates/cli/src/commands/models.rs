@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     config::Config,
     exit::{Exit, Failure},
-    print, wire,
+    hosts, print,
 };
 
 /// Show which models can be used here: providers and whether there is a key, the default, short
@@ -23,7 +23,7 @@ pub(super) struct ModelsArgs {
 
 pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<Exit, Failure> {
     let agent = &config.agent_config;
-    let models = wire::models(agent).map_err(Failure::Input)?;
+    let models = hosts::models(agent).map_err(Failure::Input)?;
     let chosen = match agent.model.as_str() {
         "auto" => models.default_model().map_err(|error| error.to_string()),
         named => Ok(named.to_owned()),

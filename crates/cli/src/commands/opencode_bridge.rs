@@ -32,8 +32,9 @@ use tokio::{
 
 use super::Shell;
 use crate::{
+    compose::{App, AppOptions},
     exit::{Exit, Failure},
-    wire::{Bridges, Furniture, House, KnownHosts},
+    hosts::{Bridges, KnownHosts},
 };
 
 /// What a task is told whose OpenCode has ended.
@@ -56,11 +57,11 @@ pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
 async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let bridges = Arc::new(Bridges::default());
-    let furniture = Furniture {
+    let options = AppOptions {
         bridges: Some(bridges.clone()),
-        ..Furniture::default()
+        ..AppOptions::default()
     };
-    let House { manager, hosts } = shell.house(furniture)?;
+    let App { manager, hosts } = shell.open(options)?;
     let worker = Worker::start(&manager).await?;
     tracing::info!(db = %shell.config.db.display(), "a bridge begins");
     let office = Arc::new(Office {
@@ -165,7 +166,7 @@ impl Agents {
 impl Office {
     /// Asks for the agents of a folder, for the next who wants to know.
     fn ask_for_agents(&self, directory: &str) {
-        let Some(host) = self.bridges.host(directory) else {
+        let Some(host) = self.bridges.in_folder(directory) else {
             return;
         };
         let (agents, directory) = (self.agents.clone(), directory.to_owned());
@@ -182,7 +183,7 @@ impl Office {
             }
             return listed.agents;
         }
-        if let Some(host) = self.bridges.host(directory) {
+        if let Some(host) = self.bridges.in_folder(directory) {
             let asked = self.agents.ask(directory, &host);
             if time::timeout(LISTED, asked).await.is_err() {
                 tracing::warn!("OpenCode is slow to name its agents");
@@ -202,9 +203,9 @@ impl Door for Office {
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
         let directory = instance.directory().to_owned();
         let place = directory.clone();
-        let key = self.bridges.arrive(instance, &self.prefix);
-        tracing::info!(host = %key, "OpenCode is there");
-        let mut door = ToolDoor::new(&self.manager, key);
+        let host = self.bridges.arrive(instance, &self.prefix);
+        tracing::info!(%host, "OpenCode is there");
+        let mut door = ToolDoor::new(&self.manager, host.into());
         match self.hosts.skills_in(Path::new(&directory), &self.said) {
             Ok(skills) => door = door.with_skills(skills),
             Err(error) => tracing::warn!(error = format!("{error:#}"), "there are no skills"),
@@ -238,7 +239,7 @@ impl Door for Office {
         let Some(door) = door else {
             return Err(format!("asyncagents does not know {}", call.directory));
         };
-        if let Some(host) = self.bridges.host(&call.directory) {
+        if let Some(host) = self.bridges.in_folder(&call.directory) {
             host.wake(&call.session);
         }
         let title = title(&call.input);
@@ -282,7 +283,7 @@ async fn toast(manager: Manager, bridges: Arc<Bridges>) {
         for Shown { task, .. } in tasks {
             // What tasks launch themselves is their own business.
             let Some(host) = bridges
-                .host_of(&task.brief.host)
+                .named(&task.brief.host.host)
                 .filter(|_| task.place.depth == 1)
             else {
                 continue;

@@ -1,13 +1,12 @@
 //! `asyncagents task` and `asyncagents resume`: launch a task, go on with one.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use asyncagents_core::{
     budget::{Budget, Cost},
     request::{Caller, TaskArgs as Args},
 };
-use asyncagents_runtime::{Accepted, Manager, Problem};
+use asyncagents_runtime::{Accepted, Manager};
 
 use super::{
     Shell,
@@ -15,13 +14,14 @@ use super::{
 };
 use crate::{
     args::{Assignment, given},
+    compose::{App, AppOptions},
     config,
-    exit::{Exit, Failure, no_session, refused},
-    make_visible::make_visible,
+    exit::{Exit, Failure},
+    host_name::opencode_at,
+    hosts::ShellLaunch,
     print,
     read_input::prompt,
     view,
-    wire::{Furniture, House, KnownHosts},
 };
 
 /// Launch a background task and print its ID.
@@ -110,7 +110,7 @@ pub(super) struct TaskArgs {
 impl TaskArgs {
     /// What its options say about settings.
     pub(super) fn settings(&self) -> Vec<Assignment> {
-        let opencode = self.opencode.as_ref().map(|url| format!("opencode:{url}"));
+        let opencode = self.opencode.as_deref().map(opencode_at);
         let settings = [
             given("host", &self.host),
             given("host", &opencode),
@@ -156,16 +156,22 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             tool_calls: args.max_tool_calls,
         },
     };
-    let House { manager, hosts } = shell.house(Furniture::default())?;
-    let mut caller = shell.caller(&hosts)?;
-    if let (Some(named), Caller::Shell { session, .. }) = (&args.session, &mut caller) {
-        *session = manager.session_named(named).await?;
-    }
-    if request.resume.is_none() && shell.config.host.starts_with("engine") {
-        check(&mut caller, &hosts, &request, args.session.is_some()).await?;
-    }
-    if request.resume.is_none() && shell.config.host.starts_with("opencode:") {
-        find_folder(&mut caller, &hosts, &shell.config.host, request.fork).await?;
+    let App { manager, hosts } = shell.open(AppOptions::default())?;
+    // A person may go on with any task.
+    let mut caller = Caller::Person;
+    if request.resume.is_none() {
+        let mut launch = ShellLaunch {
+            session: match &args.session {
+                Some(named) => manager.session_named(named).await?,
+                None => shell.session(),
+            },
+            is_session_named: args.session.is_some(),
+            host: shell.host(&hosts)?,
+            request: &request,
+        };
+        hosts.check(&mut launch).await?;
+        let ShellLaunch { session, host, .. } = launch;
+        caller = Caller::Shell { session, host };
     }
     let accepted = ask(shell, &manager, &caller, request).await?;
     if args.follow {
@@ -192,86 +198,12 @@ pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Fai
     answer(shell, &manager, &accepted, args.json)
 }
 
-/// What the built-in agent could not do is better known now than in a task that fails. A fork
-/// inherits the newest run of the folder, unless a session is named.
-async fn check(
-    caller: &mut Caller,
-    hosts: &KnownHosts,
-    request: &Args,
-    named: bool,
-) -> Result<(), Failure> {
-    let Caller::Shell { session, host } = caller else {
-        return Ok(());
-    };
-    let engine = hosts.engine(host).map_err(Problem::from)?;
-    let checked = engine.check(&request.agent.as_str().into(), request.model.as_deref());
-    checked.map_err(refused)?;
-    if request.fork && !named {
-        let newest = engine.newest().await.map_err(Problem::from)?;
-        *session = newest.ok_or_else(|| {
-            Failure::Input(anyhow!(
-                "there is no session in this folder to inherit; `asyncagents run` begins one, and \
-                 --session names another"
-            ))
-        })?;
-    }
-    if request.fork {
-        let parent = engine.session(session).await.map_err(no_session)?;
-        let title = make_visible(&parent.title);
-        print::remark(&format!("inherits {session} \"{title}\"\n"));
-    }
-    Ok(())
-}
-
-/// A child works in the folder of its parent; without one, in this folder if the server is on
-/// this machine.
-async fn find_folder(
-    caller: &mut Caller,
-    hosts: &KnownHosts,
-    named: &str,
-    fork: bool,
-) -> Result<(), Failure> {
-    let Caller::Shell { session, host } = caller else {
-        return Ok(());
-    };
-    let is_session = session.as_str().starts_with("ses");
-    if fork && !is_session {
-        return Err(Failure::Input(anyhow!(
-            "say with --session which session of OpenCode is to be inherited"
-        )));
-    }
-    let url = named.strip_prefix("opencode:").unwrap_or_default();
-    let folder = if is_session {
-        let remote = hosts.remote(host).map_err(Problem::from)?;
-        remote.folder_of(session).await.map_err(Problem::from)?
-    } else if ["://127.0.0.1", "://localhost", "://[::1]"]
-        .iter()
-        .any(|here| url.contains(here))
-    {
-        let here = env::current_dir()
-            .context("this folder")
-            .map_err(Failure::Machine)?;
-        here.to_str().map(str::to_owned)
-    } else {
-        None
-    };
-    *host = hosts
-        .remote_key(url, folder.as_deref())
-        .map_err(Failure::Input)?;
-    Ok(())
-}
-
 async fn ask(
     shell: &Shell,
     manager: &Manager,
     caller: &Caller,
     request: Args,
 ) -> Result<Accepted, Failure> {
-    // A person may go on with any task.
-    let caller = match request.resume {
-        Some(_) => &Caller::Person,
-        None => caller,
-    };
     let accepted = manager.task(caller, request).await?;
     shell.ensure_worker(manager).await;
     Ok(accepted)

@@ -8,10 +8,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Shell;
 use crate::{
+    compose::{App, AppOptions},
     config::Config,
     exit::{Exit, Failure},
     own_file,
-    wire::{Furniture, House},
     worker_process::WorkerLock,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
 
 async fn work(shell: &Shell) -> Result<Exit, Failure> {
     let config = &shell.config;
-    let House { manager, hosts } = shell.house(Furniture::default())?;
+    let App { manager, hosts } = shell.open(AppOptions::default())?;
     let database = own_file::Found::at(&config.db).with_context(|| config.db.display().to_string());
     let database = database.map_err(Failure::Machine)?;
     let mut lock = Some(take_lock(config, &manager).await?);

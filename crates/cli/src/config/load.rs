@@ -24,6 +24,7 @@ use super::{
     settings::Config,
     skill_settings::SKILL_SETTINGS,
 };
+use crate::host_name;
 
 /// The settings, and where each came from if it is not a default.
 pub(crate) struct Loaded {
@@ -392,13 +393,9 @@ fn broken(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
 /// Paths in a file are meant from where the file is.
 fn beside(key: &str, value: String, folder: &Path) -> String {
     let joined = |path: &str| folder.join(path).display().to_string();
-    match (key, value.strip_prefix("scripted:")) {
-        ("db" | "log.file" | "models.prices", _) if value != "none" => joined(&value),
-        ("host", Some(path)) => format!("scripted:{}", joined(path)),
-        ("host", None) => match value.strip_prefix("engine:") {
-            Some(path) => format!("engine:{}", joined(path)),
-            None => value,
-        },
+    match key {
+        "db" | "log.file" | "models.prices" if value != "none" => joined(&value),
+        "host" => host_name::from_folder(folder, &value),
         _ => value,
     }
 }

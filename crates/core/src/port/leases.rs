@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Clock, Stored};
 use crate::{
-    id::{HostKey, OwnerId, TaskId},
+    host_ref::HostRef,
+    id::{OwnerId, TaskId},
     moment::Moment,
     task::Task,
 };
@@ -28,13 +29,13 @@ pub trait Leases {
     /// The tasks that need an owner and have none with a lease.
     fn orphans(&mut self) -> Stored<Vec<Task>>;
     /// The hosts of unfinished tasks that nobody ever looked after.
-    fn unowned(&mut self) -> Stored<Vec<HostKey>>;
+    fn unowned(&mut self) -> Stored<Vec<HostRef>>;
     /// The tasks of an owner whose host has to be stopped.
     fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
     /// All tasks of an owner that need one.
     fn owned(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
     /// How many tasks and notices of each host are not settled.
-    fn unfinished(&mut self) -> Stored<Vec<(HostKey, u64)>>;
+    fn unfinished(&mut self) -> Stored<Vec<(HostRef, u64)>>;
     /// How many tasks that a task launched are at work, or have ended without its having been
     /// told yet.
     fn unsettled_below(&mut self, above: &TaskId) -> Stored<u64>;

@@ -2,7 +2,8 @@
 
 use super::{Notice, Stored};
 use crate::{
-    id::{HostKey, OwnerId, PostId, SessionId, TaskId},
+    host_ref::HostSetup,
+    id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     task::Task,
 };
@@ -64,7 +65,7 @@ pub struct PendingNotice {
     /// To whom.
     pub parent: SessionId,
     /// In which host.
-    pub host: HostKey,
+    pub host: HostSetup,
     /// When it was last about to be sent, and perhaps was.
     pub attempted: Option<Moment>,
     /// How often it was put off.

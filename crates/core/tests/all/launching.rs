@@ -7,6 +7,7 @@ use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
     fork::Plan,
+    host_ref::HostRef,
     id::TaskId,
     launch::{Bound, Facts, launch, place},
     lifecycle::{apply, begin},
@@ -36,7 +37,7 @@ fn request() -> LaunchTask {
 fn session(name: &str) -> Caller {
     Caller::Session {
         session: name.into(),
-        host: "scripted".into(),
+        host: HostRef::SCRIPTED.into(),
         message: None,
     }
 }
@@ -50,7 +51,7 @@ fn facts(caller: &Caller, above: Option<&Task>) -> Facts {
         open_batch: 3,
         from: Some("asking".into()),
         chain: "chain".into(),
-        host: "scripted".into(),
+        host: HostRef::SCRIPTED.into(),
         owner: Some("worker".into()),
         fork: Plan::default(),
     }
@@ -256,7 +257,7 @@ fn whoever_works_in_the_calling_session_is_above() {
     let id = TaskId::from_random(7);
     let shell = Caller::Shell {
         session: "main".into(),
-        host: "scripted".into(),
+        host: HostRef::SCRIPTED.into(),
     };
     let task = working(1);
     let of = |caller: &Caller, above: Option<&Task>| {
@@ -288,7 +289,10 @@ fn a_launch_says_what_it_was_decided_by() {
     assert_eq!(owner, Some("worker".into()));
     assert_eq!(chain, Some("chain".into()));
     assert_eq!(from, Some("asking".into()));
-    assert_eq!((brief.host, prompt.as_str()), ("scripted".into(), "do it"));
+    assert_eq!(
+        (brief.host, prompt.as_str()),
+        (HostRef::SCRIPTED.into(), "do it")
+    );
 }
 
 #[rstest]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
+    host_ref::HostRef,
     id::TaskId,
     lifecycle::{
         CancelledBy, Command, Effect, Next, Standing, after_asking, apply, begin, decide,
@@ -38,7 +39,7 @@ fn launched() -> Launched {
             agent: "general".into(),
             model: None,
             context: Context::Fresh,
-            host: "scripted".into(),
+            host: HostRef::SCRIPTED.into(),
             skill: None,
         },
         prompt: "do it".to_owned(),
@@ -211,7 +212,7 @@ fn finish(outcome: Outcome) -> Command {
 
 fn move_on() -> Command {
     Command::Move {
-        host: "other".into(),
+        host: HostRef::engine("/other"),
     }
 }
 

@@ -5,6 +5,7 @@ mod agent;
 mod configuring;
 mod forking;
 mod hard_sessions;
+mod host_names;
 mod last_turn;
 mod launching;
 mod lifecycle;

@@ -3,6 +3,7 @@
 use asyncagents_core::{
     budget::Budget,
     event::Launched,
+    host_ref::HostRef,
     id::TaskId,
     lifecycle::begin,
     moment::Moment,
@@ -25,7 +26,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             agent: "general".into(),
             model: model.map(Into::into),
             context: Context::Fresh,
-            host: "scripted".into(),
+            host: HostRef::SCRIPTED.into(),
             skill: None,
         },
         prompt: String::new(),

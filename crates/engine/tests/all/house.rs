@@ -10,7 +10,8 @@ use std::{
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{Mode, Usage},
-    id::{HostKey, PostId, SessionId},
+    host_ref::{HostRef, HostSetup},
+    id::{PostId, SessionId},
     lifecycle::Standing,
     port::{Commands, Delegation, Host, HostError, Prompt, Report, SessionEvent, Store},
     progress::Totals,
@@ -324,11 +325,11 @@ fn skills(folder: &TempDir, commands: Arc<SaidCommands>) -> Skills {
 struct OneHost(OnceLock<Engine>);
 
 impl Hosts for OneHost {
-    fn serves(&self, _: &HostKey) -> bool {
+    fn serves(&self, _: &HostRef) -> bool {
         true
     }
 
-    fn open(&self, _: &HostKey) -> Result<Arc<dyn Host>, HostError> {
+    fn open(&self, _: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         let engine = self.0.get().cloned();
         let engine = engine.ok_or(HostError::Unreachable("not yet".to_owned()))?;
         Ok(Arc::new(engine))
@@ -367,7 +368,7 @@ fn engine(
     let delegation: Arc<dyn Delegation> = match &plan.delegation {
         Some(delegation) => delegation.clone(),
         None => {
-            let door = ToolDoor::new(manager, "engine:test".into());
+            let door = ToolDoor::new(manager, HostRef::engine("test").into());
             Arc::new(door.with_skills(skills.clone()))
         }
     };

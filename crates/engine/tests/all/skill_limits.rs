@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
+    host_ref::HostRef,
     request::{Caller, ResumeTask},
     task::Status,
 };
@@ -170,7 +171,7 @@ async fn a_skill_does_not_go_on_with_a_task_that_may_do_more() {
     let own = own.expect("its task").task.id.clone();
     let inside = Caller::Session {
         session: skill.session(),
-        host: "engine:test".into(),
+        host: HostRef::engine("test").into(),
         message: None,
     };
     let resume = |task: &asyncagents_core::id::TaskId| {

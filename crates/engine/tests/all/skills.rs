@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
+    host_ref::HostRef,
     id::{SessionId, TaskId},
     request::Caller,
     skill::{ErrorCode, FinalState, SkillEvent},
@@ -21,7 +22,7 @@ pub(crate) const FORK: &str = "description: Analyzes code.\ncontext: fork";
 pub(crate) fn caller(session: &SessionId) -> Caller {
     Caller::Session {
         session: session.clone(),
-        host: "engine:test".into(),
+        host: HostRef::engine("test").into(),
         message: None,
     }
 }

@@ -132,6 +132,11 @@ impl OpenCode {
         self.api.toast(toast).await
     }
 
+    /// Whether a name is that of a session here: OpenCode gives all of them the same beginning.
+    pub fn is_session(name: &SessionId) -> bool {
+        name.as_str().starts_with("ses")
+    }
+
     /// The folder a session works in.
     ///
     /// # Errors

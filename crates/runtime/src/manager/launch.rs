@@ -88,7 +88,7 @@ impl Manager {
             }
         };
         let launch = LaunchTask { agent, ..launch };
-        let limits = self.shared.limits(host);
+        let limits = self.shared.limits(&host.host);
         let (shared, caller) = (self.shared.clone(), caller.clone());
         let shown = self
             .shared
@@ -133,7 +133,7 @@ impl Manager {
             .await?;
         if !task.is_live()
             && let Some(session) = &task.session
-            && self.shared.hosts.serves(&task.brief.host)
+            && self.shared.hosts.serves(&task.brief.host.host)
             && let Some(host) = self.host_at_the_door(&task)?
             && let Ok(false) = host.ask(CALLER_TIMEOUT, |host| host.exists(session)).await
         {
@@ -171,7 +171,7 @@ impl Manager {
                 };
                 carry_out(journal, &mut task, command, now, &shared.settings)?;
                 // Where it goes on, it is looked for if that ends too.
-                if let Some(host) = shared.hosts.heir(&task.brief.host) {
+                if let Some(host) = shared.hosts.heir(&task.brief.host.host) {
                     let command = Command::Move { host };
                     carry_out(journal, &mut task, command, now, &shared.settings)?;
                 }

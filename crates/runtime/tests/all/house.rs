@@ -11,7 +11,8 @@ use std::{
 use asyncagents_core::{
     answer::{self, Report, Shown},
     event::Saved,
-    id::{HostKey, SessionId, TaskId},
+    host_ref::{HostRef, HostSetup},
+    id::{SessionId, TaskId},
     port::{Fate, Host, HostError, Journal, Store, StoreError, StoreErrorKind, Stored, Work},
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
@@ -111,17 +112,18 @@ impl Store for Flaky {
 }
 
 /// A host that is always the same one.
-struct OneHost(HostKey, ScriptedHost);
+struct OneHost(HostRef, ScriptedHost);
 
 impl Hosts for OneHost {
-    fn serves(&self, key: &HostKey) -> bool {
-        *key == self.0
+    fn serves(&self, host: &HostRef) -> bool {
+        *host == self.0
     }
 
-    fn open(&self, key: &HostKey) -> Result<Arc<dyn Host>, HostError> {
-        match self.serves(key) {
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
+        let host = &setup.host;
+        match self.serves(host) {
             true => Ok(Arc::new(self.1.clone())),
-            false => Err(HostError::Unreachable(format!("no host {key}"))),
+            false => Err(HostError::Unreachable(format!("no host {host}"))),
         }
     }
 }
@@ -175,7 +177,7 @@ impl House {
         self.manager_of(self.store(), key())
     }
 
-    fn manager_of(&self, store: Arc<dyn Store>, host: HostKey) -> Manager {
+    fn manager_of(&self, store: Arc<dyn Store>, host: HostRef) -> Manager {
         let hosts = Arc::new(OneHost(host, self.host.clone()));
         Manager::new(store, hosts, self.clock.clone(), self.settings.clone())
     }
@@ -185,8 +187,8 @@ impl House {
     }
 
     /// A process that has another host than the others.
-    pub(crate) async fn start_of(&self, host: &str) -> Process {
-        Process::start(self.manager_of(self.store(), host.into())).await
+    pub(crate) async fn start_of(&self, host: HostRef) -> Process {
+        Process::start(self.manager_of(self.store(), host)).await
     }
 
     /// A handle without a worker whose every write takes this long.
@@ -261,14 +263,14 @@ async fn read<T: Send + 'static>(
     receiver.recv().expect("an answer").expect("read")
 }
 
-pub(crate) fn key() -> HostKey {
-    "scripted".into()
+pub(crate) fn key() -> HostRef {
+    HostRef::SCRIPTED
 }
 
 pub(crate) fn session(name: &str) -> Caller {
     Caller::Session {
         session: SessionId::from(name),
-        host: key(),
+        host: key().into(),
         message: None,
     }
 }

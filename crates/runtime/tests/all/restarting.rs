@@ -5,6 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use asyncagents_core::{
     answer,
     event::Event,
+    host_ref::HostRef,
     lifecycle,
     port::{Report, SessionEvent},
     progress::Observation,
@@ -376,10 +377,10 @@ async fn a_notice_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next
 async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
     let house =
         House::new(Script::of(takes(seconds(20)))).with(|settings| settings.limits.concurrency = 1);
-    let other = house.start_of("other").await;
+    let other = house.start_of(HostRef::engine("/other")).await;
     let caller = |session: &str| Caller::Session {
         session: session.into(),
-        host: "other".into(),
+        host: HostRef::engine("/other").into(),
         message: None,
     };
     for n in 0..3 {
@@ -394,7 +395,7 @@ async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
     let ours = house.start().await;
     let task = ours.launch("ours").await;
     ours.until_status(&task, Status::Completed).await;
-    let again = house.start_of("other").await;
+    let again = house.start_of(HostRef::engine("/other")).await;
     again.settled().await;
     assert_eq!(house.told("theirs").len(), 3, "they were not lost");
 }
@@ -492,10 +493,10 @@ async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it
 async fn a_worker_does_not_count_tasks_that_it_cannot_run() {
     let house = House::new(usual());
     let ours = house.start().await;
-    let other = house.start_of("other").await;
+    let other = house.start_of(HostRef::engine("/other")).await;
     let caller = Caller::Session {
         session: "theirs".into(),
-        host: "other".into(),
+        host: HostRef::engine("/other").into(),
         message: None,
     };
     let launched = other.manager.task(&caller, asks("theirs")).await;

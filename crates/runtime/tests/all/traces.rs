@@ -170,7 +170,7 @@ async fn whoever_waits_for_a_skill_from_its_launch_on_is_not_also_told() {
         folder.path().to_owned(),
     );
     let main = SessionId::from("main");
-    let door = ToolDoor::new(&caller, key()).with_skills(found);
+    let door = ToolDoor::new(&caller, key().into()).with_skills(found);
     for _ in 0..5 {
         let input = r#"{"name": "quick"}"#;
         let used = door.call_from(&main, None, "asyncagents_skill", input);

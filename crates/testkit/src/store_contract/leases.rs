@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     event::Event,
+    host_ref::HostRef,
     port::{Lapsed, LeaseTime},
     task::Outcome,
 };
@@ -108,7 +109,7 @@ pub(super) async fn tasks_whose_owner_has_no_lease_are_orphans(site: Arc<dyn Sit
     });
     let (orphans, unowned) = seen.await;
     assert_eq!(orphans, [2, 3, 6, 4].map(id));
-    assert_eq!(unowned, ["scripted".into()]);
+    assert_eq!(unowned, [HostRef::SCRIPTED]);
 }
 
 pub(super) async fn an_owner_finds_what_it_has_to_do(site: Arc<dyn Site>) {
@@ -138,7 +139,7 @@ pub(super) async fn an_owner_finds_what_it_has_to_do(site: Arc<dyn Site>) {
 pub(super) async fn unfinished_work_is_counted_by_host(site: Arc<dyn Site>) {
     let seen = on_new(&site, |journal| {
         let mut child = launched("child");
-        child.brief.host = "engine:/work".into();
+        child.brief.host = HostRef::engine("/work").into();
         child.place.above = Some(id(1));
         task_with(journal, 1, launched("main"), &[Event::Started])?;
         task_with(journal, 2, child.clone(), &[])?;
@@ -148,7 +149,10 @@ pub(super) async fn unfinished_work_is_counted_by_host(site: Arc<dyn Site>) {
         Ok((journal.unfinished()?, journal.unsettled_below(&id(1))?))
     });
     let (mut hosts, below) = seen.await;
-    hosts.sort();
-    assert_eq!(hosts, [("engine:/work".into(), 2), ("scripted".into(), 1)]);
+    hosts.sort_by_key(|(host, _)| host.to_string());
+    assert_eq!(
+        hosts,
+        [(HostRef::engine("/work"), 2), (HostRef::SCRIPTED, 1)]
+    );
     assert_eq!(below, 2);
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use asyncagents_core::{
+    host_ref::HostRef,
     id::PostId,
     port::{Fate, Journal, PendingNotice, Stored},
     task::Task,
@@ -59,7 +60,7 @@ pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
     assert_eq!(found.notice.message.hidden, "<result>");
     assert_eq!(
         (&found.parent, &found.host),
-        (&"parent-me".into(), &"scripted".into())
+        (&"parent-me".into(), &HostRef::SCRIPTED.into())
     );
     assert_eq!((found.attempted, found.attempts), (None, 0));
 }

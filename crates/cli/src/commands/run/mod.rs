@@ -31,11 +31,12 @@ use super::{
 };
 use crate::{
     args::{Assignment, given},
+    compose::AppOptions,
     exit::{Exit, Failure, refused},
+    folders::engine_in,
     read_input::prompt,
     screen::Screen,
     trust::Sealed,
-    wire::{self, Furniture},
 };
 
 /// Run the built-in agent in this folder, with background sub-agents.
@@ -152,19 +153,19 @@ pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failur
     let approver: Arc<dyn Approver> = Arc::new(screen.clone());
     let mut stop = Signals::new()?;
     let folder = wanted.folder.clone().unwrap_or_else(|| PathBuf::from("."));
-    let furniture = Furniture {
+    let options = AppOptions {
         approver: can_ask.then_some(approver),
         no_wait: wanted.no_wait,
-        only: Some(wire::engine_in(&folder).map_err(Failure::Input)?),
+        only: Some(engine_in(&folder).map_err(Failure::Input)?),
         bare: wanted.folder.is_some(),
         sealed: wanted.sealed,
-        ..Furniture::default()
+        ..AppOptions::default()
     };
-    let house = shell.house(furniture)?;
-    let host = format!("engine:{}", folder.display());
-    let key = house.hosts.key(&host, &shell.said);
-    let key = key.map_err(Failure::Input)?;
-    let engine = house.hosts.engine(&key).map_err(Problem::from)?;
+    let app = shell.open(options)?;
+    let name = format!("engine:{}", folder.display());
+    let host = app.hosts.named(&name, &shell.said);
+    let host = host.map_err(Failure::Input)?;
+    let engine = app.hosts.engine(&host).map_err(Problem::from)?;
     let begins = wanted.session.is_none() && !wanted.go_on;
     if begins {
         wanted.agent.get_or_insert(shell.config.agent.clone());
@@ -181,17 +182,17 @@ pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failur
         checked.map_err(refused)?;
     }
     // While its lease lasts, nobody else works in the session.
-    let worker = Worker::start(&house.manager).await?;
+    let worker = Worker::start(&app.manager).await?;
     let sessions = Sessions {
         shell,
         screen: &screen,
-        manager: &house.manager,
+        manager: &app.manager,
         engine: &engine,
     };
     let ran = follow(&sessions, &wanted, &mut stop).await;
     screen.end();
     tokio::select! {
-        () = shell.close(house, worker) => ran,
+        () = shell.close(app, worker) => ran,
         () = stop.next() => process::exit(INTERRUPTED),
     }
 }

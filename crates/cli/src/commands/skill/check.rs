@@ -11,7 +11,7 @@ use super::{flaw_json, here, shown};
 use crate::{
     config::Config,
     exit::{Exit, Failure},
-    print, wire,
+    folders, hosts, print,
 };
 
 /// Check skills, and say file, line and reason for whatever is wrong.
@@ -55,8 +55,8 @@ pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failur
         }
         found.extend(here);
     }
-    let agents = wire::agents_in(&here()?);
-    let models = wire::models(&config.agent_config).map_err(Failure::Input)?;
+    let agents = folders::agents_in(&here()?);
+    let models = hosts::models(&config.agent_config).map_err(Failure::Input)?;
     let model = |name: &str| match name == asyncagents_core::id::ModelName::INHERIT {
         true => None,
         false => models.resolve(name).err().map(|error| error.to_string()),

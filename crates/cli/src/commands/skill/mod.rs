@@ -19,8 +19,8 @@ use crate::{
     args::Assignment,
     config::Config,
     exit::{Exit, Failure},
+    folders,
     make_visible::make_visible,
-    wire,
 };
 
 /// Find, check and run skills: instructions in a file SKILL.md that an agent follows when asked.
@@ -72,7 +72,7 @@ pub(super) fn run(
 
 /// The skills that an agent in this folder has.
 fn catalog(config: &Config) -> Result<Catalog, Failure> {
-    Ok(wire::skill_dirs(&here()?, &config.skills).catalog())
+    Ok(folders::skill_dirs(&here()?, &config.skills).catalog())
 }
 
 fn here() -> Result<PathBuf, Failure> {

@@ -30,13 +30,14 @@ use crate::{
         runtime::in_two_threads,
         signals::{INTERRUPTED, Signals},
     },
+    compose::AppOptions,
     exit::{Exit, Failure, refused},
+    folders::engine_in,
     live_view::LiveView,
     print,
     read_input::prompt,
     screen::{FRAME, Screen},
     trace_view,
-    wire::{self, Furniture},
 };
 
 /// Run a skill with the built-in agent in this folder.
@@ -104,17 +105,17 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
     let here = env::current_dir()
         .context("this folder")
         .map_err(Failure::Machine)?;
-    let furniture = Furniture {
+    let options = AppOptions {
         approver: can_ask.then_some(approver),
-        only: Some(wire::engine_in(&here).map_err(Failure::Input)?),
-        ..Furniture::default()
+        only: Some(engine_in(&here).map_err(Failure::Input)?),
+        ..AppOptions::default()
     };
-    let house = shell.house(furniture)?;
-    let host = house.hosts.key("engine", &shell.said);
+    let app = shell.open(options)?;
+    let host = app.hosts.named("engine", &shell.said);
     let host = host.map_err(Failure::Input)?;
-    let (engine, skills) = house.hosts.engine_and_skills(&host).map_err(refused)?;
+    let (engine, skills) = app.hosts.engine_and_skills(&host).map_err(refused)?;
     let model = model(&engine, &skills, args, &screen).await?;
-    let worker = Worker::start(&house.manager).await?;
+    let worker = Worker::start(&app.manager).await?;
     let session = shell.session();
     let caller = Caller::Shell {
         session: session.clone(),
@@ -127,7 +128,7 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         session,
         model,
     };
-    let mut run = SkillRun::new(&house.manager, &skills, caller, invocation);
+    let mut run = SkillRun::new(&app.manager, &skills, caller, invocation);
     // People see what happens while it happens; programs get the steps, if they ask for them.
     if args.sub_agent_events && args.json {
         run = run.with_sub_agent_events();
@@ -140,10 +141,10 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         live: (!args.json).then(|| engine.watch_task(run.task())),
         frames,
     };
-    let told = tell(&house.manager, run, args, watching, &mut stop).await;
+    let told = tell(&app.manager, run, args, watching, &mut stop).await;
     screen.end();
     tokio::select! {
-        () = shell.close(house, worker) => told,
+        () = shell.close(app, worker) => told,
         () = stop.next() => process::exit(INTERRUPTED),
     }
 }

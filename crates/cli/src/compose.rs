@@ -1,0 +1,121 @@
+//! Puts the program together: which store, which hosts, which clock.
+
+use std::{
+    fs,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use anyhow::anyhow;
+use asyncagents_core::{
+    host_ref::HostRef,
+    port::{Clock, Store},
+};
+use asyncagents_engine::Approver;
+use asyncagents_runtime::{Manager, SystemClock};
+use asyncagents_store::Sqlite;
+
+use crate::{
+    config::Config,
+    exit::Failure,
+    folders::beside,
+    hosts::{Bridges, HostContext, KnownHosts},
+    own_file::can_write,
+    print,
+    trust::{self, Database, Launches, Older, Sealed, Standing},
+};
+
+/// How often a bridge looks whether another process has written. Nearly everything about its
+/// tasks comes through itself, and it is there for as long as OpenCode is.
+const POLL_INTERVAL_OF_BRIDGES: Duration = Duration::from_millis(500);
+
+/// Everything that a command works with.
+pub(crate) struct App {
+    pub(crate) manager: Manager,
+    pub(crate) hosts: Arc<KnownHosts>,
+}
+
+/// What is different for one command or another.
+#[derive(Default)]
+pub(crate) struct AppOptions {
+    /// Who is asked for permission.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Whether a person's run waits for its background tasks.
+    pub(crate) no_wait: bool,
+    /// The one host whose tasks this process read_only after, if not all: a run works for its own
+    /// folder, whatever was said when a task there was launched.
+    pub(crate) only: Option<HostRef>,
+    /// Nothing is read from files of settings.
+    pub(crate) bare: bool,
+    /// The OpenCode around this process. It read_only after no other tasks then.
+    pub(crate) bridges: Option<Arc<Bridges>>,
+    /// Nothing is worked on, only looked at; so the database may be anybody's.
+    pub(crate) read_only: bool,
+    /// Nothing is said about whose it is.
+    pub(crate) quiet: bool,
+    /// What becomes of a database from before there were seals.
+    pub(crate) older: Older,
+    /// Whose key the database is sealed with.
+    pub(crate) sealed: Sealed,
+}
+
+/// Opens the configured database. Must be called inside a tokio runtime.
+pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure> {
+    let (store, launches) = open_store(config, &options)?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mut settings = config.runtime();
+    if options.bridges.is_some() {
+        settings.look = POLL_INTERVAL_OF_BRIDGES;
+    }
+    let hosts = Arc::new(KnownHosts::new(HostContext {
+        config: config.clone(),
+        store: store.clone(),
+        clock: clock.clone(),
+        launches,
+        options,
+        manager: OnceLock::new(),
+    }));
+    let manager = Manager::new(store, hosts.clone(), clock, settings);
+    hosts.set_manager(&manager);
+    Ok(App { manager, hosts })
+}
+
+/// The database, and what this user has launched there if it is this user's.
+fn open_store(
+    config: &Config,
+    options: &AppOptions,
+) -> Result<(Sqlite, Option<Launches>), Failure> {
+    let is_empty = fs::metadata(&config.db).is_ok_and(|file| file.len() == 0);
+    if is_empty && beside(&config.db, "worker.lock").exists() {
+        return Err(Failure::Machine(anyhow!(
+            "{} is empty, though it has been in use; it was left as it is. Bring back a copy, or \
+             choose another file with --db",
+            config.db.display()
+        )));
+    }
+    let opened = if options.read_only && !can_write(&config.db) {
+        trust::open_read_only(&config.db)
+    } else {
+        trust::open(&config.db, options.older, options.sealed)
+    };
+    let Database { store, standing } = opened?;
+    match standing {
+        Standing::Ours(launches) => Ok((store, Some(launches))),
+        Standing::Foreign(why) => {
+            let foreign = format!("{} {why}", config.db.display());
+            let hint = why.hint(&config.db);
+            if !options.read_only {
+                return Err(Failure::Input(anyhow!(
+                    "{foreign}: nothing in it is run or changed. {hint}"
+                )));
+            }
+            if !options.quiet {
+                print::remark(&format!(
+                    "asyncagents: {foreign}: it is only looked at. {hint}\n"
+                ));
+            }
+            Ok((store, None))
+        }
+    }
+}

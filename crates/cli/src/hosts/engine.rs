@@ -1,0 +1,306 @@
+//! The built-in agent in a folder.
+
+use std::{
+    collections::HashMap,
+    env, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::{Context, anyhow};
+use async_trait::async_trait;
+use asyncagents_core::{
+    host_ref::{HostRef, HostSetup},
+    id::ModelName,
+    port::{Host, HostError},
+    task_limits::TaskLimits,
+};
+use asyncagents_engine::{Engine, Parts};
+use asyncagents_models::Models;
+use asyncagents_runtime::{Problem, Skills, ToolDoor};
+use asyncagents_tools::{Toolbox, secret_paths_named_by};
+
+use super::{HostContext, HostKind, Overrides, ShellLaunch, refused, wrong_kind};
+use crate::{
+    config::{AgentConfig, Config, config_folder, load_launched, lowered_by_project},
+    exit::{self, Failure, no_session},
+    folders::{agent_folders, check_in_place, private_files, real_folder, skill_dirs},
+    launch_secrets,
+    make_visible::make_visible,
+    print,
+    seal::key_file,
+    skill_commands::ReadOnlyCommands,
+    trust,
+};
+
+/// The models that are configured.
+pub(crate) fn models(config: &AgentConfig) -> anyhow::Result<Models> {
+    let settings = config.models().map_err(|why| anyhow!(why))?;
+    Ok(Models::new(settings)?)
+}
+
+/// The built-in agents of this process, one for each setup.
+pub(super) struct EngineHosts {
+    context: Arc<HostContext>,
+    made: Mutex<HashMap<HostSetup, (Engine, Skills)>>,
+}
+
+#[async_trait]
+impl HostKind for EngineHosts {
+    /// The settings are in the database, so what is confidential of them is kept elsewhere. Folder
+    /// and settings are sealed: where something runs, and with what protection, is for the user to
+    /// say, and others may have changed the database.
+    fn named(&self, rest: Option<&str>, overrides: &Overrides) -> anyhow::Result<HostSetup> {
+        let folder = match rest {
+            None => real_folder(&env::current_dir()?)?,
+            Some(folder) => {
+                let real = real_folder(Path::new(folder));
+                real.with_context(|| format!("--host engine:{folder}"))?
+            }
+        };
+        let launches = self.context.launches()?;
+        let stored = launch_secrets::put_aside(overrides, launches)?;
+        let json = serde_json::to_string(&stored)?;
+        Ok(launches.seal(HostRef::engine(&folder), json))
+    }
+
+    /// What the built-in agent could not do is better known now than in a task that fails. A fork
+    /// inherits the newest run of the folder, unless a session is named.
+    async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
+        let request = launch.request;
+        let (engine, _) = self.get(&launch.host).map_err(Problem::from)?;
+        let checked = engine.check(&request.agent.as_str().into(), request.model.as_deref());
+        checked.map_err(exit::refused)?;
+        if request.fork && !launch.is_session_named {
+            let newest = engine.newest().await.map_err(Problem::from)?;
+            launch.session = newest.ok_or_else(|| {
+                Failure::Input(anyhow!(
+                    "there is no session in this folder to inherit; `asyncagents run` begins one, \
+                     and --session names another"
+                ))
+            })?;
+        }
+        if request.fork {
+            let parent = engine.session(&launch.session).await.map_err(no_session)?;
+            let title = make_visible(&parent.title);
+            print::remark(&format!("inherits {} \"{title}\"\n", launch.session));
+        }
+        Ok(())
+    }
+
+    /// A broken file of settings is told when the host is opened.
+    fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
+        let HostRef::Engine { folder } = host else {
+            return limits.clone();
+        };
+        if self.context.options.bare {
+            return limits.clone();
+        }
+        lowered_by_project(&self.context.config, Path::new(&**folder))
+            .unwrap_or_else(|_| limits.clone())
+    }
+
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
+        Ok(Arc::new(self.get(setup)?.0))
+    }
+}
+
+impl EngineHosts {
+    pub(super) fn new(context: Arc<HostContext>) -> Self {
+        Self {
+            context,
+            made: Mutex::default(),
+        }
+    }
+
+    /// The agent of a setup, and the skills of its folder.
+    pub(super) fn get(&self, setup: &HostSetup) -> Result<(Engine, Skills), HostError> {
+        let mut made = self.lock();
+        if let Some(known) = made.get(setup) {
+            return Ok(known.clone());
+        }
+        let HostRef::Engine { folder } = &setup.host else {
+            return Err(wrong_kind(&setup.host));
+        };
+        let new = self.make(setup, Path::new(&**folder)).map_err(refused)?;
+        made.insert(setup.clone(), new.clone());
+        Ok(new)
+    }
+
+    /// Lets all of them finish their step.
+    pub(super) async fn stop(&self) {
+        let engines: Vec<(Engine, _)> = self.lock().values().cloned().collect();
+        for (engine, _) in engines {
+            engine.stop().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<HostSetup, (Engine, Skills)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The skills that agents in a folder have, whoever they are.
+    pub(super) fn skills_in(&self, folder: &Path, overrides: &Overrides) -> anyhow::Result<Skills> {
+        let loaded = load_launched(Some(folder), overrides)?;
+        let models = models(&loaded.config.agent_config)?;
+        let toolbox = self.toolbox(folder, &loaded.config, &models)?;
+        Ok(skills(folder, &loaded.config, &toolbox))
+    }
+
+    fn make(&self, setup: &HostSetup, workspace: &Path) -> anyhow::Result<(Engine, Skills)> {
+        let launches = self.context.launches()?;
+        launches.check(setup)?;
+        let stored = serde_json::from_str(&setup.settings.json)?;
+        let overrides = launch_secrets::bring_back(stored, launches)?;
+        check_in_place(workspace)?;
+        // What is configured for that folder, which need not be the one we are in.
+        let folder = (!self.context.options.bare).then_some(workspace);
+        let loaded = load_launched(folder, &overrides)?;
+        for remark in &loaded.remarks {
+            tracing::warn!(remark, "a project's settings");
+        }
+        let config = &loaded.config;
+        let agent = &config.agent_config;
+        let models = models(agent)?;
+        let manager = self.context.manager()?;
+        let settings = asyncagents_engine::Settings {
+            model: (agent.model != "auto").then(|| agent.model.clone()),
+            effort: agent.effort,
+            permissions: agent.permissions.clone(),
+            compact_at: agent.compact_at,
+            max_turns: agent.max_turns,
+            same_calls: config.limits.same_calls,
+            wait_for_tasks: !self.context.options.no_wait,
+            agent_folders: agent_folders(workspace),
+            prefix: manager.settings().wording.prefix.clone(),
+            ..asyncagents_engine::Settings::new(workspace.to_owned())
+        };
+        let toolbox = self.toolbox(workspace, config, &models)?;
+        // The toolbox has found out where the folder is; had it moved meanwhile, this tells.
+        check_in_place(workspace)?;
+        let mut door = ToolDoor::new(&manager, setup.clone());
+        let skills = skills(workspace, config, &toolbox)
+            .with_models_of_projects(of_usual_provider(&models, &agent.model));
+        if !self.context.options.bare {
+            door = door.with_skills(skills.clone());
+        }
+        let engine = Engine::new(Parts {
+            settings,
+            store: self.context.store.clone(),
+            clock: self.context.clock.clone(),
+            toolbox,
+            models,
+            delegation: Arc::new(door),
+            approver: self.context.options.approver.clone(),
+            owner: {
+                let manager = manager.downgrade();
+                Arc::new(move || manager.upgrade()?.owner())
+            },
+        });
+        Ok((engine, skills))
+    }
+
+    fn toolbox(
+        &self,
+        workspace: &Path,
+        config: &Config,
+        models: &Models,
+    ) -> anyhow::Result<Toolbox> {
+        let agent = &config.agent_config;
+        let mut readable = agent.readable.clone();
+        // The files of a skill are for those who use it.
+        readable.extend(skill_dirs(workspace, &config.skills).folders());
+        let settings = asyncagents_tools::Settings {
+            allowed: agent.allowed.clone(),
+            readable,
+            sandbox: agent.sandbox,
+            network: agent.network,
+            variables: agent.variables.clone(),
+            resources: agent.resources,
+            secret_variables: models.secret_variables(),
+            secret_paths: self.secret_paths(),
+            private_before: private_files(),
+            bash_timeout: agent.bash_timeout,
+            output_limit: agent.output,
+            ..asyncagents_tools::Settings::new(workspace.to_owned(), helper()?)
+        };
+        Toolbox::new(settings).with_context(|| workspace.display().to_string())
+    }
+
+    /// What all agents said and did, what the user has configured, and what proves it.
+    fn secret_paths(&self) -> Vec<PathBuf> {
+        // SQLite's, and our own: what is in them decides what runs.
+        let db = [
+            "",
+            "-wal",
+            "-shm",
+            "-journal",
+            ".worker.lock",
+            ".worker.log",
+            ".opencode.log",
+            ".sessions",
+        ];
+        let db = db.map(|end| trust::ending(&self.context.config.db, end));
+        let ours = db
+            .into_iter()
+            .chain(key_file())
+            .chain(launch_secrets::folder())
+            .chain(private_files());
+        let named = secret_paths_named_by(|name| env::var_os(name));
+        ours.chain(self.configuration()).chain(named).collect()
+    }
+
+    /// The user's own configuration folder, and what is linked there from elsewhere. It is made if
+    /// it is missing: only what is there can be kept from commands.
+    fn configuration(&self) -> Vec<PathBuf> {
+        let Some(folder) = config_folder() else {
+            return Vec::new();
+        };
+        if !self.context.options.bare
+            && let Err(error) = fs::create_dir_all(&folder)
+        {
+            tracing::debug!(%error, folder = %folder.display(), "cannot be made");
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let targets = links.filter_map(|link| fs::canonicalize(link.path()).ok());
+        let targets: Vec<PathBuf> = targets.collect();
+        [vec![folder], targets].concat()
+    }
+}
+
+/// This program, as it was started: a file of its name may have become another since, by an
+/// update, or by a command in the workspace.
+fn helper() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok(PathBuf::from("/proc/self/exe"))
+    } else {
+        env::current_exe()
+    }
+}
+
+/// Whether a model is of the provider that is used anyway: another would be sent what an agent
+/// knows, and paid for it.
+fn of_usual_provider(models: &Models, usual: &str) -> Arc<dyn Fn(&str) -> bool + Send + Sync> {
+    let (models, usual) = (models.clone(), usual.to_owned());
+    Arc::new(move |name| {
+        let usual = match usual.as_str() {
+            "auto" => models.default_model(),
+            usual => Ok(usual.to_owned()),
+        };
+        let usual = usual.and_then(|usual| models.resolve(&usual));
+        name == ModelName::INHERIT
+            || usual.is_ok_and(|usual| models.are_of_one_provider(name, &usual))
+    })
+}
+
+/// The skills of a workspace, and what runs their commands.
+fn skills(workspace: &Path, config: &Config, toolbox: &Toolbox) -> Skills {
+    let commands = ReadOnlyCommands {
+        toolbox: toolbox.clone(),
+        permissions: config.agent_config.permissions.clone(),
+    };
+    let dirs = skill_dirs(workspace, &config.skills);
+    Skills::new(dirs, Arc::new(commands), workspace.to_owned())
+        .with_effort(config.agent_config.effort)
+}

@@ -1,0 +1,219 @@
+//! The hosts that tasks can run in, one file for each kind.
+
+mod engine;
+mod opencode_bridge;
+mod opencode_url;
+mod scripted;
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use anyhow::anyhow;
+use async_trait::async_trait;
+use asyncagents_core::{
+    host_ref::{HostRef, HostSetup},
+    id::SessionId,
+    port::{Clock, Host, HostError, Store},
+    request::TaskArgs,
+    task_limits::TaskLimits,
+};
+use asyncagents_engine::Engine;
+use asyncagents_runtime::{Hosts, Manager, Skills, WeakManager};
+
+use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts, scripted::ScriptedHosts};
+pub(crate) use self::{engine::models, opencode_bridge::Bridges};
+use crate::{compose::AppOptions, config::Config, exit::Failure, host_name, trust::Launches};
+
+/// Settings of the built-in agent that flags and the environment override.
+pub(crate) type Overrides = BTreeMap<String, String>;
+
+/// What a kind of host brings: how it is named, checked and opened.
+#[async_trait]
+pub(crate) trait HostKind: Send + Sync {
+    /// The host that `--host` names by its word and what follows the colon.
+    fn named(&self, rest: Option<&str>, overrides: &Overrides) -> anyhow::Result<HostSetup> {
+        let _ = (rest, overrides);
+        anyhow::bail!("it cannot be named")
+    }
+
+    /// What can be known before there is a task: a launch that could only fail is refused, and what
+    /// is missing is filled in.
+    async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
+        let _ = launch;
+        Ok(())
+    }
+
+    /// Whether this process can run its tasks.
+    fn serves(&self, host: &HostRef) -> bool {
+        let _ = host;
+        true
+    }
+
+    /// See [`Hosts::heir`].
+    fn heir(&self, host: &HostRef) -> Option<HostRef> {
+        let _ = host;
+        None
+    }
+
+    /// See [`Hosts::limits`].
+    fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
+        let _ = host;
+        limits.clone()
+    }
+
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError>;
+}
+
+/// A task that is launched from a shell.
+pub(crate) struct ShellLaunch<'a> {
+    /// Whose task it will be.
+    pub(crate) session: SessionId,
+    /// Whether somebody has named that session.
+    pub(crate) is_session_named: bool,
+    pub(crate) host: HostSetup,
+    pub(crate) request: &'a TaskArgs,
+}
+
+/// What hosts are made from.
+pub(crate) struct HostContext {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Knows what this user has launched here; nothing if the database is not this user's.
+    pub(crate) launches: Option<Launches>,
+    pub(crate) options: AppOptions,
+    pub(crate) manager: OnceLock<WeakManager>,
+}
+
+impl HostContext {
+    fn launches(&self) -> anyhow::Result<&Launches> {
+        let launches = self.launches.as_ref();
+        launches.ok_or_else(|| anyhow!("the database is not yours"))
+    }
+
+    fn manager(&self) -> anyhow::Result<Manager> {
+        let manager = self.manager.get().and_then(WeakManager::upgrade);
+        manager.ok_or_else(|| anyhow!("asyncagents is ending"))
+    }
+}
+
+/// Every kind of host.
+pub(crate) struct KnownHosts {
+    context: Arc<HostContext>,
+    engine: EngineHosts,
+    opencode_url: OpenCodeUrlHosts,
+    bridges: Arc<Bridges>,
+    scripted: ScriptedHosts,
+}
+
+impl KnownHosts {
+    pub(crate) fn new(context: HostContext) -> Self {
+        let context = Arc::new(context);
+        Self {
+            engine: EngineHosts::new(context.clone()),
+            opencode_url: OpenCodeUrlHosts(context.clone()),
+            bridges: context.options.bridges.clone().unwrap_or_default(),
+            scripted: ScriptedHosts(context.clone()),
+            context,
+        }
+    }
+
+    /// Hosts that are the built-in agent ask the manager in turn.
+    pub(crate) fn set_manager(&self, manager: &Manager) {
+        // It is set once, before anybody else has these hosts.
+        let _ = self.context.manager.set(manager.downgrade());
+    }
+
+    fn kind(&self, host: &HostRef) -> &dyn HostKind {
+        match host {
+            HostRef::Engine { .. } => &self.engine,
+            HostRef::OpenCodeBridge { .. } => &*self.bridges,
+            HostRef::OpenCodeUrl { .. } => &self.opencode_url,
+            HostRef::Scripted { .. } => &self.scripted,
+        }
+    }
+
+    /// The host that `--host` names, set up so that any process works on its tasks as their
+    /// launcher wants, and not as the one who started the worker.
+    pub(crate) fn named(&self, name: &str, overrides: &Overrides) -> anyhow::Result<HostSetup> {
+        let (word, rest) = host_name::split(name);
+        let kind: &dyn HostKind = match word {
+            host_name::ENGINE => &self.engine,
+            host_name::OPENCODE => &self.opencode_url,
+            host_name::SCRIPTED => &self.scripted,
+            _ => anyhow::bail!("--host {name}: there are {}", host_name::FORMS),
+        };
+        kind.named(rest, overrides)
+    }
+
+    /// See [`HostKind::check`].
+    pub(crate) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
+        let kind = self.kind(&launch.host.host);
+        kind.check(launch).await
+    }
+
+    /// The built-in agent as it is set up.
+    pub(crate) fn engine(&self, setup: &HostSetup) -> Result<Engine, HostError> {
+        self.engine_and_skills(setup).map(|(engine, _)| engine)
+    }
+
+    /// The built-in agent as it is set up, and the skills of its folder.
+    pub(crate) fn engine_and_skills(
+        &self,
+        setup: &HostSetup,
+    ) -> Result<(Engine, Skills), HostError> {
+        self.engine.get(setup)
+    }
+
+    /// The skills that agents in a folder have, whoever they are.
+    pub(crate) fn skills_in(&self, folder: &Path, said: &Overrides) -> anyhow::Result<Skills> {
+        self.engine.skills_in(folder, said)
+    }
+
+    /// Lets all built-in agents finish their step.
+    pub(crate) async fn stop(&self) {
+        self.engine.stop().await;
+    }
+}
+
+impl Hosts for KnownHosts {
+    fn serves(&self, host: &HostRef) -> bool {
+        let options = &self.context.options;
+        if self.context.launches.is_none() {
+            false
+        } else if let Some(only) = &options.only {
+            only == host
+        } else if options.bridges.is_some() {
+            self.bridges.serves(host)
+        } else {
+            self.kind(host).serves(host)
+        }
+    }
+
+    fn heir(&self, host: &HostRef) -> Option<HostRef> {
+        self.kind(host).heir(host)
+    }
+
+    fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
+        self.kind(host).limits(host, limits)
+    }
+
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
+        if self.context.launches.is_none() {
+            let why = "its database is not yours, so it is not asked for more";
+            return Err(HostError::Refused(why.to_owned()));
+        }
+        self.kind(&setup.host).open(setup)
+    }
+}
+
+fn wrong_kind(host: &HostRef) -> HostError {
+    HostError::Refused(format!("{} is another kind of host", host.label()))
+}
+
+fn refused(error: anyhow::Error) -> HostError {
+    HostError::Refused(format!("{error:#}"))
+}

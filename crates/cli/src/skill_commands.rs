@@ -1,0 +1,30 @@
+//! Runs the commands in skills' bodies.
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    agent::{Kind, Permissions, Verdict},
+    port::Commands,
+};
+use asyncagents_tools::Toolbox;
+
+/// Runs commands read-only. Nobody is asked about them: what the user forbids or wants to be asked
+/// about is refused.
+pub(crate) struct ReadOnlyCommands {
+    pub(crate) toolbox: Toolbox,
+    pub(crate) permissions: Permissions,
+}
+
+#[async_trait]
+impl Commands for ReadOnlyCommands {
+    async fn run(&self, command: &str) -> Result<String, String> {
+        let may_run_free = match self.permissions.judge("bash", Kind::Run, command) {
+            Verdict::Allow => true,
+            Verdict::Ask { by_rule: false } => false,
+            Verdict::Ask { by_rule: true } => {
+                return Err("your permissions want it to be asked for".to_owned());
+            }
+            Verdict::Deny(why) => return Err(why),
+        };
+        self.toolbox.glance(command, may_run_free).await
+    }
+}

@@ -1,0 +1,185 @@
+//! Which host a task runs in, and what its launcher said about the agent there.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A host, by a name that every process understands. Its text is in databases: what was written
+/// once is read for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HostRef {
+    /// The built-in agent in a folder: `engine:/folder`.
+    Engine {
+        /// An absolute path without links.
+        folder: Box<str>,
+    },
+    /// An OpenCode that has loaded our plugin; only its own bridge reaches it.
+    OpenCodeBridge {
+        /// The folder it was opened in.
+        folder: Box<str>,
+        /// The OpenCode process, so that nobody takes over tasks of one that lives.
+        process: Box<str>,
+        /// Its data folder: an OpenCode that has the same one has the same sessions.
+        data: Box<str>,
+    },
+    /// An `opencode serve` at an address.
+    OpenCodeUrl {
+        /// `http://` or `https://`, without a slash at its end.
+        url: Box<str>,
+        /// The folder its sessions work in, if it is not the server's own.
+        folder: Option<Box<str>>,
+    },
+    /// Plays a script, or a short one of its own.
+    Scripted {
+        /// The script's file.
+        script: Option<ScriptRef>,
+    },
+}
+
+/// A script that a host plays.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ScriptRef {
+    /// Its file.
+    pub file: Box<str>,
+    /// A digest of its text: a script that was edited is another host.
+    pub edition: Box<str>,
+}
+
+/// Between what people see of a host's name and its details, which are JSON.
+const DETAILS: &str = "//?";
+
+#[derive(Serialize, Deserialize)]
+struct BridgeDetails<S> {
+    process: S,
+    data: S,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UrlDetails<S> {
+    directory: Option<S>,
+}
+
+/// Not the name of a host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the name of a host")]
+pub struct UnknownHost(pub String);
+
+impl HostRef {
+    /// The scripted host without a file.
+    pub const SCRIPTED: HostRef = HostRef::Scripted { script: None };
+
+    /// The built-in agent in a folder.
+    pub fn engine(folder: &str) -> Self {
+        Self::Engine {
+            folder: folder.into(),
+        }
+    }
+
+    /// The host as people know it, without details that only programs need.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Engine { folder } => format!("engine:{folder}"),
+            Self::OpenCodeBridge { folder, .. } => format!("opencode:{folder}"),
+            Self::OpenCodeUrl { url, .. } => format!("opencode:{url}"),
+            Self::Scripted { script: None } => "scripted".to_owned(),
+            Self::Scripted {
+                script: Some(ScriptRef { file, edition }),
+            } => format!("scripted:{file}#{edition}"),
+        }
+    }
+
+    /// The details beside the label, as JSON; empty if the label says everything.
+    pub fn details(&self) -> String {
+        let json = match self {
+            Self::Engine { .. } | Self::Scripted { .. } => return String::new(),
+            Self::OpenCodeBridge { process, data, .. } => {
+                serde_json::to_string(&BridgeDetails { process, data })
+            }
+            Self::OpenCodeUrl { folder, .. } => serde_json::to_string(&UrlDetails {
+                directory: folder.as_ref(),
+            }),
+        };
+        // Maps of strings can always be written.
+        json.unwrap_or_default()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "engine" if !rest.is_empty() => Some(Self::engine(rest)),
+            "opencode" => Self::parse_opencode(rest),
+            "scripted" if rest.is_empty() => Some(Self::SCRIPTED),
+            "scripted" => {
+                let (file, edition) = rest.rsplit_once('#')?;
+                Some(Self::Scripted {
+                    script: Some(ScriptRef {
+                        file: file.into(),
+                        edition: edition.into(),
+                    }),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn parse_opencode(rest: &str) -> Option<Self> {
+        let (place, details) = rest.split_once(DETAILS).unwrap_or((rest, "{}"));
+        if place.starts_with("http://") || place.starts_with("https://") {
+            let UrlDetails { directory } = serde_json::from_str(details).ok()?;
+            return Some(Self::OpenCodeUrl {
+                url: place.into(),
+                folder: directory,
+            });
+        }
+        let BridgeDetails { process, data } = serde_json::from_str(details).ok()?;
+        Some(Self::OpenCodeBridge {
+            folder: place.into(),
+            process,
+            data,
+        })
+    }
+}
+
+impl fmt::Display for HostRef {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.label())?;
+        let details = self.details();
+        if details.is_empty() {
+            return Ok(());
+        }
+        write!(f, "{DETAILS}{details}")
+    }
+}
+
+impl FromStr for HostRef {
+    type Err = UnknownHost;
+
+    fn from_str(text: &str) -> Result<Self, UnknownHost> {
+        Self::parse(text).ok_or_else(|| UnknownHost(text.to_owned()))
+    }
+}
+
+/// A host, set up as the launcher of a task wants it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostSetup {
+    /// Which host.
+    pub host: HostRef,
+    /// What the launcher's flags and environment say about the agent.
+    pub settings: LaunchSettings,
+}
+
+/// Settings that go with a task from its launcher to whichever worker runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct LaunchSettings {
+    /// An object of JSON; empty if nothing was set. Only the host it is for reads it.
+    pub json: Box<str>,
+    /// Proves who wrote host and settings; empty where that need not be proved.
+    pub seal: Box<str>,
+}
+
+impl From<HostRef> for HostSetup {
+    fn from(host: HostRef) -> Self {
+        let settings = LaunchSettings::default();
+        Self { host, settings }
+    }
+}

@@ -1,0 +1,67 @@
+//! Names of hosts are in databases: what was written once is read for ever.
+
+use asyncagents_core::host_ref::{HostRef, ScriptRef, UnknownHost};
+use proptest::prelude::*;
+use rstest::rstest;
+
+#[rstest]
+#[case::engine("engine:/home/me/a project", HostRef::engine("/home/me/a project"))]
+#[case::bridge(
+    r#"opencode:/home/me//?{"process":"77@boot","data":"/home/me/.local/share"}"#,
+    HostRef::OpenCodeBridge {
+        folder: "/home/me".into(),
+        process: "77@boot".into(),
+        data: "/home/me/.local/share".into(),
+    }
+)]
+#[case::url_in_a_folder(
+    r#"opencode:http://127.0.0.1:4096//?{"directory":"/srv"}"#,
+    HostRef::OpenCodeUrl { url: "http://127.0.0.1:4096".into(), folder: Some("/srv".into()) }
+)]
+#[case::url(
+    r#"opencode:https://host//?{"directory":null}"#,
+    HostRef::OpenCodeUrl { url: "https://host".into(), folder: None }
+)]
+#[case::scripted("scripted", HostRef::SCRIPTED)]
+#[case::a_script_with_a_hash_in_its_name(
+    "scripted:/a#b.toml#0123abcd",
+    HostRef::Scripted {
+        script: Some(ScriptRef { file: "/a#b.toml".into(), edition: "0123abcd".into() })
+    }
+)]
+fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
+    assert_eq!(host.to_string(), text);
+    assert_eq!(text.parse(), Ok(host));
+}
+
+#[rstest]
+#[case("")]
+#[case("engine")]
+#[case("engine:")]
+#[case("opencode:/folder")]
+#[case("opencode:/folder//?{}")]
+#[case("opencode:http://host//?nonsense")]
+#[case("scripted:/no/edition.toml")]
+#[case("claude:/folder")]
+fn what_names_no_host_is_said(#[case] text: &str) {
+    let unknown = UnknownHost(text.to_owned());
+    assert_eq!(text.parse::<HostRef>(), Err(unknown.clone()));
+    assert_eq!(
+        unknown.to_string(),
+        format!("`{text}` is not the name of a host")
+    );
+}
+
+proptest! {
+    #[test]
+    fn every_folder_has_a_name(folder in "/[^/]{1,12}(/[^/]{1,12}){0,3}", process in ".*") {
+        let engine = HostRef::engine(&folder);
+        prop_assert_eq!(engine.to_string().parse(), Ok(engine));
+        let bridge = HostRef::OpenCodeBridge {
+            folder: folder.as_str().into(),
+            process: process.into(),
+            data: folder.as_str().into(),
+        };
+        prop_assert_eq!(bridge.to_string().parse(), Ok(bridge));
+    }
+}
