@@ -174,6 +174,7 @@ impl ProviderConfig {
     }
 }
 
+const FROM_1_OR_NONE: &str = "a whole number from 1 on, or none";
 /// Less would leave nothing to work with.
 const FROM_1000: &str = "a whole number from 1000 on";
 
@@ -200,7 +201,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
     "sandbox.variables", agent_config.variables, Refused,
         "variables that commands in the sandbox get besides the usual ones, as STAGE,MY_*; one \
          that looks like a secret only by its whole name";
-    "sandbox.processes", agent_config.resources.processes: within(1, MAX, "a whole number from 1 on, or none"), Refused,
+    "sandbox.processes", agent_config.resources.processes: within(1, MAX, FROM_1_OR_NONE), Refused,
         "how many processes a command may have at once, with everything it starts: a number or \
          none; sandboxed or not";
     "sandbox.memory", agent_config.resources.memory, Refused,

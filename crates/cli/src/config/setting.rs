@@ -21,12 +21,16 @@ pub(crate) struct Setting {
 /// A table of settings. A row is a key, where in [`Config`] the value is and how it is checked,
 /// what a project may say, and what it is for.
 macro_rules! settings {
-    ($($key:literal, $($place:ident).+ $(: $check:ident($($with:expr),+))*, $project:expr, $about:literal;)+) => {
+    ($(
+        $key:literal, $($place:ident).+ $(: $check:ident($($with:expr),+))*, $project:expr,
+            $about:literal;
+    )+) => {
         &[$(Setting {
             key: $key,
             about: $about,
             project: $project,
-            field: &at(|config| &config.$($place).+, |config| &mut config.$($place).+)$(.$check($($with),+))*,
+            field: &at(|config| &config.$($place).+, |config| &mut config.$($place).+)
+                $(.$check($($with),+))*,
         }),+]
     };
 }
