@@ -320,7 +320,7 @@ fn a_database_from_before_there_were_seals_is_believed_only_in_the_usual_place()
     let older = rusqlite::Connection::open(&usual).expect("opens");
     older
         .execute_batch(
-            "DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;",
+            "ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;",
         )
         .expect("as it was");
     drop(older);
@@ -364,7 +364,7 @@ fn what_is_said_at_a_launch_is_obeyed_only_with_its_users_seal() {
         proof.display()
     );
     let rows = changed.execute(
-        "UPDATE tasks SET host = replace(host, '//?{', '//?' || ?1)",
+        "UPDATE tasks SET settings = ?1 || substr(settings, 2)",
         [&more],
     );
     assert_eq!(rows.expect("changed"), 1);
@@ -531,6 +531,34 @@ fn a_host_that_somebody_wrote_into_the_database_is_not_gone_to(#[case] host: &st
     let output = user.run(&["output", &id, "--block"]);
     let said = text(&output.stdout);
     assert!(said.contains("not sealed with your key"), "{said}");
+}
+
+/// What the fifth format took apart, together again: as the version before left it.
+const FOURTH_FORMAT: &str = "UPDATE tasks SET host = host || '//?' || settings || '//#' || seal;
+    ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal;
+    PRAGMA user_version = 4;";
+
+#[test]
+fn a_launch_of_the_version_before_is_still_known_as_the_users() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    user.settings("[providers.x]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
+    let launch = [
+        "-c",
+        "worker.autostart=false",
+        "-c",
+        "model=x/m",
+        "task",
+        "hello",
+    ];
+    let id = user.ask(&launch);
+    let older = rusqlite::Connection::open(&db).expect("opens");
+    older.execute_batch(FOURTH_FORMAT).expect("as it was");
+    drop(older);
+    let output = user.run(&["output", &id, "--block"]);
+    let said = text(&output.stdout);
+    // It was worked for, with the settings of its launch: there is no such server.
+    assert!(said.contains("127.0.0.1:9"), "{said}");
 }
 
 #[test]
