@@ -85,7 +85,7 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
     };
     let mut text = format!(
         "messages: {} of {} kept, {} compacted, {} removed; \
-         results: {} kept, {} cut, {} removed; \
+         results: {} kept, {} cut, {} repeated, {} removed; \
          characters: {} of {}; tokens: {} of {about}{}; \
          {:.1} ms reading, {:.1} ms forking\n",
         messages.kept,
@@ -94,6 +94,7 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
         messages.removed,
         results.kept,
         results.cut_middle + results.cut_old,
+        results.repeated,
         results.removed,
         characters.after,
         characters.before,

@@ -76,7 +76,7 @@ fn prints_the_context_of_a_file_and_remarks_elsewhere() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), ITS_CONTEXT);
     let remarks = String::from_utf8_lossy(&output.stderr);
     assert!(remarks.starts_with(
-        "messages: 2 of 2 kept, 0 compacted, 0 removed; results: 1 kept, 0 cut, 0 removed; "
+        "messages: 2 of 2 kept, 0 compacted, 0 removed; results: 1 kept, 0 cut, 0 repeated, 0 removed; "
     ));
 }
 

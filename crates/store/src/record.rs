@@ -11,7 +11,8 @@ use asyncagents_core::{
     progress::{Observation, Totals},
     task::{Brief, Context, Outcome, Place},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
 
 use crate::{host_setup::HostRecord, terms::TermsRecord};
 
@@ -38,7 +39,11 @@ pub(crate) enum EventRecord {
         seal: Box<str>,
         prompt: String,
         /// Its keys are those of the settings.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "saved_limits"
+        )]
         fork: Option<Limits>,
         /// What is not said is the mode of old: a transcript.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -287,6 +292,18 @@ fn launched_record(launched: &Launched) -> EventRecord {
     }
 }
 
+/// A limit that a plan does not have was unknown to the version that saved it: it did nothing then.
+fn saved_limits<'de, D: Deserializer<'de>>(saved: D) -> Result<Option<Limits>, D::Error> {
+    let Some(mut saved) = Option::<Map<String, Value>>::deserialize(saved)? else {
+        return Ok(None);
+    };
+    let switch = saved.entry("mark_repeated_reads");
+    switch.or_insert(Value::Bool(false));
+    Limits::deserialize(saved)
+        .map(Some)
+        .map_err(de::Error::custom)
+}
+
 impl TryFrom<EventRecord> for Event {
     type Error = String;
 
@@ -490,7 +507,12 @@ pub(crate) fn unpriced_of(said: Option<u64>, tokens: u64, cost: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use asyncagents_core::{budget::Cost, event::Event, progress::Observation};
+    use asyncagents_core::{
+        budget::Cost,
+        event::Event,
+        fork::{Limits, Preset},
+        progress::Observation,
+    };
     use rstest::rstest;
 
     use super::EventRecord;
@@ -511,6 +533,40 @@ mod tests {
             unpriced,
         };
         assert_eq!(event, Event::Observed(turned));
+        Ok(())
+    }
+
+    /// A fork as it was saved before repeated reads were marked, and as it is saved now.
+    #[rstest]
+    #[case::before(None, false)]
+    #[case::on(Some(true), true)]
+    #[case::off(Some(false), false)]
+    fn a_plan_marks_repeated_reads_only_if_it_says_so(
+        #[case] said: Option<bool>,
+        #[case] marks: bool,
+    ) -> serde_json::Result<()> {
+        let mut limits = serde_json::to_value(Limits::default())?;
+        let now = limits["mark_repeated_reads"].take();
+        assert_eq!(now, true, "it is on by default");
+        match (said, limits.as_object_mut()) {
+            (Some(said), _) => limits["mark_repeated_reads"] = said.into(),
+            (None, Some(limits)) => drop(limits.remove("mark_repeated_reads")),
+            (None, None) => unreachable!("limits are an object"),
+        }
+        let launched = serde_json::json!({
+            "kind": "launched", "parent": "p", "above": null, "root": "p", "depth": 1,
+            "description": "d", "agent": "a", "model": null, "forked": true, "host": "scripted",
+            "prompt": "go", "fork": limits, "budget": {"tokens": null, "cost": null, "time_ms": null,
+            "turns": null, "tool_calls": null}, "batch": 1, "owner": null,
+        });
+        let event = Event::try_from(serde_json::from_value::<EventRecord>(launched)?);
+        let Ok(Event::Launched(launched)) = event else {
+            unreachable!("it was launched");
+        };
+        let plan = launched.fork.map(|plan| plan.limits);
+        let mut expected = Preset::Graduated.limits();
+        let set = expected.set("mark_repeated_reads", marks.to_string().as_str());
+        assert_eq!((set, plan), (Ok(()), Some(expected)));
         Ok(())
     }
 }

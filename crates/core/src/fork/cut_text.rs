@@ -7,7 +7,7 @@ use crate::transcript::Text;
 pub(super) struct Kept<'t> {
     /// The beginning, or all of it.
     pub(super) head: Slice<'t>,
-    /// What stands for the part left out; empty if nothing was.
+    /// What stands for the part left out, in ASCII; empty if nothing was.
     pub(super) marker: String,
     /// The end, if it was worth keeping.
     pub(super) tail: Slice<'t>,
@@ -117,6 +117,20 @@ impl<'t> Kept<'t> {
             marker: "...".to_owned(),
             tail: Slice::default(),
         }
+    }
+
+    /// Nothing of it, and a line instead.
+    pub(super) fn replaced(line: String) -> Self {
+        Self {
+            head: Slice::default(),
+            marker: line,
+            tail: Slice::default(),
+        }
+    }
+
+    /// How long it is, with its marker.
+    pub(super) fn chars(&self) -> usize {
+        self.head.chars + self.marker.len() + self.tail.chars
     }
 
     /// Whether anything was left out.

@@ -14,7 +14,7 @@ use crate::transcript::{CallId, MessageId};
 /// would inherit as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edits {
-    /// Results that are cut.
+    /// Results that are cut, or that a line stands for.
     pub cut: Vec<CutResult>,
     /// Messages that go. What a compaction stands for is not among them.
     pub removed: Vec<MessageId<'static>>,
@@ -22,7 +22,7 @@ pub struct Edits {
     pub preamble: String,
 }
 
-/// A result that is cut.
+/// A result that is cut, or that a line stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutResult {
     /// The message it is in. Calls of different messages may have the same name.

@@ -51,6 +51,8 @@ pub(super) enum Fate {
     Cut,
     /// The host threw it away before the fork.
     Cleared,
+    /// A newer result of the same call has the same text.
+    Repeated,
 }
 
 impl<'t> Inherited<'t> {

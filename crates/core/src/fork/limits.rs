@@ -43,6 +43,8 @@ pub struct Limits {
     pub(super) when_over: OverBudget,
     /// Whether a result says the ID of its call.
     pub(super) call_ids: bool,
+    /// Whether an older result that the same call gave again later becomes a line that says so.
+    pub(super) mark_repeated_reads: bool,
     /// Tools whose results are the user's own words: never cut.
     pub(super) uncut_tools: Vec<String>,
     /// A tool whose name contains one of these is cut in the middle: its end matters.
@@ -114,7 +116,9 @@ impl Limits {
             self.middle_param_chars,
             self.old_param_chars,
         ];
-        self.when_over == OverBudget::Refuse && lengths.iter().all(|most| *most == ALL_CHARS)
+        self.when_over == OverBudget::Refuse
+            && !self.mark_repeated_reads
+            && lengths.iter().all(|most| *most == ALL_CHARS)
     }
 
     /// Whether a tool's results are the user's own words.
@@ -144,6 +148,7 @@ fn graduated() -> Limits {
         max_tokens: 100_000,
         when_over: OverBudget::Remove,
         call_ids: false,
+        mark_repeated_reads: true,
         uncut_tools: words(&["question", "ask_user_questions"]),
         head_tail_tools: words(&["bash", "pty", "exec"]),
         head_tail_words: words(&[
@@ -170,6 +175,7 @@ fn flat() -> Limits {
         // Tokens are the limit.
         max_chars: MOST_CHARS,
         call_ids: true,
+        mark_repeated_reads: false,
         uncut_tools: Vec::new(),
         ..graduated()
     }
@@ -183,6 +189,7 @@ fn exact() -> Limits {
         middle_param_chars: ALL_CHARS,
         old_param_chars: ALL_CHARS,
         when_over: OverBudget::Refuse,
+        mark_repeated_reads: false,
         ..graduated()
     }
 }
@@ -272,6 +279,7 @@ impl Limits {
             ),
             ("when_over", WhenOver(&mut self.when_over)),
             ("call_ids", Switch(&mut self.call_ids)),
+            ("mark_repeated_reads", Switch(&mut self.mark_repeated_reads)),
             ("uncut_tools", Words(&mut self.uncut_tools)),
             ("head_tail_tools", Words(&mut self.head_tail_tools)),
             ("head_tail_words", Words(&mut self.head_tail_words)),

@@ -15,6 +15,7 @@ mod pipeline;
 mod plan;
 mod preamble;
 mod reach;
+mod repeated_reads;
 mod since_compaction;
 mod stats;
 
@@ -28,7 +29,10 @@ pub use stats::{Amount, Compacted, CutToFit, Messages, Results, Stats, TokenAmou
 
 /// Every step, in the order in which a message goes through them.
 fn steps(limits: &Limits) -> Vec<Box<dyn pipeline::Step + '_>> {
-    vec![Box::new(cut_results::CutResults::new(limits))]
+    vec![
+        Box::new(cut_results::CutResults::new(limits)),
+        Box::new(repeated_reads::RepeatedReads::new(limits)),
+    ]
 }
 
 /// What a forked child is given before its task.

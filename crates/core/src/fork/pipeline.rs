@@ -3,8 +3,8 @@
 use super::{Limits, inherited::Inherited, since_compaction::Recent, steps};
 use crate::transcript::Message;
 
-/// Something that is done to one message after the other, newest first. `Send`, for a host
-/// waits for its next page in between.
+/// Something that is done to one message after the other, newest first; to a summary alone, by
+/// steps of its own. `Send`, for a host waits for its next page in between.
 pub(super) trait Step: Send {
     /// Changes how a message is shown. What it leaves out, it notes in each call's fate.
     fn apply(&mut self, message: &mut Inherited);

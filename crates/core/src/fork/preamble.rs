@@ -73,6 +73,7 @@ fn results(stats: &Stats, limits: &Limits) -> String {
         (results.whole, "whole".to_owned()),
         (results.cut_middle, cut_to(limits.middle_result_chars)),
         (results.cut_old, cut_to(limits.old_result_chars)),
+        (results.repeated, "repeated".to_owned()),
         (results.cleared, "already cleared by the host".to_owned()),
         (
             results.in_cut_messages,
@@ -81,13 +82,20 @@ fn results(stats: &Stats, limits: &Limits) -> String {
     ];
     let happened = kinds.into_iter().filter(|(count, _)| *count > 0);
     let happened = happened.map(|(count, kind)| format!("{} {kind}", grouped(count)));
-    match listed(happened, "and") {
+    let mut text = match listed(happened, "and") {
         none if none.is_empty() => "Tool results: none.".to_owned(),
-        some if results.cut_middle + results.cut_old == 0 => format!("Tool results: {some}."),
-        some => format!(
-            "Tool results: {some}. Where text is missing it says `...[truncated N of M chars]...`."
-        ),
+        some => format!("Tool results: {some}."),
+    };
+    if results.cut_middle + results.cut_old > 0 {
+        text.push_str(" Where text is missing it says `...[truncated N of M chars]...`.");
     }
+    if results.repeated > 0 {
+        text.push_str(
+            " In place of a repeated one it says `[Same text as ...]`: the same call gave the same \
+             text again later, and that result is whole, further down.",
+        );
+    }
+    text
 }
 
 fn params(stats: &Stats) -> Option<String> {

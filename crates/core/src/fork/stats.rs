@@ -91,6 +91,8 @@ pub struct Results {
     pub head_tail: usize,
     /// Cleared by the host before the fork.
     pub cleared: usize,
+    /// Replaced by a line, for a newer result of the same call has the same text and is whole.
+    pub repeated: usize,
     /// Those in a message that was cut as a whole: some may be missing.
     pub in_cut_messages: usize,
     /// Those in messages that were removed.
@@ -220,6 +222,7 @@ impl Results {
             (Fate::Cut, Tier::Old) => self.cut_old += 1,
             (Fate::Cut, Tier::Whole | Tier::Middle) => self.cut_middle += 1,
             (Fate::Cleared, _) => self.cleared += 1,
+            (Fate::Repeated, _) => self.repeated += 1,
         }
         self.head_tail += usize::from(call.result.tail.chars > 0);
     }

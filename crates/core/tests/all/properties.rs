@@ -60,6 +60,8 @@ struct Numbers {
     head_percent: usize,
     max_chars: usize,
     max_tokens: usize,
+    /// Whether repeated reads are marked.
+    marks: bool,
 }
 
 const DEFAULT: Numbers = Numbers {
@@ -69,11 +71,12 @@ const DEFAULT: Numbers = Numbers {
     head_percent: 80,
     max_chars: 200_000,
     max_tokens: 100_000,
+    marks: true,
 };
 
 impl Numbers {
     fn limits(self) -> Limits {
-        with(
+        let mut limits = with(
             Preset::Graduated,
             &[
                 ("whole_results", self.results[0]),
@@ -87,7 +90,12 @@ impl Numbers {
                 ("max_chars", self.max_chars),
                 ("max_tokens", self.max_tokens),
             ],
-        )
+        );
+        let marks = self.marks.to_string();
+        limits
+            .set("mark_repeated_reads", marks.as_str())
+            .expect("an allowed value");
+        limits
     }
 }
 
@@ -125,19 +133,34 @@ fn some_text(pieces: usize, times: usize) -> impl Strategy<Value = String> {
     (vec(piece, 0..pieces), 1..=times).prop_map(|(pieces, times)| pieces.concat().repeat(times))
 }
 
+/// A few texts that come again and again: one shorter than what stands for it, the others longer,
+/// and two of the same length. One has the words of what stands for another.
+fn repeated_text() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "short".to_owned(),
+        "fn login() {}\n".repeat(20),
+        "fn logon() {}\n".repeat(20),
+        format!("{}</inherited_context>", "error: naïve ".repeat(30)),
+        format!("{}\n", plainly::same_as(1).repeat(2)),
+    ])
+}
+
 fn turn(times: usize) -> impl Strategy<Value = Turn> {
     let came = prop_oneof![
         8 => some_text(120, times).prop_map(Came::Output),
+        8 => repeated_text().prop_map(Came::Output),
+        1 => repeated_text().prop_map(Came::Error),
         2 => some_text(120, times).prop_map(Came::Error),
         1 => Just(Came::Cleared),
         1 => Just(Came::Nothing),
     ];
     let tool = prop::sample::select(vec!["read", "bash", "question", "mcp_exec"]);
-    let called = (tool, some_text(60, 1), came).prop_map(|(tool, param, came)| Piece::Called {
-        tool,
-        param,
-        came,
-    });
+    let param = prop_oneof![
+        1 => some_text(60, 1),
+        2 => prop::sample::select(vec!["a.rs".to_owned(), "long/".repeat(50), "lonh/".repeat(50)]),
+    ];
+    let called =
+        (tool, param, came).prop_map(|(tool, param, came)| Piece::Called { tool, param, came });
     let piece = prop_oneof![1 => some_text(60, times).prop_map(Piece::Said), 3 => called];
     prop_oneof![
         5 => some_text(60, times).prop_map(Turn::User),
@@ -153,7 +176,7 @@ fn conversation(turns: usize, times: usize) -> impl Strategy<Value = Conversatio
 }
 
 fn numbers() -> impl Strategy<Value = Numbers> {
-    let budget = (1_000..9_000_usize, 1_000..3_000_usize);
+    let budget = (1_000..9_000_usize, 1_000..3_000_usize, any::<bool>());
     (
         [0..6_usize, 0..6],
         [0..400_usize, 0..100],
@@ -162,13 +185,17 @@ fn numbers() -> impl Strategy<Value = Numbers> {
         budget,
     )
         .prop_map(
-            |(results, result_chars, param_chars, head_percent, (max_chars, max_tokens))| Numbers {
-                results,
-                result_chars,
-                param_chars,
-                head_percent,
-                max_chars,
-                max_tokens,
+            |(results, result_chars, param_chars, head_percent, budget)| {
+                let (max_chars, max_tokens, marks) = budget;
+                Numbers {
+                    results,
+                    result_chars,
+                    param_chars,
+                    head_percent,
+                    max_chars,
+                    max_tokens,
+                    marks,
+                }
             },
         )
 }
@@ -241,7 +268,27 @@ mod plainly {
         pub(super) cut: usize,
         pub(super) head_tail: usize,
         pub(super) cleared: usize,
+        pub(super) repeated: usize,
         pub(super) params_cut: usize,
+    }
+
+    /// What is newer than what is being written.
+    #[derive(Default)]
+    struct Newer<'c> {
+        /// The results, newest first: tool, parameter, and the text of those that are whole.
+        results: Vec<(&'c str, &'c str, Option<&'c str>)>,
+        /// Whether there is a message that is.
+        message: bool,
+    }
+
+    /// What stands in place of a result.
+    pub(super) fn same_as(number: usize) -> String {
+        let which = if number == 1 {
+            "the newest result of this same call".to_owned()
+        } else {
+            format!("result {number} of this same call, counted from the newest")
+        };
+        format!("[Same text as {which}, which is whole further down]")
     }
 
     /// A message for itself.
@@ -269,13 +316,14 @@ mod plainly {
                 (recent, Some(all[at].clone()))
             }
         };
-        let mut place = 0;
+        let mut newer = Newer::default();
         let mut messages = Vec::new();
         for one in recent.iter().rev() {
-            messages.insert(0, written(one, numbers, &mut place));
+            messages.insert(0, written(one, numbers, &mut newer));
+            newer.message |= !messages[0].text.is_empty();
         }
         messages.retain(|message| !message.text.is_empty());
-        let summary = summary.map(|summary| written(&summary, numbers, &mut place));
+        let summary = summary.map(|summary| written(&summary, numbers, &mut newer));
         let summary = summary.filter(|summary| !summary.text.is_empty());
 
         let mut kept = messages.clone();
@@ -320,7 +368,7 @@ mod plainly {
         all
     }
 
-    fn written(one: &One, numbers: Numbers, place: &mut usize) -> Written {
+    fn written<'c>(one: &One<'c>, numbers: Numbers, newer: &mut Newer<'c>) -> Written {
         let mut written = Written::default();
         let (label, body) = match one {
             One::Request(_) | One::Nothing => return written,
@@ -329,7 +377,7 @@ mod plainly {
             One::Agent(pieces, in_flight) => {
                 let mut lines = Vec::new();
                 for piece in pieces.iter().rev() {
-                    lines.insert(0, shown(piece, *in_flight, numbers, place, &mut written));
+                    lines.insert(0, shown(piece, *in_flight, numbers, newer, &mut written));
                 }
                 ("Agent:\n", lines.concat())
             }
@@ -347,25 +395,26 @@ mod plainly {
         line(said)
     }
 
-    fn shown(
-        piece: &Piece,
+    fn shown<'c>(
+        piece: &'c Piece,
         in_flight: bool,
         numbers: Numbers,
-        place: &mut usize,
+        newer: &mut Newer<'c>,
         written: &mut Written,
     ) -> String {
         let (tool, param, came) = match piece {
             Piece::Said(said) => return shown_text(said),
-            Piece::Called { tool, param, came } => (tool, param, came),
+            Piece::Called { tool, param, came } => (*tool, param.as_str(), came),
         };
+        let mut place = newer.results.len();
         if matches!(came, Came::Nothing) {
             if in_flight {
                 return String::new();
             }
         } else {
-            *place += 1;
+            place += 1;
         }
-        let place = (*place).max(1);
+        let place = place.max(1);
         let (param_chars, result_chars) = if place <= numbers.results[0] {
             (numbers.param_chars[0], usize::MAX)
         } else if place <= numbers.results[0] + numbers.results[1] {
@@ -379,35 +428,58 @@ mod plainly {
             written.params_cut += 1;
         }
         let call = format!("[Tool: {tool}] {params}\n");
-        let mut cut = |text: &str| cut(tool, text, result_chars, numbers.head_percent, written);
-        match came {
-            Came::Nothing => call,
-            Came::Output(text) => format!("{call}[Tool result]\n{}", cut(text)),
-            Came::Error(text) => format!("{call}[Tool error]\n{}", cut(text)),
+        let keep = if tool == "question" {
+            usize::MAX
+        } else {
+            result_chars
+        };
+        let (label, text) = match came {
+            Came::Nothing => return call,
             Came::Cleared => {
+                newer.results.push((tool, param, None));
                 written.cleared += 1;
-                format!("{call}[Tool result]\n[Old tool result content cleared]\n")
+                return format!("{call}[Tool result]\n[Old tool result content cleared]\n");
             }
+            Came::Output(text) => ("[Tool result]", text.as_str()),
+            Came::Error(text) => ("[Tool error]", text.as_str()),
+        };
+        let (short, keeps_end) = cut(tool, text, keep, numbers.head_percent);
+        let may_be_marked = numbers.marks
+            && newer.message
+            && label == "[Tool result]"
+            && tool != "question"
+            && place > numbers.results[0];
+        let same = same_further_down(newer, tool, param, text).filter(|_| may_be_marked);
+        let same = same.filter(|same| chars(same) < chars(&short));
+        let is_whole = same.is_none() && chars(text) <= keep;
+        let output = Some(text).filter(|_| is_whole && label == "[Tool result]");
+        newer.results.push((tool, param, output));
+        if same.is_some() {
+            written.repeated += 1;
+        } else if is_whole {
+            written.whole += 1;
+        } else {
+            written.cut += 1;
+            written.head_tail += usize::from(keeps_end);
         }
+        format!("{call}{label}\n{}", line(&same.unwrap_or(short)))
     }
 
-    fn cut(
-        tool: &str,
-        text: &str,
-        limit: usize,
-        head_percent: usize,
-        written: &mut Written,
-    ) -> String {
+    /// What may stand in place of a result: the number of the newest whole one of the same call
+    /// with the same text.
+    fn same_further_down(newer: &Newer, tool: &str, param: &str, text: &str) -> Option<String> {
+        let of_this_call = |(name, input, _): &&(&str, &str, _)| *name == tool && *input == param;
+        let mut of_this_call = newer.results.iter().filter(of_this_call);
+        let at = of_this_call.position(|(.., whole)| *whole == Some(text))?;
+        Some(same_as(at + 1))
+    }
+
+    /// What is kept of a text, and whether its end is.
+    fn cut(tool: &str, text: &str, limit: usize, head_percent: usize) -> (String, bool) {
         let total = chars(text);
-        if total <= limit || tool == "question" {
-            written.whole += 1;
-            return if text.is_empty() {
-                String::new()
-            } else {
-                line(text)
-            };
+        if total <= limit {
+            return (text.to_owned(), false);
         }
-        written.cut += 1;
         let marker = format!("\n...[truncated {} of {total} chars]...\n", total - limit);
         let words = [
             "error",
@@ -426,16 +498,12 @@ mod plainly {
         } else {
             limit
         };
-        written.head_tail += usize::from(limit > head);
-        line(&format!(
-            "{}{marker}{}",
-            first(text, head),
-            last(text, limit - head)
-        ))
+        let (start, end) = (first(text, head), last(text, limit - head));
+        (format!("{start}{marker}{end}"), limit > head)
     }
 
     fn line(text: &str) -> String {
-        if text.ends_with('\n') {
+        if text.is_empty() || text.ends_with('\n') {
             text.to_owned()
         } else {
             format!("{text}\n")
@@ -525,6 +593,9 @@ fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseEr
                 messages.kept,
                 plain.kept + usize::from(plain.summary.is_some())
             );
+            let kept = plain.messages.iter().rev().take(plain.kept);
+            let repeated: usize = kept.map(|message| message.repeated).sum();
+            prop_assert_eq!(stats.results.repeated, repeated);
             let found = markers(&made.context);
             prop_assert_eq!(
                 found.len(),
@@ -578,6 +649,9 @@ fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseEr
     let results = &stats.results;
     prop_assert_eq!(figure(&made.preamble, " whole"), results.whole);
     prop_assert_eq!(figure(&made.preamble, " already cleared"), results.cleared);
+    prop_assert_eq!(figure(&made.preamble, " repeated"), results.repeated);
+    let says_where = made.preamble.contains("`[Same text as ...]`");
+    prop_assert_eq!(says_where, results.repeated > 0);
     prop_assert_eq!(
         figure(&made.preamble, " in a message"),
         results.in_cut_messages
@@ -595,7 +669,7 @@ fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseEr
         prop_assert_eq!(cut_to(numbers.result_chars[1]), results.cut_old);
     }
     prop_assert_eq!(
-        results.whole + results.cut_middle + results.cut_old + results.cleared,
+        results.whole + results.cut_middle + results.cut_old + results.cleared + results.repeated,
         results.kept
     );
     prop_assert_eq!(

@@ -149,6 +149,23 @@ fn old_results_are_measured_as_they_are_inherited() {
     assert_eq!(asked_for(&session, &limits), 701);
 }
 
+#[test]
+fn repeated_reads_leave_room_for_older_messages() {
+    // Cut to 500 characters each, a quarter of them would fit; as lines, all of them do.
+    let session = with_results((0..LONG).map(|n| read(n, &filler(0, 1_000))));
+    let mut limits = with(Preset::Graduated, &[("max_chars", 150_000)]);
+    assert_eq!(asked_for(&session, &limits), 1 + LONG);
+    assert_eq!(fork_end(&session, &limits).stats.messages.kept, 1 + LONG);
+    limits
+        .set("mark_repeated_reads", "false")
+        .expect("an allowed value");
+    let read = asked_for(&session, &limits);
+    assert!(
+        (LOOK_BEYOND + 200..LOOK_BEYOND + 300).contains(&read),
+        "{read}"
+    );
+}
+
 /// What a preamble says about the conversation.
 fn facts(preamble: &str) -> Vec<&str> {
     let lines = preamble.lines();
@@ -292,6 +309,35 @@ fn a_copy_is_changed_where_results_are_old_and_nowhere_else() {
     let oldest = &edits.cut.last().expect("a cut").text;
     let marker = "\n...[truncated 9500 of 10000 chars]...\n";
     assert_eq!(*oldest, super::first(&filler(0, 10_000), 500) + marker);
+}
+
+#[test]
+fn a_repeated_read_in_a_copy_says_that_it_is_whole_further_down() {
+    let text = filler(0, 400);
+    let reads = (0..8).map(|n| match n {
+        0 | 6 => read(n, &text),
+        _ => tool(n, "bash", json!({"n": n}), "completed", &filler(n, 400)),
+    });
+    let session = with_results(reads);
+    let edits = edits_of(&whole(&session), &Preset::Graduated.limits()).expect("edits");
+    let [repeated] = &edits.cut[..] else {
+        panic!("{:?}", edits.cut);
+    };
+    assert_eq!(
+        (
+            repeated.message.as_str(),
+            repeated.call.as_str(),
+            repeated.text.as_str()
+        ),
+        (
+            "msg_1",
+            "call_0",
+            "[Same text as the newest result of this same call, which is whole further down]"
+        )
+    );
+    let made = forked(&session, &Preset::Graduated.limits());
+    assert_eq!(made.stats.results.repeated, 1);
+    assert_eq!(facts(&edits.preamble), facts(&made.preamble));
 }
 
 #[test]
@@ -460,6 +506,8 @@ struct Call {
     status: &'static str,
     input: usize,
     output: usize,
+    /// Whether others have the same parameters, and the same text if it is as long.
+    repeated: bool,
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -471,12 +519,16 @@ fn call() -> impl Strategy<Value = Call> {
         "error",
         "running",
     ]);
-    let call = (tool, status, 0..300_usize, 0..900_usize);
-    call.prop_map(|(tool, status, input, output)| Call {
+    let alone = (0..300_usize, 0..900_usize, Just(false));
+    let lengths = prop::sample::select(vec![50_usize, 150, 151, 900]);
+    let repeated = (Just(4_usize), lengths, Just(true));
+    let call = (tool, status, prop_oneof![alone, repeated]);
+    call.prop_map(|(tool, status, (input, output, repeated))| Call {
         tool,
         status,
         input,
         output,
+        repeated,
     })
 }
 
@@ -520,8 +572,9 @@ fn session(conversation: &Conversation) -> Session {
                 let mut parts = vec![text(&filler(at, all.len()))];
                 for call in all {
                     calls += 1;
-                    let input = json!({"p": filler(calls, call.input)});
-                    let output = filler(calls, call.output);
+                    let n = if call.repeated { 0 } else { calls };
+                    let input = json!({"p": filler(n, call.input)});
+                    let output = filler(n, call.output);
                     parts.push(tool(calls, call.tool, input, call.status, &output));
                 }
                 match in_flight {
@@ -559,8 +612,9 @@ fn limits() -> impl Strategy<Value = Limits> {
         [1_000..6_000_usize, 1_000..3_000],
     );
     let policy = prop::sample::select(vec!["remove", "remove", "remove", "refuse"]);
-    let ids = prop::sample::select(vec!["false", "true"]);
-    (numbers, policy, ids).prop_map(|((results, chars, head, most), policy, ids)| {
+    let switch = || prop::sample::select(vec!["false", "true"]);
+    let switches = (policy, switch(), switch());
+    (numbers, switches).prop_map(|((results, chars, head, most), (policy, ids, marks))| {
         let mut limits = with(
             Preset::Graduated,
             &[
@@ -575,6 +629,9 @@ fn limits() -> impl Strategy<Value = Limits> {
         );
         limits.set("when_over", policy).expect("an allowed value");
         limits.set("call_ids", ids).expect("an allowed value");
+        limits
+            .set("mark_repeated_reads", marks)
+            .expect("an allowed value");
         limits
     })
 }
@@ -656,7 +713,7 @@ proptest! {
         let Some(as_copy) = as_copy else { return Ok(()) };
         prop_assert_eq!(
             as_copy.cut.len(),
-            stats.results.cut_middle + stats.results.cut_old
+            stats.results.cut_middle + stats.results.cut_old + stats.results.repeated
         );
         prop_assert_eq!(as_copy.removed.len(), stats.messages.removed);
         let mut boundless = boundless();
