@@ -39,7 +39,10 @@ impl<'l> CutResults<'l> {
             Tier::Middle => self.limits.middle_param_chars,
             Tier::Old => self.limits.old_param_chars,
         };
-        call.params = Kept::preview(call.params.head, keep);
+        if call.params.chars > keep {
+            call.params = call.params.first(keep);
+            call.params_cut = true;
+        }
     }
 
     fn cut_result(&self, call: &mut ShownCall) {

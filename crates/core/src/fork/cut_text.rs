@@ -107,18 +107,6 @@ impl<'t> Kept<'t> {
         }
     }
 
-    /// The first `keep` characters and an ellipsis, as parameters are shortened.
-    pub(super) fn preview(text: Slice<'t>, keep: usize) -> Self {
-        if text.chars <= keep {
-            return Self::whole(text);
-        }
-        Self {
-            head: text.first(keep),
-            marker: "...".to_owned(),
-            tail: Slice::default(),
-        }
-    }
-
     /// Nothing of it, and a line instead.
     pub(super) fn replaced(line: String) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! How a conversation is written down for a child.
 
 use super::{
-    cut_text::{Kept, Slice, marker},
+    cut_text::{Slice, marker},
     inherited::{Inherited, Shown, ShownCall},
 };
 use crate::transcript::{Outcome, Role};
@@ -198,8 +198,8 @@ fn lay_out_call(call: &ShownCall, page: &mut impl Page) {
     page.label("[Tool: ");
     page.text(Slice::all(&call.call.name));
     page.label("] ");
-    lay_out_kept(&call.params, page);
-    page.label("\n");
+    page.text(call.params);
+    page.label(if call.params_cut { "...\n" } else { "\n" });
     page.label(match call.call.outcome {
         // Without a result there is nothing to show but an ID.
         Outcome::Pending if call.id.is_none() => return,
@@ -212,14 +212,10 @@ fn lay_out_call(call: &ShownCall, page: &mut impl Page) {
         page.text(Slice::counted(id));
     }
     page.label("]\n");
-    lay_out_kept(&call.result, page);
+    page.text(call.result.head);
+    page.label(&call.result.marker);
+    page.text(call.result.tail);
     end_line(call.result.ends_line(), page);
-}
-
-fn lay_out_kept(kept: &Kept, page: &mut impl Page) {
-    page.text(kept.head);
-    page.label(&kept.marker);
-    page.text(kept.tail);
 }
 
 fn end_line(ended: bool, page: &mut impl Page) {

@@ -30,7 +30,9 @@ pub(super) struct ShownCall<'t> {
     /// Only if it is to be shown.
     pub(super) id: Option<&'t str>,
     pub(super) tier: Tier,
-    pub(super) params: Kept<'t>,
+    /// The parameters, or their beginning.
+    pub(super) params: Slice<'t>,
+    pub(super) params_cut: bool,
     /// Nothing if there is no result.
     pub(super) result: Kept<'t>,
     pub(super) fate: Fate,
@@ -121,7 +123,8 @@ impl<'t> ShownCall<'t> {
             call,
             id: call.id.as_ref().filter(|_| shows_id).map(CallId::as_str),
             tier,
-            params: Kept::whole(Slice::all(&call.input)),
+            params: Slice::all(&call.input),
+            params_cut: false,
             result: Kept::whole(result),
             fate,
         }

@@ -199,7 +199,7 @@ fn count_calls(fitted: &Fitted, all: usize) -> (Results, usize) {
             continue;
         }
         for call in block.message.calls() {
-            params_cut += usize::from(call.params.is_cut());
+            params_cut += usize::from(call.params_cut);
             if call.call.has_result() {
                 results.count(call);
             }
