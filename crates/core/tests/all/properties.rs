@@ -161,7 +161,13 @@ fn turn(times: usize) -> impl Strategy<Value = Turn> {
     ];
     let called =
         (tool, param, came).prop_map(|(tool, param, came)| Piece::Called { tool, param, came });
-    let piece = prop_oneof![1 => some_text(60, times).prop_map(Piece::Said), 3 => called];
+    let read_again = repeated_text().prop_map(|text| Piece::Called {
+        tool: "read",
+        param: "a.rs".to_owned(),
+        came: Came::Output(text),
+    });
+    let said = some_text(60, times).prop_map(Piece::Said);
+    let piece = prop_oneof![1 => said, 3 => called, 2 => read_again];
     prop_oneof![
         5 => some_text(60, times).prop_map(Turn::User),
         10 => vec(piece, 0..4).prop_map(Turn::Agent),
