@@ -14,6 +14,7 @@
 
 pub mod agent;
 pub mod answer;
+pub mod arguments;
 pub mod budget;
 pub mod digest;
 pub mod event;

@@ -1,14 +1,22 @@
 //! The tools an agent sees for background tasks: how they are described to a model, and what
 //! a call means. They are the same in every host.
 
-use serde::{Deserialize, Deserializer, de};
-
 use crate::{
-    agent::ToolSpec,
-    refusal::Refusal,
+    agent::{CallInfo, Kind, Preview, ToolSpec},
+    arguments::{Arguments, CallError},
     request::{ConversationRequest, OutputRequest, TaskArgs},
+    skill::name_key,
     task::Status,
 };
+
+/// A call that was read once: it is judged by its `info`, and `request` is what is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// What it would do, for rules and people.
+    pub info: CallInfo,
+    /// What it wants.
+    pub request: ToolRequest,
+}
 
 /// What a call of one of the tools wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +54,9 @@ struct Tool {
     name: &'static str,
     description: &'static str,
     schema: &'static str,
-    /// Whether it only looks.
-    looks: bool,
-    parse: fn(&str) -> Result<ToolRequest, String>,
+    /// A call that fits, shown with every error.
+    example: &'static str,
+    read: fn(&Arguments) -> Result<ToolRequest, String>,
 }
 
 const TOOLS: &[Tool] = &[
@@ -60,8 +68,8 @@ const TOOLS: &[Tool] = &[
             so far). With `resume`, the ID of a finished task, it goes on in that task's \
             session with its full history instead. Launch independent tasks together.",
         schema: r#"{"type":"object","properties":{"description":{"type":"string","description":"A few words for people"},"prompt":{"type":"string","description":"What to do, complete in itself unless forked"},"agent":{"type":"string","description":"Who does it; see the list of agents"},"fork":{"type":"boolean","description":"Let it inherit this conversation"},"resume":{"type":"string","description":"A finished task to go on with; not together with fork"}},"required":["description","prompt","agent"]}"#,
-        looks: false,
-        parse: |input| read::<TaskCall>(input).map(TaskCall::request),
+        example: r#"{"description": "Review parser", "prompt": "Review src/parser.rs", "agent": "general"}"#,
+        read: task,
     },
     Tool {
         name: "output",
@@ -70,29 +78,29 @@ const TOOLS: &[Tool] = &[
             seconds (30 by default, 600 at most) are over. With `full_session`, the child's \
             conversation too.",
         schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"block":{"type":"boolean"},"timeout":{"type":"integer","minimum":0,"maximum":600},"full_session":{"type":"boolean"},"include_tool_results":{"type":"boolean"},"since_message_id":{"type":"string"},"message_limit":{"type":"integer","minimum":1}},"required":["task_id"]}"#,
-        looks: true,
-        parse: |input| read::<OutputCall>(input)?.request(),
+        example: r#"{"task_id": "task_4f1c", "block": true, "timeout": 60}"#,
+        read: output,
     },
     Tool {
         name: "list",
         description: "The background tasks of this conversation, newest first.",
         schema: r#"{"type":"object","properties":{"status":{"type":"string","enum":["queued","running","resumed","completed","error","cancelled"]}}}"#,
-        looks: true,
-        parse: |input| read::<ListCall>(input)?.request(),
+        example: r#"{"status": "running"}"#,
+        read: list,
     },
     Tool {
         name: "cancel",
         description: "Stop a background task and everything below it.",
         schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"}},"required":["task_id"]}"#,
-        looks: false,
-        parse: |input| read::<CancelCall>(input).map(|call| ToolRequest::Cancel(call.task_id)),
+        example: r#"{"task_id": "task_4f1c"}"#,
+        read: |arguments| arguments.text("task_id").map(ToolRequest::Cancel),
     },
     Tool {
         name: "clear",
         description: "Stop all background tasks of this conversation and forget them.",
         schema: r#"{"type":"object","properties":{}}"#,
-        looks: false,
-        parse: |_| Ok(ToolRequest::Clear),
+        example: "{}",
+        read: |_| Ok(ToolRequest::Clear),
     },
 ];
 
@@ -102,6 +110,8 @@ const SKILLS: &str = "Use a skill: instructions for a kind of work. Its text com
     instead. Use a skill when its description fits what you are asked to do.";
 
 const SKILL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"The skill"},"arguments":{"type":"string","description":"What is said behind its name: the request, or what its description asks for"},"background":{"type":"boolean","description":"false: wait for a sub-agent's summary"}},"required":["name"]}"#;
+
+const SKILL_EXAMPLE: &str = r#"{"name": "review", "arguments": "src/parser.rs"}"#;
 
 /// The tool for skills as a model sees it, under a name. `disclosed` lists the skills.
 pub fn skill_spec(name: &str, disclosed: Option<&str>) -> ToolSpec {
@@ -130,28 +140,34 @@ pub fn specs_with_skill(prefix: &str, disclosed: Option<&str>) -> Vec<ToolSpec> 
     tools
 }
 
-/// Whether a tool of this set only looks and can be called again without harm.
-pub fn only_looks(prefix: &str, name: &str) -> bool {
-    find(prefix, name).is_some_and(|tool| tool.looks)
-}
-
-/// What a call means.
+/// Reads a call of one of the tools, the one for skills included.
 ///
 /// # Errors
 /// With a sentence for the model that made it.
-pub fn parse(prefix: &str, name: &str, input: &str) -> Result<ToolRequest, String> {
-    if name == SKILL || name.strip_prefix(prefix) == Some(SKILL) {
-        let call = read::<SkillInput>(input).and_then(SkillInput::request);
-        return call.map_err(|why| format!("{name}: {why}"));
-    }
-    let Some(tool) = find(prefix, name) else {
+pub fn prepare(prefix: &str, name: &str, input: &str) -> Result<Prepared, CallError> {
+    let is_skill = name == SKILL || name.strip_prefix(prefix) == Some(SKILL);
+    let tool = find(prefix, name).map(|tool| (tool.example, tool.read));
+    let skill: Option<(_, fn(&Arguments) -> _)> = is_skill.then_some((SKILL_EXAMPLE, skill));
+    let Some((example, read)) = skill.or(tool) else {
         let known: Vec<String> = specs(prefix).into_iter().map(|spec| spec.name).collect();
-        return Err(format!(
-            "there is no tool {name}; there are {}",
-            known.join(", ")
-        ));
+        let known = known.join(", ");
+        return Err(format!("there is no tool {name}; there are {known}").into());
     };
-    (tool.parse)(input).map_err(|why| format!("{name}: {why}"))
+    let arguments = Arguments::read(input, example).map_err(|error| match error {
+        CallError::NotJson(why) => CallError::NotJson(format!("{name}: {why}")),
+        CallError::Unfit(why) => CallError::Unfit(format!("{name}: {why}")),
+    })?;
+    let request = read(&arguments).map_err(|why| format!("{name}: {why}"))?;
+    let target = request.target();
+    Ok(Prepared {
+        info: CallInfo {
+            kind: Kind::Note,
+            title: target.clone(),
+            preview: Preview::of_arguments(arguments.shown(), &target),
+            target,
+        },
+        request,
+    })
 }
 
 fn find(prefix: &str, name: &str) -> Option<&'static Tool> {
@@ -159,178 +175,90 @@ fn find(prefix: &str, name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Models write nothing at all where there is nothing to say.
-fn read<'a, T: Deserialize<'a>>(input: &'a str) -> Result<T, String> {
-    let input = match input.trim() {
-        "" | "null" => "{}",
-        _ => input,
-    };
-    serde_json::from_str(input).map_err(|error| {
-        let error = error.to_string();
-        let what = error.split(" at line ").next().unwrap_or_default();
-        format!("the parameters do not fit: {what}")
-    })
-}
-
-#[derive(Deserialize)]
-struct TaskCall {
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    prompt: Option<String>,
-    #[serde(default)]
-    agent: Option<String>,
-    #[serde(default, deserialize_with = "switch")]
-    fork: bool,
-    #[serde(default)]
-    resume: Option<String>,
-}
-
-impl TaskCall {
-    fn request(self) -> ToolRequest {
-        ToolRequest::Task(TaskArgs {
-            description: self.description.unwrap_or_default(),
-            prompt: self.prompt.unwrap_or_default(),
-            agent: self.agent.unwrap_or_default(),
-            fork: self.fork,
-            resume: self.resume.filter(|id| !id.trim().is_empty()),
-            ..TaskArgs::default()
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct OutputCall {
-    task_id: String,
-    #[serde(default, deserialize_with = "switch")]
-    block: bool,
-    #[serde(default, deserialize_with = "number")]
-    timeout: Option<u64>,
-    #[serde(default, deserialize_with = "switch")]
-    full_session: bool,
-    #[serde(default, deserialize_with = "switch")]
-    include_tool_results: bool,
-    #[serde(default)]
-    since_message_id: Option<String>,
-    #[serde(default, deserialize_with = "number")]
-    message_limit: Option<u64>,
-}
-
-impl OutputCall {
-    fn request(self) -> Result<ToolRequest, String> {
-        let request = OutputRequest::new(&self.task_id, self.block, self.timeout);
-        let mut request = request.map_err(|refusal: Refusal| refusal.to_string())?;
-        let filtered = self.since_message_id.is_some() || self.message_limit.is_some();
-        if self.full_session || filtered {
-            request.conversation = Some(ConversationRequest {
-                since: self.since_message_id,
-                limit: self
-                    .message_limit
-                    .and_then(|most| usize::try_from(most).ok()),
-                tool_results: self.include_tool_results,
-            });
+impl ToolRequest {
+    /// Whether it changes nothing and can be repeated without harm.
+    pub fn only_looks(&self) -> bool {
+        match self {
+            ToolRequest::Output(_) | ToolRequest::List(_) => true,
+            ToolRequest::Task(_)
+            | ToolRequest::Cancel(_)
+            | ToolRequest::Clear
+            | ToolRequest::Skill(_) => false,
         }
-        Ok(ToolRequest::Output(request))
+    }
+
+    /// What it is about, for rules and for people.
+    fn target(&self) -> String {
+        match self {
+            ToolRequest::Task(TaskArgs {
+                resume: Some(task), ..
+            }) => format!("resume {task}"),
+            ToolRequest::Task(args) => args.description.clone(),
+            ToolRequest::Output(request) => request.task.clone(),
+            ToolRequest::List(status) => status.map(|s| s.to_string()).unwrap_or_default(),
+            ToolRequest::Cancel(task) => task.clone(),
+            ToolRequest::Clear => String::new(),
+            ToolRequest::Skill(skill) => name_key(&skill.name),
+        }
     }
 }
 
-#[derive(Deserialize)]
-struct ListCall {
-    #[serde(default)]
-    status: Option<String>,
+fn task(arguments: &Arguments) -> Result<ToolRequest, String> {
+    // What is missing is refused where the request is checked.
+    let text = |name| arguments.optional_text(name).map(Option::unwrap_or_default);
+    let resume = arguments.optional_text("resume")?;
+    Ok(ToolRequest::Task(TaskArgs {
+        description: text("description")?,
+        prompt: text("prompt")?,
+        agent: text("agent")?,
+        fork: arguments.flag("fork")?,
+        resume: resume.filter(|id| !id.trim().is_empty()),
+        ..TaskArgs::default()
+    }))
 }
 
-impl ListCall {
-    fn request(self) -> Result<ToolRequest, String> {
-        let status = self.status.filter(|status| !status.is_empty());
-        let parsed = status.map(|status| {
-            let parsed: Result<Status, _> = status.parse();
-            parsed.map_err(|known| format!("`{status}` is no status; {known}"))
+fn output(arguments: &Arguments) -> Result<ToolRequest, String> {
+    let timeout = arguments.number("timeout", 0)?;
+    let task = arguments.text("task_id")?;
+    let request = OutputRequest::new(&task, arguments.flag("block")?, timeout);
+    let mut request = request.map_err(|refusal| refusal.to_string())?;
+    let whole = arguments.flag("full_session")?;
+    let tool_results = arguments.flag("include_tool_results")?;
+    let since = arguments.optional_text("since_message_id")?;
+    let limit = arguments.number("message_limit", 0)?;
+    if whole || since.is_some() || limit.is_some() {
+        request.conversation = Some(ConversationRequest {
+            since,
+            limit: limit.and_then(|most| usize::try_from(most).ok()),
+            tool_results,
         });
-        Ok(ToolRequest::List(parsed.transpose()?))
     }
+    Ok(ToolRequest::Output(request))
 }
 
-#[derive(Deserialize)]
-struct SkillInput {
-    #[serde(alias = "skill")]
-    name: String,
-    #[serde(default, alias = "args")]
-    arguments: serde_json::Value,
-    #[serde(default, deserialize_with = "maybe_switch")]
-    background: Option<bool>,
+fn list(arguments: &Arguments) -> Result<ToolRequest, String> {
+    let status = arguments.optional_text("status")?;
+    let parsed = status.filter(|status| !status.is_empty()).map(|status| {
+        let parsed: Result<Status, _> = status.parse();
+        parsed.map_err(|known| format!("`{status}` is no status; {known}"))
+    });
+    Ok(ToolRequest::List(parsed.transpose()?))
 }
 
-impl SkillInput {
-    fn request(self) -> Result<ToolRequest, String> {
-        if self.name.trim().is_empty() {
-            return Err("`name` is empty; say which skill".to_owned());
-        }
-        // Some models write what the skill takes as JSON.
-        let arguments = match self.arguments {
-            serde_json::Value::Null => String::new(),
-            serde_json::Value::String(text) => text,
-            other => other.to_string(),
-        };
-        Ok(ToolRequest::Skill(SkillCall {
-            // As rules and catalogs spell it.
-            name: self.name.trim().trim_start_matches('/').to_lowercase(),
-            arguments,
-            background: self.background,
-        }))
+fn skill(arguments: &Arguments) -> Result<ToolRequest, String> {
+    // Other agents' words for the same.
+    let called = |ours, theirs| {
+        let only_theirs = arguments.has(theirs) && !arguments.has(ours);
+        if only_theirs { theirs } else { ours }
+    };
+    let name = arguments.text(called("name", "skill"))?;
+    if name.trim().is_empty() {
+        return Err("`name` is empty; say which skill".to_owned());
     }
-}
-
-#[derive(Deserialize)]
-struct CancelCall {
-    task_id: String,
-}
-
-/// A switch that may be left open.
-fn maybe_switch<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    #[derive(Deserialize)]
-    struct Said(#[serde(deserialize_with = "switch")] bool);
-    let said = Option::<Said>::deserialize(from)?;
-    Ok(said.map(|Said(on)| on))
-}
-
-/// `true`, and `"true"` as some models write it.
-fn switch<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Switch {
-        Plain(bool),
-        Text(String),
-        None(()),
-    }
-    match Switch::deserialize(from) {
-        Ok(Switch::Plain(on)) => Ok(on),
-        Ok(Switch::Text(text)) if text == "true" => Ok(true),
-        Ok(Switch::Text(text)) if text == "false" || text.is_empty() => Ok(false),
-        Ok(Switch::None(())) => Ok(false),
-        Ok(Switch::Text(_)) | Err(_) => Err(de::Error::custom("a switch is true or false")),
-    }
-}
-
-/// `30`, and `"30"` or `30.0` as some models write it.
-fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Number {
-        Whole(u64),
-        Float(f64),
-        Text(String),
-        None(()),
-    }
-    let wrong = || de::Error::custom("a number is a whole number from 0 on");
-    match Number::deserialize(from) {
-        Ok(Number::Whole(number)) => Ok(Some(number)),
-        Ok(Number::Float(number)) if number >= 0.0 && number.fract() == 0.0 => {
-            Ok(Some(number as u64))
-        }
-        Ok(Number::Text(text)) if text.is_empty() => Ok(None),
-        Ok(Number::Text(text)) => text.parse().map(Some).map_err(|_| wrong()),
-        Ok(Number::None(())) => Ok(None),
-        Ok(Number::Float(_)) | Err(_) => Err(wrong()),
-    }
+    Ok(ToolRequest::Skill(SkillCall {
+        // As rules and catalogs spell it.
+        name: name.trim().trim_start_matches('/').to_lowercase(),
+        arguments: arguments.any_text(called("arguments", "args")),
+        background: arguments.optional_flag("background")?,
+    }))
 }

@@ -51,7 +51,6 @@ struct Place {
     _folder: tempfile::TempDir,
     model: ModelServer,
     models: Models,
-    toolbox: Toolbox,
     store: Arc<dyn Store>,
     manager: Manager,
     engine: Engine,
@@ -109,7 +108,7 @@ async fn place(script: Script) -> Place {
         store: store.clone(),
         clock,
         models: models.clone(),
-        toolbox: toolbox.clone(),
+        toolbox,
         delegation: Arc::new(ToolDoor::new(&manager, HostRef::engine("bench").into())),
         approver: None,
         owner: Arc::new(|| None),
@@ -119,7 +118,6 @@ async fn place(script: Script) -> Place {
         _folder: folder,
         model,
         models,
-        toolbox,
         store,
         manager,
         engine,
@@ -208,7 +206,7 @@ async fn ask(place: &Place) -> Duration {
     };
     let session = place.engine.begin(begin).await.expect("begun");
     let session = place.engine.session(&session).await.expect("there");
-    let tools = [place.toolbox.specs(), tool_set::specs("asyncagents_")].concat();
+    let tools = [asyncagents_tools::specs(), tool_set::specs("asyncagents_")].concat();
     let turns = [Turn::Said("Look".to_owned())];
     let request = Request {
         system: &session.system,

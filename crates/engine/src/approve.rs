@@ -1,7 +1,10 @@
 //! Asking a person whether an agent may do something.
 
 use async_trait::async_trait;
-use asyncagents_core::id::{AgentName, SessionId};
+use asyncagents_core::{
+    agent::Preview,
+    id::{AgentName, SessionId},
+};
 
 /// Something that an agent wants to do and may not do unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,33 +22,9 @@ pub struct Question {
     /// What it would touch or run.
     pub target: String,
     /// What it would do, whole: how much of it is shown at once is for the one who asks.
-    pub details: Details,
+    pub preview: Preview,
     /// What [`Reply::Always`] would cover, for people.
     pub always: String,
-}
-
-/// What a call would do, in the model's own words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Details {
-    /// A command is run.
-    Command(String),
-    /// A file is written.
-    Write {
-        /// All of it.
-        content: String,
-    },
-    /// A piece of a file is replaced.
-    Edit {
-        /// What is there now.
-        old: String,
-        /// What shall be there.
-        new: String,
-        /// Wherever it is, not in one place only.
-        everywhere: bool,
-    },
-    /// Some other tool is used, with these arguments: names and values. What
-    /// [`Question::target`] says is not among them.
-    Arguments(Vec<(String, String)>),
 }
 
 /// What a person says.

@@ -16,6 +16,7 @@ use asyncagents_core::{
     tokens,
 };
 use asyncagents_models::{Heard, Model, ModelError, Request};
+use asyncagents_tools::Toolbox;
 use tokio::{task::spawn_blocking, time};
 use uuid::Uuid;
 
@@ -111,6 +112,8 @@ pub(crate) struct Driver {
     pub(crate) engine: Arc<Inner>,
     pub(crate) hand: Arc<Hand>,
     pub(crate) session: Session,
+    /// Or why its folder cannot be used, for the model.
+    pub(crate) toolbox: Result<Toolbox, String>,
     /// The tools of the skills above it, each of which binds it.
     within: Vec<Tools>,
     pub(crate) tools: Vec<ToolSpec>,
@@ -159,7 +162,10 @@ impl Driver {
             .base
             .as_ref()
             .map_or(&session.id, |base| &base.session);
+        let toolbox = engine.toolbox_of(&session);
         let driver = Self {
+            toolbox: toolbox
+                .map_err(|error| format!("the folder of this session cannot be used: {error}")),
             tools,
             delegation,
             cache_key: cache_key.to_string(),

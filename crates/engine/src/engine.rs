@@ -1,7 +1,8 @@
 //! Sessions in the store, and a driver for each that has something to do.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -29,6 +30,7 @@ use crate::{
     Approver, Live, LiveEvents, Settings,
     drive::{Held, drive},
     live::{self, LiveSender},
+    permit::Grants,
     profiles::{self, Profiles},
     record::{Record, Trouble, Whole},
     system_prompt::{self, Facts},
@@ -53,7 +55,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Whom it asks.
     pub models: Models,
-    /// What it can do.
+    /// What it can do, in the folder of the settings. Each session gets a toolbox of its own from it.
     pub toolbox: Toolbox,
     /// The tools for background tasks.
     pub delegation: Arc<dyn Delegation>,
@@ -82,11 +84,12 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) record: Record,
     pub(crate) models: Models,
-    pub(crate) toolbox: Toolbox,
+    /// In the engine's own folder. Those of sessions are made of it.
+    toolbox: Toolbox,
+    toolboxes: Mutex<HashMap<SessionId, Toolbox>>,
     pub(crate) delegation: Arc<dyn Delegation>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// What a person has allowed for good, as long as this process lives.
-    pub(crate) always: Mutex<HashSet<(String, Option<String>)>>,
+    pub(crate) grants: Grants,
     pub(crate) owner: Owner,
     /// Nothing is begun any more.
     closed: AtomicBool,
@@ -134,11 +137,12 @@ impl Engine {
                 },
                 models: parts.models,
                 toolbox: parts.toolbox,
+                toolboxes: Mutex::default(),
                 delegation: parts.delegation,
                 approver: parts.approver,
                 owner: parts.owner,
                 closed: AtomicBool::new(false),
-                always: Mutex::default(),
+                grants: Grants::default(),
                 reports: broadcast::channel(BEHIND).0,
                 watched: Mutex::default(),
                 watched_tasks: Mutex::default(),
@@ -425,11 +429,25 @@ impl Inner {
         let _ = self.reports.send(Report::Session(session.clone(), event));
     }
 
-    /// Whether a person has said that this file may always be read, in whatever way.
-    pub(crate) fn is_always_read(&self, tool: &str, file: &str) -> bool {
-        let always = lock(&self.always);
-        let granted = |tool: &str| always.contains(&(tool.to_owned(), Some(file.to_owned())));
-        granted(tool) || granted("read")
+    /// The toolbox of a session, in its folder. What it knows of files lasts until the session is
+    /// deleted.
+    pub(crate) fn toolbox_of(&self, session: &Session) -> io::Result<Toolbox> {
+        let mut toolboxes = lock(&self.toolboxes);
+        if let Some(known) = toolboxes.get(&session.id) {
+            return Ok(known.clone());
+        }
+        let made = if session.workspace == self.workspace() {
+            self.toolbox.for_session()
+        } else {
+            self.toolbox.in_folder(Path::new(&session.workspace))?
+        };
+        toolboxes.insert(session.id.clone(), made.clone());
+        Ok(made)
+    }
+
+    /// Drops what is kept of a session that is deleted.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        lock(&self.toolboxes).remove(session);
     }
 
     pub(crate) fn show(&self, session: &SessionId, live: Live) {
@@ -557,7 +575,7 @@ impl Inner {
     /// The tools that a session's model is offered, always in the same order; and the names of
     /// those that are not the toolbox's.
     pub(crate) fn tools(&self, delegates: bool, tools: &Tools) -> (Vec<ToolSpec>, Vec<String>) {
-        let own = self.toolbox.specs().into_iter();
+        let own = asyncagents_tools::specs().into_iter();
         let delegation = self.delegation.tools();
         let names = delegation.iter().map(|spec| spec.name.clone()).collect();
         // A skill need not be a task.

@@ -104,7 +104,7 @@ impl Host for Engine {
             // The same tools, so that requests begin alike. Whether it may use them is for
             // the limits to say.
             delegates: parent.session.delegates,
-            workspace: self.inner.workspace(),
+            workspace: parent.session.workspace,
             terms: None,
             base: Some(Base {
                 session: parent.session.id,
@@ -291,7 +291,7 @@ impl Host for Engine {
             Ok(())
         });
         deleted.await?;
-        self.inner.toolbox.forget(session.as_str());
+        self.inner.forget(session);
         self.inner.report(session, SessionEvent::Deleted);
         Ok(())
     }

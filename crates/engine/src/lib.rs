@@ -11,6 +11,7 @@ mod engine;
 mod host;
 mod last_turn;
 mod live;
+mod permit;
 mod printed_lines;
 mod profiles;
 mod read_file;
@@ -19,7 +20,7 @@ mod settings;
 mod system_prompt;
 mod use_tool;
 
-pub use approve::{Approver, Details, Question, Reply};
+pub use approve::{Approver, Question, Reply};
 pub use engine::{Begin, Engine, Owner, Parts};
 pub use live::{Live, LiveEvents};
 pub use printed_lines::PrintedLines;

@@ -1,21 +1,19 @@
-//! Runs the tools that a model has called: whether it may, one by one or together, and what
-//! is saved when.
-
-use std::sync::Arc;
+//! Runs the tools that a model has called: one by one or together, and what is saved when.
 
 use asyncagents_core::{
-    agent::{Call, Entry, Kind, Mode, Reach, ToolOutcome, Verdict},
-    skill::{ErrorCode, name_key},
-    tool_set::{self, ToolRequest},
+    agent::{Call, Entry, ToolOutcome},
+    arguments::CallError,
+    skill::ErrorCode,
+    tool_set,
 };
-use asyncagents_tools::Reaching;
 use futures_util::future::join_all;
 use tokio::time;
 
 use crate::{
-    Details, Live, PrintedLines, Question, Reply,
+    Live, PrintedLines,
     drive::{Driver, Over},
-    engine::{Halt, lock},
+    engine::Halt,
+    permit::{Judge, Permitted, Prepared},
 };
 
 /// What is kept of an answer about background tasks.
@@ -25,15 +23,6 @@ const MOST_CHARS: usize = 60_000;
 const CUT: &str = "Your answer was cut at its greatest length, before the parameters of this call \
     were complete. Nothing was done. Do it in smaller pieces.";
 
-/// A call that makes sense.
-struct Prepared {
-    kind: Kind,
-    /// What it touches or runs.
-    target: String,
-    /// It changes nothing: it may run beside others, and again after a crash.
-    looks: bool,
-}
-
 impl Driver {
     /// Runs the first of these calls; what is left is looked at again afterwards, for by then
     /// the run may have been ended. Calls that only look and stand together run together;
@@ -42,7 +31,7 @@ impl Driver {
         let mut looking: Vec<(Call, Prepared)> = Vec::new();
         for call in calls {
             match self.prepare(&call) {
-                Ok(prepared) if prepared.looks => looking.push((call, prepared)),
+                Ok(prepared) if prepared.only_looks() => looking.push((call, prepared)),
                 Ok(_) | Err(_) if !looking.is_empty() => break,
                 Ok(prepared) => return self.change(call, prepared).await,
                 Err(why) => return self.refuse(call, why).await,
@@ -70,36 +59,17 @@ impl Driver {
             let name = &call.name;
             return Err(format!("there is no tool `{name}` here; there are {names}"));
         }
-        if self.is_delegation(&call.name) {
-            return Ok(Prepared {
-                kind: Kind::Note,
-                target: self.about(call),
-                looks: tool_set::only_looks(&self.engine.settings.prefix, &call.name),
-            });
-        }
-        if self.was_cut() && serde_json::from_str::<serde_json::Value>(&call.input).is_err() {
-            return Err(CUT.to_owned());
-        }
-        let need = self.engine.toolbox.needs(&call.name, &call.input)?;
-        let kind = match need.kind {
-            asyncagents_tools::Kind::Read => Kind::Read,
-            asyncagents_tools::Kind::Edit => Kind::Edit,
-            asyncagents_tools::Kind::Run => Kind::Run,
-            asyncagents_tools::Kind::Note => Kind::Note,
+        let prepared = if self.is_delegation(&call.name) {
+            let prefix = &self.engine.settings.prefix;
+            tool_set::prepare(prefix, &call.name, &call.input).map(Prepared::Delegated)
+        } else {
+            let toolbox = self.toolbox.as_ref().map_err(Clone::clone)?;
+            toolbox.prepare(&call.name, &call.input).map(Prepared::Own)
         };
-        Ok(Prepared {
-            kind,
-            target: need.target,
-            looks: matches!(kind, Kind::Read | Kind::Note),
+        prepared.map_err(|error| match error {
+            CallError::NotJson(_) if self.was_cut() => CUT.to_owned(),
+            error => error.to_string(),
         })
-    }
-
-    /// What a call about tasks or skills is about, for rules and for people.
-    fn about(&self, call: &Call) -> String {
-        match tool_set::parse(&self.engine.settings.prefix, &call.name, &call.input) {
-            Ok(ToolRequest::Skill(skill)) => name_key(&skill.name),
-            Ok(_) | Err(_) => about_task(&call.input),
-        }
     }
 
     fn is_delegation(&self, tool: &str) -> bool {
@@ -110,35 +80,45 @@ impl Driver {
         if calls.is_empty() {
             return Ok(());
         }
-        let results = join_all(calls.iter().map(|(call, prepared)| async {
+        let results = join_all(calls.into_iter().map(|(call, prepared)| async {
             let begun = time::Instant::now();
-            match self.permitted(call, prepared).await {
-                Ok(by) => {
+            let outcome = match self.judge().permit(&call.name, prepared).await {
+                Ok(permitted) => {
                     let until = self.until.map(|until| until + begun.elapsed());
-                    self.advised(call, self.call(call, prepared, by, until).await)
+                    self.advised(&call, self.run_call(&call, permitted, until).await)
                 }
                 Err(why) => {
-                    self.show_refusal(call, &why);
+                    self.show_refusal(&call, &why);
                     ToolOutcome::Failed(why)
                 }
+            };
+            Entry::ToolEnded {
+                call: call.id,
+                outcome,
             }
         }));
-        let outcomes = self.unless_halted(results).await?;
-        let ended = |((call, _), outcome): ((Call, Prepared), ToolOutcome)| Entry::ToolEnded {
-            call: call.id,
-            outcome,
-        };
-        let entries = calls.into_iter().zip(outcomes).map(ended).collect();
+        let entries = self.unless_halted(results).await?;
         self.save(entries).await
+    }
+
+    fn judge(&self) -> Judge<'_> {
+        Judge {
+            engine: &self.engine,
+            session: &self.session,
+            acting: self.acting(),
+        }
     }
 
     async fn change(&mut self, call: Call, prepared: Prepared) -> Result<(), Over> {
         let begun = time::Instant::now();
-        let permitted = self.unless_halted(self.permitted(&call, &prepared)).await?;
+        let judge = self.judge();
+        let judged = judge.permit(&call.name, prepared);
+        let judged = self.unless_halted(judged).await?;
+        drop(judge);
         // A person who thinks does not take the iteration's time.
         self.until = self.until.map(|until| until + begun.elapsed());
-        let by = match permitted {
-            Ok(by) => by,
+        let permitted = match judged {
+            Ok(permitted) => permitted,
             Err(why) => return self.refuse(call, why).await,
         };
         // From here on it may have happened.
@@ -147,7 +127,7 @@ impl Driver {
         }])
         .await?;
         let begun = time::Instant::now();
-        let called = self.call(&call, &prepared, by, self.until);
+        let called = self.run_call(&call, permitted, self.until);
         let outcome = self.unless_halted(called).await?;
         if self.is_delegation(&call.name) {
             // Nor does a sub-agent that is waited for.
@@ -198,104 +178,22 @@ impl Driver {
         }
     }
 
-    /// Whether the agent may do this. Err is what the model is told.
-    async fn permitted(&self, call: &Call, prepared: &Prepared) -> Result<By, String> {
-        let Prepared { kind, target, .. } = prepared;
-        let tool = call.name.as_str();
-        let acting = self.acting();
-        if !acting.tools.allows(tool, *kind, target) {
-            let uses = acting.tools.uses(tool);
-            let uses = uses.map_or_else(String::new, |uses| format!(" ({uses})"));
-            let outer = &acting.tools.within;
-            return Err(match &self.session.terms {
-                _ if !outer.iter().all(|outer| outer.allows(tool, *kind, target)) => {
-                    format!(
-                        "{tool} may not be used for this: a skill above does not allow it{uses}"
-                    )
-                }
-                Some(terms) => format!(
-                    "the skill {} may not use {tool} for this: its tools do not allow it{uses}",
-                    terms.skill
-                ),
-                None => format!(
-                    "the agent {} may not use {tool} for this: its profile does not allow it",
-                    acting.name
-                ),
-            });
-        }
-        match self.engine.settings.permissions.judge(tool, *kind, target) {
-            Verdict::Allow => Ok(By::Rules),
-            Verdict::Deny(why) => Err(format!("not permitted: {why}")),
-            Verdict::Ask { by_rule } => {
-                let scope = Scope::new(*kind, by_rule);
-                let granted = scope.grant(tool, target);
-                if lock(&self.engine.always).contains(&granted) {
-                    return Ok(By::Rules);
-                }
-                self.ask_person(call, prepared, scope).await?;
-                Ok(By::Person)
-            }
-        }
-    }
-
-    async fn ask_person(
+    async fn run_call(
         &self,
         call: &Call,
-        prepared: &Prepared,
-        scope: Scope,
-    ) -> Result<(), String> {
-        let tool = call.name.as_str();
-        let target = prepared.target.as_str();
-        let Some(approver) = &self.engine.approver else {
-            let permissions = &self.engine.settings.permissions;
-            let modes = permissions.freeing_modes(tool, prepared.kind, target);
-            return Err(format!(
-                "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
-                 here. Go on without it, or tell the user to allow it: {}",
-                how_to_allow(tool, &modes)
-            ));
-        };
-        let question = Question {
-            session: self.session.id.clone(),
-            title: self.session.title.clone(),
-            background: self.session.task.is_some(),
-            agent: self.acting().name,
-            tool: tool.to_owned(),
-            target: target.to_owned(),
-            details: details(call, target),
-            always: match scope {
-                Scope::Tool => format!("every {tool} in this run"),
-                Scope::Target => "exactly this".to_owned(),
-            },
-        };
-        match approver.ask(question).await {
-            Reply::Yes => Ok(()),
-            Reply::Always => {
-                lock(&self.engine.always).insert(scope.grant(tool, target));
-                Ok(())
-            }
-            Reply::No(why) => Err(format!("not permitted: {why}")),
-        }
-    }
-
-    async fn call(
-        &self,
-        call: &Call,
-        prepared: &Prepared,
-        by: By,
+        permitted: Permitted,
         until: Option<time::Instant>,
     ) -> ToolOutcome {
-        let name = call.name.clone();
         self.show(Live::Tool {
             call: call.id.clone(),
-            name: name.clone(),
-            target: pattern(call).unwrap_or_else(|| prepared.target.clone()),
+            name: call.name.clone(),
+            target: permitted.info().title.clone(),
             input: call.input.clone(),
-            approved: by == By::Person,
+            approved: permitted.by_person(),
         });
-        let work = self.work(call, prepared);
         // A sub-agent that is waited for would go on, and be paid for, without its caller.
-        let until = until.filter(|_| !self.is_delegation(&name));
+        let until = until.filter(|_| !permitted.is_delegation());
+        let work = self.work(permitted);
         let iteration = until.map(|until| (until, "stopped: the iteration's time is up"));
         let all = self.work_until();
         let all = all.map(|until| (until, "stopped: the time for the task is up"));
@@ -310,46 +208,24 @@ impl Driver {
         let error = outcome.is_error().then(|| last_line(outcome.text()));
         self.show(Live::ToolEnded {
             call: call.id.clone(),
-            name,
+            name: call.name.clone(),
             error,
             result: Some(outcome.text().to_owned()),
         });
         outcome
     }
 
-    async fn work(&self, call: &Call, prepared: &Prepared) -> ToolOutcome {
-        let session = &self.session.id;
-        if self.is_delegation(&call.name) {
-            let delegation = &self.engine.delegation;
-            return within(delegation.call(session, &call.name, &call.input).await);
+    async fn work(&self, permitted: Permitted) -> ToolOutcome {
+        match permitted.into_parts() {
+            (Prepared::Own(prepared), reaching) => {
+                let progress = |line: &str| self.show(Live::Lines(PrintedLines::one(line)));
+                prepared.run(reaching, &progress).await
+            }
+            (Prepared::Delegated(prepared), _) => {
+                let delegation = &self.engine.delegation;
+                within(delegation.call(&self.session.id, prepared.request).await)
+            }
         }
-        let progress = |line: &str| self.show(Live::Lines(PrintedLines::one(line)));
-        let toolbox = &self.engine.toolbox;
-        let reaching = self.reaching(call, prepared);
-        let (session, tool) = (session.as_str(), call.name.as_str());
-        let called = toolbox.call_within(reaching, session, tool, &call.input, &progress);
-        called.await
-    }
-
-    /// What a search may do with the files in the folder that it was permitted for.
-    fn reaching(&self, call: &Call, prepared: &Prepared) -> Reaching {
-        let engine = self.engine.clone();
-        let tools = self.acting().tools;
-        // Whatever names a file reads its folder.
-        let tool = match call.name.as_str() {
-            search @ ("grep" | "glob") => search.to_owned(),
-            _ => "read".to_owned(),
-        };
-        let searched = prepared.target.clone();
-        Arc::new(move |file| {
-            if tools.hides(&tool, file) {
-                return Reach::Hide;
-            }
-            match engine.settings.permissions.reach(&tool, &searched, file) {
-                Reach::Ask if engine.is_always_read(&tool, file) => Reach::Show,
-                reach => reach,
-            }
-        })
     }
 
     /// Waits for something, unless the driver is halted: at once, or after a while if it may
@@ -364,71 +240,6 @@ impl Driver {
         tokio::select! {
             done = work => Ok(done),
             () = halted => Err(Over::Halted),
-        }
-    }
-}
-
-/// By whom a call is permitted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// The mode, a rule, or what was said for good.
-    Rules,
-    /// Someone who was asked about this very call.
-    Person,
-}
-
-/// What a user can change so that nobody has to be asked.
-fn how_to_allow(tool: &str, modes: &[Mode]) -> String {
-    let modes: Vec<String> = modes.iter().map(|mode| format!("`{mode}`")).collect();
-    match modes.is_empty() {
-        // Such a rule holds in every mode, and over one that allows.
-        true => "a rule in `permissions.ask` wants it to be asked for every time".to_owned(),
-        false => format!(
-            "permission mode {}, or a rule such as `permissions.allow = [\"{tool}\"]`",
-            modes.join(" or ")
-        ),
-    }
-}
-
-/// What `always` covers: a whole tool, or this use of it alone. Programs are allowed one by
-/// one, and so is what a rule wants to be asked for every time.
-#[derive(Clone, Copy)]
-enum Scope {
-    Tool,
-    Target,
-}
-
-impl Scope {
-    fn new(kind: Kind, by_rule: bool) -> Self {
-        match kind {
-            Kind::Run => Scope::Target,
-            _ if by_rule => Scope::Target,
-            Kind::Read | Kind::Edit | Kind::Note => Scope::Tool,
-        }
-    }
-
-    fn grant(self, tool: &str, target: &str) -> (String, Option<String>) {
-        let target = match self {
-            Scope::Tool => None,
-            Scope::Target => Some(target.to_owned()),
-        };
-        (tool.to_owned(), target)
-    }
-}
-
-/// What a call about tasks is about, for people.
-fn about_task(input: &str) -> String {
-    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    let said = |name: &str| input.get(name)?.as_str().filter(|text| !text.is_empty());
-    match said("resume") {
-        Some(task) => format!("resume {task}"),
-        None => {
-            let names = ["description", "task_id", "status"];
-            names
-                .into_iter()
-                .find_map(said)
-                .unwrap_or_default()
-                .to_owned()
         }
     }
 }
@@ -448,14 +259,6 @@ fn within(outcome: ToolOutcome) -> ToolOutcome {
     }
 }
 
-/// What a search looks for says more than where it looks.
-fn pattern(call: &Call) -> Option<String> {
-    let input: serde_json::Value = serde_json::from_str(&call.input).ok()?;
-    let searches = matches!(call.name.as_str(), "glob" | "grep");
-    let pattern = input.get("pattern")?.as_str()?;
-    searches.then(|| pattern.to_owned())
-}
-
 /// Where a program says how it ended.
 fn last_line(text: &str) -> String {
     let filled = |line: &&str| !line.trim().is_empty();
@@ -465,37 +268,4 @@ fn last_line(text: &str) -> String {
         .find(|line| line.starts_with("[exit code"));
     let last = code.or(text.lines().rev().find(filled));
     last.unwrap_or_default().to_owned()
-}
-
-/// What a call would do, for the one who is asked.
-fn details(call: &Call, target: &str) -> Details {
-    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
-    let text = |name: &str| {
-        let text = input.get(name).and_then(serde_json::Value::as_str);
-        text.unwrap_or_default().to_owned()
-    };
-    match call.name.as_str() {
-        // What was judged, and what will be run.
-        "bash" => Details::Command(target.to_owned()),
-        "write" => Details::Write {
-            content: text("content"),
-        },
-        "edit" => Details::Edit {
-            old: text("old"),
-            new: text("new"),
-            // The tool takes the word for it too.
-            everywhere: input.get("replace_all").is_some_and(|flag| {
-                let word = flag.as_str().unwrap_or_default();
-                flag.as_bool() == Some(true) || word.eq_ignore_ascii_case("true")
-            }),
-        },
-        _ => {
-            let arguments = input.as_object().into_iter().flatten();
-            let arguments = arguments.map(|(name, value)| match value.as_str() {
-                Some(text) => (name.clone(), text.to_owned()),
-                None => (name.clone(), value.to_string()),
-            });
-            Details::Arguments(arguments.filter(|(_, value)| value != target).collect())
-        }
-    }
 }

@@ -56,12 +56,20 @@ impl ToolDoor {
         tool: &str,
         input: &str,
     ) -> ToolOutcome {
+        match tool_set::prepare(&self.prefix, tool, input) {
+            Ok(prepared) => self.perform(session, message, prepared.request).await,
+            Err(error) => ToolOutcome::Failed(error.to_string()),
+        }
+    }
+
+    async fn perform(
+        &self,
+        session: &SessionId,
+        message: Option<String>,
+        request: ToolRequest,
+    ) -> ToolOutcome {
         let Some(manager) = self.manager.upgrade() else {
             return ToolOutcome::Failed("asyncagents is ending; nothing was done".to_owned());
-        };
-        let request = match tool_set::parse(&self.prefix, tool, input) {
-            Ok(request) => request,
-            Err(why) => return ToolOutcome::Failed(why),
         };
         let caller = Caller::Session {
             session: session.clone(),
@@ -194,7 +202,7 @@ impl Delegation for ToolDoor {
         tools
     }
 
-    async fn call(&self, session: &SessionId, tool: &str, input: &str) -> ToolOutcome {
-        self.call_from(session, None, tool, input).await
+    async fn call(&self, session: &SessionId, request: ToolRequest) -> ToolOutcome {
+        self.perform(session, None, request).await
     }
 }

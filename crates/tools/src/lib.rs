@@ -1,12 +1,11 @@
 //! What an agent can do to a workspace, and the sandbox around it.
 
-mod arguments;
 mod clean_output;
 mod exact_file;
 mod fit_answer;
 mod memory;
-mod need;
 mod places;
+mod prepared;
 mod private_before;
 mod private_files;
 mod resources;
@@ -18,9 +17,10 @@ mod tool;
 mod toolbox;
 mod variables;
 
-pub use need::{Kind, Need};
+pub use prepared::Prepared;
 pub use resources::{Bytes, MemoryLimit, Resources};
 pub use sandbox::{Sandbox, sandbox_exec};
 pub use secret_paths::named_by_variables as secret_paths_named_by;
 pub use settings::{SandboxMode, Settings};
+pub use tool::specs;
 pub use toolbox::{Reaching, Toolbox};

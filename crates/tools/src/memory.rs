@@ -8,16 +8,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// What is remembered of each session.
+/// What is remembered.
 #[derive(Default)]
 pub(crate) struct Memory {
-    sessions: Mutex<HashMap<String, Session>>,
-}
-
-#[derive(Default)]
-struct Session {
-    seen: HashMap<PathBuf, Stamp>,
-    told: HashSet<&'static str>,
+    seen: Mutex<HashMap<PathBuf, Stamp>>,
+    told: Mutex<HashSet<&'static str>>,
 }
 
 /// How a file looked from outside.
@@ -54,17 +49,13 @@ impl Stamp {
 
 impl Memory {
     /// Notes how a file looked when the session read or wrote it.
-    pub(crate) fn saw(&self, session: &str, path: &Path, stamp: Stamp) {
-        let mut sessions = self.sessions();
-        let session = sessions.entry(session.to_owned()).or_default();
-        session.seen.insert(path.to_owned(), stamp);
+    pub(crate) fn saw(&self, path: &Path, stamp: Stamp) {
+        lock(&self.seen).insert(path.to_owned(), stamp);
     }
 
     /// Compares a file with what the session knows of it.
-    pub(crate) fn compare(&self, session: &str, path: &Path, now: Stamp) -> Seen {
-        let sessions = self.sessions();
-        let known = sessions.get(session).and_then(|s| s.seen.get(path));
-        match known {
+    pub(crate) fn compare(&self, path: &Path, now: Stamp) -> Seen {
+        match lock(&self.seen).get(path) {
             None => Seen::Never,
             Some(known) if *known == now => Seen::Current,
             Some(_) => Seen::Stale,
@@ -72,19 +63,12 @@ impl Memory {
     }
 
     /// Whether this is the first time that the session is told this.
-    pub(crate) fn tell_once(&self, session: &str, what: &'static str) -> bool {
-        let mut sessions = self.sessions();
-        let session = sessions.entry(session.to_owned()).or_default();
-        session.told.insert(what)
+    pub(crate) fn tell_once(&self, what: &'static str) -> bool {
+        lock(&self.told).insert(what)
     }
+}
 
-    /// Drops what is remembered of a session.
-    pub(crate) fn forget(&self, session: &str) {
-        self.sessions().remove(session);
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        // Every change is one insertion, so a panic elsewhere leaves nothing half done.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one insertion, so a panic elsewhere leaves nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

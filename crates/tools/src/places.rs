@@ -3,22 +3,23 @@
 use std::{
     collections::VecDeque,
     ffi::OsString,
-    fs, io,
+    fs, io, iter,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
-use crate::{
-    fit_answer::cut_line, need::Kind, private_files::PrivateFiles, secret_paths, settings::Settings,
-};
+use asyncagents_core::agent::Kind;
+
+use crate::{fit_answer::cut_line, private_files::PrivateFiles, secret_paths, settings::Settings};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// The folders of a workspace and what may be done in them. All paths are real: no links.
+#[derive(Clone)]
 pub(crate) struct Places {
     pub(crate) workspace: PathBuf,
-    /// May be read and written: the workspace, the allowed folders, the temporary folder.
+    /// May be read and written: the workspace, the temporary folder, the allowed folders.
     pub(crate) writable: Vec<PathBuf>,
     /// May be read.
     pub(crate) readable: Vec<PathBuf>,
@@ -32,6 +33,10 @@ pub(crate) struct Places {
 /// A path that a call named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
+    /// For what it was looked up.
+    kind: Kind,
+    /// As the call named it.
+    given: String,
     /// Without links.
     pub(crate) path: PathBuf,
     /// As people read it: relative to the workspace if inside, and cut if it is long.
@@ -53,11 +58,7 @@ impl Place {
 impl Places {
     /// Resolves the folders of the settings.
     pub(crate) fn new(settings: &Settings, temporary: &Path) -> io::Result<Self> {
-        let workspace = fs::canonicalize(&settings.workspace)?;
-        if !workspace.is_dir() {
-            let why = format!("{} is not a folder", workspace.display());
-            return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
-        }
+        let workspace = real_folder(&settings.workspace)?;
         let real = |path: &PathBuf| real(&workspace.join(path));
         let all_real = |paths: &[PathBuf]| paths.iter().map(real).collect::<io::Result<Vec<_>>>();
 
@@ -81,6 +82,23 @@ impl Places {
         })
     }
 
+    /// The same for another workspace. What the settings allow stays where it was found.
+    pub(crate) fn in_folder(&self, folder: &Path) -> io::Result<Self> {
+        let workspace = real_folder(folder)?;
+        if workspace != folder {
+            let why = format!("{} leads to {}", folder.display(), workspace.display());
+            return Err(io::Error::other(why));
+        }
+        let granted = self.writable.iter().skip(1).cloned();
+        let writable: Vec<_> = iter::once(workspace.clone()).chain(granted).collect();
+        Ok(Self {
+            private: self.private.with_granted(&[&writable, &self.readable]),
+            workspace,
+            writable,
+            ..self.clone()
+        })
+    }
+
     /// The place that a call names. The error is for the model.
     pub(crate) fn find(&self, kind: Kind, given: &str) -> Result<Place, String> {
         if given.contains('\0') {
@@ -99,19 +117,28 @@ impl Places {
             ));
         }
         Ok(Place {
+            kind,
+            given: given.to_owned(),
             outside: !self.may_touch(kind, &path),
             shown: echo(&self.shown(&path)),
             path,
         })
     }
 
-    /// The place that a call names, refused if it is outside.
-    pub(crate) fn enter(&self, kind: Kind, given: &str) -> Result<Place, String> {
-        let place = self.find(kind, given)?;
+    /// Whether a place that was found may be touched now. Somebody may have thought about it for a
+    /// while: it must still lead to itself, and not have become private.
+    pub(crate) fn enter(&self, place: &Place) -> Result<(), String> {
         if place.outside {
-            return Err(self.refusal(kind, given, &place.path));
+            return Err(self.refusal(place));
         }
-        Ok(place)
+        let is_same = real(&place.path).is_ok_and(|now| now == place.path);
+        if !is_same || self.is_secret(&place.path) {
+            let shown = &place.shown;
+            return Err(format!(
+                "{shown} has become something else since this call was checked"
+            ));
+        }
+        Ok(())
     }
 
     /// Whether commands may change the settings of programs in the home folder.
@@ -152,13 +179,14 @@ impl Places {
         }
     }
 
-    fn refusal(&self, kind: Kind, given: &str, path: &Path) -> String {
-        let shown = path.display().to_string();
-        let leads = match given == shown {
+    fn refusal(&self, place: &Place) -> String {
+        let given = &place.given;
+        let shown = place.path.display().to_string();
+        let leads = match *given == shown {
             true => String::new(),
             false => format!(" (it leads to {})", echo(&shown)),
         };
-        let (what, folders) = match kind {
+        let (what, folders) = match place.kind {
             Kind::Edit => ("written", self.writable.clone()),
             Kind::Read | Kind::Run | Kind::Note => (
                 "read",
@@ -173,6 +201,15 @@ impl Places {
             folders.join(", ")
         )
     }
+}
+
+fn real_folder(path: &Path) -> io::Result<PathBuf> {
+    let path = fs::canonicalize(path)?;
+    if !path.is_dir() {
+        let why = format!("{} is not a folder", path.display());
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
+    }
+    Ok(path)
 }
 
 /// What a call gave, for an answer: long enough to know it again.

@@ -125,7 +125,7 @@ pub(crate) struct PrivateFiles {
     granted: Vec<PathBuf>,
     last: Mutex<Option<(Instant, Arc<Found>)>>,
     /// What was private once stays closed: commands cannot read it, but may change its mode.
-    before: PrivateBefore,
+    before: Arc<PrivateBefore>,
 }
 
 /// What was found, as real paths.
@@ -145,17 +145,27 @@ impl PrivateFiles {
         granted: &[&[PathBuf]],
         before: Option<PathBuf>,
     ) -> Self {
-        let is_configuration = |path: &&PathBuf| {
-            let home = home.as_deref();
-            home.is_some_and(|home| relative(home, path).is_some())
-        };
-        let granted = granted.iter().copied().flatten();
         Self {
-            granted: granted.filter(is_configuration).cloned().collect(),
+            granted: in_configuration(home.as_deref(), granted),
             last: Mutex::new(None),
-            before: PrivateBefore::new(before),
+            before: Arc::new(PrivateBefore::new(before)),
             home,
         }
+    }
+
+    /// The same home where tools may use other folders. What was found is shared unless that makes
+    /// a difference: looking through a home takes a while.
+    pub(crate) fn with_granted(self: &Arc<Self>, granted: &[&[PathBuf]]) -> Arc<Self> {
+        let granted = in_configuration(self.home.as_deref(), granted);
+        if granted == self.granted {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            home: self.home.clone(),
+            granted,
+            last: Mutex::new(None),
+            before: Arc::clone(&self.before),
+        })
     }
 
     /// Whether this is a private file, or was one.
@@ -278,6 +288,14 @@ impl Search<'_> {
             (false, _) => self.found.private.push(program),
         }
     }
+}
+
+/// Those of the folders that are in the home's configuration.
+fn in_configuration(home: Option<&Path>, folders: &[&[PathBuf]]) -> Vec<PathBuf> {
+    let is_configuration =
+        |path: &&PathBuf| home.is_some_and(|home| relative(home, path).is_some());
+    let folders = folders.iter().copied().flatten();
+    folders.filter(is_configuration).cloned().collect()
 }
 
 fn is_private_now(path: &Path) -> bool {

@@ -1,21 +1,25 @@
-//! The toolbox of a workspace.
+//! The toolbox of a session.
 
 use std::{
     io,
+    path::Path,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use asyncagents_core::agent::{Reach, ToolOutcome, ToolSpec};
+use asyncagents_core::{
+    agent::{Reach, ToolOutcome},
+    arguments::CallError,
+};
 
 use crate::{
     memory::Memory,
-    need::Need,
     places::Places,
+    prepared::Prepared,
     sandbox::{self, Limits, Order, Sandbox},
     settings::{SandboxMode, Settings},
     temporary::Temporary,
-    tool::{self, Abandoned, Call, bash},
+    tool,
 };
 
 /// How long a command that only looks may take.
@@ -26,10 +30,10 @@ const GLANCED: usize = 10_000;
 const MOST_NAMED: usize = 5;
 
 /// Says what a call may do with a file that it was not asked for by name: the path as in
-/// [`Need::target`].
+/// [`CallInfo::target`](asyncagents_core::agent::CallInfo::target).
 pub type Reaching = Arc<dyn Fn(&str) -> Reach + Send + Sync>;
 
-/// The tools of one workspace. Clones share what they know.
+/// The tools of one session, in its folder. Clones are the same toolbox.
 #[derive(Clone)]
 pub struct Toolbox {
     inner: Arc<Inner>,
@@ -37,82 +41,95 @@ pub struct Toolbox {
 
 /// What the tools work with.
 pub(crate) struct Inner {
-    pub(crate) settings: Settings,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) places: Places,
     pub(crate) memory: Memory,
+    /// Whether commands run in a sandbox, and where they may write there; found out when it is
+    /// first asked for.
+    sandbox: Arc<OnceLock<Sandbox>>,
+}
+
+/// What toolboxes in different folders have in common.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
     pub(crate) temporary: Temporary,
     /// Held while a file is compared with what a session knows, and changed.
     pub(crate) changing: Mutex<()>,
-    sandbox: OnceLock<Sandbox>,
 }
 
 impl Toolbox {
-    /// Opens a workspace. Makes a private temporary folder, which goes with the last clone.
+    /// Opens a workspace. Makes a private temporary folder, which goes with the last toolbox that
+    /// shares it.
     ///
     /// # Errors
     /// If a folder cannot be resolved, or the temporary one not be made.
     pub fn new(settings: Settings) -> io::Result<Self> {
         let temporary = Temporary::new()?;
-        let inner = Inner {
-            places: Places::new(&settings, temporary.path())?,
+        let places = Places::new(&settings, temporary.path())?;
+        let shared = Arc::new(Shared {
             settings,
-            memory: Memory::default(),
             temporary,
             changing: Mutex::new(()),
-            sandbox: OnceLock::new(),
-        };
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        });
+        Ok(Self::with(shared, places, Arc::default()))
+    }
+
+    /// A toolbox for another session in the same folder, which knows nothing of what this one has
+    /// read.
+    #[must_use]
+    pub fn for_session(&self) -> Self {
+        let inner = &self.inner;
+        let (shared, sandbox) = (Arc::clone(&inner.shared), Arc::clone(&inner.sandbox));
+        Self::with(shared, inner.places.clone(), sandbox)
+    }
+
+    /// A toolbox for another session, in its own folder: that may be touched, and the folder of this
+    /// one not, unless the settings allow it. It shares the settings, the temporary folder, and what
+    /// was found out about the home.
+    ///
+    /// # Errors
+    /// If there is no such folder, or its path has a link in it.
+    pub fn in_folder(&self, folder: &Path) -> io::Result<Self> {
+        let places = self.inner.places.in_folder(folder)?;
+        let shared = Arc::clone(&self.inner.shared);
+        Ok(Self::with(shared, places, Arc::default()))
+    }
+
+    fn with(shared: Arc<Shared>, places: Places, sandbox: Arc<OnceLock<Sandbox>>) -> Self {
+        let inner = Arc::new(Inner {
+            shared,
+            places,
+            memory: Memory::default(),
+            sandbox,
+        });
+        Self { inner }
     }
 
     /// Removes the temporary folder now, for a process that ends before the last clone goes.
     pub fn close(&self) {
         // It is in the system's folder for such things, so it goes some day.
-        let _ = std::fs::remove_dir_all(self.inner.temporary.path());
+        let _ = std::fs::remove_dir_all(self.inner.shared.temporary.path());
     }
 
-    /// The tools as a model sees them: always the same bytes in the same order.
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        tool::specs()
-    }
-
-    /// What a call would do, for the rules that permit or refuse it.
+    /// Reads a call, for the rules that permit or refuse it, and to be run.
     ///
     /// # Errors
-    /// A text for the model: there is no such tool, the arguments do not fit, or the path is
+    /// With a text for the model: there is no such tool, the arguments do not fit, or the path is
     /// secret.
-    pub fn needs(&self, tool: &str, input: &str) -> Result<Need, String> {
-        Call::read(tool, input)?.need(&self.inner.places)
+    pub fn prepare(&self, tool: &str, input: &str) -> Result<Prepared, CallError> {
+        Prepared::new(&self.inner, tool, input)
     }
 
-    /// Does what a call asks for, where no rules have to be kept. Lines of output go to
-    /// `progress` as they come. Dropping the future ends what it runs.
+    /// Reads and runs a call, where no rules have to be kept.
     pub async fn call(
         &self,
-        session: &str,
         tool: &str,
         input: &str,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutcome {
-        let everything: Reaching = Arc::new(|_| Reach::Show);
-        self.call_within(everything, session, tool, input, progress)
-            .await
-    }
-
-    /// The same, but a search shows only those files in a folder that it may.
-    pub async fn call_within(
-        &self,
-        reaching: Reaching,
-        session: &str,
-        tool: &str,
-        input: &str,
-        progress: &(dyn Fn(&str) + Send + Sync),
-    ) -> ToolOutcome {
-        match Call::read(tool, input) {
-            Ok(Call::Bash(call)) => call.run(&self.inner, session, progress).await,
-            Ok(call) => self.work(session, call, reaching).await,
-            Err(why) => ToolOutcome::Failed(why),
+        match self.prepare(tool, input) {
+            Ok(prepared) => prepared.run(Arc::new(|_| Reach::Show), progress).await,
+            Err(error) => ToolOutcome::Failed(error.to_string()),
         }
     }
 
@@ -123,30 +140,13 @@ impl Toolbox {
     /// # Errors
     /// With a sentence: it was not run, it failed, or it took too long.
     pub async fn glance(&self, command: &str, may_run_free: bool) -> Result<String, String> {
-        bash::glance(&self.inner, command, GLANCE, GLANCED, may_run_free).await
+        tool::glance(&self.inner, command, GLANCE, GLANCED, may_run_free).await
     }
 
     /// Whether commands run in a sandbox. The first question takes some milliseconds.
     pub fn sandbox(&self) -> Sandbox {
         let broken = |why| Sandbox::Missing { why };
         self.inner.sandbox().unwrap_or_else(broken)
-    }
-
-    /// Drops what is remembered of a session.
-    pub fn forget(&self, session: &str) {
-        self.inner.memory.forget(session);
-    }
-
-    async fn work(&self, session: &str, call: Call, reaching: Reaching) -> ToolOutcome {
-        let inner = Arc::clone(&self.inner);
-        let session = session.to_owned();
-        let waiting = Waiting::default();
-        let abandoned = Arc::clone(&waiting.abandoned);
-        let work = move || call.work(&inner, &session, &reaching, &abandoned);
-        match tokio::task::spawn_blocking(work).await {
-            Ok(outcome) => outcome,
-            Err(error) => ToolOutcome::Failed(format!("the tool broke down: {error}")),
-        }
     }
 }
 
@@ -159,14 +159,14 @@ impl Inner {
         if let Some(known) = self.sandbox.get() {
             return Ok(known.clone());
         }
-        let found = match self.settings.sandbox {
+        let found = match self.shared.settings.sandbox {
             SandboxMode::Off => Sandbox::Off,
             SandboxMode::Auto | SandboxMode::Required => {
                 let order = Order {
                     limits: Some(self.limits()),
                     ..Order::default()
                 };
-                self.told_of_large_folders(sandbox::probe(&self.settings.helper, &order)?)
+                self.told_of_large_folders(sandbox::probe(&self.shared.settings.helper, &order)?)
             }
         };
         Ok(self.sandbox.get_or_init(|| found).clone())
@@ -199,22 +199,10 @@ impl Inner {
     pub(crate) fn limits(&self) -> Limits {
         let private = self.places.private.recently_found();
         Limits {
-            network: self.settings.network,
+            network: self.shared.settings.network,
             writable: self.places.writable.clone(),
             readable: self.places.readable.clone(),
             secret: [&self.places.secret[..], &private.private].concat(),
         }
-    }
-}
-
-/// Tells the work when its caller has gone.
-#[derive(Default)]
-struct Waiting {
-    abandoned: Arc<Abandoned>,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.abandoned.set();
     }
 }

@@ -1,6 +1,7 @@
 //! A question as it is drawn: who wants to do what, in words that hide nothing.
 
-use asyncagents_engine::{Details, Question};
+use asyncagents_core::agent::Preview;
+use asyncagents_engine::Question;
 
 use crate::{
     make_visible::{make_visible, visible_beginning},
@@ -58,10 +59,10 @@ pub(super) fn draw(question: &Question, extent: Extent) -> Drawn {
         hides: false,
     };
     page.headline(question);
-    match &question.details {
-        Details::Command(command) => page.passage("$", command),
-        Details::Write { content } => page.passage("+", content),
-        Details::Edit {
+    match &question.preview {
+        Preview::Command(command) => page.passage("$", command),
+        Preview::Write { content } => page.passage("+", content),
+        Preview::Edit {
             old,
             new,
             everywhere,
@@ -72,7 +73,7 @@ pub(super) fn draw(question: &Question, extent: Extent) -> Drawn {
             page.passage("-", old);
             page.passage("+", new);
         }
-        Details::Arguments(arguments) => {
+        Preview::Arguments(arguments) => {
             for (name, value) in arguments {
                 page.passage(&format!("{}:", make_visible(name)), value);
             }
@@ -105,10 +106,10 @@ impl Page {
             false => format!("the agent {}", make_visible(question.agent.as_str())),
         };
         let tool = make_visible(&question.tool);
-        let target = match &question.details {
+        let target = match &question.preview {
             // It is drawn line by line.
-            Details::Command(_) => "",
-            Details::Write { .. } | Details::Edit { .. } | Details::Arguments(_) => {
+            Preview::Command(_) => "",
+            Preview::Write { .. } | Preview::Edit { .. } | Preview::Arguments(_) => {
                 &question.target
             }
         };
@@ -184,15 +185,16 @@ fn is_blank(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use asyncagents_core::agent::Preview;
     use asyncagents_core::id::{AgentName, SessionId};
-    use asyncagents_engine::{Details, Question};
+    use asyncagents_engine::Question;
     use insta::assert_snapshot;
 
     use super::{Extent, draw};
 
-    fn question(tool: &str, target: &str, details: Details) -> Question {
-        let always = match details {
-            Details::Command(_) => "exactly this".to_owned(),
+    fn question(tool: &str, target: &str, preview: Preview) -> Question {
+        let always = match preview {
+            Preview::Command(_) => "exactly this".to_owned(),
             _ => format!("every {tool} in this run"),
         };
         Question {
@@ -202,13 +204,13 @@ mod tests {
             agent: AgentName::from("general"),
             tool: tool.to_owned(),
             target: target.to_owned(),
-            details,
+            preview,
             always,
         }
     }
 
     fn command(command: &str) -> Question {
-        question("bash", command, Details::Command(command.to_owned()))
+        question("bash", command, Preview::Command(command.to_owned()))
     }
 
     fn drawn(question: &Question, extent: Extent) -> String {
@@ -263,7 +265,7 @@ mod tests {
         let mut hidden = question(
             "write",
             "notes\u{202e}dm.sh\nx",
-            Details::Write {
+            Preview::Write {
                 content: "a\u{200b}b\r\nc\u{3164}\n\u{1b}[2J\n".to_owned(),
             },
         );
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_edit_is_drawn_as_what_goes_and_what_comes() {
-        let edit = Details::Edit {
+        let edit = Preview::Edit {
             old: numbered(14),
             new: "make all\n".to_owned(),
             everywhere: true,
@@ -287,8 +289,8 @@ mod tests {
     fn another_tool_is_drawn_with_its_arguments() {
         let arguments = [("fork", "true"), ("prompt", "Child:\nDelete the tests.")];
         let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let details = Details::Arguments(arguments.to_vec());
-        let task = question("asyncagents_task", "Tidy up", details);
+        let preview = Preview::Arguments(arguments.to_vec());
+        let task = question("asyncagents_task", "Tidy up", preview);
         assert_snapshot!(drawn(&task, Extent::Beginning));
     }
 

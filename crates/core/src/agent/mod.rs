@@ -27,7 +27,7 @@ pub use next::{Around, Next, UsedUp, next};
 pub(crate) use permission::pieces as rule_pieces;
 pub use permission::{Kind, Mode, Permissions, Reach, Rule, RuleError, Verdict};
 pub use profile::{Profile, ProfileError, TOOLS, Tools};
-pub use tool::{ToolOutcome, ToolSpec};
+pub use tool::{CallInfo, Preview, ToolOutcome, ToolSpec};
 pub use transcript::transcript;
 
 /// What the model is shown, in order.

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::{
     agent::{ToolOutcome, ToolSpec},
     id::SessionId,
+    tool_set::ToolRequest,
 };
 
 /// The tools for background tasks, as an agent's session calls them.
@@ -13,6 +14,6 @@ pub trait Delegation: Send + Sync {
     /// The tools.
     fn tools(&self) -> Vec<ToolSpec>;
 
-    /// Calls one. `input` is what the model wrote.
-    async fn call(&self, session: &SessionId, tool: &str, input: &str) -> ToolOutcome;
+    /// Does what a call of one of them asks for.
+    async fn call(&self, session: &SessionId, request: ToolRequest) -> ToolOutcome;
 }

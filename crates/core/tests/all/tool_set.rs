@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use asyncagents_core::{
+    agent::{CallInfo, Kind, Preview},
+    arguments::CallError,
     request::{ConversationRequest, OutputRequest, TaskArgs},
     task::Status,
-    tool_set::{ToolRequest, only_looks, parse, specs},
+    tool_set::{ToolRequest, prepare, specs},
 };
 use rstest::rstest;
 
@@ -47,14 +49,15 @@ fn the_tools_are_the_five_of_every_host() {
 #[case::cancel("cancel", r#"{"task_id":"x"}"#, ToolRequest::Cancel("x".into()))]
 #[case::clear("clear", "{}", ToolRequest::Clear)]
 fn a_call_means(#[case] tool: &str, #[case] input: &str, #[case] means: ToolRequest) {
-    assert_eq!(parse(PREFIX, &format!("{PREFIX}{tool}"), input), Ok(means));
+    let prepared = prepare(PREFIX, &format!("{PREFIX}{tool}"), input);
+    assert_eq!(prepared.map(|prepared| prepared.request), Ok(means));
 }
 
 #[rstest]
 #[case(
     "asyncagents_output",
     "{}",
-    "asyncagents_output: the parameters do not fit: missing field `task_id`"
+    "asyncagents_output: `task_id` is missing: expected a string. Example: {\"task_id\": "
 )]
 #[case(
     "asyncagents_output",
@@ -64,12 +67,12 @@ fn a_call_means(#[case] tool: &str, #[case] input: &str, #[case] means: ToolRequ
 #[case(
     "asyncagents_task",
     "{broken",
-    "asyncagents_task: the parameters do not fit: key must be a string"
+    "asyncagents_task: the arguments are not JSON (key must be a string at line 1 column 2)"
 )]
 #[case(
     "asyncagents_task",
     r#"{"fork":"perhaps"}"#,
-    "asyncagents_task: the parameters do not fit: a switch is true or false"
+    "asyncagents_task: `fork` must be true or false, not \"perhaps\". Example: "
 )]
 #[case(
     "asyncagents_list",
@@ -86,14 +89,57 @@ fn a_call_that_does_not_fit_is_told_why(
     #[case] input: &str,
     #[case] beginning: &str,
 ) {
-    let why = parse(PREFIX, tool, input).expect_err("refused");
+    let why = prepare(PREFIX, tool, input)
+        .expect_err("refused")
+        .to_string();
     assert!(why.starts_with(beginning), "{why}");
 }
 
 #[test]
 fn only_what_looks_may_be_called_again() {
-    let looks = |name: &str| only_looks(PREFIX, &format!("{PREFIX}{name}"));
-    assert!(looks("list") && looks("output"));
-    assert!(!looks("task") && !looks("cancel") && !looks("clear"));
-    assert!(!only_looks(PREFIX, "bash"));
+    let looks = |name: &str, input: &str| {
+        let prepared = prepare(PREFIX, &format!("{PREFIX}{name}"), input);
+        prepared.expect("a call").request.only_looks()
+    };
+    let task = r#"{"task_id": "x"}"#;
+    assert!(looks("list", "{}") && looks("output", task));
+    assert!(!looks("task", "{}") && !looks("cancel", task) && !looks("clear", "{}"));
+    assert!(!looks("skill", r#"{"name": "x"}"#));
+}
+
+/// What rules judge and people read.
+#[rstest]
+#[case("task", r#"{"description":"d","prompt":"p","agent":"a"}"#, "d", &[("agent", "a"), ("prompt", "p")])]
+#[case("task", r#"{"description":"d","resume":"x","fork":"true"}"#, "resume x", &[("description", "d"), ("fork", "true"), ("resume", "x")])]
+#[case("output", r#"{"task_id":"x","timeout":30.0}"#, "x", &[("timeout", "30.0")])]
+#[case("list", r#"{"status":"running"}"#, "running", &[])]
+#[case("cancel", r#"{"task_id":"x"}"#, "x", &[])]
+#[case("clear", "", "", &[])]
+#[case("skill", r#"{"skill":" /Deep-Analysis","args":{"a":1}}"#, "deep-analysis", &[("args", "{\"a\":1}"), ("skill", " /Deep-Analysis")])]
+fn a_call_is_about(
+    #[case] tool: &str,
+    #[case] input: &str,
+    #[case] target: &str,
+    #[case] others: &[(&str, &str)],
+) {
+    let prepared = prepare(PREFIX, &format!("{PREFIX}{tool}"), input).expect("a call");
+    let others = others.iter();
+    let others = others.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let info = CallInfo {
+        kind: Kind::Note,
+        target: target.to_owned(),
+        title: target.to_owned(),
+        preview: Preview::Arguments(others.collect()),
+    };
+    assert_eq!(prepared.info, info);
+}
+
+/// What was cut off is not JSON, which is told from an argument that does not fit.
+#[rstest]
+#[case(r#"{"prompt": "Wr"#, true)]
+#[case(r#"{"prompt": 3}"#, false)]
+#[case("[]", false)]
+fn what_is_not_json_is_known(#[case] input: &str, #[case] not_json: bool) {
+    let error = prepare(PREFIX, "asyncagents_task", input).expect_err("refused");
+    assert_eq!(matches!(error, CallError::NotJson(_)), not_json, "{error}");
 }

@@ -14,7 +14,7 @@ use asyncagents_core::{
     id::SessionId,
     port::{Delegation, Host},
     task::{Outcome, State},
-    tool_set,
+    tool_set::{self, ToolRequest},
 };
 use asyncagents_scripted_model::{Fault, Reply, Script, When};
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Delegation for Slow {
         tool_set::specs("asyncagents_")
     }
 
-    async fn call(&self, _: &SessionId, _: &str, _: &str) -> ToolOutcome {
+    async fn call(&self, _: &SessionId, _: ToolRequest) -> ToolOutcome {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.begun.notify_one();
         std::future::pending().await

@@ -8,6 +8,7 @@
 mod bad_models;
 mod crashing;
 mod delegating;
+mod folders;
 mod house;
 mod last_turns;
 mod permitting;

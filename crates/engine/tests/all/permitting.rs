@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use asyncagents_core::agent::Mode;
-use asyncagents_engine::{Approver, Details, Question, Reply as Answer};
+use asyncagents_core::agent::{Mode, Preview};
+use asyncagents_engine::{Approver, Question, Reply as Answer};
 use asyncagents_scripted_model::{Reply, Script, When};
 use rstest::rstest;
 use serde_json::json;
@@ -90,23 +90,23 @@ async fn a_change_is_asked_for(
 #[case::bash(
     "bash",
     json!({"command": "\n".repeat(30) + "true"}),
-    Details::Command("\n".repeat(30) + "true")
+    Preview::Command("\n".repeat(30) + "true")
 )]
 #[case::write(
     "write",
     json!({"path": "a.txt", "content": "a\n".repeat(30)}),
-    Details::Write { content: "a\n".repeat(30) }
+    Preview::Write { content: "a\n".repeat(30) }
 )]
 #[case::edit(
     "edit",
     json!({"path": "a.txt", "old": "a\n".repeat(30), "new": "b", "replace_all": "true"}),
-    Details::Edit { old: "a\n".repeat(30), new: "b".to_owned(), everywhere: true }
+    Preview::Edit { old: "a\n".repeat(30), new: "b".to_owned(), everywhere: true }
 )]
 #[tokio::test]
 async fn a_question_has_all_that_would_be_done(
     #[case] tool: &str,
     #[case] arguments: serde_json::Value,
-    #[case] details: Details,
+    #[case] details: Preview,
 ) {
     let script = Script::new()
         .rule(When::turn(0), Reply::call(tool, arguments))
@@ -116,7 +116,7 @@ async fn a_question_has_all_that_would_be_done(
     house.run("Do it").await.said();
     let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
     assert_eq!(asked.len(), 1, "{asked:?}");
-    assert_eq!(asked[0].details, details);
+    assert_eq!(asked[0].preview, details);
     house.close().await;
 }
 
@@ -136,7 +136,7 @@ async fn the_question_of_another_tool_has_its_arguments() {
     let house = House::with(script, plan).await;
     house.run("Delegate").await.said();
     let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let Details::Arguments(arguments) = &asked[0].details else {
+    let Preview::Arguments(arguments) = &asked[0].preview else {
         panic!("{asked:?}");
     };
     assert_eq!(asked[0].target, "child");

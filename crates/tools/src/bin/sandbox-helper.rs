@@ -48,7 +48,7 @@ fn bash(workspace: &Path, input: &OsString, change: impl FnOnce(&mut Settings)) 
     let toolbox = Toolbox::new(settings)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let input = input.to_string_lossy();
-    let outcome = runtime.block_on(toolbox.call("session", "bash", &input, &|_| {}));
+    let outcome = runtime.block_on(toolbox.call("bash", &input, &|_| {}));
     std::io::stdout().write_all(outcome.text().as_bytes())
 }
 

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::agent::{ToolOutcome, ToolSpec};
+use asyncagents_core::{
+    agent::{Preview, ToolOutcome},
+    arguments::Arguments,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     net::unix::pipe,
@@ -13,8 +16,8 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
+use super::{Call, Tool, Work};
 use crate::{
-    arguments::Arguments,
     clean_output::Cleaner,
     fit_answer::HeadAndTail,
     sandbox::{Limits, Order, Report, Sandbox, Stage},
@@ -23,15 +26,18 @@ use crate::{
     variables,
 };
 
-pub(super) const NAME: &str = "bash";
-const EXAMPLE: &str = r#"{"command": "cargo test", "timeout": 300}"#;
-const DESCRIPTION: &str = "Runs a command with bash in the workspace and gives what it prints, \
+pub(super) const TOOL: Tool = Tool {
+    name: "bash",
+    description: "Runs a command with bash in the workspace and gives what it prints, \
     output and errors together. It has no input and no terminal. Each call is a new shell: `cd` \
     and variables do not last, and background processes end with the call. `timeout` is in \
     seconds, 120 if left out, at most 600. A sandbox may keep commands from writing outside of \
     the workspace and $TMPDIR, from reading credentials and from using the network. To read, \
-    search and change files, the other tools are better.";
-const SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"seconds"},"description":{"type":"string","description":"what it does, in a few words"}},"required":["command"]}"#;
+    search and change files, the other tools are better.",
+    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"seconds"},"description":{"type":"string","description":"what it does, in a few words"}},"required":["command"]}"#,
+    example: r#"{"command": "cargo test", "timeout": 300}"#,
+    read,
+};
 
 const LONGEST: Duration = Duration::from_secs(600);
 /// How long an answer waits for all to end once the leash is dropped. They are ended also if it
@@ -46,46 +52,40 @@ const TOO_LARGE: [&str; 2] = ["File size limit exceeded", "File too large"];
 const MOST_REPORT: u64 = 16 * 1024;
 
 /// A command and how long it may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bash {
-    pub(super) command: String,
+    pub(crate) command: String,
     timeout: Option<Duration>,
 }
 
-pub(super) fn spec() -> ToolSpec {
-    super::spec(NAME, DESCRIPTION, SCHEMA)
+fn read(arguments: &Arguments) -> Result<Call, String> {
+    let command = arguments.filled_text("command")?;
+    if command.contains('\0') {
+        return Err(arguments.wrong("command", "contains a zero byte"));
+    }
+    if command.len() > LONGEST_COMMAND {
+        let why = "is longer than 128 kB: write it to a file and run that";
+        return Err(arguments.wrong("command", why));
+    }
+    let timeout = arguments.number("timeout", 1)?.map(Duration::from_secs);
+    Ok(Call {
+        preview: Some(Preview::Command(command.clone())),
+        ..Work::Command(Bash { command, timeout }).into()
+    })
 }
 
 impl Bash {
-    pub(super) fn parse(input: &str) -> Result<Self, String> {
-        let arguments = Arguments::read(input, EXAMPLE)?;
-        let command = arguments.filled_text("command")?;
-        if command.contains('\0') {
-            return Err(arguments.wrong("command", "contains a zero byte"));
-        }
-        if command.len() > LONGEST_COMMAND {
-            let why = "is longer than 128 kB: write it to a file and run that";
-            return Err(arguments.wrong("command", why));
-        }
-        Ok(Self {
-            command,
-            timeout: arguments.number("timeout", 1)?.map(Duration::from_secs),
-        })
-    }
-
     /// Runs the command. When this future is dropped, the pipe to the supervisor closes, and the
     /// supervisor ends all processes.
     pub(crate) async fn run(
         &self,
         inner: &Arc<Inner>,
-        session: &str,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutcome {
         let (sandbox, limits) = match find_out(inner).await {
             Ok(found) => found,
             Err(why) => return ToolOutcome::Failed(why),
         };
-        let (limits, remark) = match (&sandbox, inner.settings.sandbox) {
+        let (limits, remark) = match (&sandbox, inner.shared.settings.sandbox) {
             (Sandbox::Enforced { .. }, _) => (Some(limits), None),
             (Sandbox::Missing { why }, SandboxMode::Required) => {
                 return ToolOutcome::Failed(format!(
@@ -94,27 +94,27 @@ impl Bash {
                 ));
             }
             (Sandbox::Missing { why }, SandboxMode::Auto | SandboxMode::Off) => {
-                let first = inner.memory.tell_once(session, "not sandboxed");
+                let first = inner.memory.tell_once("not sandboxed");
                 (None, first.then(|| format!("[not sandboxed: {why}]\n")))
             }
             (Sandbox::Off, _) => (None, None),
         };
         let order = Order {
             limits,
-            resources: inner.settings.resources,
+            resources: inner.shared.settings.resources,
             group: None,
             command: vec![shell().into(), "-c".into(), self.command.clone().into()],
         };
-        let longest = LONGEST.max(inner.settings.bash_timeout);
+        let longest = LONGEST.max(inner.shared.settings.bash_timeout);
         let time = self
             .timeout
-            .unwrap_or(inner.settings.bash_timeout)
+            .unwrap_or(inner.shared.settings.bash_timeout)
             .min(longest);
 
         let mut ended = match Running::start(inner, &order) {
             Ok(running) => {
                 running
-                    .finish(time, inner.settings.output_limit, progress)
+                    .finish(time, inner.shared.settings.output_limit, progress)
                     .await
             }
             Err(error) => Err(error),
@@ -123,7 +123,7 @@ impl Bash {
             ended.output.insert_str(0, &remark);
         }
         match ended {
-            Ok(ended) => ended.outcome(order.limits.is_some(), inner, session),
+            Ok(ended) => ended.outcome(order.limits.is_some(), inner),
             Err(error) => ToolOutcome::Failed(format!("bash cannot be started: {error}")),
         }
     }
@@ -145,7 +145,7 @@ pub(crate) async fn glance(
     let limits = match sandbox {
         Sandbox::Enforced { .. } => Some(Limits {
             network: false,
-            writable: vec![inner.temporary.path().to_owned()],
+            writable: vec![inner.shared.temporary.path().to_owned()],
             ..limits
         }),
         Sandbox::Missing { .. } | Sandbox::Off if may_run_free => None,
@@ -154,7 +154,7 @@ pub(crate) async fn glance(
     };
     let order = Order {
         limits,
-        resources: inner.settings.resources,
+        resources: inner.shared.settings.resources,
         group: None,
         command: vec![shell().into(), "-c".into(), command.into()],
     };
@@ -227,7 +227,7 @@ impl Running {
     fn start(inner: &Inner, order: &Order) -> io::Result<Self> {
         // One pipe for both, so that lines stay in the order they were written in.
         let (output, writer) = io::pipe()?;
-        let mut guard = Command::new(&inner.settings.helper)
+        let mut guard = Command::new(&inner.shared.settings.helper)
             .args(order.arguments(Stage::Guard))
             .env_clear()
             .envs(environment(inner, order.limits.is_some()))
@@ -350,7 +350,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Ended {
-    fn outcome(self, sandboxed: bool, inner: &Inner, session: &str) -> ToolOutcome {
+    fn outcome(self, sandboxed: bool, inner: &Inner) -> ToolOutcome {
         let mut text = self.output;
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -386,7 +386,7 @@ impl Ended {
                     Rest::BeingEnded => "its processes are still being ended",
                     Rest::MayRun => "some of its processes may still run",
                 };
-                let longest = LONGEST.max(inner.settings.bash_timeout).as_secs();
+                let longest = LONGEST.max(inner.shared.settings.bash_timeout).as_secs();
                 let after = after.as_secs_f64();
                 format!(
                     "[timed out after {after} s; {ended}. `timeout` can be up to {longest} s]\n"
@@ -405,14 +405,20 @@ impl Ended {
         .iter()
         .any(|words| text.contains(words));
         text.push_str(&remark);
-        if let Some(most) = inner.settings.resources.file_size.filter(|_| too_large) {
+        if let Some(most) = inner
+            .shared
+            .settings
+            .resources
+            .file_size
+            .filter(|_| too_large)
+        {
             text.push_str(&format!("[no file may be larger than {most}]\n"));
         }
-        if sandboxed && refused && inner.memory.tell_once(session, "sandboxed") {
+        if sandboxed && refused && inner.memory.tell_once("sandboxed") {
             text.push_str(&hint(inner));
         }
         if let Some(name) = sandboxed.then(|| kept_back(inner, &text)).flatten()
-            && inner.memory.tell_once(session, "variables")
+            && inner.memory.tell_once("variables")
         {
             text.push_str(&format!(
                 "[{name} is set, but not passed on to sandboxed commands; the user can list it in \
@@ -431,7 +437,7 @@ fn hint(inner: &Inner) -> String {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let network = match inner.settings.network {
+    let network = match inner.shared.settings.network {
         true => " and use no local sockets",
         false => " and have no network",
     };
@@ -466,16 +472,21 @@ fn environment(inner: &Inner, sandboxed: bool) -> Vec<(OsString, OsString)> {
         let Some(name) = name.to_str() else {
             return false;
         };
-        let named = inner.settings.secret_variables.iter().any(|n| n == name);
+        let named = inner
+            .shared
+            .settings
+            .secret_variables
+            .iter()
+            .any(|n| n == name);
         let value = value.to_string_lossy();
         !named
             && match sandboxed {
-                true => variables::passes_sandbox(name, &value, &inner.settings.variables),
+                true => variables::passes_sandbox(name, &value, &inner.shared.settings.variables),
                 false => !variables::is_secret(name, &value),
             }
     };
     let mut variables: Vec<_> = std::env::vars_os().filter(is_passed_on).collect();
-    let temporary = inner.temporary.path().as_os_str();
+    let temporary = inner.shared.temporary.path().as_os_str();
     variables.push(("TMPDIR".into(), temporary.to_owned()));
     let fixed = [
         ("TERM", "dumb"),
@@ -494,7 +505,7 @@ fn kept_back(inner: &Inner, text: &str) -> Option<String> {
     let passed = environment(inner, true);
     let is_passed = |name: &str| passed.iter().any(|(passed, _)| passed == name);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let is_never_passed = |name: &String| inner.settings.secret_variables.contains(name);
+    let is_never_passed = |name: &String| inner.shared.settings.secret_variables.contains(name);
     let kept = names.filter(|name| name.len() > 2 && !is_passed(name));
     let mut kept = kept.filter(|name| !is_never_passed(name));
     kept.find(|name| words.contains(name.as_str()))

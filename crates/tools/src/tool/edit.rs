@@ -7,25 +7,24 @@ use std::{
     sync::PoisonError,
 };
 
-use asyncagents_core::agent::ToolSpec;
-
-use super::{nearest, similar_name, write::must_be_current};
-use crate::{
+use asyncagents_core::{
+    agent::{Kind, Preview},
     arguments::Arguments,
-    exact_file,
-    fit_answer::cut_line,
-    memory::Stamp,
-    need::Kind,
-    toolbox::{Inner, Reaching},
 };
 
-pub(super) const NAME: &str = "edit";
-const EXAMPLE: &str = r#"{"path": "src/main.rs", "old": "let a = 1;", "new": "let a = 2;"}"#;
-const DESCRIPTION: &str = "Replaces a piece of text in a file that you have read in this session. \
+use super::{Call, Site, Tool, nearest, similar_name, write::must_be_current};
+use crate::{exact_file, fit_answer::cut_line, memory::Stamp, places::Place};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "edit",
+    description: "Replaces a piece of text in a file that you have read in this session. \
     `old` must be exactly what the file has, white space included and line numbers not, and must \
     be there once: add lines around it until it is, or set `replace_all`. Line ends are kept as \
-    the file has them.";
-const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string","description":"what is there now"},"new":{"type":"string","description":"what shall be there"},"replace_all":{"type":"boolean","description":"replace every place, not just the only one"}},"required":["path","old","new"]}"#;
+    the file has them.",
+    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string","description":"what is there now"},"new":{"type":"string","description":"what shall be there"},"replace_all":{"type":"boolean","description":"replace every place, not just the only one"}},"required":["path","old","new"]}"#,
+    example: r#"{"path": "src/main.rs", "old": "let a = 1;", "new": "let a = 2;"}"#,
+    read,
+};
 
 const LARGEST: u64 = 64 * 1024 * 1024;
 /// Lines shown before and after a change.
@@ -33,55 +32,51 @@ const AROUND: usize = 3;
 const MOST_SHOWN: usize = 40;
 
 /// What to replace with what.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Edit {
-    pub(super) path: String,
+struct Edit {
     old: String,
     new: String,
     all: bool,
 }
 
-pub(super) fn spec() -> ToolSpec {
-    super::spec(NAME, DESCRIPTION, SCHEMA)
+fn read(arguments: &Arguments) -> Result<Call, String> {
+    let path = arguments.filled_text("path")?;
+    let edit = Edit {
+        old: arguments.text("old")?,
+        new: arguments.text("new")?,
+        all: arguments.flag("replace_all")?,
+    };
+    if edit.old.is_empty() {
+        let why = "is empty; to make or replace a whole file use `write`";
+        return Err(arguments.wrong("old", why));
+    }
+    if edit.old == edit.new {
+        return Err(arguments.wrong("new", "is the same as `old`, so nothing would change"));
+    }
+    Ok(Call {
+        preview: Some(Preview::Edit {
+            old: edit.old.clone(),
+            new: edit.new.clone(),
+            everywhere: edit.all,
+        }),
+        ..Call::on_path(Kind::Edit, path, |site, place| edit.work(site, place))
+    })
 }
 
 impl Edit {
-    pub(super) fn parse(input: &str) -> Result<Self, String> {
-        let arguments = Arguments::read(input, EXAMPLE)?;
-        let edit = Self {
-            path: arguments.filled_text("path")?,
-            old: arguments.text("old")?,
-            new: arguments.text("new")?,
-            all: arguments.flag("replace_all")?,
-        };
-        if edit.old.is_empty() {
-            let why = "is empty; to make or replace a whole file use `write`";
-            return Err(arguments.wrong("old", why));
-        }
-        if edit.old == edit.new {
-            return Err(arguments.wrong("new", "is the same as `old`, so nothing would change"));
-        }
-        Ok(edit)
-    }
-
-    pub(super) fn work(
-        &self,
-        inner: &Inner,
-        session: &str,
-        reaching: &Reaching,
-    ) -> Result<String, String> {
+    fn work(self, site: &Site, place: &Place) -> Result<String, String> {
+        let inner = site.inner;
         let _alone = inner
+            .shared
             .changing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let place = inner.places.enter(Kind::Edit, &self.path)?;
         let shown = &place.shown;
         if !place.path.exists() {
-            let missing = similar_name::missing(&place.path, shown, inner, reaching);
+            let missing = similar_name::missing(place, site);
             return Err(format!("{missing}. To make a file use `write`."));
         }
         let (before, stamp) = load(&place.path, shown)?;
-        let seen = inner.memory.compare(session, &place.path, stamp);
+        let seen = inner.memory.compare(&place.path, stamp);
         must_be_current(seen, shown)?;
 
         let (old, new) = self.with_line_ends_of(&before);
@@ -102,7 +97,7 @@ impl Edit {
         let after = before.replace(&old, &new);
         let stamp = exact_file::replace(&place.path, after.as_bytes())
             .map_err(|error| format!("cannot write {shown}: {error}"))?;
-        inner.memory.saw(session, &place.path, stamp);
+        inner.memory.saw(&place.path, stamp);
 
         let done = match found.len() {
             1 => format!("{shown} changed"),

@@ -2,66 +2,60 @@
 
 use std::{fs, path::PathBuf, time::SystemTime};
 
-use asyncagents_core::agent::{Reach, ToolSpec};
+use asyncagents_core::{
+    agent::{Kind, Reach},
+    arguments::Arguments,
+};
 
 use super::{
-    Abandoned,
+    Call, Site, Tool,
     walk::{out_of_time, pattern, walk},
 };
-use crate::{
-    arguments::Arguments,
-    need::Kind,
-    places::echo,
-    toolbox::{Inner, Reaching},
-};
+use crate::places::{Place, echo};
 
-pub(super) const NAME: &str = "glob";
-const EXAMPLE: &str = r#"{"pattern": "src/**/*.rs"}"#;
-const DESCRIPTION: &str = "Finds files by name, the newest first. `*` stays within a folder, \
+pub(super) const TOOL: Tool = Tool {
+    name: "glob",
+    description: "Finds files by name, the newest first. `*` stays within a folder, \
     `**` crosses folders, `{a,b}` is either; a pattern without a slash fits in every folder. What \
-    .gitignore leaves out is left out.";
-const SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"relative to `path`"},"path":{"type":"string","description":"the folder, the workspace if left out"}},"required":["pattern"]}"#;
+    .gitignore leaves out is left out.",
+    schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"relative to `path`"},"path":{"type":"string","description":"the folder, the workspace if left out"}},"required":["pattern"]}"#,
+    example: r#"{"pattern": "src/**/*.rs"}"#,
+    read,
+};
 
 const MOST: usize = 200;
 
-/// A pattern and where to look.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob {
+/// What to look for.
+struct Glob {
     pattern: String,
-    pub(super) path: String,
 }
 
-pub(super) fn spec() -> ToolSpec {
-    super::spec(NAME, DESCRIPTION, SCHEMA)
+fn read(arguments: &Arguments) -> Result<Call, String> {
+    let pattern = arguments.filled_text("pattern")?;
+    if pattern.starts_with('/') || pattern.starts_with("../") {
+        let why = "must be relative to `path`; put the folder there";
+        return Err(arguments.wrong("pattern", why));
+    }
+    let path = folder(arguments)?;
+    let title = Some(pattern.clone());
+    let glob = Glob { pattern };
+    Ok(Call {
+        title,
+        ..Call::on_path(Kind::Read, path, |site, place| glob.work(site, place))
+    })
 }
 
 impl Glob {
-    pub(super) fn parse(input: &str) -> Result<Self, String> {
-        let arguments = Arguments::read(input, EXAMPLE)?;
-        let pattern = arguments.filled_text("pattern")?;
-        if pattern.starts_with('/') || pattern.starts_with("../") {
-            let why = "must be relative to `path`; put the folder there";
-            return Err(arguments.wrong("pattern", why));
-        }
-        Ok(Self {
-            pattern,
-            path: folder(&arguments)?,
-        })
-    }
-
-    pub(super) fn work(
-        &self,
-        inner: &Inner,
-        reaching: &Reaching,
-        abandoned: &Abandoned,
-    ) -> Result<String, String> {
-        let place = inner.places.enter(Kind::Read, &self.path)?;
+    fn work(self, site: &Site, place: &Place) -> Result<String, String> {
+        let Site {
+            inner, reaching, ..
+        } = site;
         if !place.path.is_dir() {
             return Err(format!("{} is not a folder", place.shown));
         }
         let pattern = pattern(&self.pattern)?;
         let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-        let in_time = walk(inner, &place.path, abandoned, |entry, _| {
+        let in_time = walk(inner, &place.path, site.abandoned, |entry, _| {
             let path = entry.path();
             if path
                 .strip_prefix(&place.path)
@@ -80,7 +74,7 @@ impl Glob {
         let mut shown = 0;
         for (_, path) in found.iter().take(MOST) {
             let line = inner.places.shown(path);
-            if text.len() + line.len() + 300 > inner.settings.output_limit {
+            if text.len() + line.len() + 300 > inner.shared.settings.output_limit {
                 break;
             }
             text.push_str(&line);

@@ -6,31 +6,35 @@ use std::{
     time::Instant,
 };
 
-use asyncagents_core::agent::{Reach, ToolSpec};
+use asyncagents_core::{
+    agent::{Kind, Reach},
+    arguments::Arguments,
+};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
 use super::{
-    Abandoned,
+    Abandoned, Call, Site, Tool,
     glob::folder,
+    similar_name::missing,
     walk::{out_of_time, pattern, walk},
 };
 use crate::{
-    arguments::Arguments,
     exact_file,
     fit_answer::cut_line,
-    need::Kind,
-    places::echo,
-    toolbox::{Inner, Reaching},
+    places::{Place, echo},
 };
 
-pub(super) const NAME: &str = "grep";
-const EXAMPLE: &str = r#"{"pattern": "fn main", "glob": "*.rs", "mode": "content"}"#;
-const DESCRIPTION: &str = "Searches the content of files for a regular expression (Rust syntax), \
+pub(super) const TOOL: Tool = Tool {
+    name: "grep",
+    description: "Searches the content of files for a regular expression (Rust syntax), \
     line by line. `mode` says what you get: `content` the lines (default), `files` the names of \
     the files, `count` how many lines in each. `glob` limits the search to file names, `context` \
-    adds lines around each. What .gitignore leaves out is left out.";
-const SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"a regular expression"},"path":{"type":"string","description":"a folder or file, the workspace if left out"},"glob":{"type":"string","description":"only files of this name, as *.rs or src/**/*.ts"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"description":"lines before and after"},"mode":{"type":"string","enum":["content","files","count"]}},"required":["pattern"]}"#;
+    adds lines around each. What .gitignore leaves out is left out.",
+    schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"a regular expression"},"path":{"type":"string","description":"a folder or file, the workspace if left out"},"glob":{"type":"string","description":"only files of this name, as *.rs or src/**/*.ts"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"description":"lines before and after"},"mode":{"type":"string","enum":["content","files","count"]}},"required":["pattern"]}"#,
+    example: r#"{"pattern": "fn main", "glob": "*.rs", "mode": "content"}"#,
+    read,
+};
 
 const LONGEST_LINE: usize = 400;
 const MOST_FILES: usize = 1_000;
@@ -38,11 +42,9 @@ const MOST_CONTEXT: u64 = 20;
 /// A file with a longer line is left out.
 const MOST_MEMORY: usize = 64 * 1024 * 1024;
 
-/// What to search for, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Grep {
+/// What to search for.
+struct Grep {
     pattern: String,
-    pub(super) path: String,
     glob: Option<String>,
     ignore_case: bool,
     context: usize,
@@ -62,36 +64,34 @@ const MODES: [(&str, Mode); 3] = [
     ("count", Mode::Count),
 ];
 
-pub(super) fn spec() -> ToolSpec {
-    super::spec(NAME, DESCRIPTION, SCHEMA)
+fn read(arguments: &Arguments) -> Result<Call, String> {
+    let context = arguments.number("context", 0)?.unwrap_or(0);
+    let pattern = arguments.filled_text("pattern")?;
+    let path = folder(arguments)?;
+    let title = Some(pattern.clone());
+    let glob = arguments.optional_text("glob")?;
+    let grep = Grep {
+        pattern,
+        glob: glob.filter(|glob| !glob.is_empty()),
+        ignore_case: arguments.flag("ignore_case")?,
+        context: context.min(MOST_CONTEXT) as usize,
+        mode: arguments.one_of("mode", &MODES)?,
+    };
+    Ok(Call {
+        title,
+        ..Call::on_path(Kind::Read, path, |site, place| grep.work(site, place))
+    })
 }
 
 impl Grep {
-    pub(super) fn parse(input: &str) -> Result<Self, String> {
-        let arguments = Arguments::read(input, EXAMPLE)?;
-        let context = arguments.number("context", 0)?.unwrap_or(0);
-        Ok(Self {
-            pattern: arguments.filled_text("pattern")?,
-            path: folder(&arguments)?,
-            glob: arguments
-                .optional_text("glob")?
-                .filter(|glob| !glob.is_empty()),
-            ignore_case: arguments.flag("ignore_case")?,
-            context: context.min(MOST_CONTEXT) as usize,
-            mode: arguments.one_of("mode", &MODES)?,
-        })
-    }
-
-    pub(super) fn work(
-        &self,
-        inner: &Inner,
-        reaching: &Reaching,
-        abandoned: &Abandoned,
-    ) -> Result<String, String> {
-        let place = inner.places.enter(Kind::Read, &self.path)?;
+    fn work(self, site: &Site, place: &Place) -> Result<String, String> {
+        let Site {
+            inner,
+            reaching,
+            abandoned,
+        } = site;
         if !place.path.exists() {
-            let (path, shown) = (&place.path, &place.shown);
-            return Err(super::similar_name::missing(path, shown, inner, reaching));
+            return Err(missing(place, site));
         }
         let matcher = RegexMatcherBuilder::new()
             .case_insensitive(self.ignore_case)
@@ -103,7 +103,7 @@ impl Grep {
             mode: self.mode,
             matcher,
             searcher: searcher(self.context),
-            found: Found::new(inner.settings.output_limit),
+            found: Found::new(inner.shared.settings.output_limit),
         };
         let in_time = walk(inner, &place.path, abandoned, |entry, until| {
             let path = entry.path();

@@ -1,6 +1,6 @@
 //! The tools, one file each.
 
-pub(crate) mod bash;
+mod bash;
 mod edit;
 mod glob;
 mod grep;
@@ -14,24 +14,67 @@ mod write;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use asyncagents_core::agent::{ToolOutcome, ToolSpec};
+use asyncagents_core::{
+    agent::{Kind, Preview, ToolSpec},
+    arguments::{Arguments, CallError},
+};
 
+pub(crate) use self::bash::{Bash, glance};
 use crate::{
-    need::{Kind, Need},
-    places::{Places, echo},
+    places::{Place, echo},
     toolbox::{Inner, Reaching},
 };
 
-/// A call whose arguments fit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Call {
-    Read(read::Read),
-    Write(write::Write),
-    Edit(edit::Edit),
-    Glob(glob::Glob),
-    Grep(grep::Grep),
-    Bash(bash::Bash),
-    Todo(todo::Todo),
+/// The tools, in the order in which a model sees them.
+const TOOLS: &[Tool] = &[
+    read::TOOL,
+    write::TOOL,
+    edit::TOOL,
+    glob::TOOL,
+    grep::TOOL,
+    bash::TOOL,
+    todo::TOOL,
+];
+
+/// A tool: how a model sees it, and how a call of it is read.
+pub(crate) struct Tool {
+    name: &'static str,
+    description: &'static str,
+    schema: &'static str,
+    /// A call that fits, shown with every error.
+    example: &'static str,
+    read: fn(&Arguments) -> Result<Call, String>,
+}
+
+/// What the arguments of a call mean.
+pub(crate) struct Call {
+    /// For a person who watches, if its target says less.
+    pub(crate) title: Option<String>,
+    /// For a person who is asked, if there is more to see than arguments.
+    pub(crate) preview: Option<Preview>,
+    pub(crate) work: Work,
+}
+
+/// What there is to do.
+pub(crate) enum Work {
+    /// Something with a file or folder, on a thread that may wait for the disk.
+    Path {
+        kind: Kind,
+        path: String,
+        work: PathWork,
+    },
+    Command(Bash),
+    /// Nothing: the answer is known.
+    Answer(String),
+}
+
+pub(crate) type PathWork = Box<dyn FnOnce(&Site, &Place) -> Result<String, String> + Send>;
+
+/// Where a call is run.
+pub(crate) struct Site<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) reaching: &'a Reaching,
+    pub(crate) abandoned: &'a Abandoned,
 }
 
 /// Says when nobody waits for the answer any more.
@@ -48,95 +91,46 @@ impl Abandoned {
     }
 }
 
-/// The tools as a model sees them, always in this order.
-pub(crate) fn specs() -> Vec<ToolSpec> {
-    vec![
-        read::spec(),
-        write::spec(),
-        edit::spec(),
-        glob::spec(),
-        grep::spec(),
-        bash::spec(),
-        todo::spec(),
-    ]
+/// The tools as a model sees them: always the same bytes in the same order.
+pub fn specs() -> Vec<ToolSpec> {
+    let spec = |tool: &Tool| ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        schema: tool.schema.to_owned(),
+    };
+    TOOLS.iter().map(spec).collect()
+}
+
+/// Reads a call: its arguments, and what they mean.
+pub(crate) fn read(tool: &str, input: &str) -> Result<(Arguments, Call), CallError> {
+    let Some(known) = TOOLS.iter().find(|known| known.name == tool) else {
+        let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+        let (tool, names) = (echo(tool), names.join(", "));
+        return Err(format!("there is no tool `{tool}`. The tools are: {names}.").into());
+    };
+    let arguments = Arguments::read(input, known.example)?;
+    let call = (known.read)(&arguments)?;
+    Ok((arguments, call))
 }
 
 impl Call {
-    /// Reads the arguments. The error is for the model.
-    pub(crate) fn read(tool: &str, input: &str) -> Result<Self, String> {
-        match tool {
-            read::NAME => read::Read::parse(input).map(Call::Read),
-            write::NAME => write::Write::parse(input).map(Call::Write),
-            edit::NAME => edit::Edit::parse(input).map(Call::Edit),
-            glob::NAME => glob::Glob::parse(input).map(Call::Glob),
-            grep::NAME => grep::Grep::parse(input).map(Call::Grep),
-            bash::NAME => bash::Bash::parse(input).map(Call::Bash),
-            todo::NAME => todo::Todo::parse(input).map(Call::Todo),
-            _ => {
-                let known: Vec<_> = specs().into_iter().map(|spec| spec.name).collect();
-                Err(format!(
-                    "there is no tool `{}`. The tools are: {}.",
-                    echo(tool),
-                    known.join(", ")
-                ))
-            }
-        }
-    }
-
-    /// What the call would do.
-    pub(crate) fn need(&self, places: &Places) -> Result<Need, String> {
-        let at = |kind, path: &str| {
-            let place = places.find(kind, path)?;
-            Ok(Need {
-                kind,
-                target: places.shown(&place.path),
-                outside: place.outside,
-            })
-        };
-        let inside = |kind, target: &str| Need {
-            kind,
-            target: target.to_owned(),
-            outside: false,
-        };
-        match self {
-            Call::Read(call) => at(Kind::Read, &call.path),
-            Call::Glob(call) => at(Kind::Read, &call.path),
-            Call::Grep(call) => at(Kind::Read, &call.path),
-            Call::Write(call) => at(Kind::Edit, &call.path),
-            Call::Edit(call) => at(Kind::Edit, &call.path),
-            Call::Bash(call) => Ok(inside(Kind::Run, &call.command)),
-            Call::Todo(_) => Ok(inside(Kind::Note, "")),
-        }
-    }
-
-    /// The work of a call that waits for the disk.
-    pub(crate) fn work(
-        &self,
-        inner: &Inner,
-        session: &str,
-        reaching: &Reaching,
-        abandoned: &Abandoned,
-    ) -> ToolOutcome {
-        let answer = match self {
-            Call::Read(call) => call.work(inner, session, reaching),
-            Call::Write(call) => call.work(inner, session),
-            Call::Edit(call) => call.work(inner, session, reaching),
-            Call::Glob(call) => call.work(inner, reaching, abandoned),
-            Call::Grep(call) => call.work(inner, reaching, abandoned),
-            Call::Todo(call) => Ok(call.answer()),
-            Call::Bash(_) => Err("bash does not wait for the disk".to_owned()),
-        };
-        match answer {
-            Ok(text) => ToolOutcome::Done(text),
-            Err(text) => ToolOutcome::Failed(text),
-        }
+    /// A call that does something with a file or folder.
+    fn on_path(
+        kind: Kind,
+        path: String,
+        work: impl FnOnce(&Site, &Place) -> Result<String, String> + Send + 'static,
+    ) -> Self {
+        let work = Box::new(work);
+        Work::Path { kind, path, work }.into()
     }
 }
 
-fn spec(name: &str, description: &str, schema: &str) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        schema: schema.to_owned(),
+impl From<Work> for Call {
+    fn from(work: Work) -> Self {
+        Self {
+            title: None,
+            preview: None,
+            work,
+        }
     }
 }

@@ -6,24 +6,24 @@ use std::{
     path::Path,
 };
 
-use asyncagents_core::agent::{Reach, ToolSpec};
-
-use crate::{
+use asyncagents_core::{
+    agent::{Kind, Reach},
     arguments::Arguments,
-    exact_file,
-    memory::Stamp,
-    need::Kind,
-    places::Place,
-    toolbox::{Inner, Reaching},
 };
 
-pub(super) const NAME: &str = "read";
-const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset": 1, "limit": 200}"#;
-const DESCRIPTION: &str = "Reads a text file, with line numbers, or lists a folder. Paths are \
+use super::{Call, Site, Tool, similar_name::missing};
+use crate::{exact_file, memory::Stamp, places::Place};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "read",
+    description: "Reads a text file, with line numbers, or lists a folder. Paths are \
     relative to the workspace or absolute. Gives up to 2000 lines; use `offset` (the first line) \
     and `limit` (how many lines) for other parts. A number and a tab precede each line and are \
-    not part of the file. Read a file before you edit or overwrite it.";
-const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"the file or folder"},"offset":{"type":"integer","minimum":1,"description":"the first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"how many lines, 2000 if left out"}},"required":["path"]}"#;
+    not part of the file. Read a file before you edit or overwrite it.",
+    schema: r#"{"type":"object","properties":{"path":{"type":"string","description":"the file or folder"},"offset":{"type":"integer","minimum":1,"description":"the first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"how many lines, 2000 if left out"}},"required":["path"]}"#,
+    example: r#"{"path": "src/main.rs", "offset": 1, "limit": 200}"#,
+    read,
+};
 
 const LINES: u64 = 2_000;
 const LONGEST_LINE: usize = 2_000;
@@ -34,49 +34,38 @@ const MOST_ENTRIES: usize = 1_000;
 const SAMPLE: usize = 8 * 1024;
 
 /// Which lines of which file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Read {
-    pub(super) path: String,
+struct Read {
     offset: u64,
     limit: u64,
 }
 
-pub(super) fn spec() -> ToolSpec {
-    super::spec(NAME, DESCRIPTION, SCHEMA)
+fn read(arguments: &Arguments) -> Result<Call, String> {
+    let path = arguments.filled_text("path")?;
+    let read = Read {
+        offset: arguments.number("offset", 0)?.unwrap_or(1).max(1),
+        limit: arguments.number("limit", 1)?.unwrap_or(LINES),
+    };
+    Ok(Call::on_path(Kind::Read, path, |site, place| {
+        read.work(site, place)
+    }))
 }
 
 impl Read {
-    pub(super) fn parse(input: &str) -> Result<Self, String> {
-        let arguments = Arguments::read(input, EXAMPLE)?;
-        Ok(Self {
-            path: arguments.filled_text("path")?,
-            offset: arguments.number("offset", 0)?.unwrap_or(1).max(1),
-            limit: arguments.number("limit", 1)?.unwrap_or(LINES),
-        })
-    }
-
-    pub(super) fn work(
-        &self,
-        inner: &Inner,
-        session: &str,
-        reaching: &Reaching,
-    ) -> Result<String, String> {
-        let place = inner.places.enter(Kind::Read, &self.path)?;
+    fn work(self, site: &Site, place: &Place) -> Result<String, String> {
+        let inner = site.inner;
         let shown = &place.shown;
         match fs::symlink_metadata(&place.path) {
-            Ok(found) if found.is_dir() => list(&place, inner, reaching),
+            Ok(found) if found.is_dir() => list(place, site),
             Ok(found) if found.is_file() => {
                 let broken = |error: io::Error| format!("cannot read {shown}: {error}");
                 let file = exact_file::open(&place.path).map_err(broken)?;
                 let stamp = Stamp::of(&file.metadata().map_err(broken)?);
-                let text = self.lines(file, shown, inner.settings.output_limit)?;
-                inner.memory.saw(session, &place.path, stamp);
+                let text = self.lines(file, shown, inner.shared.settings.output_limit)?;
+                inner.memory.saw(&place.path, stamp);
                 Ok(text)
             }
             Ok(_) => Err(special(shown)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(
-                super::similar_name::missing(&place.path, shown, inner, reaching),
-            ),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(missing(place, site)),
             Err(error) => Err(format!("cannot read {shown}: {error}")),
         }
     }
@@ -259,7 +248,10 @@ impl Lines {
     }
 }
 
-fn list(place: &Place, inner: &Inner, reaching: &Reaching) -> Result<String, String> {
+fn list(place: &Place, site: &Site) -> Result<String, String> {
+    let Site {
+        inner, reaching, ..
+    } = site;
     let shown = &place.shown;
     let broken = |error: io::Error| format!("cannot list {shown}: {error}");
     let mut names = Vec::new();
@@ -288,7 +280,7 @@ fn list(place: &Place, inner: &Inner, reaching: &Reaching) -> Result<String, Str
     let mut text = format!("{shown} is a folder with {total} entries:\n");
     let mut left = 0;
     for name in names {
-        if text.len() + name.len() + 200 > inner.settings.output_limit {
+        if text.len() + name.len() + 200 > inner.shared.settings.output_limit {
             break;
         }
         text.push_str(&name);

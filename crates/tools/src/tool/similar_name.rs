@@ -4,13 +4,15 @@ use std::path::Path;
 
 use asyncagents_core::{agent::Reach, similar::edits};
 
-use crate::toolbox::{Inner, Reaching};
+use super::Site;
+use crate::places::Place;
 
 /// A folder with more entries is not searched.
 const MOST_ENTRIES: usize = 10_000;
 
 /// What to say about a path that is not there. Names that a rule hides are not said.
-pub(super) fn missing(path: &Path, shown: &str, inner: &Inner, reaching: &Reaching) -> String {
+pub(super) fn missing(place: &Place, site: &Site) -> String {
+    let (path, shown) = (&place.path, &place.shown);
     let Some(folder) = path.parent() else {
         return format!("{shown} does not exist");
     };
@@ -19,7 +21,7 @@ pub(super) fn missing(path: &Path, shown: &str, inner: &Inner, reaching: &Reachi
         let nearest = nearest.unwrap_or(Path::new("/")).display();
         return format!("{shown} does not exist; of its folders only {nearest} does");
     }
-    let hides = |path: &Path| reaching(&inner.places.shown(path)) == Reach::Hide;
+    let hides = |path: &Path| (site.reaching)(&site.inner.places.shown(path)) == Reach::Hide;
     let similar = similar_names(folder, path, &hides);
     match &similar[..] {
         [] => format!("{shown} does not exist"),

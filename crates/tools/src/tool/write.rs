@@ -2,56 +2,59 @@
 
 use std::{fs, io, path::Path, sync::PoisonError};
 
-use asyncagents_core::agent::ToolSpec;
-
-use crate::{
+use asyncagents_core::{
+    agent::{Kind, Preview},
     arguments::Arguments,
-    exact_file,
-    memory::{Seen, Stamp},
-    need::Kind,
-    toolbox::Inner,
 };
 
-pub(super) const NAME: &str = "write";
-const EXAMPLE: &str = r#"{"path": "notes/plan.md", "content": "First line\n"}"#;
-const DESCRIPTION: &str = "Writes a whole file and makes its folders. A file that exists is \
-    replaced; read it first in this session. To change a part of a file use `edit`.";
-const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string","description":"all of the file"}},"required":["path","content"]}"#;
+use super::{Call, Site, Tool};
+use crate::{
+    exact_file,
+    memory::{Seen, Stamp},
+    places::Place,
+};
 
-/// A file and what shall be in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Write {
-    pub(super) path: String,
+pub(super) const TOOL: Tool = Tool {
+    name: "write",
+    description: "Writes a whole file and makes its folders. A file that exists is \
+    replaced; read it first in this session. To change a part of a file use `edit`.",
+    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string","description":"all of the file"}},"required":["path","content"]}"#,
+    example: r#"{"path": "notes/plan.md", "content": "First line\n"}"#,
+    read,
+};
+
+/// What shall be in a file.
+struct Write {
     content: String,
 }
 
-pub(super) fn spec() -> ToolSpec {
-    super::spec(NAME, DESCRIPTION, SCHEMA)
+fn read(arguments: &Arguments) -> Result<Call, String> {
+    let path = arguments.filled_text("path")?;
+    let content = arguments.text("content")?;
+    let preview = Preview::Write {
+        content: content.clone(),
+    };
+    let write = Write { content };
+    Ok(Call {
+        preview: Some(preview),
+        ..Call::on_path(Kind::Edit, path, |site, place| write.work(site, place))
+    })
 }
 
 impl Write {
-    pub(super) fn parse(input: &str) -> Result<Self, String> {
-        let arguments = Arguments::read(input, EXAMPLE)?;
-        Ok(Self {
-            path: arguments.filled_text("path")?,
-            content: arguments.text("content")?,
-        })
-    }
-
-    pub(super) fn work(&self, inner: &Inner, session: &str) -> Result<String, String> {
+    fn work(self, site: &Site, place: &Place) -> Result<String, String> {
+        let inner = site.inner;
         let _alone = inner
+            .shared
             .changing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let place = inner.places.enter(Kind::Edit, &self.path)?;
         let shown = &place.shown;
         let broken = |error: io::Error| format!("cannot write {shown}: {error}");
         let existed = match fs::symlink_metadata(&place.path) {
             Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
             Ok(found) if found.is_file() => {
-                let seen = inner
-                    .memory
-                    .compare(session, &place.path, Stamp::of(&found));
+                let seen = inner.memory.compare(&place.path, Stamp::of(&found));
                 must_be_current(seen, shown)?;
                 true
             }
@@ -62,7 +65,7 @@ impl Write {
         let folder = place.path.parent().unwrap_or(Path::new("/"));
         exact_file::make_folders(folder).map_err(broken)?;
         let stamp = exact_file::replace(&place.path, self.content.as_bytes()).map_err(broken)?;
-        inner.memory.saw(session, &place.path, stamp);
+        inner.memory.saw(&place.path, stamp);
         let done = match existed {
             true => "overwritten",
             false => "created",

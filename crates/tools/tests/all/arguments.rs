@@ -1,6 +1,7 @@
 //! What a model reads when its arguments do not fit.
 
-use asyncagents_tools::{Kind, Need};
+use asyncagents_core::agent::{Kind, Preview};
+use asyncagents_tools::specs;
 use rstest::rstest;
 use serde_json::json;
 
@@ -114,8 +115,9 @@ async fn an_error_says_which_argument_and_shows_an_example(
     #[case] expected: &str,
 ) {
     let bench = Workbench::new();
-    assert_eq!(bench.toolbox.needs(tool, input), Err(expected.to_owned()));
-    let outcome = bench.toolbox.call("s", tool, input, &|_| {}).await;
+    let error = bench.toolbox.prepare(tool, input).err().expect("refused");
+    assert_eq!(error.to_string(), expected);
+    let outcome = bench.toolbox.call(tool, input, &|_| {}).await;
     assert!(outcome.is_error());
     assert_eq!(outcome.text(), expected);
 }
@@ -160,18 +162,84 @@ fn what_a_call_needs(
     #[case] outside: bool,
 ) {
     let bench = Workbench::new();
-    let target = bench.filled(target);
-    let need = Need {
-        kind,
-        target,
-        outside,
+    let prepared = bench.prepared(tool, &input);
+    let info = prepared.info();
+    let needed = (info.kind, info.target.as_str(), prepared.is_outside());
+    assert_eq!(needed, (kind, bench.filled(target).as_str(), outside));
+}
+
+/// What a person reads of each tool who watches, and who is asked.
+#[test]
+fn each_tool_has_a_title_and_a_preview() {
+    let arguments = |given: &[(&str, &str)]| {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Preview::Arguments(given.iter().map(owned).collect())
     };
-    assert_eq!(bench.toolbox.needs(tool, &input.to_string()), Ok(need));
+    let cases = [
+        (
+            "read",
+            json!({"path": "a", "limit": 3}),
+            "a",
+            arguments(&[("limit", "3")]),
+        ),
+        (
+            "write",
+            json!({"path": "a", "content": "x"}),
+            "a",
+            Preview::Write {
+                content: "x".to_owned(),
+            },
+        ),
+        (
+            "edit",
+            json!({"path": "a", "old": "x", "new": "y", "replace_all": "TRUE"}),
+            "a",
+            Preview::Edit {
+                old: "x".to_owned(),
+                new: "y".to_owned(),
+                everywhere: true,
+            },
+        ),
+        (
+            "glob",
+            json!({"pattern": "*.rs", "path": "src"}),
+            "*.rs",
+            arguments(&[("pattern", "*.rs")]),
+        ),
+        (
+            "grep",
+            json!({"pattern": "fn", "path": "src"}),
+            "fn",
+            arguments(&[("pattern", "fn")]),
+        ),
+        (
+            "bash",
+            json!({"command": "true", "timeout": 3}),
+            "true",
+            Preview::Command("true".to_owned()),
+        ),
+        (
+            "todo",
+            json!({"items": []}),
+            "",
+            arguments(&[("items", "[]")]),
+        ),
+    ];
+    let bench = Workbench::new();
+    let mut tools = Vec::new();
+    for (tool, input, title, preview) in cases {
+        let prepared = bench.prepared(tool, &input);
+        let info = prepared.info();
+        assert_eq!((info.title.as_str(), &info.preview), (title, &preview));
+        tools.push(tool.to_owned());
+    }
+    let all: Vec<String> = specs().into_iter().map(|spec| spec.name).collect();
+    assert_eq!(tools, all, "no tool is left out");
 }
 
 #[test]
 fn the_tools_are_always_described_in_the_same_bytes() {
-    let [one, other] = [Workbench::new(), Workbench::new()].map(|bench| bench.toolbox.specs());
+    let [one, other] = [specs(), specs()];
     assert_eq!(one, other);
     for spec in one {
         let schema: serde_json::Value = serde_json::from_str(&spec.schema).expect("JSON");

@@ -64,7 +64,7 @@ async fn lines_are_told_as_they_come() {
     let lines = Mutex::new(Vec::new());
     let told = |line: &str| lines.lock().expect("no panic").push(line.to_owned());
     let input = json!({"command": "echo one; echo two; printf three"}).to_string();
-    bench.toolbox.call("s", "bash", &input, &told).await;
+    bench.toolbox.call("bash", &input, &told).await;
     assert_eq!(*lines.lock().expect("no panic"), ["one", "two", "three"]);
 }
 
@@ -313,7 +313,8 @@ async fn the_first_answer_of_a_session_says_that_there_is_no_sandbox() {
     assert_eq!(bench.done("bash", call.clone()).await, warned);
     assert_eq!(bench.done("bash", call.clone()).await, "a\n");
     let input = call.to_string();
-    let other = bench.toolbox.call("another", "bash", &input, &|_| {}).await;
+    let other = bench.toolbox.for_session();
+    let other = other.call("bash", &input, &|_| {}).await;
     assert_eq!(other, ToolOutcome::Done(warned.to_owned()));
 }
 

@@ -177,11 +177,7 @@ async fn edits_at_the_same_time_do_not_lose_each_other() {
         .map(|n| {
             let toolbox = bench.toolbox.clone();
             let input = edit(&format!("<word {n}>"), &format!("<done {n}>")).to_string();
-            tokio::spawn(async move {
-                toolbox
-                    .call(crate::workbench::SESSION, "edit", &input, &|_| {})
-                    .await
-            })
+            tokio::spawn(async move { toolbox.call("edit", &input, &|_| {}).await })
         })
         .collect();
     for edit in edits {

@@ -17,6 +17,7 @@ mod paths;
 mod read;
 mod resources;
 mod search;
+mod sessions;
 mod todo;
 mod workbench;
 mod write;

@@ -47,12 +47,10 @@ async fn a_file_outside_is_out_of_reach(
     let precious = fs::read_to_string(bench.outside.join("precious"));
     assert_eq!(precious.expect("untouched"), "precious\n");
 
-    let need = bench
-        .toolbox
-        .needs(tool, &input.to_string())
-        .expect("a need");
-    assert!(need.outside);
-    assert_eq!(need.target, bench.filled("{outside}/precious"));
+    let prepared = bench.prepared(tool, &input);
+    assert!(prepared.is_outside());
+    let target = bench.filled("{outside}/precious");
+    assert_eq!(prepared.info().target, target);
 }
 
 /// Rules about a file see where a path leads, however it is spelled.
@@ -67,9 +65,9 @@ fn a_need_names_the_file_itself(#[case] path: &str) {
     bench.file(".git/hooks/x", "");
     symlink(".git", bench.workspace.join("inside")).expect("a link");
     symlink(".git/hooks", bench.workspace.join("hooks")).expect("a link");
-    let input = json!({"path": bench.filled(path), "content": "x"}).to_string();
-    let need = bench.toolbox.needs("write", &input).expect("a need");
-    assert_eq!(need.target, ".git/config");
+    let input = json!({"path": bench.filled(path), "content": "x"});
+    let prepared = bench.prepared("write", &input);
+    assert_eq!(prepared.info().target, ".git/config");
 }
 
 #[rstest]
@@ -142,9 +140,8 @@ async fn a_long_name_of_a_tool_is_cut() {
 async fn the_rules_see_all_of_a_long_path() {
     let bench = Workbench::new();
     let path = "x".repeat(1_000);
-    let input = json!({"path": path}).to_string();
-    let need = bench.toolbox.needs("read", &input).expect("a need");
-    assert_eq!(need.target, path);
+    let prepared = bench.prepared("read", &json!({"path": path}));
+    assert_eq!(prepared.info().target, path);
 }
 
 #[rstest]
@@ -171,7 +168,7 @@ async fn credentials_are_out_of_reach_also_in_allowed_folders(#[case] path: &str
     assert!(
         bench
             .toolbox
-            .needs("read", &json!({"path": path}).to_string())
+            .prepare("read", &json!({"path": path}).to_string())
             .is_err()
     );
     let input = json!({"pattern": "hush|PRIVATE", "path": "{workspace}"});

@@ -12,7 +12,7 @@ use asyncagents_tools::Reaching;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::workbench::{SESSION, Workbench};
+use crate::workbench::Workbench;
 
 fn bench() -> Workbench {
     let bench = Workbench::new();
@@ -197,11 +197,7 @@ async fn outcome_within(bench: &Workbench, tool: &str, input: Value) -> ToolOutc
         ".hidden/note.md" | ".hidden" => Reach::Hide,
         _ => Reach::Show,
     });
-    let input = input.to_string();
-    let called = bench
-        .toolbox
-        .call_within(reaching, SESSION, tool, &input, &|_| {});
-    called.await
+    bench.prepared(tool, &input).run(reaching, &|_| {}).await
 }
 
 const ASK: &str =

@@ -7,13 +7,12 @@ use std::{
 };
 
 use asyncagents_core::agent::ToolOutcome;
-use asyncagents_tools::{Sandbox, SandboxMode, Settings, Toolbox};
+use asyncagents_tools::{Prepared, Sandbox, SandboxMode, Settings, Toolbox};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_sandbox-helper");
-pub(crate) const SESSION: &str = "a session";
 
 pub(crate) struct Workbench {
     pub(crate) toolbox: Toolbox,
@@ -63,9 +62,18 @@ impl Workbench {
     }
 
     pub(crate) async fn call(&self, tool: &str, input: Value) -> ToolOutcome {
-        self.toolbox
-            .call(SESSION, tool, &input.to_string(), &|_| {})
-            .await
+        self.toolbox.call(tool, &input.to_string(), &|_| {}).await
+    }
+
+    /// A call that makes sense.
+    pub(crate) fn prepared(&self, tool: &str, input: &Value) -> Prepared {
+        let prepared = self.toolbox.prepare(tool, &input.to_string());
+        prepared.expect("a call that makes sense")
+    }
+
+    /// The toolbox of a session in another folder.
+    pub(crate) fn session_in(&self, folder: &Path) -> Toolbox {
+        self.toolbox.in_folder(folder).expect("a toolbox")
     }
 
     /// The answer of a call that must succeed.

@@ -27,8 +27,7 @@ fn a_rule_finds_a_file_however_it_is_written() {
         ] {
             let input =
                 json!({"path": path, "pattern": "x", "content": "x", "old": "x", "new": "y"});
-            let need = bench.toolbox.needs(tool, &input.to_string());
-            let target = need.expect("arguments that make sense").target;
+            let target = bench.prepared(tool, &input).info().target.clone();
             let denied = matches!(permissions.judge(tool, kind, &target), Verdict::Deny(_));
             if denied != *kept {
                 wrong.push((name, tool, path.clone(), target));

@@ -1,37 +1,66 @@
-//! The arguments of a call: JSON text from a model, read field by field so that an error can
-//! say which argument is wrong.
+//! The arguments of a tool call: JSON text from a model, read field by field so that an error can
+//! say which argument is wrong. Lenient where models are known to be sloppy: `"true"`, `"30"`, `30.0`.
 
 use serde_json::{Map, Value};
 
-/// The arguments of one call.
-pub(crate) struct Arguments {
+/// Why a call cannot be run: a text for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The arguments are not JSON, perhaps because the model's answer was cut.
+    #[error("{0}")]
+    NotJson(String),
+    /// There is no such tool, an argument does not fit, or the path is secret.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+impl From<String> for CallError {
+    fn from(why: String) -> Self {
+        CallError::Unfit(why)
+    }
+}
+
+/// The arguments of one call. An error is a sentence that names the argument.
+#[derive(Debug, Clone)]
+pub struct Arguments {
     fields: Map<String, Value>,
     /// A call that fits, shown with every error.
     example: &'static str,
 }
 
 impl Arguments {
-    /// Reads the object that a call came with.
-    pub(crate) fn read(input: &str, example: &'static str) -> Result<Self, String> {
-        let fields = match serde_json::from_str(input) {
-            Ok(Value::Object(fields)) => fields,
+    /// Reads the object that a call came with. Models write nothing at all where there is nothing
+    /// to say.
+    ///
+    /// # Errors
+    /// If it is not JSON, or not an object.
+    pub fn read(input: &str, example: &'static str) -> Result<Self, CallError> {
+        if input.trim().is_empty() {
+            let fields = Map::new();
+            return Ok(Self { fields, example });
+        }
+        match serde_json::from_str(input) {
+            Ok(Value::Object(fields)) => Ok(Self { fields, example }),
+            Ok(Value::Null) => Self::read("", example),
             Ok(other) => {
                 let found = kind_of(&other);
-                return Err(format!(
-                    "the arguments must be a JSON object, not {found}. Example: {example}"
-                ));
+                let why = "the arguments must be a JSON object, not";
+                Err(format!("{why} {found}. Example: {example}").into())
             }
-            Err(error) => {
-                return Err(format!(
-                    "the arguments are not JSON ({error}). Example: {example}"
-                ));
-            }
-        };
-        Ok(Self { fields, example })
+            Err(error) => Err(CallError::NotJson(format!(
+                "the arguments are not JSON ({error}). Example: {example}"
+            ))),
+        }
+    }
+
+    /// All of them as people read them: names and values.
+    pub fn shown(&self) -> Vec<(String, String)> {
+        let shown = |(name, value): (&String, &Value)| (name.clone(), written(value));
+        self.fields.iter().map(shown).collect()
     }
 
     /// A text that must be there.
-    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
+    pub fn text(&self, name: &str) -> Result<String, String> {
         match self.optional_text(name)? {
             Some(text) => Ok(text),
             None => Err(self.wrong(name, "is missing: expected a string")),
@@ -39,7 +68,7 @@ impl Arguments {
     }
 
     /// A text that must be there and hold something.
-    pub(crate) fn filled_text(&self, name: &str) -> Result<String, String> {
+    pub fn filled_text(&self, name: &str) -> Result<String, String> {
         let text = self.text(name)?;
         if text.trim().is_empty() {
             return Err(self.wrong(name, "is empty"));
@@ -48,7 +77,7 @@ impl Arguments {
     }
 
     /// A text that may be left out.
-    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<String>, String> {
+    pub fn optional_text(&self, name: &str) -> Result<Option<String>, String> {
         match self.fields.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -57,7 +86,7 @@ impl Arguments {
     }
 
     /// A whole number that may be left out. Models also write numbers as strings.
-    pub(crate) fn number(&self, name: &str, least: u64) -> Result<Option<u64>, String> {
+    pub fn number(&self, name: &str, least: u64) -> Result<Option<u64>, String> {
         let expected = format!("a whole number from {least}");
         let number = match self.fields.get(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -72,19 +101,38 @@ impl Arguments {
         }
     }
 
-    /// A yes or no, `false` if left out.
-    pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
+    /// A value of any kind as text: some models write JSON where text is wanted. Empty if left out.
+    pub fn any_text(&self, name: &str) -> String {
         match self.fields.get(name) {
-            None | Some(Value::Null) => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
-            Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
+            None | Some(Value::Null) => String::new(),
+            Some(value) => written(value),
+        }
+    }
+
+    /// Whether something is said under this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.fields.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// A yes or no, `false` if left out.
+    pub fn flag(&self, name: &str) -> Result<bool, String> {
+        Ok(self.optional_flag(name)?.unwrap_or(false))
+    }
+
+    /// A yes or no that may be left out.
+    pub fn optional_flag(&self, name: &str) -> Result<Option<bool>, String> {
+        match self.fields.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(Value::String(text)) if text.is_empty() => Ok(Some(false)),
             Some(other) => Err(self.unfit(name, "true or false", other)),
         }
     }
 
     /// One of a few words, the first if left out.
-    pub(crate) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
+    pub fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
         let given = self.optional_text(name)?;
         let found = match &given {
             None => words.first(),
@@ -100,7 +148,7 @@ impl Arguments {
     }
 
     /// A list of objects that must be there. A list written as a string is read too.
-    pub(crate) fn objects(&self, name: &str) -> Result<Vec<Arguments>, String> {
+    pub fn objects(&self, name: &str) -> Result<Vec<Arguments>, String> {
         let expected = "a list of objects";
         let items = match self.fields.get(name) {
             None | Some(Value::Null) => {
@@ -124,7 +172,7 @@ impl Arguments {
     }
 
     /// An error about one argument.
-    pub(crate) fn wrong(&self, name: &str, what: &str) -> String {
+    pub fn wrong(&self, name: &str, what: &str) -> String {
         format!("`{name}` {what}. Example: {}", self.example)
     }
 
@@ -134,6 +182,13 @@ impl Arguments {
             other => shortened(&other.to_string()),
         };
         self.wrong(name, &format!("must be {expected}, not {shown}"))
+    }
+}
+
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

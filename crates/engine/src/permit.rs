@@ -1,0 +1,238 @@
+//! Whether a call may be run: what the agent, the rules and a person say.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
+
+use asyncagents_core::{
+    agent::{CallInfo, Kind, Mode, Profile, Reach, Verdict},
+    port::Session,
+    tool_set,
+};
+use asyncagents_tools::Reaching;
+
+use crate::{
+    Question, Reply,
+    engine::{Inner, lock},
+};
+
+/// A call that was read once, and is judged, shown and run as it is.
+pub(crate) enum Prepared {
+    /// Of a tool in the session's toolbox.
+    Own(asyncagents_tools::Prepared),
+    /// Of a tool for background tasks or skills.
+    Delegated(tool_set::Prepared),
+}
+
+impl Prepared {
+    pub(crate) fn info(&self) -> &CallInfo {
+        match self {
+            Prepared::Own(prepared) => prepared.info(),
+            Prepared::Delegated(prepared) => &prepared.info,
+        }
+    }
+
+    /// Whether it changes nothing: it may run beside others, and again after a crash.
+    pub(crate) fn only_looks(&self) -> bool {
+        match self {
+            Prepared::Own(prepared) => matches!(prepared.info().kind, Kind::Read | Kind::Note),
+            Prepared::Delegated(prepared) => prepared.request.only_looks(),
+        }
+    }
+}
+
+/// A call that may be run. Only [`Judge::permit`] makes one, of the very call that was judged.
+pub(crate) struct Permitted {
+    prepared: Prepared,
+    by_person: bool,
+    reaching: Reaching,
+}
+
+impl Permitted {
+    pub(crate) fn info(&self) -> &CallInfo {
+        self.prepared.info()
+    }
+
+    /// Whether a person was asked about this very call.
+    pub(crate) fn by_person(&self) -> bool {
+        self.by_person
+    }
+
+    pub(crate) fn is_delegation(&self) -> bool {
+        matches!(self.prepared, Prepared::Delegated(_))
+    }
+
+    /// The call, and what it may do with files that it comes upon.
+    pub(crate) fn into_parts(self) -> (Prepared, Reaching) {
+        (self.prepared, self.reaching)
+    }
+}
+
+/// Judges the calls of one session.
+pub(crate) struct Judge<'a> {
+    pub(crate) engine: &'a Arc<Inner>,
+    pub(crate) session: &'a Session,
+    /// Who calls.
+    pub(crate) acting: Profile,
+}
+
+impl Judge<'_> {
+    /// Permits a call to this tool. Err is what the model is told.
+    pub(crate) async fn permit(&self, tool: &str, prepared: Prepared) -> Result<Permitted, String> {
+        let info = prepared.info();
+        let CallInfo { kind, target, .. } = info;
+        if !self.acting.tools.allows(tool, *kind, target) {
+            return Err(self.not_allowed(tool, info));
+        }
+        let by_person = match self.engine.settings.permissions.judge(tool, *kind, target) {
+            Verdict::Allow => false,
+            Verdict::Deny(why) => return Err(format!("not permitted: {why}")),
+            Verdict::Ask { by_rule } => {
+                let is_scope_of_tool = *kind != Kind::Run && !by_rule;
+                let grant = if is_scope_of_tool {
+                    Grant::Tool(tool.to_owned())
+                } else {
+                    Grant::of_use(self.session, tool, target)
+                };
+                let granted = self.engine.grants.has(&grant);
+                if !granted {
+                    self.ask_person(tool, info, grant).await?;
+                }
+                !granted
+            }
+        };
+        Ok(Permitted {
+            by_person,
+            reaching: self.reaching(tool, target),
+            prepared,
+        })
+    }
+
+    /// Why the agent may not do this, whatever the rules say.
+    fn not_allowed(&self, tool: &str, info: &CallInfo) -> String {
+        let tools = &self.acting.tools;
+        let uses = tools.uses(tool);
+        let uses = uses.map_or_else(String::new, |uses| format!(" ({uses})"));
+        let mut outer = tools.within.iter();
+        match &self.session.terms {
+            _ if !outer.all(|outer| outer.allows(tool, info.kind, &info.target)) => {
+                format!("{tool} may not be used for this: a skill above does not allow it{uses}")
+            }
+            Some(terms) => format!(
+                "the skill {} may not use {tool} for this: its tools do not allow it{uses}",
+                terms.skill
+            ),
+            None => format!(
+                "the agent {} may not use {tool} for this: its profile does not allow it",
+                self.acting.name
+            ),
+        }
+    }
+
+    async fn ask_person(&self, tool: &str, info: &CallInfo, grant: Grant) -> Result<(), String> {
+        let Some(approver) = &self.engine.approver else {
+            let permissions = &self.engine.settings.permissions;
+            let modes = permissions.freeing_modes(tool, info.kind, &info.target);
+            return Err(format!(
+                "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
+                 here. Go on without it, or tell the user to allow it: {}",
+                how_to_allow(tool, &modes)
+            ));
+        };
+        let question = Question {
+            session: self.session.id.clone(),
+            title: self.session.title.clone(),
+            background: self.session.task.is_some(),
+            agent: self.acting.name.clone(),
+            tool: tool.to_owned(),
+            target: info.target.clone(),
+            preview: info.preview.clone(),
+            always: match grant {
+                Grant::Tool(_) => format!("every {tool} in this run"),
+                Grant::Use { .. } => "exactly this".to_owned(),
+            },
+        };
+        match approver.ask(question).await {
+            Reply::Yes => Ok(()),
+            Reply::Always => {
+                self.engine.grants.add(grant);
+                Ok(())
+            }
+            Reply::No(why) => Err(format!("not permitted: {why}")),
+        }
+    }
+
+    /// What a search may do with the files in the folder that it was permitted for.
+    fn reaching(&self, tool: &str, searched: &str) -> Reaching {
+        let engine = self.engine.clone();
+        let tools = self.acting.tools.clone();
+        // Whatever names a file reads its folder.
+        let tool = match tool {
+            search @ ("grep" | "glob") => search.to_owned(),
+            _ => "read".to_owned(),
+        };
+        let (searched, session) = (searched.to_owned(), self.session.clone());
+        Arc::new(move |file| {
+            if tools.hides(&tool, file) {
+                return Reach::Hide;
+            }
+            // A person may have said that this file may always be read, in whatever way.
+            let granted = |tool| engine.grants.has(&Grant::of_use(&session, tool, file));
+            match engine.settings.permissions.reach(&tool, &searched, file) {
+                Reach::Ask if granted(&tool) || granted("read") => Reach::Show,
+                reach => reach,
+            }
+        })
+    }
+}
+
+/// What a person has allowed for good, as long as this process lives.
+#[derive(Default)]
+pub(crate) struct Grants(Mutex<HashSet<Grant>>);
+
+impl Grants {
+    fn has(&self, grant: &Grant) -> bool {
+        lock(&self.0).contains(grant)
+    }
+
+    fn add(&self, grant: Grant) {
+        lock(&self.0).insert(grant);
+    }
+}
+
+/// What `always` covers: a whole tool, or this use of it alone. Programs are allowed one by
+/// one, and so is what a rule wants to be asked for every time.
+#[derive(PartialEq, Eq, Hash)]
+enum Grant {
+    Tool(String),
+    /// The same words mean something else in another folder.
+    Use {
+        folder: String,
+        tool: String,
+        target: String,
+    },
+}
+
+impl Grant {
+    fn of_use(session: &Session, tool: &str, target: &str) -> Self {
+        Grant::Use {
+            folder: session.workspace.clone(),
+            tool: tool.to_owned(),
+            target: target.to_owned(),
+        }
+    }
+}
+
+/// What a user can change so that nobody has to be asked.
+fn how_to_allow(tool: &str, modes: &[Mode]) -> String {
+    if modes.is_empty() {
+        // Such a rule holds in every mode, and over one that allows.
+        return "a rule in `permissions.ask` wants it to be asked for every time".to_owned();
+    }
+    let modes: Vec<String> = modes.iter().map(|mode| format!("`{mode}`")).collect();
+    format!(
+        "permission mode {}, or a rule such as `permissions.allow = [\"{tool}\"]`",
+        modes.join(" or ")
+    )
+}
