@@ -274,9 +274,6 @@ impl Profile {
     }
 }
 
-/// The tools of the built-in agent, without those for tasks and skills.
-pub const TOOLS: &[&str] = &["read", "write", "edit", "glob", "grep", "bash", "todo"];
-
 /// What changes nothing.
 const READING: &[&str] = &["read", "glob", "grep", "todo"];
 

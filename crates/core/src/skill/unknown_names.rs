@@ -2,9 +2,8 @@
 
 use super::{Flaw, Skill};
 use crate::{
-    agent::{Rule, TOOLS, Tools, agent_meant},
+    agent::{Rule, Tools, agent_meant},
     similar::nearest,
-    tool_set,
 };
 
 /// What there is where a skill would run.
@@ -13,8 +12,8 @@ pub struct Here<'a> {
     pub agents: &'a [String],
     /// What is wrong with a model of this name, if anything.
     pub model: &'a dyn Fn(&str) -> Option<String>,
-    /// What the tools for tasks begin with.
-    pub prefix: &'a str,
+    /// The tools.
+    pub tools: &'a [String],
 }
 
 /// A remark for each name that means nothing here.
@@ -38,8 +37,7 @@ pub fn unknown_names(skill: &Skill, here: &Here) -> Vec<Flaw> {
             format!("its model is not here, another is used: {why}"),
         );
     }
-    let tools = tools_here(here.prefix);
-    let tools = || tools.iter().map(String::as_str);
+    let tools = || here.tools.iter().map(String::as_str);
     let lists = [
         ("allowed-tools", manifest.tools.only.as_deref()),
         ("disallowed-tools", Some(manifest.tools.not.as_slice())),
@@ -55,14 +53,6 @@ pub fn unknown_names(skill: &Skill, here: &Here) -> Vec<Flaw> {
         }
     }
     remarks
-}
-
-fn tools_here(prefix: &str) -> Vec<String> {
-    let own = TOOLS.iter().map(|name| (*name).to_owned());
-    let specs = tool_set::specs(prefix).into_iter().map(|spec| spec.name);
-    own.chain([tool_set::SKILL.to_owned()])
-        .chain(specs)
-        .collect()
 }
 
 fn is_known<'t>(rule: &Rule, tools: &mut impl Iterator<Item = &'t str>) -> bool {

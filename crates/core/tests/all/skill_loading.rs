@@ -221,10 +221,19 @@ fn names_that_mean_nothing_here_are_remarked_on() {
     let text = "---\nname: greet\nagent: Explroe\nmodel: nosuch\ndisallowed-tools: WebFetch\n\
         allowed-tools: Read, Bsah(git *), Task, MultiEdit, TodoWrite, LS, Skill, mcp__x\n---\nx";
     let agents = ["general".to_owned(), "explore".to_owned()];
+    let tools = [
+        "read",
+        "edit",
+        "glob",
+        "bash",
+        "todo",
+        "skill",
+        "asyncagents_task",
+    ];
     let here = Here {
         agents: &agents,
         model: &|name| Some(format!("no `{name}`")),
-        prefix: "asyncagents_",
+        tools: &tools.map(str::to_owned),
     };
     assert_eq!(
         shown(&unknown_names(&parse(text), &here)),

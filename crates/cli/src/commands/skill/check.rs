@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use asyncagents_core::skill::{Flaw, Found, Here, unknown_names};
+use asyncagents_core::{
+    skill::{Flaw, Found, Here, unknown_names},
+    tool_set,
+};
 use asyncagents_runtime::check_skills;
 use serde_json::{Value, json};
 
@@ -61,10 +64,13 @@ pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failur
         true => None,
         false => models.resolve(name).err().map(|error| error.to_string()),
     };
+    let tools = [asyncagents_tools::specs(), tool_set::specs(&config.prefix)].concat();
+    let tools = tools.into_iter().map(|spec| spec.name);
+    let tools: Vec<String> = tools.chain([tool_set::SKILL.to_owned()]).collect();
     let here = Here {
         agents: &agents,
         model: &model,
-        prefix: &config.prefix,
+        tools: &tools,
     };
     let checked: Vec<Checked> = found.into_iter().map(|found| check(found, &here)).collect();
     let bad = checked.iter().filter(|checked| checked.is_bad()).count();
