@@ -42,7 +42,7 @@ pub struct Toolbox {
 /// What the tools work with.
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) places: Places,
+    pub(crate) places: Arc<Places>,
     pub(crate) memory: Memory,
     /// Whether commands run in a sandbox, and where they may write there; found out when it is
     /// first asked for.
@@ -71,7 +71,7 @@ impl Toolbox {
             temporary,
             changing: Mutex::new(()),
         });
-        Ok(Self::with(shared, places, Arc::default()))
+        Ok(Self::with(shared, Arc::new(places), Arc::default()))
     }
 
     /// A toolbox for another session in the same folder, which knows nothing of what this one has
@@ -79,8 +79,8 @@ impl Toolbox {
     #[must_use]
     pub fn for_session(&self) -> Self {
         let inner = &self.inner;
-        let (shared, sandbox) = (Arc::clone(&inner.shared), Arc::clone(&inner.sandbox));
-        Self::with(shared, inner.places.clone(), sandbox)
+        let (shared, places) = (Arc::clone(&inner.shared), Arc::clone(&inner.places));
+        Self::with(shared, places, Arc::clone(&inner.sandbox))
     }
 
     /// A toolbox for another session, in its own folder: that may be touched, and the folder of this
@@ -92,10 +92,10 @@ impl Toolbox {
     pub fn in_folder(&self, folder: &Path) -> io::Result<Self> {
         let places = self.inner.places.in_folder(folder)?;
         let shared = Arc::clone(&self.inner.shared);
-        Ok(Self::with(shared, places, Arc::default()))
+        Ok(Self::with(shared, Arc::new(places), Arc::default()))
     }
 
-    fn with(shared: Arc<Shared>, places: Places, sandbox: Arc<OnceLock<Sandbox>>) -> Self {
+    fn with(shared: Arc<Shared>, places: Arc<Places>, sandbox: Arc<OnceLock<Sandbox>>) -> Self {
         let inner = Arc::new(Inner {
             shared,
             places,
