@@ -22,7 +22,8 @@ use uuid::Uuid;
 
 use crate::{
     Live,
-    engine::{Halt, Hand, Inner, is_driven_elsewhere, lock},
+    drivers::{DriverHandle, Halt},
+    engine::{Inner, is_driven_elsewhere, lock},
     last_turn::RunBudget,
     profiles::Profiles,
     record::Trouble,
@@ -43,7 +44,7 @@ const TRIES: u32 = 4;
 
 /// Drives a session until it has nothing to do, or is halted.
 pub(crate) async fn drive(held: Held) {
-    let Held { engine, id, hand } = &held;
+    let Held { engine, id, handle } = &held;
     let signs = async {
         loop {
             time::sleep(SIGN).await;
@@ -51,7 +52,7 @@ pub(crate) async fn drive(held: Held) {
         }
     };
     let driven = tokio::select! {
-        driven = steps(engine.clone(), id, hand) => driven,
+        driven = steps(engine.clone(), id, handle) => driven,
         () = signs => Ok(()),
     };
     match driven {
@@ -71,18 +72,18 @@ pub(crate) async fn drive(held: Held) {
 pub(crate) struct Held {
     engine: Arc<Inner>,
     id: SessionId,
-    hand: Arc<Hand>,
+    handle: Arc<DriverHandle>,
 }
 
 impl Held {
-    pub(crate) fn new(engine: Arc<Inner>, id: SessionId, hand: Arc<Hand>) -> Self {
-        Self { engine, id, hand }
+    pub(crate) fn new(engine: Arc<Inner>, id: SessionId, handle: Arc<DriverHandle>) -> Self {
+        Self { engine, id, handle }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.engine.let_go(&self.id, &self.hand);
+        self.engine.drivers.let_go(&self.id, &self.handle);
         self.engine.report(&self.id, SessionEvent::Idle);
     }
 }
@@ -101,8 +102,8 @@ impl From<Trouble> for Over {
     }
 }
 
-async fn steps(engine: Arc<Inner>, id: &SessionId, hand: &Arc<Hand>) -> Result<(), Over> {
-    let mut driver = Driver::enter(engine, id, hand.clone()).await?;
+async fn steps(engine: Arc<Inner>, id: &SessionId, handle: &Arc<DriverHandle>) -> Result<(), Over> {
+    let mut driver = Driver::enter(engine, id, handle.clone()).await?;
     while driver.step().await? {}
     Ok(())
 }
@@ -110,7 +111,7 @@ async fn steps(engine: Arc<Inner>, id: &SessionId, hand: &Arc<Hand>) -> Result<(
 /// What drives a session.
 pub(crate) struct Driver {
     pub(crate) engine: Arc<Inner>,
-    pub(crate) hand: Arc<Hand>,
+    pub(crate) handle: Arc<DriverHandle>,
     pub(crate) session: Session,
     /// Or why its folder cannot be used, for the model.
     pub(crate) toolbox: Result<Toolbox, String>,
@@ -141,7 +142,11 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Takes the session over from whoever drove it before.
-    async fn enter(engine: Arc<Inner>, id: &SessionId, hand: Arc<Hand>) -> Result<Self, Over> {
+    async fn enter(
+        engine: Arc<Inner>,
+        id: &SessionId,
+        handle: Arc<DriverHandle>,
+    ) -> Result<Self, Over> {
         let me = claim(&engine, id).await?;
         let taken = engine.record.whole(id).await?.ok_or(Trouble::NotOurs)?;
         let conversation = taken.conversation();
@@ -170,7 +175,7 @@ impl Driver {
             delegation,
             cache_key: cache_key.to_string(),
             engine,
-            hand,
+            handle,
             session,
             within,
             profiles,
@@ -215,12 +220,12 @@ impl Driver {
     }
 
     fn publish(&self) {
-        *lock(&self.hand.totals) = Some(self.conversation.totals().clone());
+        *lock(&self.handle.totals) = Some(self.conversation.totals().clone());
     }
 
     /// Does what comes next. False when there is nothing.
     async fn step(&mut self) -> Result<bool, Over> {
-        if *self.hand.halt.borrow() != Halt::Go {
+        if *self.handle.halt.borrow() != Halt::Go {
             return Err(Over::Halted);
         }
         self.run_budget = self.run_budget().await?;
@@ -271,7 +276,7 @@ impl Driver {
             Next::Wait => self.wait().await?,
             Next::Finish(end) => self.finish(end).await?,
             Next::Rest => {
-                if self.engine.may_go(&self.session.id, &self.hand) {
+                if self.engine.drivers.may_go(&self.session.id, &self.handle) {
                     return Ok(false);
                 }
                 self.catch_up().await?;
@@ -401,7 +406,7 @@ impl Driver {
         };
         tokio::select! {
             answer = model.ask(&request, &mut hear) => Ok(answer),
-            _ = self.hand.halted(Halt::Soon) => Err(Over::Halted),
+            _ = self.handle.halted(Halt::Soon) => Err(Over::Halted),
         }
     }
 
@@ -494,8 +499,8 @@ impl Driver {
         loop {
             tokio::select! {
                 () = &mut time_is_up => break,
-                () = self.hand.wake.notified() => break,
-                _ = self.hand.halted(Halt::Soon) => return Err(Over::Halted),
+                () = self.handle.wake.notified() => break,
+                _ = self.handle.halted(Halt::Soon) => return Err(Over::Halted),
                 () = time::sleep(LOOK) => {
                     if store.version().await.ok() != before {
                         break;

@@ -4,15 +4,12 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use asyncagents_core::{
     agent::{End, Entry, Profile, ToolSpec, Tools, Usage},
-    id::{AgentName, ModelName, OwnerId, PostId, SessionId, TaskId},
+    id::{AgentName, OwnerId, PostId, SessionId, TaskId},
     port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store},
     progress::Totals,
     skill::{self, Role},
@@ -20,15 +17,14 @@ use asyncagents_core::{
 };
 use asyncagents_models::{Model, Models};
 use asyncagents_tools::{Sandbox, Toolbox};
-use tokio::{
-    sync::{Notify, broadcast, watch},
-    task::{JoinSet, spawn_blocking},
-};
+use tokio::{sync::broadcast, task::spawn_blocking};
 use uuid::Uuid;
 
 use crate::{
     Approver, Live, LiveEvents, Settings,
+    choose_model::choose_model,
     drive::{Held, drive},
+    drivers::Drivers,
     live::{self, LiveSender},
     permit::Grants,
     profiles::{self, Profiles},
@@ -91,38 +87,11 @@ pub(crate) struct Inner {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) grants: Grants,
     pub(crate) owner: Owner,
-    /// Nothing is begun any more.
-    closed: AtomicBool,
     pub(crate) reports: broadcast::Sender<Report>,
     watched: Mutex<HashMap<SessionId, LiveSender>>,
     /// Those who watch tasks that have no session yet.
     watched_tasks: Mutex<HashMap<TaskId, LiveSender>>,
-    pub(crate) driven: Mutex<HashMap<SessionId, Arc<Hand>>>,
-    drivers: Mutex<JoinSet<()>>,
-}
-
-/// A hold on a driver.
-pub(crate) struct Hand {
-    /// There may be something new in the session.
-    pub(crate) wake: Notify,
-    pub(crate) halt: watch::Sender<Halt>,
-    /// Someone wanted it driven after it had looked for the last time.
-    again: Mutex<bool>,
-    /// Goes when the driver has let go.
-    gone: watch::Sender<bool>,
-    /// What the session has used, as far as the driver knows.
-    pub(crate) totals: Mutex<Option<Totals>>,
-}
-
-/// Whether a driver is to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Halt {
-    /// Go on.
-    Go,
-    /// After the tool that is running.
-    Soon,
-    /// At once.
-    Now,
+    pub(crate) drivers: Drivers,
 }
 
 impl Engine {
@@ -141,13 +110,11 @@ impl Engine {
                 delegation: parts.delegation,
                 approver: parts.approver,
                 owner: parts.owner,
-                closed: AtomicBool::new(false),
                 grants: Grants::default(),
                 reports: broadcast::channel(BEHIND).0,
                 watched: Mutex::default(),
                 watched_tasks: Mutex::default(),
-                driven: Mutex::default(),
-                drivers: Mutex::default(),
+                drivers: Drivers::default(),
             }),
         }
     }
@@ -320,108 +287,34 @@ impl Engine {
     /// Stops in good order: what is running may finish its step, and whoever drives the
     /// sessions next goes on from there.
     pub async fn stop(&self) {
-        self.inner.closed.store(true, Ordering::SeqCst);
-        let hands: Vec<Arc<Hand>> = lock(&self.inner.driven).values().cloned().collect();
-        for hand in &hands {
-            hand.halt.send_replace(Halt::Soon);
-        }
-        let gone = async {
-            for hand in &hands {
-                hand.is_gone().await;
-            }
-        };
-        let _ = tokio::time::timeout(self.inner.settings.farewell, gone).await;
-        self.kill();
+        let timeout = self.inner.settings.farewell;
+        self.inner.drivers.close(timeout).await;
         self.inner.toolbox.close();
     }
 
     /// Stops at once, as if the process had died.
     pub fn kill(&self) {
-        lock(&self.inner.drivers).abort_all();
-        lock(&self.inner.driven).clear();
-    }
-}
-
-impl Hand {
-    /// Returns when the driver is to stop, this urgently at least.
-    pub(crate) async fn halted(&self, at_least: Halt) -> Halt {
-        let mut halt = self.halt.subscribe();
-        let halted = halt.wait_for(|halt| *halt >= at_least).await;
-        halted.map_or(Halt::Now, |halt| *halt)
-    }
-
-    pub(crate) async fn is_gone(&self) {
-        // It goes with its driver, which says so or is dropped.
-        let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+        self.inner.drivers.kill();
     }
 }
 
 impl Inner {
     /// Sees to it that a session is driven.
     pub(crate) fn attend(self: &Arc<Self>, session: &SessionId) {
-        if self.closed.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut driven = lock(&self.driven);
-        if let Some(hand) = driven.get(session) {
-            *lock(&hand.again) = true;
-            hand.wake.notify_one();
-            return;
-        }
-        let hand = Arc::new(Hand {
-            wake: Notify::new(),
-            halt: watch::Sender::new(Halt::Go),
-            again: Mutex::new(false),
-            gone: watch::Sender::new(false),
-            totals: Mutex::default(),
-        });
-        driven.insert(session.clone(), hand.clone());
-        let mut drivers = lock(&self.drivers);
-        while drivers.try_join_next().is_some() {}
         // It lets go also if it is aborted before it has begun.
-        let held = Held::new(self.clone(), session.clone(), hand);
-        drivers.spawn(drive(held));
+        let drive = |handle| drive(Held::new(self.clone(), session.clone(), handle));
+        self.drivers.attend(session, drive);
     }
 
-    /// What a session that is driven here has used.
-    pub(crate) fn totals(&self, session: &SessionId) -> Option<Totals> {
-        let hand = lock(&self.driven).get(session).cloned()?;
-        lock(&hand.totals).clone()
-    }
-
-    /// Wakes a driver that may be waiting for what has come.
-    pub(crate) fn wake(&self, session: &SessionId) {
-        if let Some(hand) = lock(&self.driven).get(session) {
-            hand.wake.notify_one();
-        }
-    }
-
-    /// Whether a driver that has nothing to do may go. If someone has wanted it since it
-    /// looked, it may not.
-    pub(crate) fn may_go(&self, session: &SessionId, hand: &Arc<Hand>) -> bool {
-        let mut driven = lock(&self.driven);
-        if std::mem::take(&mut *lock(&hand.again)) {
-            return false;
-        }
-        if driven
-            .get(session)
-            .is_some_and(|own| Arc::ptr_eq(own, hand))
-        {
-            driven.remove(session);
-        }
-        true
-    }
-
-    /// A driver has let go, for whatever reason.
-    pub(crate) fn let_go(&self, session: &SessionId, hand: &Arc<Hand>) {
-        let mut driven = lock(&self.driven);
-        if driven
-            .get(session)
-            .is_some_and(|own| Arc::ptr_eq(own, hand))
-        {
-            driven.remove(session);
-        }
-        hand.gone.send_replace(true);
+    /// The model of a session.
+    pub(crate) fn model_for(
+        &self,
+        asked: Option<&str>,
+        profile: &Profile,
+        parent: Option<&Session>,
+    ) -> Result<Model, HostError> {
+        let configured = self.settings.model.as_deref();
+        choose_model(&self.models, configured, asked, profile, parent)
     }
 
     pub(crate) fn report(&self, session: &SessionId, event: SessionEvent) {
@@ -474,55 +367,6 @@ impl Inner {
 
     pub(crate) fn workspace(&self) -> String {
         self.settings.workspace.display().to_string()
-    }
-
-    /// The model of a session: what was asked for, the agent's own, the parent's, the
-    /// configured one, or the first that there is a key for.
-    pub(crate) fn model_for(
-        &self,
-        asked: Option<&str>,
-        profile: &Profile,
-        parent: Option<&Session>,
-    ) -> Result<Model, HostError> {
-        let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
-        let parents = parent.map(|parent| parent.model.as_str());
-        let inherits = asked == Some(ModelName::INHERIT);
-        if let Some(asked) = asked.filter(|_| !inherits) {
-            return self.models.resolve(asked).map_err(refused);
-        }
-        let usual = || {
-            let named = parents.or(self.settings.model.as_deref());
-            let named = named.map_or_else(|| self.models.default_model(), |name| Ok(name.into()));
-            named.and_then(|name: String| self.models.resolve(&name))
-        };
-        let Some(own) = profile.model.as_deref().filter(|_| !inherits) else {
-            return usual().map_err(refused);
-        };
-        // Another provider would be sent the conversation, and paid for it.
-        let foreign = || usual().is_ok_and(|usual| !self.models.are_of_one_provider(own, &usual));
-        if profile.of_project && foreign() {
-            tracing::warn!(agent = ?profile.name.as_str(), model = ?own,
-                "a project's agent names a model of another provider; the usual one is used");
-            return usual().map_err(refused);
-        }
-        // An agent's file may come from somebody with other keys.
-        match self.models.check(own) {
-            Ok(()) => self.models.resolve(own).map_err(refused),
-            Err(error) => usual().map_err(|_| refused(error.clone())).inspect(|model| {
-                tracing::warn!(agent = %profile.name, %error, model = %model.name(), "used instead");
-            }),
-        }
-    }
-
-    /// Whether there is such a model, and a key for it. A skill may come from somebody with other
-    /// models.
-    pub(crate) fn can_ask(&self, model: &str) -> bool {
-        let inherits = model == ModelName::INHERIT;
-        let checked = self.models.check(model);
-        let warn = |error: &asyncagents_models::ModelError| {
-            tracing::warn!(model, %error, "a skill's model is not there; another is used");
-        };
-        inherits || checked.inspect_err(warn).is_ok()
     }
 
     pub(crate) fn system(&self, profiles: &Profiles, profile: &Profile, delegates: bool) -> String {

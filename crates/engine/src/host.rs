@@ -16,11 +16,7 @@ use asyncagents_core::{
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::{
-    Engine, Live,
-    engine::{Halt, lock},
-    record::Trouble,
-};
+use crate::{Engine, Live, choose_model::can_ask, drivers::Halt, record::Trouble};
 
 /// What a forked child is told that begins with its parent's own messages.
 const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
@@ -41,7 +37,7 @@ impl Host for Engine {
         let asked = new.model.as_ref().map(ModelName::as_str);
         let liked = new.role.as_ref().and_then(|role| role.terms.model.as_ref());
         let liked = liked.map(ModelName::as_str);
-        let asked = asked.or_else(|| liked.filter(|model| self.inner.can_ask(model)));
+        let asked = asked.or_else(|| liked.filter(|model| can_ask(&self.inner.models, model)));
         let model = self.inner.model_for(asked, profile, parent.as_ref())?;
         let mut profile = profile.clone();
         profile.tools = profile.tools.bounded(&new.within);
@@ -166,10 +162,9 @@ impl Host for Engine {
     }
 
     async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
-        let hand = lock(&self.inner.driven).get(session).cloned();
-        if let Some(hand) = hand {
-            hand.halt.send_replace(Halt::Now);
-            hand.is_gone().await;
+        if let Some(handle) = self.inner.drivers.get(session) {
+            handle.halt.send_replace(Halt::Now);
+            handle.is_gone().await;
         }
         let whole = self.inner.record.whole(session).await?;
         let said = whole.and_then(|whole| whole.conversation().run()?.answer.clone());
@@ -237,7 +232,7 @@ impl Host for Engine {
             (true, _, true) => {
                 // Only whoever looks after the task asks, so it is driven here from now on.
                 self.inner.attend(session);
-                (Standing::Working, self.inner.totals(session))
+                (Standing::Working, self.inner.drivers.totals(session))
             }
         };
         Ok(Inspection {
@@ -266,7 +261,7 @@ impl Host for Engine {
             return Ok(Delivery::Gone);
         }
         self.inner.show(session, Live::Told(visible));
-        self.inner.wake(session);
+        self.inner.drivers.wake(session);
         Ok(Delivery::Taken)
     }
 

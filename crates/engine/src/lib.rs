@@ -6,7 +6,9 @@
 //! crash goes on from what was saved.
 
 mod approve;
+mod choose_model;
 mod drive;
+mod drivers;
 mod engine;
 mod host;
 mod last_turn;

@@ -12,7 +12,7 @@ use tokio::time;
 use crate::{
     Live, PrintedLines,
     drive::{Driver, Over},
-    engine::Halt,
+    drivers::Halt,
     permit::{Judge, Permitted, Prepared},
 };
 
@@ -232,8 +232,8 @@ impl Driver {
     /// finish first. What is dropped here is stopped.
     async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
         let halted = async {
-            if self.hand.halted(Halt::Soon).await == Halt::Soon {
-                let now = self.hand.halted(Halt::Now);
+            if self.handle.halted(Halt::Soon).await == Halt::Soon {
+                let now = self.handle.halted(Halt::Now);
                 let _ = time::timeout(self.engine.settings.farewell, now).await;
             }
         };
