@@ -1,6 +1,6 @@
 //! Exit codes, and the one line a failure prints.
 
-use std::{io, path::Path, process::ExitCode};
+use std::{fmt, io, path::Path, process::ExitCode};
 
 use anyhow::anyhow;
 use asyncagents_core::{
@@ -136,6 +136,15 @@ pub(crate) fn no_session(error: HostError) -> Failure {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Failure::Output(error) => write!(f, "cannot write the answer: {error}"),
+            Failure::Machine(error) | Failure::Input(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Failure::Output(error)
@@ -149,7 +158,7 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
         // Whoever reads us has read enough: `asyncagents fork … | head`.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(failure) => {
-            print::failure(&failure);
+            print::failure(&failure.to_string());
             match failure {
                 Failure::Output(_) | Failure::Machine(_) => Exit::Failed,
                 Failure::Input(_) => Exit::BadInput,

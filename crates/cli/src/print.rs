@@ -9,7 +9,7 @@ use std::{
 use asyncagents_core::fork::{Fork, Stats};
 use serde::Serialize;
 
-use crate::{color::draws, exit::Failure, make_visible::make_visible, width};
+use crate::{color::draws, make_visible::make_visible, width};
 
 /// The context, after the preamble if that is wanted.
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
@@ -119,11 +119,7 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
 }
 
 /// What went wrong, in one line.
-pub(crate) fn failure(failure: &Failure) {
-    let what = match failure {
-        Failure::Output(error) => format!("cannot write the answer: {error}"),
-        Failure::Machine(error) | Failure::Input(error) => format!("{error:#}"),
-    };
+pub(crate) fn failure(what: &str) {
     // It may quote a file of somebody else's, which must not look like words of ours.
     let lines: Vec<String> = what.lines().map(make_visible).collect();
     remark(&format!("asyncagents: {}\n", lines.join("\n  ")));

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use anyhow::{Context, anyhow};
-use asyncagents_core::request::LONGEST_PROMPT;
+use asyncagents_core::task_limits::LONGEST_PROMPT;
 
 use crate::exit::Failure;
 

@@ -3,11 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{
-    budget::{Budget, Cost, LONGEST_LAST_TURN, Limit, Spent},
-    moment::Moment,
-    task::Task,
-};
+use crate::budget::{Budget, Cost, LONGEST_LAST_TURN, Limit, Spent};
 
 /// What a last turn may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,17 +48,13 @@ const MOST_TOKENS: u64 = 40_000;
 /// How many times dearer a token may be that no cache has.
 const UNCACHED: u128 = 4;
 
-/// What a task may use for its last turn now.
-pub fn allowance(task: &Task, now: Moment) -> Option<Allowance> {
-    Allowance::of(task.budget, task.left(now))
-}
-
-/// Why a task has to sum up, if it has: what is left of its budget was kept back for that. For
-/// hosts that do not see to it themselves, and tell what was used only afterwards.
-pub fn due(task: &Task, now: Moment) -> Option<String> {
-    let (budget, work) = (task.budget, task.budget.for_work());
-    let late = work.out_of_time(task.ran(now)).map(|_| Limit::Time);
-    let over = work.over(task.spent_in_run()).or(late);
+/// Why a task that has spent so much and ran so long has to sum up, if it has: what is left of its
+/// budget was kept back for that. For hosts that do not see to it themselves, and tell what was
+/// used only afterwards.
+pub fn due(budget: Budget, spent: Spent, ran: Duration) -> Option<String> {
+    let work = budget.for_work();
+    let late = work.out_of_time(ran).map(|_| Limit::Time);
+    let over = work.over(spent).or(late);
     over.map(|limit| budget.used_up(limit))
 }
 

@@ -1,7 +1,7 @@
 //! What a parent is told about a task that has ended.
 
 use crate::{
-    skill,
+    sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
     wording::duration,
 };
@@ -74,11 +74,10 @@ pub fn skill_message(
         return None;
     };
     let told = message(task, shown, batch, wording)?;
-    let summary = skill::summary(outcome, answer);
-    let [summary, trace] = skill::message_parts(&summary, task.chain.as_ref());
+    let report = SubAgentReport::new(outcome, answer, task.chain.as_ref());
     Some(Message {
-        visible: format!("{}\n\n{summary}", told.visible),
-        hidden: format!("{trace}\n{}", told.hidden),
+        visible: format!("{}\n\n{}", told.visible, report.headline()),
+        hidden: format!("{}\n{}", report.trace(), told.hidden),
     })
 }
 

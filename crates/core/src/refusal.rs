@@ -5,8 +5,8 @@ use thiserror::Error;
 
 use crate::{
     id::{AgentName, SessionId, TaskId},
-    request::LONGEST_PROMPT,
     task::Status,
+    task_limits::LONGEST_PROMPT,
     wording::{counted, listed},
 };
 

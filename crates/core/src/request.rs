@@ -9,6 +9,7 @@ use crate::{
     refusal::Refusal,
     skill::{Manifest, Role, Terms, UsualTerms},
     task::Context,
+    task_limits::LONGEST_PROMPT,
 };
 
 /// What a caller of `asyncagents_task` says, as it comes.
@@ -185,9 +186,6 @@ impl Caller {
         }
     }
 }
-
-/// How many bytes a prompt may have: more than any model can read.
-pub const LONGEST_PROMPT: usize = 16_000_000;
 
 /// How long a description may be.
 const DESCRIPTION: usize = 80;

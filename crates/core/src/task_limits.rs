@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{budget::Budget, id::ModelName};
 
+/// How many bytes a prompt may have: more than any model can read.
+pub const LONGEST_PROMPT: usize = 16_000_000;
+
 /// The limits of all tasks together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLimits {

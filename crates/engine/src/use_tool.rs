@@ -3,7 +3,7 @@
 use asyncagents_core::{
     agent::{Call, Entry, ToolOutcome},
     arguments::CallError,
-    skill::ErrorCode,
+    skill_event::ErrorCode,
     tool_set,
 };
 use futures_util::future::join_all;

@@ -1,9 +1,6 @@
 //! Language models: three protocols, one way to ask.
 
 mod answer_limits;
-mod anthropic;
-mod catalog;
-mod chat;
 mod error;
 mod gate;
 mod http;
@@ -13,7 +10,6 @@ mod models;
 mod overview;
 mod price;
 mod request;
-mod responses;
 mod retry;
 mod settings;
 mod unwanted;

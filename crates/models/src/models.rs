@@ -16,7 +16,6 @@ use tokio::sync::Mutex;
 
 use crate::{
     answer_limits::AnswerLimits,
-    catalog,
     error::{Failure, ModelError, Passing},
     gate::{Gate, Pass},
     http::{Http, Sending},
@@ -26,7 +25,7 @@ use crate::{
     price::{Figures, Prices},
     request::{Hear, Heard, Request},
     retry,
-    settings::{Provider, Settings},
+    settings::{Provider, Settings, catalog},
     unwanted::Refusals,
     wire::{Folded, Question, Wire},
 };

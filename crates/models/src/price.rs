@@ -292,7 +292,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::catalog;
+    use crate::settings::catalog;
 
     fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) -> Usage {
         Usage {

@@ -19,7 +19,6 @@ mod skill_dirs;
 mod skill_run;
 mod skills;
 mod stop;
-mod sum_up;
 mod survey;
 mod tool_door;
 mod watch;

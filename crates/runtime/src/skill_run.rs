@@ -6,7 +6,9 @@ use std::{collections::VecDeque, time::Duration};
 use asyncagents_core::{
     id::TaskId,
     request::Caller,
-    skill::{ErrorCode, FinalState, SkillContext, SkillEvent, message_parts, summary},
+    skill::SkillContext,
+    skill_event::{ErrorCode, FinalState, SkillEvent},
+    sub_agent_report::SubAgentReport,
     task::{Outcome, State},
     trace::{Step, Trace, TraceState},
 };
@@ -164,30 +166,29 @@ impl SkillRun {
             Outcome::Completed => FinalState::Completed,
             Outcome::Failed { .. } | Outcome::Cancelled => FinalState::Failed,
         };
-        let said = summary(outcome, report.answer.as_deref());
-        match &trace.state {
-            TraceState::Died { .. } | TraceState::Cancelled => {
-                let why = said.strip_prefix("Failed: ").unwrap_or(&said);
-                let [_, full] = message_parts(&said, trace.chain.as_ref());
-                let message = format!("{why} ({full})");
-                self.ready.push_back(SkillEvent::Error {
-                    task: asked.clone(),
-                    code: ErrorCode::SubagentError,
-                    message,
-                });
-            }
+        let answer = report.answer;
+        let told = SubAgentReport::new(outcome, answer.as_deref(), trace.chain.as_ref());
+        let task = asked;
+        self.ready.push_back(match &trace.state {
+            TraceState::Died { .. } | TraceState::Cancelled => SkillEvent::Error {
+                task,
+                code: ErrorCode::SubagentError,
+                message: format!("{} ({})", told.summary, told.trace()),
+            },
             TraceState::Queued
             | TraceState::Running
             | TraceState::Completed
             | TraceState::Failed { .. } => {
-                let mut parts = message_parts(&said, trace.chain.as_ref());
-                if context == SkillContext::Inherit && state == FinalState::Completed {
-                    parts[0] = report.answer.unwrap_or_default();
-                }
-                let task = asked.clone();
-                self.ready.push_back(SkillEvent::Message { task, parts });
+                let whole = context == SkillContext::Inherit && state == FinalState::Completed;
+                let said = if whole {
+                    answer.unwrap_or_default()
+                } else {
+                    told.headline()
+                };
+                let parts = [said, told.trace()];
+                SkillEvent::Message { task, parts }
             }
-        }
+        });
         self.done(state);
         Ok(())
     }

@@ -13,9 +13,10 @@ use asyncagents_core::{
     refusal::Refusal,
     request::{Caller, LaunchTask},
     skill::{
-        Body, Catalog, ErrorCode, Layer, Listed, Manifest, Piece, Skill, SkillContext,
-        Surroundings, UnknownSkill, disclose, filled_tools, lets_run,
+        Body, Catalog, Layer, Listed, Manifest, Piece, Skill, SkillContext, Surroundings,
+        UnknownSkill, disclose, filled_tools, lets_run,
     },
+    skill_event::ErrorCode,
 };
 use thiserror::Error;
 use tokio::task::spawn_blocking;

@@ -8,7 +8,9 @@ use asyncagents_core::{
     id::SessionId,
     port::Delegation,
     request::{Caller, OutputRequest},
-    skill::{ErrorCode, SkillContext, message_parts, summary},
+    skill::SkillContext,
+    skill_event::ErrorCode,
+    sub_agent_report::SubAgentReport,
     task::{Outcome, State},
     tool_set::{self, SkillCall, ToolRequest},
 };
@@ -150,20 +152,16 @@ impl ToolDoor {
             let text = answer::skill_launched(&report.shown, &self.prefix);
             return Ok(ToolOutcome::Done(text));
         };
-        let said = summary(outcome, report.answer.as_deref());
-        let [summary, trace] = message_parts(&said, task.chain.as_ref());
+        let told = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());
+        let (mut headline, trace) = (told.headline(), told.trace());
         if *outcome == Outcome::Completed {
-            return Ok(ToolOutcome::Done(format!("{summary}\n{trace}")));
+            return Ok(ToolOutcome::Done(format!("{headline}\n{trace}")));
         }
         let seen = manager.trace(task.id.as_str()).await?;
-        let summary = match seen.state.is_own_end() {
-            true => summary,
-            false => {
-                let why = said.strip_prefix("Failed: ").unwrap_or(&said);
-                format!("{}: {why}", ErrorCode::SubagentError.name())
-            }
-        };
-        Ok(ToolOutcome::Failed(format!("{summary}\n{trace}")))
+        if !seen.state.is_own_end() {
+            headline = format!("{}: {}", ErrorCode::SubagentError.name(), told.summary);
+        }
+        Ok(ToolOutcome::Failed(format!("{headline}\n{trace}")))
     }
 
     async fn answer(

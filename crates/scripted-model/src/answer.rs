@@ -2,9 +2,9 @@
 
 use crate::{
     fill::{Captured, fill, fill_json},
+    protocol::Wire,
     reply::{Arguments, Content},
     request::{Request, Wants},
-    wire::Wire,
 };
 
 /// What the model says, and everything the protocols need to say it.

@@ -54,7 +54,7 @@ impl Scheduled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{when::When, wire::Wire};
+    use crate::{protocol::Wire, when::When};
 
     #[test]
     fn the_first_rule_with_uses_left_answers() {

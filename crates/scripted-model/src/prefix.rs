@@ -86,7 +86,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::wire::Wire;
+    use crate::protocol::Wire;
 
     fn request(model: &str, text: &str) -> Arc<Request> {
         let body =

@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::{request::Request, wire::Wire};
+use crate::{protocol::Wire, request::Request};
 
 /// A request that arrived.
 #[derive(Debug, Clone)]

@@ -1,8 +1,6 @@
 //! What the model says, and to what.
 
-use thiserror::Error;
-
-use crate::{reply::Reply, when::When};
+use crate::{reply::Reply, script_error::ScriptError, when::When};
 
 /// A list of rules; the first that fits a request and has uses left answers it.
 #[derive(Debug, Clone, Default)]
@@ -16,37 +14,6 @@ pub struct Script {
 pub(crate) struct Rule {
     pub(crate) when: When,
     pub(crate) reply: Reply,
-}
-
-/// What is wrong with a script.
-#[derive(Debug, Clone, Error)]
-pub enum ScriptError {
-    /// It is not TOML, or not the TOML of a script.
-    #[error("line {line}: {why}")]
-    Malformed {
-        /// Where, from 1.
-        line: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// A rule contradicts itself.
-    #[error("line {line}: rule {rule}: {why}")]
-    Rule {
-        /// Where the rule begins, from 1.
-        line: usize,
-        /// Which rule, from 1.
-        rule: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// What a capture looks for is not a regular expression.
-    #[error("`capture.{name}`: {source}")]
-    Capture {
-        /// Its name.
-        name: String,
-        /// Why not.
-        source: regex::Error,
-    },
 }
 
 impl Script {

@@ -8,7 +8,8 @@ use toml::Spanned;
 
 use crate::{
     reply::{Arguments, Call, Content, Fault, HttpError, Outcome, Reply, SetUsage},
-    script::{Rule, Script, ScriptError},
+    script::{Rule, Script},
+    script_error::ScriptError,
     when::When,
 };
 

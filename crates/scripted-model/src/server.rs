@@ -20,10 +20,10 @@ use tokio::{
 
 use crate::{
     line::{Door, Knife, stopped},
+    protocol::Wire,
     record::{Counts, Recorded},
     script::Script,
     stage::{Asked, Stage},
-    wire::Wire,
 };
 
 /// A model server on this machine. It stops when dropped, and all its connections with it.

@@ -21,12 +21,13 @@ use crate::{
     line::Knife,
     playing::Playing,
     prefix::PrefixCache,
+    protocol::Wire,
     record::{Place, Record, Recorded},
     reply::{Content, Fault, Outcome, Reply},
     request::{Complaint, Request},
     script::Script,
     stream,
-    wire::{Failure, Wire},
+    wire::Failure,
 };
 
 const FILLER: &str = "This answer was going well for a while, and then something happened to it.";

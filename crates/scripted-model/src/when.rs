@@ -5,7 +5,7 @@ use regex::Regex;
 use crate::{
     fill::{Captured, Captures},
     request::Request,
-    script::ScriptError,
+    script_error::ScriptError,
 };
 
 /// What a request must be like. Everything said here must hold.
@@ -171,7 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::wire::Wire;
+    use crate::protocol::Wire;
 
     /// One turn is over; two tools have answered.
     fn request() -> Request {

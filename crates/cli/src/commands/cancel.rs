@@ -32,7 +32,7 @@ pub(super) async fn run(shell: &Shell, args: &CancelArgs) -> Result<Exit, Failur
             // The others are not to suffer for it; the last one is the exit code's.
             Err(problem) => {
                 if let Some(earlier) = refused.replace(Failure::from(problem)) {
-                    print::failure(&earlier);
+                    print::failure(&earlier.to_string());
                 }
             }
         }

@@ -5,7 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use asyncagents_core::{
     agent::agent_meant,
-    skill::{Catalog, Flaw, Found, Here, Layer, Skill, SkillContext, unknown_names},
+    skill::{Catalog, Flaw, Found, Layer, Skill, SkillContext},
+    unknown_names::{Here, unknown_names},
 };
 use rstest::rstest;
 

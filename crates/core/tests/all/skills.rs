@@ -6,8 +6,9 @@ use asyncagents_core::{
     agent::{Kind, Rule},
     skill::{
         Body, Catalog, Flaw, Found, Layer, Piece, Skill, SkillContext, Surroundings, disclose,
-        isolated, iterations, message_parts, summary,
+        isolated, iterations,
     },
+    sub_agent_report::SubAgentReport,
     task::Outcome,
 };
 use rstest::rstest;
@@ -520,7 +521,7 @@ fn each_level_has_half_of_the_iterations(#[case] base: u64, #[case] expected: &[
 fn a_summary_is_the_first_500_characters(#[case] length: usize, #[case] cut: bool) {
     for letter in ["a", "ü", "語", "🦀"] {
         let answer = letter.repeat(length);
-        let said = summary(&Outcome::Completed, Some(&answer));
+        let said = SubAgentReport::new(&Outcome::Completed, Some(&answer), None).summary;
         let expected = match cut {
             true => format!("{}... (truncated)", letter.repeat(500)),
             false => answer,
@@ -532,16 +533,13 @@ fn a_summary_is_the_first_500_characters(#[case] length: usize, #[case] cut: boo
 #[test]
 fn a_summary_of_a_failure_says_why() {
     let failed = |why: &str| {
-        summary(
-            &Outcome::Failed {
-                why: why.to_owned(),
-            },
-            Some("half"),
-        )
+        let why = why.to_owned();
+        SubAgentReport::new(&Outcome::Failed { why }, Some("half"), None).headline()
     };
-    assert_eq!(failed("no model"), "Failed: no model");
-    assert_eq!(failed(""), "Failed: Unknown error");
-    let parts = message_parts("done", Some(&"0198".into()));
+    assert_eq!(failed("no model"), "Sub-agent completed: Failed: no model");
+    assert_eq!(failed(""), "Sub-agent completed: Failed: Unknown error");
+    let done = SubAgentReport::new(&Outcome::Completed, Some("done"), Some(&"0198".into()));
+    let parts = [done.headline(), done.trace()];
     assert_eq!(parts, ["Sub-agent completed: done", "Full trace: 0198"]);
 }
 

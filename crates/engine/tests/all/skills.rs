@@ -6,7 +6,7 @@ use asyncagents_core::{
     host_ref::HostRef,
     id::{SessionId, TaskId},
     request::Caller,
-    skill::{ErrorCode, FinalState, SkillEvent},
+    skill_event::{ErrorCode, FinalState, SkillEvent},
     task::{Status, Task},
     trace::{StepKind, ToolResult, Trace, TraceState},
 };

@@ -10,7 +10,7 @@ use std::ops::Range;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 
-use crate::wire::Wire;
+use crate::protocol::Wire;
 
 /// What a request says, as rules see it.
 #[derive(Debug, Clone, Default)]

@@ -6,18 +6,7 @@ mod responses;
 
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-
-/// A protocol between a client and a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wire {
-    /// Anthropic Messages, `POST /v1/messages`.
-    Anthropic,
-    /// OpenAI Responses, `POST /v1/responses`.
-    Responses,
-    /// OpenAI Chat Completions, `POST /v1/chat/completions`.
-    Chat,
-}
+use crate::{answer::Answer, protocol::Wire};
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,30 +55,6 @@ impl Wire {
         match self {
             Self::Anthropic => anthropic::failure(failure, request_id),
             Self::Responses | Self::Chat => openai_failure(failure),
-        }
-    }
-
-    /// The status that says what the error event says.
-    pub(crate) fn overloaded_status(self) -> u16 {
-        match self {
-            Self::Anthropic => 529,
-            Self::Responses | Self::Chat => 503,
-        }
-    }
-
-    /// How the ids of tool calls begin.
-    pub(crate) fn call_prefix(self) -> &'static str {
-        match self {
-            Self::Anthropic => "toolu",
-            Self::Responses | Self::Chat => "call",
-        }
-    }
-
-    /// The header with the id of a request.
-    pub(crate) fn request_id_header(self) -> &'static str {
-        match self {
-            Self::Anthropic => "request-id",
-            Self::Responses | Self::Chat => "x-request-id",
         }
     }
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use asyncagents_core::{
-    skill::{Flaw, Found, Here, unknown_names},
+    skill::{Flaw, Found},
     tool_set,
+    unknown_names::{Here, unknown_names},
 };
 use asyncagents_runtime::check_skills;
 use serde_json::{Value, json};

@@ -14,7 +14,8 @@ use asyncagents_core::{
     id::{AgentName, ModelName},
     port::Host,
     request::{Caller, LaunchTask, OutputRequest},
-    skill::{ErrorCode, FinalState, Manifest, SkillContext, SkillEvent, as_typed},
+    skill::{Manifest, SkillContext, as_typed},
+    skill_event::{ErrorCode, FinalState, SkillEvent},
     task::Status,
 };
 use asyncagents_engine::{Approver, Engine, Live, LiveEvents};

@@ -1,8 +1,10 @@
 //! Which models there are, as the configuration says.
 
+pub(crate) mod catalog;
+
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use crate::{catalog, key::KeySource, wire::Wire};
+use crate::{key::KeySource, wire::Wire};
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! What a skill names that is not here: agents, models, tools.
 
-use super::{Flaw, Skill};
 use crate::{
     agent::{Rule, Tools, agent_meant},
     similar::nearest,
+    skill::{Flaw, Skill},
 };
 
 /// What there is where a skill would run.

@@ -1,6 +1,8 @@
 //! Drives one run of one task: makes the session, sends the prompt, follows the child until
 //! it ends. Everything it learns is saved before it goes on.
 
+mod sum_up;
+
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
     panic::resume_unwind,
@@ -27,6 +29,7 @@ use asyncagents_core::{
 };
 use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
 
+use self::sum_up::AskedBefore;
 use crate::{
     Problem,
     clock::Clocks,
@@ -34,7 +37,6 @@ use crate::{
     manager::carry_out,
     metrics,
     shared::Shared,
-    sum_up::AskedBefore,
 };
 
 /// How many reports are remembered, to recognise one that comes again.
@@ -426,7 +428,10 @@ impl Run {
         let now = self.shared.now();
         let why = match self.host.host.sums_up() {
             true => self.task.budget.out_of_time(self.task.ran(now)),
-            false => last_turn::due(&self.task, now),
+            false => {
+                let task = &self.task;
+                last_turn::due(task.budget, task.spent_in_run(), task.ran(now))
+            }
         };
         match why {
             Some(why) => self.end_at_limit(session, why).await,

@@ -1,6 +1,10 @@
 //! The three protocols, and what they have in common: how a conversation is laid out, and
 //! what is made of a stream of events.
 
+mod anthropic;
+mod chat;
+mod responses;
+
 use std::{borrow::Cow, collections::HashSet, fmt, str::FromStr};
 
 use asyncagents_core::{
@@ -12,12 +16,10 @@ use serde_json::value::RawValue;
 
 use crate::{
     answer_limits::{AnswerLimits, Exceeded},
-    anthropic, chat,
     error::ModelError,
     judge::Complaint,
     price::Figures,
     request::{Hear, Request},
-    responses,
     unwanted::Unwanted,
 };
 

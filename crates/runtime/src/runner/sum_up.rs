@@ -4,7 +4,7 @@
 use asyncagents_core::{
     fork::{Limits, Plan},
     id::SessionId,
-    last_turn,
+    last_turn::{self, Allowance},
     lifecycle::{Command, Standing},
     port::{Inspection, OneAnswer, OneQuestion},
     progress::Observation,
@@ -12,10 +12,8 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use crate::{
-    hosts::HOST_TIMEOUT,
-    runner::{Over, Run, stage},
-};
+use super::{Over, Run, stage};
+use crate::hosts::HOST_TIMEOUT;
 
 /// Whether the last turn of a task was asked for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +103,8 @@ impl Run {
         let Some(Stage::SummingUp { why }) = stage(&self.task) else {
             return None;
         };
-        let allowance = last_turn::allowance(&self.task, self.shared.now())?;
+        let left = self.task.left(self.shared.now());
+        let allowance = Allowance::of(self.task.budget, left)?;
         if self.host.host.sums_up() {
             return None;
         }

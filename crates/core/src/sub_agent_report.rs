@@ -1,0 +1,58 @@
+//! What a caller is told of a sub-agent that has ended: a short summary and where the whole is.
+
+use crate::{id::ChainId, task::Outcome};
+
+/// How many characters of an answer are told.
+const MOST: usize = 500;
+
+/// How a sub-agent ended, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubAgentReport {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// In short: the beginning of its final answer, or why there is none.
+    pub summary: String,
+    /// Its run.
+    pub chain: Option<ChainId>,
+}
+
+impl SubAgentReport {
+    /// The report on a sub-agent that ended so, and said this at the end.
+    pub fn new(outcome: &Outcome, answer: Option<&str>, chain: Option<&ChainId>) -> Self {
+        let summary = match outcome {
+            Outcome::Completed => shortened(answer.unwrap_or_default().trim()),
+            Outcome::Failed { why } if why.trim().is_empty() => "Unknown error".to_owned(),
+            Outcome::Failed { why } => why.clone(),
+            Outcome::Cancelled => "it was cancelled".to_owned(),
+        };
+        Self {
+            outcome: outcome.clone(),
+            summary,
+            chain: chain.cloned(),
+        }
+    }
+
+    /// What came of it, in a sentence.
+    pub fn headline(&self) -> String {
+        let summary = &self.summary;
+        match self.outcome {
+            Outcome::Completed => format!("Sub-agent completed: {summary}"),
+            Outcome::Failed { .. } | Outcome::Cancelled => {
+                format!("Sub-agent completed: Failed: {summary}")
+            }
+        }
+    }
+
+    /// Where the whole is.
+    pub fn trace(&self) -> String {
+        let chain = self.chain.as_ref().map_or("none", ChainId::as_str);
+        format!("Full trace: {chain}")
+    }
+}
+
+fn shortened(answer: &str) -> String {
+    match answer.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}... (truncated)", answer.get(..end).unwrap_or_default()),
+        None => answer.to_owned(),
+    }
+}
