@@ -79,6 +79,17 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// What one answer of a model takes.
+    pub fn answer(tokens: u64, cost: Cost, unpriced: u64) -> Self {
+        Self {
+            tokens,
+            cost,
+            unpriced,
+            turns: 1,
+            tool_calls: 0,
+        }
+    }
+
     /// What it came to.
     pub fn price(self) -> Price {
         Price::new(self.cost, self.unpriced)

@@ -106,6 +106,19 @@ pub struct Totals {
     pub by_tool: BTreeMap<String, u64>,
 }
 
+impl Totals {
+    /// The same without the names of the tools.
+    pub fn spent(&self) -> Spent {
+        Spent {
+            tokens: self.tokens,
+            cost: self.cost,
+            unpriced: self.unpriced,
+            turns: self.turns,
+            tool_calls: self.by_tool.values().sum(),
+        }
+    }
+}
+
 impl Progress {
     /// Takes in what was observed.
     pub fn note(&mut self, observation: &Observation, at: Moment) {
@@ -120,28 +133,17 @@ impl Progress {
                 // A model that goes on has all its answers.
                 self.asking.clear();
                 self.using = None;
-                self.spent = self.spent.plus(Spent {
-                    tokens: *tokens,
-                    cost: *cost,
-                    unpriced: *unpriced,
-                    turns: 1,
-                    tool_calls: 0,
-                });
+                let answer = Spent::answer(*tokens, *cost, *unpriced);
+                self.spent = self.spent.plus(answer);
             }
             Observation::AskedBeside {
                 tokens,
                 cost,
                 unpriced,
             } => {
-                let asked = Spent {
-                    tokens: *tokens,
-                    cost: *cost,
-                    unpriced: *unpriced,
-                    turns: 1,
-                    tool_calls: 0,
-                };
-                self.beside = self.beside.plus(asked);
-                self.spent = self.spent.plus(asked);
+                let answer = Spent::answer(*tokens, *cost, *unpriced);
+                self.beside = self.beside.plus(answer);
+                self.spent = self.spent.plus(answer);
             }
             Observation::Asked { id, question } => {
                 self.asking.insert(id.clone(), question.clone());
@@ -168,13 +170,6 @@ impl Progress {
 
     fn replace(&mut self, totals: &Totals) {
         self.by_tool.clone_from(&totals.by_tool);
-        let counted = Spent {
-            tokens: totals.tokens,
-            cost: totals.cost,
-            unpriced: totals.unpriced,
-            turns: totals.turns,
-            tool_calls: totals.by_tool.values().sum(),
-        };
-        self.spent = counted.plus(self.beside);
+        self.spent = totals.spent().plus(self.beside);
     }
 }

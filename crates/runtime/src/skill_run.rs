@@ -133,7 +133,7 @@ impl SkillRun {
                 // It was launched, and nobody had heard of it.
                 let message = format!("Spawning sub-agent for skill: {}", self.invocation.name);
                 self.ready.push_back(SkillEvent::Status { task, message });
-                let (context, seen) = (SkillContext::Fork, None);
+                let (context, seen) = (SkillContext::Isolated, None);
                 self.stage = Stage::Launched { context, seen };
                 Ok(())
             }
@@ -258,7 +258,7 @@ impl Launch {
         let manager = &self.manager;
         manager.launch_as(&self.caller, task, self.task).await?;
         let message = match context {
-            SkillContext::Fork => format!("Spawning sub-agent for skill: {name}"),
+            SkillContext::Isolated => format!("Spawning sub-agent for skill: {name}"),
             SkillContext::Inherit => format!("Running skill: {name}"),
         };
         Ok((context, message))

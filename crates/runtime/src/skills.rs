@@ -290,8 +290,10 @@ async fn check(
 ) -> Result<(), Problem> {
     let (session, name) = (session.clone(), skill.name.clone());
     let launches = match (skill.context, caller.launches_from()) {
-        (SkillContext::Fork, Ok((from, host))) => Some((from.clone(), shared.limits(&host.host))),
-        (SkillContext::Fork, Err(_)) | (SkillContext::Inherit, _) => None,
+        (SkillContext::Isolated, Ok((from, host))) => {
+            Some((from.clone(), shared.limits(&host.host)))
+        }
+        (SkillContext::Isolated, Err(_)) | (SkillContext::Inherit, _) => None,
     };
     shared
         .read(move |journal| {
@@ -329,7 +331,9 @@ impl Ready {
         let manifest = &self.skill.manifest;
         let text = self.instructions();
         let task = match manifest.context {
-            SkillContext::Fork => LaunchTask::of_skill(manifest, arguments, text, settings.skills),
+            SkillContext::Isolated => {
+                LaunchTask::of_skill(manifest, arguments, text, settings.skills)
+            }
             SkillContext::Inherit => LaunchTask::of_body(manifest, arguments, text),
         };
         LaunchTask {

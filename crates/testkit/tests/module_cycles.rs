@@ -1,7 +1,6 @@
 //! The top-level modules of each crate depend on each other in one direction only.
 //! `cargo test -p asyncagents-testkit --test module_cycles -- --nocapture` shows the picture.
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
-#![expect(clippy::print_stdout, reason = "the picture is for people")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -88,8 +88,9 @@ pub enum SkillContext {
     /// Its body joins the calling conversation.
     #[default]
     Inherit,
-    /// As a sub-agent of its own.
-    Fork,
+    /// As a sub-agent of its own, which inherits nothing of the conversation: `context: fork` in
+    /// the file.
+    Isolated,
 }
 
 /// What is wrong, and in which line of the file.
@@ -517,7 +518,7 @@ fn unknown_key(key: &str, written: &str, value: &Value) -> Option<String> {
 fn context(value: &Value) -> Result<SkillContext, String> {
     match value::text(value)?.to_lowercase().as_str() {
         "inherit" => Ok(SkillContext::Inherit),
-        "fork" => Ok(SkillContext::Fork),
+        "fork" => Ok(SkillContext::Isolated),
         _ => {
             let shown = value::shown(value);
             Err(format!(

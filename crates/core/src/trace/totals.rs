@@ -39,13 +39,8 @@ impl TraceTotals {
 
     fn answer(usage: Usage, untold: u64, cost: Option<Cost>) -> Self {
         let tokens = usage.context().saturating_add(untold);
-        let spent = Spent {
-            tokens,
-            cost: cost.unwrap_or_default(),
-            unpriced: if cost.is_some() { 0 } else { tokens },
-            turns: 1,
-            tool_calls: 0,
-        };
+        let unpriced = if cost.is_some() { 0 } else { tokens };
+        let spent = Spent::answer(tokens, cost.unwrap_or_default(), unpriced);
         Self { spent, usage }
     }
 

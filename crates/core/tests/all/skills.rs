@@ -46,7 +46,7 @@ fn every_key_means_what_it_says_in_either_spelling() {
     let only: Vec<String> = only.iter().map(ToString::to_string).collect();
     assert_eq!(only, ["read", "bash(git log *)"]);
     assert_eq!(manifest.tools.not, [Rule::tool("write")]);
-    assert_eq!(manifest.context, SkillContext::Fork);
+    assert_eq!(manifest.context, SkillContext::Isolated);
     assert_eq!(manifest.agent.as_deref(), Some("Explore"));
     assert_eq!(manifest.model.as_deref(), Some("fast"));
     assert_eq!(manifest.max_iterations, Some(20));

@@ -53,11 +53,5 @@ pub(super) async fn spent(
 ) -> Result<Spent, Failure> {
     let (own, _) = engine.used(session).await.map_err(Problem::from)?;
     let below = manager.spent_below(session).await?;
-    Ok(below.plus(Spent {
-        tokens: own.tokens,
-        cost: own.cost,
-        unpriced: own.unpriced,
-        turns: own.turns,
-        tool_calls: own.by_tool.values().sum(),
-    }))
+    Ok(below.plus(own.spent()))
 }

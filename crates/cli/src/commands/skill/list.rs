@@ -90,7 +90,7 @@ fn as_text(skills: &[&Listed], catalog: &Catalog, columns: Option<usize>) -> Str
 fn marks(listed: &Listed) -> String {
     let manifest = &listed.skill.manifest;
     let marks = [
-        ("fork", manifest.context == SkillContext::Fork),
+        ("fork", manifest.context == SkillContext::Isolated),
         ("not for the model", !manifest.for_model),
         ("not for the user", !manifest.for_user),
         ("hidden", listed.shadowed_by.is_some()),
@@ -114,7 +114,7 @@ fn as_json(skills: &[&Listed], catalog: &Catalog) -> serde_json::Value {
             "file": listed.file,
             "context": match manifest.context {
                 SkillContext::Inherit => "inherit",
-                SkillContext::Fork => "fork",
+                SkillContext::Isolated => "fork",
             },
             "model_invocable": manifest.for_model,
             "user_invocable": manifest.for_user,

@@ -99,7 +99,7 @@ fn as_json(listed: &Listed) -> Value {
 fn context(manifest: &Manifest) -> &'static str {
     match manifest.context {
         SkillContext::Inherit => "inherit",
-        SkillContext::Fork => "fork",
+        SkillContext::Isolated => "fork",
     }
 }
 
