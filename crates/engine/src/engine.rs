@@ -449,10 +449,10 @@ impl Inner {
                 return Ok(made);
             }
             journal.begin_session(&session)?;
-            if let Some(first) = first {
-                journal.file(&session.id, &first, session.begun)?;
+            if let Some(first) = &first {
+                journal.file(&session.id, first, session.begun)?;
             }
-            Ok(session.id)
+            Ok(session.id.clone())
         });
         let made = made.await?;
         let watcher = task.and_then(|task| lock(&self.watched_tasks).remove(&task));

@@ -135,11 +135,11 @@ impl Host for Engine {
             let there = session.is_some();
             if let Some(session) = session {
                 let entry = Entry::Prompted {
-                    post: prompt.id,
-                    text: prompt.text,
-                    agent: prompt.agent,
-                    model: prompt.model,
-                    chain: session.task.is_none().then_some(chain),
+                    post: prompt.id.clone(),
+                    text: prompt.text.clone(),
+                    agent: prompt.agent.clone(),
+                    model: prompt.model.clone(),
+                    chain: session.task.is_none().then(|| chain.clone()),
                 };
                 if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
                     let why = "a newer prompt took its place".to_owned();
@@ -178,7 +178,7 @@ impl Host for Engine {
             let ended = Entry::Ended {
                 prompt,
                 end: End::Aborted,
-                answer: said,
+                answer: said.clone(),
             };
             journal.file(&id, &ended, now)?;
             Ok(Some(End::Aborted))

@@ -46,7 +46,7 @@ impl From<Trouble> for HostError {
 impl Record {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Journal) -> Result<T, Trouble> + Send + 'static,
+        work: impl Fn(&mut dyn Journal) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, Trouble> {
         let (work, answer) = typed(work);
         self.store.write(work).await?;
@@ -55,7 +55,7 @@ impl Record {
 
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut dyn Journal) -> Result<T, Trouble> + Send + 'static,
+        work: impl Fn(&mut dyn Journal) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, Trouble> {
         let (work, answer) = typed(work);
         self.store.read(work).await?;

@@ -245,7 +245,7 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
     for chunk in ids.chunks(500) {
         let chunk = chunk.to_vec();
         let work = Box::new(move |journal: &mut dyn Journal| {
-            for id in chunk {
+            for id in chunk.clone() {
                 let launched = Launched {
                     place: Place {
                         parent: format!("parent-{}", fastrand::u8(..)).as_str().into(),

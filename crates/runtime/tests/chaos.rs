@@ -377,7 +377,7 @@ fn record(journal: &mut dyn Journal, task: Task) -> Stored<Record> {
 
 async fn read<T: Send + 'static>(
     store: &dyn Store,
-    look: impl FnOnce(&mut dyn Journal) -> Stored<T> + Send + 'static,
+    look: impl Fn(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     let work = Box::new(move |journal: &mut dyn Journal| sender.send(look(journal)).is_ok());

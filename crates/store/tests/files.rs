@@ -59,7 +59,7 @@ fn launched(parent: &str) -> Launched {
 
 async fn write<T: Send + 'static>(
     store: &Sqlite,
-    work: impl FnOnce(&mut dyn Journal) -> Stored<T> + Send + 'static,
+    work: impl Fn(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> Stored<T> {
     let (work, answer) = typed(work);
     store.write(work).await?;
@@ -303,7 +303,11 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
     launched.instructions = Some("Look.".to_owned());
     let (old, task, said, chains) = write(&store, move |journal| {
         let old = journal.tasks_of(None)?;
-        let task = journal.insert(TaskId::from_random(999), launched, Moment::from_millis(5))?;
+        let task = journal.insert(
+            TaskId::from_random(999),
+            launched.clone(),
+            Moment::from_millis(5),
+        )?;
         let read = journal.task(&task.id)?.expect("there");
         assert_eq!(read, task);
         let said = journal.instructions(&task.id)?;

@@ -5,7 +5,11 @@ use async_trait::async_trait;
 use super::{Chains, Leases, Outbox, Queue, Sessions, Stored, Tasks, Waits};
 
 /// What is done in one transaction. It answers whether to keep what it did.
-pub type Work = Box<dyn FnOnce(&mut dyn Journal) -> bool + Send>;
+///
+/// A store may run it again when a transaction has lost a race: then nothing is kept of the run
+/// before. So work changes the journal and nothing else, and what it answers is that of its last
+/// run.
+pub type Work = Box<dyn Fn(&mut dyn Journal) -> bool + Send>;
 
 /// Keeps the journal. All processes that work with the same file see the same journal.
 #[async_trait]

@@ -9,7 +9,7 @@ pub struct Slot<T, E>(Arc<Mutex<Option<Result<T, E>>>>);
 
 /// Work for a [`super::Store`], and where its answer will be. An error undoes everything.
 pub fn typed<T, E>(
-    work: impl FnOnce(&mut dyn Journal) -> Result<T, E> + Send + 'static,
+    work: impl Fn(&mut dyn Journal) -> Result<T, E> + Send + 'static,
 ) -> (Work, Slot<T, E>)
 where
     T: Send + 'static,

@@ -20,7 +20,10 @@ use asyncagents_core::{
 use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
 use asyncagents_store::{Durability, Options, Sqlite};
-use asyncagents_testkit::clock::{SetClock, TokioClock};
+use asyncagents_testkit::{
+    clock::{SetClock, TokioClock},
+    store_contract::RunsTwice,
+};
 use tempfile::TempDir;
 
 /// A minute, a second and so on, for scripts and limits.
@@ -163,13 +166,15 @@ impl House {
         self
     }
 
+    /// All work is run twice: whatever the runtime does in a transaction may lose a race.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         let path = self.folder.path().join("tasks.db");
         let options = Options {
             durability: Durability::Process,
             ..Options::default()
         };
-        Arc::new(Sqlite::open_with(path, options).expect("a store"))
+        let store = Sqlite::open_with(path, options).expect("a store");
+        Arc::new(RunsTwice(Arc::new(store)))
     }
 
     /// A handle without a worker, as a shell command has.
@@ -255,7 +260,7 @@ pub(crate) async fn fates(store: Arc<dyn Store>, id: &TaskId) -> Vec<Fate> {
 
 async fn read<T: Send + 'static>(
     store: Arc<dyn Store>,
-    look: impl FnOnce(&mut dyn Journal) -> Stored<T> + Send + 'static,
+    look: impl Fn(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> T {
     let (sender, receiver) = std::sync::mpsc::channel();
     let work = Box::new(move |journal: &mut dyn Journal| sender.send(look(journal)).is_ok());

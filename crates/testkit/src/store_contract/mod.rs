@@ -14,6 +14,7 @@ mod damage;
 mod leases;
 mod outbox;
 mod queue;
+mod runs_twice;
 mod samples;
 mod sessions;
 mod tasks;
@@ -21,6 +22,8 @@ mod transactions;
 mod waits;
 
 use std::{pin::Pin, sync::Arc};
+
+pub use runs_twice::RunsTwice;
 
 use asyncagents_core::port::{Journal, Store, Stored, typed};
 
@@ -54,6 +57,7 @@ const STORIES: &[Story] = stories! {
     transactions {
         work_that_is_refused_leaves_no_trace_and_what_shares_its_commit_stays,
         work_that_panics_is_rolled_back_and_stops_nobody_else,
+        work_that_is_run_again_leaves_one_trace,
         what_is_written_is_seen_by_every_handle_at_once,
         each_decision_sees_the_one_before_whoever_made_it,
         a_reader_does_not_wait_for_a_writer,

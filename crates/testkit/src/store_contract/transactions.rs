@@ -15,7 +15,7 @@ use asyncagents_core::{
 use tokio::time::timeout;
 
 use super::{
-    Site, on_new, read,
+    RunsTwice, Site, on_new, read,
     samples::{at, events, id, launched, launched_with_all, notice, session, task_with},
     write,
 };
@@ -70,6 +70,28 @@ pub(super) async fn work_that_panics_is_rolled_back_and_stops_nobody_else(site: 
     assert!(broken.await.is_err());
     launch(&store, 2).await;
     assert_eq!(count(&store).await, 1);
+}
+
+pub(super) async fn work_that_is_run_again_leaves_one_trace(site: Arc<dyn Site>) {
+    let store: Arc<dyn Store> = Arc::new(RunsTwice(site.open()));
+    launch(&store, 1).await;
+    let seen = write(&store, |journal| {
+        let mut task = journal.task(&id(1))?.ok_or_else(refused)?;
+        journal.append(&mut task, &events(), at(2))?;
+        journal.post(&task, &notice(&task), at(3))?;
+        journal.begin_session(&session("ses_1"))?;
+        let wait = journal.wait(&task.id, &"main".into(), at(9))?;
+        Ok((task.seq, wait))
+    });
+    let (seq, _) = seen.await.expect("written");
+    let there = read(&store, |journal| {
+        Ok((
+            journal.events(&id(1))?.len(),
+            journal.notices(&id(1))?.len(),
+        ))
+    });
+    assert_eq!(seq, events().len() as u64 + 1);
+    assert_eq!(there.await, Ok((events().len() + 1, 1)));
 }
 
 pub(super) async fn what_is_written_is_seen_by_every_handle_at_once(site: Arc<dyn Site>) {
