@@ -18,50 +18,8 @@ use crate::{host_setup::HostRecord, terms::TermsRecord};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "made to be written or read at once"
-)]
 pub(crate) enum EventRecord {
-    Launched {
-        parent: String,
-        above: Option<String>,
-        root: String,
-        depth: u32,
-        description: String,
-        agent: String,
-        model: Option<String>,
-        forked: bool,
-        host: HostRecord,
-        #[serde(default, skip_serializing_if = "str::is_empty")]
-        settings: Box<str>,
-        #[serde(default, skip_serializing_if = "str::is_empty")]
-        seal: Box<str>,
-        prompt: String,
-        /// Its keys are those of the settings.
-        #[serde(
-            default,
-            skip_serializing_if = "Option::is_none",
-            deserialize_with = "saved_limits"
-        )]
-        fork: Option<Limits>,
-        /// What is not said is the mode of old: a transcript.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        fork_mode: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked_in: Option<String>,
-        budget: BudgetRecord,
-        batch: u64,
-        owner: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        chain: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        from: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        skill: Option<TermsRecord>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        instructions: Option<String>,
-    },
+    Launched(Box<LaunchedRecord>),
     Owned {
         by: Option<String>,
     },
@@ -137,6 +95,47 @@ pub(crate) enum EventRecord {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LaunchedRecord {
+    parent: String,
+    above: Option<String>,
+    root: String,
+    depth: u32,
+    description: String,
+    agent: String,
+    model: Option<String>,
+    forked: bool,
+    host: HostRecord,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    settings: Box<str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    seal: Box<str>,
+    prompt: String,
+    /// Its keys are those of the settings.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "saved_limits"
+    )]
+    fork: Option<Limits>,
+    /// What is not said is the mode of old: a transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fork_mode: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_in: Option<String>,
+    budget: BudgetRecord,
+    batch: u64,
+    owner: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chain: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skill: Option<TermsRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutcomeRecord {
     Completed,
@@ -158,9 +157,9 @@ pub(crate) struct BudgetRecord {
 impl From<&Event> for EventRecord {
     fn from(event: &Event) -> Self {
         match event {
-            Event::Launched(launched) => launched_record(launched),
+            Event::Launched(launched) => EventRecord::Launched(Box::new((&**launched).into())),
             Event::Owned { by } => EventRecord::Owned {
-                by: by.as_ref().map(ToString::to_string),
+                by: written(by.as_ref()),
             },
             Event::Started => EventRecord::Started,
             Event::SessionMade { session } => EventRecord::SessionMade {
@@ -237,8 +236,8 @@ impl From<&Event> for EventRecord {
             } => EventRecord::Resumed {
                 prompt: prompt.clone(),
                 batch: *batch,
-                chain: chain.as_ref().map(ToString::to_string),
-                from: from.as_ref().map(ToString::to_string),
+                chain: written(chain.as_ref()),
+                from: written(from.as_ref()),
             },
             Event::ClockMoved { by } => EventRecord::ClockMoved { by: *by },
             Event::Moved { host } => EventRecord::Moved {
@@ -247,48 +246,6 @@ impl From<&Event> for EventRecord {
             Event::Retrieved => EventRecord::Retrieved,
             Event::Cleared => EventRecord::Cleared,
         }
-    }
-}
-
-fn launched_record(launched: &Launched) -> EventRecord {
-    let Launched {
-        place,
-        brief,
-        prompt,
-        fork,
-        budget,
-        batch,
-        owner,
-        chain,
-        from,
-        instructions,
-    } = launched;
-    EventRecord::Launched {
-        parent: place.parent.to_string(),
-        above: place.above.as_ref().map(ToString::to_string),
-        root: place.root.to_string(),
-        depth: place.depth,
-        description: brief.description.clone(),
-        agent: brief.agent.to_string(),
-        model: brief.model.as_ref().map(ToString::to_string),
-        forked: brief.context == Context::Forked,
-        host: HostRecord(brief.host.clone()),
-        settings: brief.host.settings.json.clone(),
-        seal: brief.host.settings.seal.clone(),
-        prompt: prompt.clone(),
-        fork: fork.as_ref().map(|plan| plan.limits.clone()),
-        fork_mode: match fork {
-            Some(plan) if plan.mode != Mode::default() => Some(plan.mode.to_string()),
-            Some(_) | None => None,
-        },
-        asked_in: fork.as_ref().and_then(|plan| plan.asked_in.clone()),
-        budget: budget.into(),
-        batch: *batch,
-        owner: owner.as_ref().map(ToString::to_string),
-        chain: chain.as_ref().map(ToString::to_string),
-        from: from.as_ref().map(ToString::to_string),
-        skill: brief.skill.as_ref().map(TermsRecord::from),
-        instructions: instructions.clone(),
     }
 }
 
@@ -304,72 +261,93 @@ fn saved_limits<'de, D: Deserializer<'de>>(saved: D) -> Result<Option<Limits>, D
         .map_err(de::Error::custom)
 }
 
+impl From<&Launched> for LaunchedRecord {
+    fn from(launched: &Launched) -> Self {
+        let Launched { place, brief, .. } = launched;
+        let fork = launched.fork.as_ref();
+        Self {
+            parent: place.parent.to_string(),
+            above: written(place.above.as_ref()),
+            root: place.root.to_string(),
+            depth: place.depth,
+            description: brief.description.clone(),
+            agent: brief.agent.to_string(),
+            model: written(brief.model.as_ref()),
+            forked: brief.context == Context::Forked,
+            host: HostRecord(brief.host.clone()),
+            settings: brief.host.settings.json.clone(),
+            seal: brief.host.settings.seal.clone(),
+            prompt: launched.prompt.clone(),
+            fork: fork.map(|plan| plan.limits.clone()),
+            fork_mode: fork
+                .filter(|plan| plan.mode != Mode::default())
+                .map(|plan| plan.mode.to_string()),
+            asked_in: fork.and_then(|plan| plan.asked_in.clone()),
+            budget: (&launched.budget).into(),
+            batch: launched.batch,
+            owner: written(launched.owner.as_ref()),
+            chain: written(launched.chain.as_ref()),
+            from: written(launched.from.as_ref()),
+            skill: brief.skill.as_ref().map(TermsRecord::from),
+            instructions: launched.instructions.clone(),
+        }
+    }
+}
+
+impl TryFrom<LaunchedRecord> for Launched {
+    type Error = String;
+
+    fn try_from(record: LaunchedRecord) -> Result<Self, String> {
+        let (mode, asked_in) = (mode(record.fork_mode)?, record.asked_in);
+        let context = if record.forked {
+            Context::Forked
+        } else {
+            Context::Fresh
+        };
+        Ok(Self {
+            place: Place {
+                parent: record.parent.into(),
+                above: record.above.map(Into::into),
+                root: record.root.into(),
+                depth: record.depth,
+            },
+            brief: Brief {
+                description: record.description,
+                agent: record.agent.into(),
+                model: record.model.map(Into::into),
+                context,
+                host: record.host.with(LaunchSettings {
+                    json: record.settings,
+                    seal: record.seal,
+                }),
+                skill: record.skill.map(TryInto::try_into).transpose()?,
+            },
+            prompt: record.prompt,
+            fork: record.fork.map(|limits| Plan {
+                limits,
+                mode,
+                asked_in,
+            }),
+            budget: record.budget.into(),
+            batch: record.batch,
+            owner: record.owner.map(Into::into),
+            chain: record.chain.map(Into::into),
+            from: record.from.map(Into::into),
+            instructions: record.instructions,
+        })
+    }
+}
+
+fn written(name: Option<&impl ToString>) -> Option<String> {
+    name.map(ToString::to_string)
+}
+
 impl TryFrom<EventRecord> for Event {
     type Error = String;
 
     fn try_from(record: EventRecord) -> Result<Self, String> {
         Ok(match record {
-            EventRecord::Launched {
-                parent,
-                above,
-                root,
-                depth,
-                description,
-                agent,
-                model,
-                forked,
-                host,
-                settings,
-                seal,
-                prompt,
-                fork,
-                fork_mode,
-                asked_in,
-                budget,
-                batch,
-                owner,
-                chain,
-                from,
-                skill,
-                instructions,
-            } => Event::Launched(Box::new(Launched {
-                place: Place {
-                    parent: parent.into(),
-                    above: above.map(Into::into),
-                    root: root.into(),
-                    depth,
-                },
-                brief: Brief {
-                    description,
-                    agent: agent.into(),
-                    model: model.map(Into::into),
-                    context: if forked {
-                        Context::Forked
-                    } else {
-                        Context::Fresh
-                    },
-                    host: host.with(LaunchSettings {
-                        json: settings,
-                        seal,
-                    }),
-                    skill: skill.map(TryInto::try_into).transpose()?,
-                },
-                prompt,
-                fork: match fork {
-                    Some(limits) => Some(Plan {
-                        limits,
-                        mode: mode(fork_mode)?,
-                        asked_in,
-                    }),
-                    None => None,
-                },
-                budget: budget.into(),
-                batch,
-                owner: owner.map(Into::into),
-                chain: chain.map(Into::into),
-                from: from.map(Into::into),
-                instructions,
-            })),
+            EventRecord::Launched(record) => Event::Launched(Box::new((*record).try_into()?)),
             EventRecord::Owned { by } => Event::Owned {
                 by: by.map(Into::into),
             },
