@@ -15,10 +15,13 @@ use crate::{
 
 impl<S: Sql> Queue for Transaction<S> {
     fn queue(&mut self, depth: u32, after: i64, most: usize) -> Stored<Vec<(Task, i64)>> {
-        let sql = "SELECT * FROM tasks \
+        let sql = format!(
+            "SELECT {}, place FROM tasks \
              WHERE state = 'queued' AND depth = ?1 AND place > ?2 AND owner IS NOT NULL \
-             AND stopping = 0 ORDER BY place LIMIT ?3";
-        self.sql.all(sql, values![depth, after, most], |row| {
+             AND stopping = 0 ORDER BY place LIMIT ?3",
+            row::READ
+        );
+        self.sql.all(&sql, values![depth, after, most], |row| {
             Ok((row::task(row)?, row.get("place")?))
         })
     }

@@ -42,6 +42,13 @@ pub(crate) fn unpriced_below<S: Sql>() -> String {
     format!("coalesce({known}, CASE WHEN below_cost = 0 THEN below_tokens ELSE 0 END)")
 }
 
+/// What [`task`] reads, in its order: a column is looked for behind the one found last.
+pub(crate) const READ: &str = "id, tools, parent, above, root, depth, description, agent, model, \
+    context, host, settings, seal, skill, max_tokens, max_cost, max_time, max_turns, max_calls, \
+    launched_at, batch, run, session, state, since, stage, error, ended_at, ran, stopping, \
+    last_activity, tokens, cost, turns, calls, below_tokens, below_cost, below_turns, below_calls, \
+    before_tokens, before_cost, before_turns, before_calls, retrieved_at, cleared, owner, seq, chain";
+
 /// What is kept of progress beside the sums.
 #[derive(Serialize, Deserialize)]
 struct Tools {

@@ -117,10 +117,15 @@ impl<'r> Row<'r> {
     }
 
     fn find(&self, column: &str) -> Option<usize> {
-        let is_there = |at: &usize| self.cells.name(*at) == Some(column);
-        let named = |at: &usize| self.cells.name(*at).is_some();
-        let behind = (self.next.get()..).take_while(named).find(is_there);
-        behind.or_else(|| (0..self.next.get()).find(is_there))
+        let next = self.next.get();
+        let mut at = next;
+        while let Some(name) = self.cells.name(at) {
+            if name == column {
+                return Some(at);
+            }
+            at += 1;
+        }
+        (0..next).find(|at| self.cells.name(*at) == Some(column))
     }
 }
 

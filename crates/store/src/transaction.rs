@@ -24,7 +24,7 @@ impl<S: Sql> Transaction<S> {
 
     /// The tasks for which `condition` holds.
     pub(crate) fn tasks(&mut self, condition: &str, values: &[Value<'_>]) -> Stored<Vec<Task>> {
-        let sql = format!("SELECT * FROM tasks WHERE {condition}");
+        let sql = format!("SELECT {} FROM tasks WHERE {condition}", row::READ);
         self.sql.all(&sql, values, row::task)
     }
 
