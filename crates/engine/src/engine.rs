@@ -329,10 +329,12 @@ impl Inner {
         if let Some(known) = toolboxes.get(&session.id) {
             return Ok(known.clone());
         }
-        let made = if session.workspace == self.workspace() {
-            self.toolbox.for_session()
+        let folder = Path::new(&session.workspace);
+        let mut allowed = self.settings.session_folders.iter();
+        let made = if allowed.any(|allowed| folder.starts_with(allowed)) {
+            self.toolbox.in_folder(folder)?
         } else {
-            self.toolbox.in_folder(Path::new(&session.workspace))?
+            self.toolbox.for_session()
         };
         toolboxes.insert(session.id.clone(), made.clone());
         Ok(made)

@@ -10,6 +10,9 @@ use asyncagents_models::Effort;
 pub struct Settings {
     /// The folder it works in, without links.
     pub workspace: PathBuf,
+    /// Sessions may work in folders of their own below these. What else a database says of a
+    /// session's folder is not believed: others may have changed it.
+    pub session_folders: Vec<PathBuf>,
     /// The model of agents that have none of their own; `None` takes the first provider that
     /// has a key.
     pub model: Option<String>,
@@ -38,6 +41,7 @@ impl Settings {
     pub fn new(workspace: PathBuf) -> Self {
         Self {
             workspace,
+            session_folders: Vec::new(),
             model: None,
             effort: None,
             permissions: Permissions::default(),

@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    agent::Mode,
     id::SessionId,
     port::{Store, StoreError, typed},
 };
@@ -52,6 +53,7 @@ async fn two_sessions_work_each_in_its_own_folder() {
         approver: Some(person.clone()),
         settings: Box::new(|settings| {
             let rule = |text: &str| text.parse().expect("a rule");
+            settings.session_folders = vec![settings.workspace.with_file_name("tree")];
             settings.permissions.ask = vec![rule("write(a.txt)")];
             settings.permissions.deny = vec![rule("read(kept/*)")];
         }),
@@ -111,9 +113,18 @@ async fn a_session_whose_folder_is_gone_has_no_tools_that_touch_files() {
             Reply::call("write", json!({"path": "a.txt", "content": "x"})),
         )
         .rule(When::turn(1), Reply::text("Then not."));
-    let house = House::new(script).await;
+    let plan = Plan {
+        settings: Box::new(|settings| {
+            settings
+                .session_folders
+                .push(settings.workspace.join("gone"))
+        }),
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
     let home = house.begin("general").await;
-    let gone = in_folder(&house, &home, &house.path("gone")).await;
+    let work = house.path("").canonicalize().expect("a folder");
+    let gone = in_folder(&house, &home, &work.join("gone")).await;
     let prompt = house.prompt(&gone, "Write").await;
     assert_eq!(house.ended(&gone, &prompt).await.said(), "Then not.");
     let last = house.model.requests().pop().expect("a request").last();
@@ -122,6 +133,31 @@ async fn a_session_whose_folder_is_gone_has_no_tools_that_touch_files() {
         "{last}"
     );
     assert!(!house.path("a.txt").exists() && !house.path("gone").exists());
+    house.close().await;
+}
+
+/// The database may have been changed by somebody else.
+#[tokio::test]
+async fn a_folder_that_only_the_database_names_is_not_worked_in() {
+    let script = Script::new()
+        .rule(
+            When::turn(0),
+            Reply::call("write", json!({"path": "a.txt", "content": "x"})),
+        )
+        .rule(When::turn(1), Reply::text("Done."));
+    let plan = Plan {
+        settings: Box::new(|settings| settings.permissions.mode = Mode::AutoEdit),
+        ..Plan::default()
+    };
+    let house = House::with(script, plan).await;
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let home = house.begin("general").await;
+    let named = elsewhere.path().canonicalize().expect("a folder");
+    let session = in_folder(&house, &home, &named).await;
+    let prompt = house.prompt(&session, "Write").await;
+    assert_eq!(house.ended(&session, &prompt).await.said(), "Done.");
+    assert_eq!(house.read("a.txt"), "x");
+    assert!(!named.join("a.txt").exists());
     house.close().await;
 }
 
