@@ -7,11 +7,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use asyncagents_core::{
-    host_ref::HostRef,
-    port::{Clock, Store},
-};
-use asyncagents_engine::Approver;
+use asyncagents_core::port::{Clock, Store};
 use asyncagents_runtime::{Manager, SystemClock};
 use asyncagents_store::Sqlite;
 
@@ -19,7 +15,7 @@ use crate::{
     config::Config,
     exit::Failure,
     folders::beside,
-    hosts::{Bridges, HostContext, KnownHosts},
+    hosts::{HostContext, HostOptions, KnownHosts},
     own_file::can_write,
     print,
     trust::{self, Database, Launches, Older, Sealed, Standing},
@@ -38,17 +34,7 @@ pub(crate) struct App {
 /// What is different for one command or another.
 #[derive(Default)]
 pub(crate) struct AppOptions {
-    /// Who is asked for permission.
-    pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// Whether a person's run waits for its background tasks.
-    pub(crate) no_wait: bool,
-    /// The one host whose tasks this process read_only after, if not all: a run works for its own
-    /// folder, whatever was said when a task there was launched.
-    pub(crate) only: Option<HostRef>,
-    /// Nothing is read from files of settings.
-    pub(crate) bare: bool,
-    /// The OpenCode around this process. It read_only after no other tasks then.
-    pub(crate) bridges: Option<Arc<Bridges>>,
+    pub(crate) hosts: HostOptions,
     /// Nothing is worked on, only looked at; so the database may be anybody's.
     pub(crate) read_only: bool,
     /// Nothing is said about whose it is.
@@ -65,7 +51,7 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
     let store: Arc<dyn Store> = Arc::new(store);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut settings = config.runtime();
-    if options.bridges.is_some() {
+    if options.hosts.bridges.is_some() {
         settings.look = POLL_INTERVAL_OF_BRIDGES;
     }
     let hosts = Arc::new(KnownHosts::new(HostContext {
@@ -73,7 +59,7 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
         store: store.clone(),
         clock: clock.clone(),
         launches,
-        options,
+        options: options.hosts,
         manager: OnceLock::new(),
     }));
     let manager = Manager::new(store, hosts.clone(), clock, settings);

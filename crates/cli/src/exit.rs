@@ -9,7 +9,7 @@ use asyncagents_core::{
 };
 use asyncagents_runtime::Problem;
 
-use crate::{print, trust::adopting, worker_process::stopped_process};
+use crate::{print, worker_process::stopped_process};
 
 /// How the command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,15 @@ impl From<Problem> for Failure {
             },
         }
     }
+}
+
+/// How a database without a seal becomes the user's.
+pub(crate) fn adopting(database: &Path) -> String {
+    format!(
+        "`asyncagents db adopt --db {}` makes it yours; with --keep-conversations if you know that \
+         all of it is your own",
+        database.display()
+    )
 }
 
 /// What a user has asked for and cannot have, in the host's words alone.

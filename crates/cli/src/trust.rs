@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::{
     config::no_home,
-    exit::Failure,
+    exit::{Failure, adopting},
     own_file::is_ours,
     seal::{SealKey, key_file},
 };
@@ -66,15 +66,6 @@ impl Foreign {
             ),
         }
     }
-}
-
-/// How a database without a seal becomes the user's.
-pub(crate) fn adopting(database: &Path) -> String {
-    format!(
-        "`asyncagents db adopt --db {}` makes it yours; with --keep-conversations if you know that \
-         all of it is your own",
-        database.display()
-    )
 }
 
 impl fmt::Display for Foreign {

@@ -12,11 +12,10 @@ use std::{
 /// broken is to be removed.
 const KNOWN: &[(&str, &[&str])] = &[
     (
-        "cli",
-        &["exit", "launch_secrets", "trust", "wire", "worker_process"],
+        "engine",
+        &["drive", "drivers", "engine", "last_turn", "live", "permit"],
     ),
-    ("engine", &["drive", "engine", "last_turn", "live"]),
-    ("tools", &["tool", "toolbox"]),
+    ("tools", &["prepared", "tool", "toolbox"]),
 ];
 
 /// For each module, those that it uses.

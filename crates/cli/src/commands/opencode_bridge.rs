@@ -34,7 +34,7 @@ use super::Shell;
 use crate::{
     compose::{App, AppOptions},
     exit::{Exit, Failure},
-    hosts::{Bridges, KnownHosts},
+    hosts::{Bridges, HostOptions, KnownHosts},
 };
 
 /// What a task is told whose OpenCode has ended.
@@ -58,7 +58,10 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let bridges = Arc::new(Bridges::default());
     let options = AppOptions {
-        bridges: Some(bridges.clone()),
+        hosts: HostOptions {
+            bridges: Some(bridges.clone()),
+            ..HostOptions::default()
+        },
         ..AppOptions::default()
     };
     let App { manager, hosts } = shell.open(options)?;

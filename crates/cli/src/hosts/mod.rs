@@ -20,12 +20,12 @@ use asyncagents_core::{
     request::TaskArgs,
     task_limits::TaskLimits,
 };
-use asyncagents_engine::Engine;
+use asyncagents_engine::{Approver, Engine};
 use asyncagents_runtime::{Hosts, Manager, Skills, WeakManager};
 
 use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts, scripted::ScriptedHosts};
 pub(crate) use self::{engine::models, opencode_bridge::Bridges};
-use crate::{compose::AppOptions, config::Config, exit::Failure, host_name, trust::Launches};
+use crate::{config::Config, exit::Failure, host_name, trust::Launches};
 
 /// Settings of the built-in agent that flags and the environment override.
 pub(crate) type Overrides = BTreeMap<String, String>;
@@ -77,6 +77,22 @@ pub(crate) struct ShellLaunch<'a> {
     pub(crate) request: &'a TaskArgs,
 }
 
+/// What is different about the hosts of one command or another.
+#[derive(Default)]
+pub(crate) struct HostOptions {
+    /// Who is asked for permission.
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    /// Whether a person's run ends without its background tasks.
+    pub(crate) no_wait: bool,
+    /// The one host whose tasks this process looks after, if not all: a run works for its own
+    /// folder, whatever was set when a task there was launched.
+    pub(crate) only: Option<HostRef>,
+    /// Nothing is read from files of settings.
+    pub(crate) bare: bool,
+    /// The OpenCode around this process. It looks after no other tasks then.
+    pub(crate) bridges: Option<Arc<Bridges>>,
+}
+
 /// What hosts are made from.
 pub(crate) struct HostContext {
     pub(crate) config: Config,
@@ -84,7 +100,7 @@ pub(crate) struct HostContext {
     pub(crate) clock: Arc<dyn Clock>,
     /// Knows what this user has launched here; nothing if the database is not this user's.
     pub(crate) launches: Option<Launches>,
-    pub(crate) options: AppOptions,
+    pub(crate) options: HostOptions,
     pub(crate) manager: OnceLock<WeakManager>,
 }
 

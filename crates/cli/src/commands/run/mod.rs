@@ -34,6 +34,7 @@ use crate::{
     compose::AppOptions,
     exit::{Exit, Failure, refused},
     folders::engine_in,
+    hosts::HostOptions,
     read_input::prompt,
     screen::Screen,
     trust::Sealed,
@@ -154,10 +155,13 @@ pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failur
     let mut stop = Signals::new()?;
     let folder = wanted.folder.clone().unwrap_or_else(|| PathBuf::from("."));
     let options = AppOptions {
-        approver: can_ask.then_some(approver),
-        no_wait: wanted.no_wait,
-        only: Some(engine_in(&folder).map_err(Failure::Input)?),
-        bare: wanted.folder.is_some(),
+        hosts: HostOptions {
+            approver: can_ask.then_some(approver),
+            no_wait: wanted.no_wait,
+            only: Some(engine_in(&folder).map_err(Failure::Input)?),
+            bare: wanted.folder.is_some(),
+            bridges: None,
+        },
         sealed: wanted.sealed,
         ..AppOptions::default()
     };

@@ -34,6 +34,7 @@ use crate::{
     compose::AppOptions,
     exit::{Exit, Failure, refused},
     folders::engine_in,
+    hosts::HostOptions,
     live_view::LiveView,
     print,
     read_input::prompt,
@@ -107,8 +108,11 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         .context("this folder")
         .map_err(Failure::Machine)?;
     let options = AppOptions {
-        approver: can_ask.then_some(approver),
-        only: Some(engine_in(&here).map_err(Failure::Input)?),
+        hosts: HostOptions {
+            approver: can_ask.then_some(approver),
+            only: Some(engine_in(&here).map_err(Failure::Input)?),
+            ..HostOptions::default()
+        },
         ..AppOptions::default()
     };
     let app = shell.open(options)?;
