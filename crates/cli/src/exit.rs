@@ -81,6 +81,10 @@ impl From<Problem> for Failure {
                     "it was left alone. {}",
                     adopting(Path::new(error.place()))
                 ))),
+                StoreErrorKind::InUse { .. } => Failure::Machine(hinted(
+                    "nothing was changed. A worker ends by itself when it has nothing to do; an \
+                     OpenCode has to be restarted. Try again then",
+                )),
                 StoreErrorKind::CannotOpen => {
                     Failure::Input(hinted("choose another file with --db"))
                 }

@@ -166,10 +166,17 @@ pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database
     let introduce = |origin| match (origin, older) {
         (Origin::New, _) | (Origin::Older, Older::Believed) => match which_file(path) {
             Ok(file) => Introduction::As(sign(&key, path, file)),
-            Err(_) => Introduction::Nobody,
+            Err(_) => Introduction::Keep,
         },
         (Origin::Older, Older::Refused) => Introduction::Refuse,
-        (Origin::Older, Older::Opened) => Introduction::Nobody,
+        (Origin::Older | Origin::Known(_), Older::Opened) => Introduction::Keep,
+        // What is only looked at is not changed.
+        (Origin::Known(identity), Older::Refused | Older::Believed) => {
+            match compare(identity.as_ref(), &key, path) {
+                Match::Here | Match::Moved => Introduction::Keep,
+                Match::Foreign(_) => Introduction::Refuse,
+            }
+        }
     };
     let store = Sqlite::open_as(path, Options::default(), &introduce).map_err(Failure::store)?;
     let standing = judge(&store, &key).map_err(Failure::store)?;
@@ -207,37 +214,57 @@ fn key(sealed: Sealed) -> Result<SealKey, Failure> {
 }
 
 fn judge(store: &Sqlite, key: &SealKey) -> Result<Standing, StoreError> {
-    let Some(identity) = store.identity()? else {
-        return Ok(Standing::Foreign(Foreign::Unsealed));
+    let identity = store.identity()?;
+    let here = store.path();
+    let found = compare(identity.as_ref(), key, here);
+    let identity = match (found, identity) {
+        (Match::Foreign(why), _) => return Ok(Standing::Foreign(why)),
+        (_, None) => return Ok(Standing::Foreign(Foreign::Unsealed)),
+        (Match::Here, Some(identity)) => identity,
+        (Match::Moved, Some(identity)) => {
+            let moved = Identity {
+                seal: key.seal(&words(&identity.id, here, &identity.file)),
+                path: here.to_owned(),
+                ..identity
+            };
+            store.set_identity(&moved)?;
+            moved
+        }
+    };
+    Ok(Standing::Ours(Launches {
+        key: key.clone(),
+        database: identity.id,
+    }))
+}
+
+/// Whether a database is the one that this user made.
+enum Match {
+    /// It is, where it was made.
+    Here,
+    /// It is, under another name.
+    Moved,
+    Foreign(Foreign),
+}
+
+fn compare(identity: Option<&Identity>, key: &SealKey, here: &Path) -> Match {
+    let Some(identity) = identity else {
+        return Match::Foreign(Foreign::Unsealed);
     };
     let Identity {
         id,
         path,
         file,
         seal,
-    } = &identity;
+    } = identity;
     if !key.is_sealed(&words(id, path, file), seal) {
-        return Ok(Standing::Foreign(Foreign::Unsealed));
+        return Match::Foreign(Foreign::Unsealed);
     }
-    let ours = Standing::Ours(Launches {
-        key: key.clone(),
-        database: id.clone(),
-    });
-    let here = store.path();
     let same = which_file(here).is_ok_and(|now| is_same_file(&now, file));
     match (path == here, same) {
-        (true, true) => Ok(ours),
+        (true, true) => Match::Here,
         // The same file under another name, and only under that one: it was moved.
-        (false, true) if has_one_name(here) && !is_there_too(path, file, here) => {
-            let moved = Identity {
-                seal: key.seal(&words(id, here, file)),
-                path: here.to_owned(),
-                ..identity.clone()
-            };
-            store.set_identity(&moved)?;
-            Ok(ours)
-        }
-        _ => Ok(Standing::Foreign(Foreign::Copy { of: path.clone() })),
+        (false, true) if has_one_name(here) && !is_there_too(path, file, here) => Match::Moved,
+        _ => Match::Foreign(Foreign::Copy { of: path.clone() }),
     }
 }
 

@@ -562,6 +562,41 @@ fn a_launch_of_the_version_before_is_still_known_as_the_users() {
 }
 
 #[test]
+fn a_copy_of_an_older_format_is_not_brought_to_the_newest_by_looking_at_it() {
+    let user = User::new();
+    let db = user.path("home/.local/share/asyncagents/asyncagents.db");
+    let id = user.ask(&[
+        "-c",
+        "worker.autostart=false",
+        "task",
+        "--host",
+        "scripted",
+        "hello",
+    ]);
+    let older = rusqlite::Connection::open(&db).expect("opens");
+    older.execute_batch(FOURTH_FORMAT).expect("as it was");
+    older
+        .execute_batch("UPDATE tasks SET host = 'scripted'; PRAGMA wal_checkpoint(TRUNCATE);")
+        .expect("as it was");
+    drop(older);
+    let copy = user.path("project/copy.db");
+    fs::copy(&db, &copy).expect("copied");
+    let before = fs::read(&copy).expect("read");
+    let named = copy.to_str().expect("text");
+    for verb in ["list", "worker"] {
+        let said = user.refused(&["--db", named, verb]);
+        assert!(
+            said.contains("has no seal of its user's for this place"),
+            "{said}"
+        );
+        assert!(said.contains("db adopt"), "{said}");
+    }
+    assert_eq!(fs::read(&copy).expect("read"), before, "left alone");
+    // The original is the user's, and goes on.
+    user.ask(&["output", "--block", &id]);
+}
+
+#[test]
 fn adopting_ends_also_what_is_hidden() {
     let user = User::new();
     let db = user.path("home/.local/share/asyncagents/asyncagents.db");

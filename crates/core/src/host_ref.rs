@@ -1,6 +1,6 @@
 //! Which host a task runs in, and what its launcher said about the agent there.
 
-use std::{fmt, str::FromStr};
+use std::{convert::Infallible, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ pub enum HostRef {
         /// The script's file.
         script: Option<ScriptRef>,
     },
+    /// One that this version does not know: nobody here serves or opens it, and its tasks stay as
+    /// they are.
+    Unknown(Box<str>),
 }
 
 /// A script that a host plays.
@@ -59,11 +62,6 @@ struct UrlDetails<S> {
     directory: Option<S>,
 }
 
-/// Not the name of a host.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the name of a host")]
-pub struct UnknownHost(pub String);
-
 impl HostRef {
     /// The scripted host without a file.
     pub const SCRIPTED: HostRef = HostRef::Scripted { script: None };
@@ -84,14 +82,20 @@ impl HostRef {
             Self::Scripted { script: None } => "scripted".to_owned(),
             Self::Scripted {
                 script: Some(ScriptRef { file, edition }),
+            } if edition.is_empty() => format!("scripted:{file}"),
+            Self::Scripted {
+                script: Some(ScriptRef { file, edition }),
             } => format!("scripted:{file}#{edition}"),
+            Self::Unknown(text) => text.to_string(),
         }
     }
 
     /// The details beside the label, as JSON; empty if the label says everything.
     pub fn details(&self) -> String {
         let json = match self {
-            Self::Engine { .. } | Self::Scripted { .. } => return String::new(),
+            Self::Engine { .. } | Self::Scripted { .. } | Self::Unknown(_) => {
+                return String::new();
+            }
             Self::OpenCodeBridge { process, data, .. } => {
                 serde_json::to_string(&BridgeDetails { process, data })
             }
@@ -110,7 +114,8 @@ impl HostRef {
             "opencode" => Self::parse_opencode(rest),
             "scripted" if rest.is_empty() => Some(Self::SCRIPTED),
             "scripted" => {
-                let (file, edition) = rest.rsplit_once('#')?;
+                // The first version did not tell editions apart.
+                let (file, edition) = rest.rsplit_once('#').unwrap_or((rest, ""));
                 Some(Self::Scripted {
                     script: Some(ScriptRef {
                         file: file.into(),
@@ -151,11 +156,17 @@ impl fmt::Display for HostRef {
     }
 }
 
-impl FromStr for HostRef {
-    type Err = UnknownHost;
+impl From<&str> for HostRef {
+    fn from(text: &str) -> Self {
+        Self::parse(text).unwrap_or_else(|| Self::Unknown(text.into()))
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, UnknownHost> {
-        Self::parse(text).ok_or_else(|| UnknownHost(text.to_owned()))
+impl FromStr for HostRef {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self::from(text))
     }
 }
 

@@ -1,11 +1,11 @@
 //! The host of a task on disk.
 
-use asyncagents_core::host_ref::{HostRef, HostSetup, LaunchSettings, UnknownHost};
+use asyncagents_core::host_ref::{HostRef, HostSetup, LaunchSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::sql::{Damage, Row};
 
-/// Between a host and the settings of a launch, in events before the fifth format.
+/// Between a host and the settings of a launch, as versions before the fifth format write them.
 const SETTINGS: &str = "//?";
 
 /// Between those and their seal.
@@ -13,7 +13,7 @@ const SEAL: &str = "//#";
 
 /// The host in an event. Its settings are fields of their own, but in events of older formats.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(from = "String", into = "String")]
 pub(crate) struct HostRecord(pub(crate) HostSetup);
 
 impl HostRecord {
@@ -26,22 +26,9 @@ impl HostRecord {
     }
 }
 
-impl TryFrom<String> for HostRecord {
-    type Error = UnknownHost;
-
-    fn try_from(text: String) -> Result<Self, UnknownHost> {
-        let (host, seal) = text.rsplit_once(SEAL).unwrap_or((&text, ""));
-        let (host, json) = match host.split_once(SETTINGS) {
-            Some((engine, json)) if engine.starts_with("engine:/") => (engine, json),
-            Some(_) | None => (host, ""),
-        };
-        Ok(Self(HostSetup {
-            host: host.parse()?,
-            settings: LaunchSettings {
-                json: json.into(),
-                seal: seal.into(),
-            },
-        }))
+impl From<String> for HostRecord {
+    fn from(text: String) -> Self {
+        Self(from_one_text(&text))
     }
 }
 
@@ -51,20 +38,34 @@ impl From<HostRecord> for String {
     }
 }
 
-/// The host in a row.
+fn from_one_text(text: &str) -> HostSetup {
+    let (host, seal) = match text.rsplit_once(SEAL) {
+        Some((host, seal)) if seal.len() == 64 => (host, seal),
+        Some(_) | None => (text, ""),
+    };
+    let (host, json) = match host.split_once(SETTINGS) {
+        Some((engine, json)) if engine.starts_with("engine:/") => (engine, json),
+        Some(_) | None => (host, ""),
+    };
+    HostSetup {
+        host: host.into(),
+        settings: LaunchSettings {
+            json: json.into(),
+            seal: seal.into(),
+        },
+    }
+}
+
+/// The host in a row. A process of the version before that has not ended yet may have written it.
 pub(crate) fn host(row: &Row<'_>) -> Result<HostRef, Damage> {
-    let host = row.text("host")?;
-    host.parse()
-        .map_err(|error: UnknownHost| Damage(format!("column host: {error}")))
+    Ok(from_one_text(&row.text("host")?).host)
 }
 
 /// The host in a row, with the settings beside it.
 pub(crate) fn host_setup(row: &Row<'_>) -> Result<HostSetup, Damage> {
-    Ok(HostSetup {
-        host: host(row)?,
-        settings: LaunchSettings {
-            json: row.text("settings")?.into(),
-            seal: row.text("seal")?.into(),
-        },
-    })
+    let record = HostRecord(from_one_text(&row.text("host")?));
+    Ok(record.with(LaunchSettings {
+        json: row.text("settings")?.into(),
+        seal: row.text("seal")?.into(),
+    }))
 }

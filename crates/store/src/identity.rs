@@ -19,24 +19,26 @@ pub struct Identity {
     pub seal: String,
 }
 
-/// What becomes of a database that has no identity.
+/// What becomes of a database that is new, or of an older format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Introduction {
-    /// It gets this one.
+    /// It gets this identity.
     As(Identity),
-    /// It stays without.
-    Nobody,
+    /// It keeps the one that it has, if any.
+    Keep,
     /// It is left alone, and not opened.
     Refuse,
 }
 
-/// Where a database without an identity comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a database comes from that is to be brought to the newest format.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// It was made just now.
     New,
     /// A version before identities made it.
     Older,
+    /// It has this identity, or none.
+    Known(Option<Identity>),
 }
 
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<Identity>> {

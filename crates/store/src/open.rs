@@ -4,7 +4,7 @@ use std::{
     fs::{DirBuilder, OpenOptions},
     io,
     path::Path,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use asyncagents_core::port::{StoreError, StoreErrorKind, Stored};
@@ -272,6 +272,18 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
+/// Whether a process has a lease: it is of an older version, and would go on writing the older
+/// format. By the time of day, as all formats have it.
+fn is_in_use(connection: &Connection) -> rusqlite::Result<bool> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_millis());
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    // No lease is that long: the clock was set since.
+    let most = now.saturating_add(3_600_000);
+    let sql = "SELECT EXISTS (SELECT 1 FROM owners WHERE until > ?1 AND until < ?2)";
+    connection.query_row(sql, [now, most], |row| row.get(0))
+}
+
 /// Brings the database to the newest format, whole or not at all.
 fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -> Stored<()> {
     let judged = |error: rusqlite::Error| judge(path, &error);
@@ -289,26 +301,28 @@ fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -
         .map_err(judged)?;
     // Another process may have done it since.
     let found = format(&transaction).map_err(judged)?;
+    if found > 0 && found < known && is_in_use(&transaction).map_err(judged)? {
+        return Err(error(path, StoreErrorKind::InUse { found }));
+    }
+    let origin = match found {
+        0 => Origin::New,
+        found if found < WITH_IDENTITY => Origin::Older,
+        _ => Origin::Known(identity::read(&transaction).map_err(judged)?),
+    };
     let done = usize::try_from(found).unwrap_or(usize::MAX);
     for step in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(step).map_err(judged)?;
     }
-    if found < WITH_IDENTITY {
-        let origin = match found {
-            0 => Origin::New,
-            _ => Origin::Older,
-        };
+    if found < known {
         match introduce(origin) {
             Introduction::As(identity) => {
                 identity::write(&transaction, &identity).map_err(judged)?;
             }
-            Introduction::Nobody => {}
+            Introduction::Keep => {}
             Introduction::Refuse => {
                 return Err(error(path, StoreErrorKind::Unknown { found }));
             }
         }
-    }
-    if found < known {
         transaction
             .pragma_update(None, "application_id", APPLICATION)
             .map_err(judged)?;

@@ -292,7 +292,8 @@ fn state(row: &Row<'_>) -> Result<State, Damage> {
             return Ok(State::Running { since, stage });
         }
         "completed" => Outcome::Completed,
-        "error" => Outcome::Failed { why: why()? },
+        // A process of the version before that has not ended yet writes `failed`.
+        "error" | "failed" => Outcome::Failed { why: why()? },
         "cancelled" => Outcome::Cancelled,
         word => return Err(unknown("state", word)),
     };

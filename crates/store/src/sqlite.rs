@@ -77,7 +77,7 @@ impl Sqlite {
     /// # Errors
     /// As for [`Sqlite::open`].
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Stored<Self> {
-        Self::open_as(path, options, &|_| Introduction::Nobody)
+        Self::open_as(path, options, &|_| Introduction::Keep)
     }
 
     /// Opens the file, and lets a database that has none be given an identity.

@@ -157,22 +157,23 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
         },
     };
     let App { manager, hosts } = shell.open(AppOptions::default())?;
-    // A person may go on with any task.
-    let mut caller = Caller::Person;
-    if request.resume.is_none() {
-        let mut launch = ShellLaunch {
-            session: match &args.session {
-                Some(named) => manager.session_named(named).await?,
-                None => shell.session(),
-            },
-            is_session_named: args.session.is_some(),
-            host: shell.host(&hosts)?,
-            request: &request,
-        };
+    let mut launch = ShellLaunch {
+        session: match &args.session {
+            Some(named) => manager.session_named(named).await?,
+            None => shell.session(),
+        },
+        is_session_named: args.session.is_some(),
+        host: shell.host(&hosts)?,
+        request: &request,
+    };
+    let caller = if request.resume.is_some() {
+        // A person may go on with any task.
+        Caller::Person
+    } else {
         hosts.check(&mut launch).await?;
         let ShellLaunch { session, host, .. } = launch;
-        caller = Caller::Shell { session, host };
-    }
+        Caller::Shell { session, host }
+    };
     let accepted = ask(shell, &manager, &caller, request).await?;
     if args.follow {
         print::remark(&format!("{}\n", accepted.shown.id));

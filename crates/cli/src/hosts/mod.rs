@@ -149,6 +149,7 @@ impl KnownHosts {
             HostRef::OpenCodeBridge { .. } => &*self.bridges,
             HostRef::OpenCodeUrl { .. } => &self.opencode_url,
             HostRef::Scripted { .. } => &self.scripted,
+            HostRef::Unknown(_) => &UnknownHosts,
         }
     }
 
@@ -223,6 +224,21 @@ impl Hosts for KnownHosts {
             return Err(HostError::Refused(why.to_owned()));
         }
         self.kind(&setup.host).open(setup)
+    }
+}
+
+/// Hosts of other versions.
+struct UnknownHosts;
+
+impl HostKind for UnknownHosts {
+    fn serves(&self, _: &HostRef) -> bool {
+        false
+    }
+
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
+        let host = &setup.host;
+        let why = format!("this version of asyncagents does not know the host `{host}`");
+        Err(HostError::Refused(why))
     }
 }
 

@@ -7,6 +7,9 @@ use thiserror::Error;
 /// The result of looking into the journal.
 pub type Stored<T> = Result<T, StoreError>;
 
+/// The first format whose databases have a seal.
+const FIRST_SEALED: i64 = 4;
+
 /// What is wrong with the store.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}", self.sentence())]
@@ -30,8 +33,13 @@ pub enum StoreErrorKind {
         /// The newest format known.
         known: i64,
     },
-    /// Of an older format, and without a seal of its user's.
+    /// Of an older format, and not known to be its user's.
     Unknown {
+        /// Its format.
+        found: i64,
+    },
+    /// Of an older format, and a process of an older version is at work in it.
+    InUse {
         /// Its format.
         found: i64,
     },
@@ -81,7 +89,15 @@ impl StoreError {
                 format!("{place} has format {found}, and this version knows formats up to {known}")
             }
             StoreErrorKind::Unknown { found } => format!(
-                "{place} has format {found}, from before databases had a seal of their user's"
+                "{place} has format {found}, and {}",
+                if *found < FIRST_SEALED {
+                    "is from before databases had a seal of their user's"
+                } else {
+                    "has no seal of its user's for this place"
+                }
+            ),
+            StoreErrorKind::InUse { found } => format!(
+                "{place} has format {found}, and an older version of asyncagents is at work in it"
             ),
             StoreErrorKind::Damaged => format!("{place} is damaged: {why}"),
             StoreErrorKind::Locked => format!("{place} is locked by another process"),

@@ -1,6 +1,6 @@
 //! Names of hosts are in databases: what was written once is read for ever.
 
-use asyncagents_core::host_ref::{HostRef, ScriptRef, UnknownHost};
+use asyncagents_core::host_ref::{HostRef, ScriptRef};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -41,14 +41,22 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
 #[case("opencode:/folder")]
 #[case("opencode:/folder//?{}")]
 #[case("opencode:http://host//?nonsense")]
-#[case("scripted:/no/edition.toml")]
 #[case("claude:/folder")]
-fn what_names_no_host_is_said(#[case] text: &str) {
-    let unknown = UnknownHost(text.to_owned());
-    assert_eq!(text.parse::<HostRef>(), Err(unknown.clone()));
+fn a_host_of_another_version_keeps_its_name(#[case] text: &str) {
+    let host = HostRef::from(text);
+    assert_eq!(host, HostRef::Unknown(text.into()));
+    assert_eq!(host.to_string(), text);
+}
+
+#[test]
+fn a_script_from_before_there_were_editions_is_known() {
+    let script = Some(ScriptRef {
+        file: "/a.toml".into(),
+        edition: "".into(),
+    });
     assert_eq!(
-        unknown.to_string(),
-        format!("`{text}` is not the name of a host")
+        HostRef::from("scripted:/a.toml"),
+        HostRef::Scripted { script }
     );
 }
 
