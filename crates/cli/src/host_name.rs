@@ -7,7 +7,7 @@ pub(crate) const OPENCODE: &str = "opencode";
 pub(crate) const SCRIPTED: &str = "scripted";
 
 /// All forms, for people.
-pub(crate) const FORMS: &str = "engine, engine:FOLDER, opencode:URL, scripted and scripted:FILE";
+pub(crate) const FORMS: &str = "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE";
 
 /// The word and what follows the colon.
 pub(crate) fn split(name: &str) -> (&str, Option<&str>) {

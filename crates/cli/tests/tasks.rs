@@ -516,7 +516,7 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
 #[case(&["task", "x", "--max-tokens", "0"], "a task without tokens could not run")]
-#[case(&["task", "x", "--host", "magic"], "--host magic: there are engine, engine:FOLDER, opencode:URL, scripted and scripted:FILE")]
+#[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
 #[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
 #[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; did you mean `limits.depth`? `asyncagents config` lists them all")]

@@ -68,6 +68,8 @@ impl Driver {
         };
         prepared.map_err(|error| match error {
             CallError::NotJson(_) if self.was_cut() => CUT.to_owned(),
+            // Cut before its first argument.
+            _ if self.was_cut() && call.input.trim().is_empty() => CUT.to_owned(),
             error => error.to_string(),
         })
     }

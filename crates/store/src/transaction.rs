@@ -56,8 +56,12 @@ impl<S: Sql> Transaction<S> {
     /// A record as it is kept, and its kind.
     pub(crate) fn as_text(&self, record: &impl Serialize) -> Stored<(String, String)> {
         let text = serde_json::to_string(record).map_err(|error| self.damaged(error))?;
-        // Serde writes the tag first: `{"kind":"launched",…`.
-        let kind = text.split('"').nth(3).unwrap_or_default().to_owned();
-        Ok((text, kind))
+        // Serde writes the tag first.
+        let kind = text.strip_prefix(r#"{"kind":""#);
+        let kind = kind.and_then(|rest| rest.split_once('"'));
+        match kind.map(|(kind, _)| kind.to_owned()) {
+            Some(kind) => Ok((text, kind)),
+            None => Err(self.damaged("a record has no kind")),
+        }
     }
 }

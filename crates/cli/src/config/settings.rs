@@ -20,7 +20,7 @@ use super::{
     skill_settings::SkillConfig,
     value::Value,
 };
-use crate::color::Color;
+use crate::{color::Color, host_name};
 
 /// All settings, with their values.
 #[derive(Debug, Clone)]
@@ -105,7 +105,6 @@ impl Config {
     }
 }
 
-const HOSTS: &str = "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE";
 pub(super) const FROM_1: &str = "a whole number from 1 on";
 /// No limit.
 pub(super) const MAX: u64 = u64::MAX;
@@ -116,7 +115,7 @@ const LEAST_LEASE: Duration = Duration::from_millis(300);
 pub(crate) const SETTINGS: &[Setting] = settings! {
     "db", db: parsed(file): allowed("a path"), Refused,
         "the file that holds all tasks";
-    "host", host: allowed(HOSTS), Refused,
+    "host", host: allowed(host_name::FORMS), Refused,
         "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
          opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
          scripted, or scripted:FILE for a script of your own";

@@ -161,7 +161,7 @@ impl KnownHosts {
             host_name::ENGINE => &self.engine,
             host_name::OPENCODE => &self.opencode_url,
             host_name::SCRIPTED => &self.scripted,
-            _ => anyhow::bail!("--host {name}: there are {}", host_name::FORMS),
+            _ => anyhow::bail!("--host {name}: must be {}", host_name::FORMS),
         };
         kind.named(rest, overrides)
     }

@@ -3,7 +3,6 @@
 use std::{io, process, time::Instant};
 
 use asyncagents_core::{
-    agent::End,
     answer::Shown,
     budget::Spent,
     id::{PostId, SessionId},
@@ -118,11 +117,7 @@ impl Run {
         let ended = self.engine.end_of(&self.session, &self.prompt).await;
         let ended = ended.map_err(Problem::from)?;
         Ok(ended.map(|(end, answer)| Ended {
-            outcome: match end {
-                End::Answered => Outcome::Completed,
-                End::Failed { why } | End::Broken { why } => Outcome::Failed { why },
-                End::Aborted => Outcome::Cancelled,
-            },
+            outcome: end.into(),
             answer,
         }))
     }
