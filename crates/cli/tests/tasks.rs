@@ -516,6 +516,7 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
 #[case(&["task", "x", "--max-tokens", "0"], "a task without tokens could not run")]
+#[case(&["task", "x", "--host", "opencode:http://127.0.0.1:9//?x"], "it has neither ? nor #")]
 #[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
 #[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
@@ -766,7 +767,7 @@ fn a_newer_and_a_damaged_database_are_clear_errors() {
         (
             &newer,
             2,
-            "has format 99, and this version knows formats up to 4; it was left alone. Update asyncagents",
+            "has format 99, and this version knows formats up to 5; it was left alone. Update asyncagents",
         ),
         (&whole[..whole.len() / 2], 1, "is damaged"),
     ];

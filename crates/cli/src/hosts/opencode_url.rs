@@ -58,6 +58,9 @@ impl HostKind for OpenCodeUrlHosts {
                 "`{url}` is no address of an OpenCode; it begins with http:// or https://"
             );
         }
+        if url.contains(['?', '#']) {
+            anyhow::bail!("`{url}` is no address of an OpenCode; it has neither ? nor #");
+        }
         if url.contains('@') {
             anyhow::bail!(
                 "the password of OpenCode is not part of its address; set \

@@ -115,7 +115,9 @@ impl<'l> RepeatedReads<'l> {
     fn replace(&self, call: &mut ShownCall, number: usize) {
         let marker = marker(number);
         let is_newest = call.tier == Tier::Whole;
+        // Of a call that is not shown whole, nobody can tell which other is the same.
         if is_newest
+            || call.params_cut
             || self.limits.is_uncut(call.call.name.as_str())
             || marker.len() >= call.result.chars()
         {

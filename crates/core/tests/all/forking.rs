@@ -737,6 +737,7 @@ fn nothing_is_repeated(made: &Fork) {
 #[case::the_users_words(tool("question", json!({}), &filler(0, 400)), tool("question", json!({}), &filler(0, 400)))]
 #[case::shorter_than_the_line(read("a.rs", &filler(0, 79)), read("a.rs", &filler(0, 79)))]
 #[case::it_looks_like_the_line(read("a.rs", SAME), read("a.rs", SAME))]
+#[case::parameters_that_are_shortened(read(&"long/".repeat(50), &filler(0, 400)), read(&"long/".repeat(50), &filler(0, 400)))]
 fn what_is_not_the_same_stays(#[case] older: Value, #[case] newer: Value) {
     let session = between(older, 6, newer);
     let made = graduated(&session);

@@ -429,7 +429,8 @@ mod plainly {
             (numbers.param_chars[2], numbers.result_chars[1])
         };
         let mut params = json!({"p": param}).to_string();
-        if chars(&params) > param_chars {
+        let is_shortened = chars(&params) > param_chars;
+        if is_shortened {
             params = first(&params, param_chars) + "...";
             written.params_cut += 1;
         }
@@ -454,6 +455,7 @@ mod plainly {
             && newer.message
             && label == "[Tool result]"
             && tool != "question"
+            && !is_shortened
             && place > numbers.results[0];
         let same = same_further_down(newer, tool, param, text).filter(|_| may_be_marked);
         let same = same.filter(|same| chars(same) < chars(&short));
