@@ -26,8 +26,9 @@ fn with_conversation(script: Script) -> Script {
     let mut session = Session::new()
         .user("Why is the login slow?")
         .agent(vec![text("I read the files.")]);
-    for _ in 0..20 {
-        session = session.agent(vec![result(&"x".repeat(4_000))]);
+    for n in 0..20 {
+        // Each is another text: what is repeated is not cut.
+        session = session.agent(vec![result(&format!("{n:04000}"))]);
     }
     let session = session.agent(vec![result("fn login() { wait() }")]);
     Script {
