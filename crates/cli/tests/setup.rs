@@ -336,11 +336,12 @@ fn a_folder_that_cannot_be_written_is_a_clear_error() {
     home.write(&file, &rendered("/old"));
     // Permissions do not bind root; and whoever else it is has to find the program.
     let program = home.path("asyncagents");
-    fs::copy(env!("CARGO_BIN_EXE_asyncagents"), &program).expect("copied");
+    let mut install = Command::new("install");
+    install.args(["-m", "755", env!("CARGO_BIN_EXE_asyncagents")]);
+    assert!(install.arg(&program).status().expect("it runs").success());
     let set = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
     };
-    set(&program, 0o755);
     set(&home.path(""), 0o755);
     set(&folder, 0o555);
     let run = |args: &[&str]| {
@@ -408,7 +409,9 @@ fn a_path_with_quotes_and_spaces_is_named_as_it_is() {
     let home = Home::new();
     let program = home.path("a \"folder\"\\with é/asyncagents");
     fs::create_dir(program.parent().expect("a folder")).expect("a folder");
-    fs::copy(env!("CARGO_BIN_EXE_asyncagents"), &program).expect("copied");
+    let mut install = Command::new("install");
+    install.args(["-m", "755", env!("CARGO_BIN_EXE_asyncagents")]);
+    assert!(install.arg(&program).status().expect("it runs").success());
     let mut command = Command::new(&program);
     command.env_clear().env("HOME", home.path(""));
     let said = Said::of(command.args(["setup", "opencode"]).current_dir("/"));

@@ -287,9 +287,7 @@ fn on_an_old_kernel(sandbox: SandboxMode) -> Workbench {
         "#!/bin/sh\nif [ \"$2\" = probe ]; then printf 'the kernel is old'; exit 3; fi\n\
          exec {HELPER} \"$@\"\n"
     );
-    let helper = bench.file("helper", script);
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(helper, executable).expect("chmod");
+    bench.program("helper", &script);
     bench
 }
 
@@ -336,9 +334,7 @@ async fn a_supervisor_that_stays_is_not_waited_for(#[case] script: &str, #[case]
         settings.helper = settings.workspace.join("helper");
         settings.bash_timeout = Duration::from_millis(500);
     });
-    let helper = bench.file("helper", format!("#!/bin/sh\necho $$ > pids\n{script}\n"));
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(helper, executable).expect("chmod");
+    bench.program("helper", &format!("#!/bin/sh\necho $$ > pids\n{script}\n"));
     let text = bench.failed("bash", json!({"command": "true"})).await;
     assert_eq!(text, expected);
     let left = processes(&bench.workspace.join("pids"));

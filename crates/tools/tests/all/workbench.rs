@@ -57,6 +57,17 @@ impl Workbench {
         path
     }
 
+    /// A program. Another process writes it: one that a process of these tests still has open for
+    /// writing cannot be started.
+    pub(crate) fn program(&self, name: &str, script: &str) {
+        let text = self.file(&format!("{name}.txt"), script);
+        let mut install = std::process::Command::new("install");
+        install.args(["-m", "755"]).arg(&text);
+        let installed = install.arg(self.workspace.join(name)).status();
+        assert!(installed.expect("it runs").success());
+        fs::remove_file(text).expect("removed");
+    }
+
     pub(crate) fn content(&self, name: &str) -> String {
         fs::read_to_string(self.workspace.join(name)).expect("the file")
     }
