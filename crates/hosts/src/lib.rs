@@ -1,4 +1,3 @@
-//! Hosts that tasks run in.
+//! Other agents that tasks run in.
 
 pub mod opencode;
-pub mod scripted;

@@ -26,9 +26,9 @@ use asyncagents_core::{
     request::{Caller, TaskArgs},
     task_limits::TaskLimits,
 };
-use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Hosts, Manager, Settings, SystemClock, Worker};
 use asyncagents_store::{Durability, Options, Sqlite};
+use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step, World};
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

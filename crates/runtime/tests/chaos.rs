@@ -32,9 +32,9 @@ use asyncagents_core::{
     request::{Caller, OutputRequest, TaskArgs},
     task::{Outcome, State, Task},
 };
-use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Hosts, Manager, Settings, SystemClock, Worker};
 use asyncagents_store::Sqlite;
+use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step, World};
 use rustix::process::{Pid, Signal};
 
 /// How many processes work at once.

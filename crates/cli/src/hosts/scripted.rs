@@ -8,7 +8,7 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup, ScriptRef},
     port::{Host, HostError},
 };
-use asyncagents_hosts::scripted::{Script, ScriptedHost, World};
+use asyncagents_testkit::scripted_host::{Script, ScriptedHost, World};
 
 use super::{HostContext, HostKind, Overrides, wrong_kind};
 use crate::folders::beside;

@@ -7,7 +7,7 @@ use asyncagents_core::{
     request::{Caller, TaskArgs},
     task::{Outcome, State, Status},
 };
-use asyncagents_hosts::scripted::{Script, Step};
+use asyncagents_testkit::scripted_host::{Script, Step};
 
 use super::house::{House, events, seconds, takes, tool};
 

@@ -7,7 +7,7 @@ use asyncagents_core::{
     request::TaskArgs,
     task::Status,
 };
-use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
+use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 
 use super::house::{House, Process, asks, seconds, session, takes, tool, turn, usual};
 

@@ -17,9 +17,9 @@ use asyncagents_core::{
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
 };
-use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
 use asyncagents_store::{Durability, Options, Sqlite};
+use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step, World};
 use asyncagents_testkit::{
     clock::{SetClock, TokioClock},
     store_contract::RunsTwice,

@@ -8,7 +8,7 @@ use asyncagents_core::{
     request::TaskArgs,
     task::{Phase, Status},
 };
-use asyncagents_hosts::scripted::{Call, LastTurn, Line, Script, ScriptedHost, Step};
+use asyncagents_testkit::scripted_host::{Call, LastTurn, Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
 use super::house::{House, Process, asks, seconds, tool, turn, until};

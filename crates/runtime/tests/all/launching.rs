@@ -9,8 +9,8 @@ use asyncagents_core::{
     request::{Caller, OutputRequest, TaskArgs},
     task::Status,
 };
-use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost};
 use asyncagents_runtime::Problem;
+use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost};
 use rstest::rstest;
 
 use super::house::{House, Process, asks, seconds, session, takes, usual};

@@ -11,7 +11,7 @@ use asyncagents_core::{
     request::TaskArgs,
     task::Status,
 };
-use asyncagents_hosts::scripted::{Line, Script, ScriptedHost, Step};
+use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
 use super::house::{House, Process, asks, seconds, session, takes, tool, turn};

@@ -6,7 +6,7 @@ use asyncagents_core::{
     request::{Caller, OutputRequest},
     task::Status,
 };
-use asyncagents_hosts::scripted::{Call, Script, ScriptedHost, Step};
+use asyncagents_testkit::scripted_host::{Call, Script, ScriptedHost, Step};
 
 use super::house::{House, fates, seconds, session, takes, usual};
 

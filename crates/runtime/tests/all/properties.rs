@@ -11,8 +11,8 @@ use asyncagents_core::{
     request::{Caller, OutputRequest, TaskArgs},
     task::{State, Status},
 };
-use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
 use asyncagents_runtime::Problem;
+use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 use proptest::prelude::*;
 
 use super::house::{House, Process, asks, events, seconds, session, tool};

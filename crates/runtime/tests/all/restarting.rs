@@ -12,8 +12,8 @@ use asyncagents_core::{
     request::{Caller, TaskArgs},
     task::{State, Status},
 };
-use asyncagents_hosts::scripted::{Call, Line, Script, ScriptedHost, Step};
 use asyncagents_testkit::opencode::{Session, result};
+use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 
 use super::house::{House, asks, events, seconds, session, takes, until, usual};
 

@@ -8,9 +8,9 @@ use asyncagents_core::{
     request::TaskArgs,
     task::{Context, Status},
 };
-use asyncagents_hosts::scripted::{Line, Script, ScriptedHost};
 use asyncagents_runtime::Problem;
 use asyncagents_testkit::opencode::{Session, result, text};
+use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost};
 
 use super::house::{House, asks, seconds, takes, usual};
 

@@ -13,8 +13,8 @@ use asyncagents_core::{
     task::{State, Status},
     trace::TraceState,
 };
-use asyncagents_hosts::scripted::{Child, Script, Step};
 use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces, Skills, ToolDoor};
+use asyncagents_testkit::scripted_host::{Child, Script, Step};
 
 use super::house::{House, Process, key, seconds, session, tool, turn};
 

@@ -1,5 +1,4 @@
-//! A host whose children do what a script says: for trying things out, offline and for
-//! free, and for tests.
+//! A host whose children do what a script says, and that fails as it is told to.
 //!
 //! What a child has done is worked out from its script and the time since its prompt, so
 //! it goes on while nobody looks, as in a host that is a process of its own. What is put
