@@ -25,6 +25,7 @@ pub mod id;
 pub mod last_turn;
 pub mod launch;
 pub mod lifecycle;
+pub mod lock;
 pub mod moment;
 pub mod notify;
 pub mod owner_rule;

@@ -11,6 +11,7 @@ use asyncagents_core::{
     digest::digest,
     fork::{Limits, Parent, fork},
     id::{AgentName, OwnerId, SessionId},
+    lock::lock,
     port::{Journal, Session, SessionEvent, tools_above},
     progress::Observation,
     tokens,
@@ -23,7 +24,7 @@ use uuid::Uuid;
 use crate::{
     Live,
     drivers::{DriverHandle, Halt},
-    engine::{Inner, is_driven_elsewhere, lock},
+    engine::{Inner, is_driven_elsewhere},
     last_turn::RunBudget,
     profiles::Profiles,
     record::Trouble,

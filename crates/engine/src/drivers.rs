@@ -9,14 +9,12 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::{id::SessionId, progress::Totals};
+use asyncagents_core::{id::SessionId, lock::lock, progress::Totals};
 use tokio::{
     sync::{Notify, watch},
     task::JoinSet,
     time,
 };
-
-use crate::engine::lock;
 
 /// The drivers of an engine, one for each session that has something to do.
 #[derive(Default)]

@@ -4,12 +4,13 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use asyncagents_core::{
     agent::{End, Entry, Profile, ToolSpec, Tools, Usage},
     id::{AgentName, OwnerId, PostId, SessionId, TaskId},
+    lock::lock,
     port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store},
     progress::Totals,
     skill::{self, Role},
@@ -480,8 +481,4 @@ pub(crate) fn is_driven_elsewhere(
         .owners()?
         .iter()
         .any(|alive| alive.as_str() == owner))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,10 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use asyncagents_core::agent::End;
+use asyncagents_core::{agent::End, lock::lock};
 use tokio::sync::Notify;
 
-use crate::{PrintedLines, engine::lock};
+use crate::PrintedLines;
 
 /// Something worth showing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,15 +7,13 @@ use std::{
 
 use asyncagents_core::{
     agent::{CallInfo, Kind, Mode, Profile, Reach, Verdict},
+    lock::lock,
     port::Session,
     tool_set,
 };
 use asyncagents_tools::Reaching;
 
-use crate::{
-    Question, Reply,
-    engine::{Inner, lock},
-};
+use crate::{Question, Reply, engine::Inner};
 
 /// A call that was read once, and is judged, shown and run as it is.
 pub(crate) enum Prepared {

@@ -1,9 +1,8 @@
 //! Fields that a server refuses, though they can be done without.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Mutex};
+
+use asyncagents_core::lock::lock;
 
 /// Which fields are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,13 +38,13 @@ pub(crate) struct Refusals(Mutex<BTreeMap<String, Unwanted>>);
 impl Refusals {
     /// What this model is not asked with.
     pub(crate) fn of(&self, model: &str) -> Unwanted {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.0);
         known.get(model).copied().unwrap_or_default()
     }
 
     /// The same, after one more refusal.
     pub(crate) fn after(&self, model: &str, refusal: &str) -> Unwanted {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         let unwanted = known.entry(model.to_owned()).or_default();
         *unwanted = unwanted.and(Unwanted::named_in(refusal));
         *unwanted

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -10,6 +10,7 @@ use asyncagents_core::{
     agent::agent_meant,
     host_ref::{HostRef, HostSetup},
     id::{AgentName, SessionId},
+    lock::lock,
     port::{Host, HostError, SessionEvent},
     task_limits::TaskLimits,
 };
@@ -182,8 +183,4 @@ impl OpenHost {
             listeners.remove(session);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

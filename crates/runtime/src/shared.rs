@@ -1,13 +1,14 @@
 //! What all parts of the runtime share.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use asyncagents_core::{
     host_ref::HostRef,
     id::OwnerId,
+    lock::lock,
     moment::Moment,
     port::{Clock, Journal, LeaseTime, Store, typed},
     task_limits::TaskLimits,
@@ -93,12 +94,10 @@ impl Shared {
     /// Whether this process's lease has not run out, as far as it knows itself. A process that was
     /// stopped finds out by this before it sends anything: others may have sent it meanwhile.
     pub(crate) fn has_own_lease(&self) -> bool {
-        let until = self.lease_until.lock();
-        self.clock.steady() < *until.unwrap_or_else(PoisonError::into_inner)
+        self.clock.steady() < *lock(&self.lease_until)
     }
 
     pub(crate) fn owner(&self) -> Option<OwnerId> {
-        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        owner.clone()
+        lock(&self.owner).clone()
     }
 }

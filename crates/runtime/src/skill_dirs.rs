@@ -6,11 +6,12 @@ use std::{
     io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread,
 };
 
 use asyncagents_core::{
+    lock::lock,
     owner_rule::may_instruct,
     skill::{Catalog, Flaw, Found, Layer, Skill},
 };
@@ -203,7 +204,7 @@ impl SkillDirs {
     }
 
     fn read(&self, files: Vec<(Layer, usize, Option<PathBuf>, Seen)>) -> Vec<Found> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let mut found = Vec::with_capacity(files.len());
         let mut unread = Vec::new();
         for (layer, place, plugin, seen) in files {

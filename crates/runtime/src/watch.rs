@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use asyncagents_core::id::TaskId;
+use asyncagents_core::{id::TaskId, lock::lock};
 use tokio::sync::Notify;
 
 /// Who waits for which task.
@@ -25,7 +25,7 @@ pub(crate) struct Watching<'w> {
 
 impl Watch {
     pub(crate) fn task(&self, task: &TaskId) -> Watching<'_> {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = lock(&self.watched);
         let changed = watched.entry(task.clone()).or_default().clone();
         self.begun.notify_one();
         Watching {
@@ -37,7 +37,7 @@ impl Watch {
 
     /// Something happened to these.
     pub(crate) fn wake(&self, tasks: &[TaskId]) {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = lock(&self.watched);
         for changed in tasks.iter().filter_map(|task| watched.get(task)) {
             changed.notify_waiters();
         }
@@ -45,22 +45,20 @@ impl Watch {
 
     /// Something may have happened to any of them.
     pub(crate) fn wake_all(&self) {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = lock(&self.watched);
         watched
             .values()
             .for_each(|changed| changed.notify_waiters());
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.is_empty()
+        lock(&self.watched).is_empty()
     }
 }
 
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
-        let watched = &self.watch.watched;
-        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = lock(&self.watch.watched);
         // One reference is the map's and one is ours.
         let last = watched
             .get(&self.task)

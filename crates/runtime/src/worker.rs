@@ -5,7 +5,7 @@
 use std::{
     collections::{HashMap, HashSet},
     future::Future,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use asyncagents_core::{
     host_ref::HostSetup,
     id::{OwnerId, SessionId, TaskId},
     lifecycle::{Command, clock_moved},
+    lock::lock,
     moment::Moment,
     port::{Journal, LeaseTime, PendingNotice},
     task::{State, Task},
@@ -80,7 +81,7 @@ impl Worker {
 }
 
 fn set_owner(shared: &Shared, owner: Option<OwnerId>) {
-    *shared.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
+    *lock(&shared.owner) = owner;
 }
 
 /// The loop and what it has under way.
@@ -281,8 +282,7 @@ impl Floor {
         });
         let claimed = renewed.await?;
         if claimed.is_some() {
-            let until = self.shared.lease_until.lock();
-            *until.unwrap_or_else(PoisonError::into_inner) = lease_until;
+            *lock(&self.shared.lease_until) = lease_until;
         }
         Ok(claimed)
     }

@@ -4,11 +4,14 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use async_trait::async_trait;
-use asyncagents_core::port::{Store, StoreError, StoreErrorKind, Stored, Work};
+use asyncagents_core::{
+    lock::lock,
+    port::{Store, StoreError, StoreErrorKind, Stored, Work},
+};
 use rusqlite::{Connection, ffi};
 use tokio::{
     sync::{Semaphore, oneshot},
@@ -280,9 +283,4 @@ impl Inner {
         let why = "the program is ending";
         StoreError::new(StoreErrorKind::Failed, self.path.display(), why)
     }
-}
-
-/// A panic while the lock was held was caught, and a transaction leaves nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,8 +5,10 @@ use std::{
     fs::Metadata,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
 };
+
+use asyncagents_core::lock::lock;
 
 /// What is remembered.
 #[derive(Default)]
@@ -66,9 +68,4 @@ impl Memory {
     pub(crate) fn tell_once(&self, what: &'static str) -> bool {
         lock(&self.told).insert(what)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is one insertion, so a panic elsewhere leaves nothing half done.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

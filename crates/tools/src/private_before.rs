@@ -8,8 +8,10 @@ use std::{
     io::{self, Write},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
+
+use asyncagents_core::lock::lock;
 
 /// How many paths are remembered.
 const MOST: usize = 20_000;
@@ -60,7 +62,7 @@ impl PrivateBefore {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<BTreeSet<PathBuf>>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         known.get_or_insert_with(|| self.file.as_deref().map(load).unwrap_or_default());
         known
     }

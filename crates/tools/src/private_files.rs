@@ -6,9 +6,11 @@ use std::{
     fs::{self, DirEntry, Metadata},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
+
+use asyncagents_core::lock::lock;
 
 use crate::private_before::PrivateBefore;
 
@@ -175,7 +177,7 @@ impl PrivateFiles {
 
     /// All private files, as they were a short while ago at most.
     pub(crate) fn recently_found(&self) -> Arc<Found> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         match &*last {
             Some((at, found)) if at.elapsed() < FRESH => Arc::clone(found),
             Some(_) | None => {

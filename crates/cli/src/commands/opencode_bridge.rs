@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
     answer::Shown,
     id::TaskId,
+    lock::lock,
     moment::Moment,
     notify,
     task::{Outcome, State, Task},
@@ -146,7 +147,7 @@ struct Listed {
 
 impl Agents {
     fn get(&self, directory: &str) -> Option<Listed> {
-        self.lock().get(directory).cloned()
+        lock(&self.0).get(directory).cloned()
     }
 
     /// Asks OpenCode.
@@ -155,14 +156,10 @@ impl Agents {
             Ok(agents) => {
                 let at = time::Instant::now();
                 let listed = Listed { at, agents };
-                self.lock().insert(directory.to_owned(), listed);
+                lock(&self.0).insert(directory.to_owned(), listed);
             }
             Err(error) => tracing::warn!(%error, "OpenCode does not name its agents"),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Listed>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,7 +170,7 @@ impl Office {
             return;
         };
         let (agents, directory) = (self.agents.clone(), directory.to_owned());
-        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asking = lock(&self.asking);
         while asking.try_join_next().is_some() {}
         asking.spawn(async move { agents.ask(&directory, &host).await });
     }
@@ -195,10 +192,6 @@ impl Office {
         let listed = self.agents.get(directory);
         listed.map_or_else(Vec::new, |listed| listed.agents)
     }
-
-    fn doors(&self) -> MutexGuard<'_, HashMap<String, Arc<ToolDoor>>> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -213,14 +206,14 @@ impl Door for Office {
             Ok(skills) => door = door.with_skills(skills),
             Err(error) => tracing::warn!(error = format!("{error:#}"), "there are no skills"),
         }
-        self.doors().insert(directory, Arc::new(door));
+        lock(&self.doors).insert(directory, Arc::new(door));
         self.manager.look_again();
         self.ask_for_agents(&place);
         tool_set::specs_with_skill(&self.prefix, None)
     }
 
     async fn tools(&self, directory: &str) -> Vec<ToolSpec> {
-        let door = self.doors().get(directory).cloned();
+        let door = lock(&self.doors).get(directory).cloned();
         let disclosed = spawn_blocking(move || door?.disclosed()).await;
         let disclosed = disclosed.ok().flatten();
         let mut tools = tool_set::specs_with_skill(&self.prefix, disclosed.as_deref());
@@ -238,7 +231,7 @@ impl Door for Office {
     }
 
     async fn call(&self, call: ToolCall) -> Result<Answer, String> {
-        let door = self.doors().get(&call.directory).cloned();
+        let door = lock(&self.doors).get(&call.directory).cloned();
         let Some(door) = door else {
             return Err(format!("asyncagents does not know {}", call.directory));
         };

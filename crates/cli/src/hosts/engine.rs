@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     env, fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use anyhow::{Context, anyhow};
@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::ModelName,
+    lock::lock,
     port::{Host, HostError},
     task_limits::TaskLimits,
 };
@@ -115,7 +116,7 @@ impl EngineHosts {
 
     /// The agent of a setup, and the skills of its folder.
     pub(super) fn get(&self, setup: &HostSetup) -> Result<(Engine, Skills), HostError> {
-        let mut made = self.lock();
+        let mut made = lock(&self.made);
         if let Some(known) = made.get(setup) {
             return Ok(known.clone());
         }
@@ -129,14 +130,10 @@ impl EngineHosts {
 
     /// Lets all of them finish their step.
     pub(super) async fn stop(&self) {
-        let engines: Vec<(Engine, _)> = self.lock().values().cloned().collect();
+        let engines: Vec<(Engine, _)> = lock(&self.made).values().cloned().collect();
         for (engine, _) in engines {
             engine.stop().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<HostSetup, (Engine, Skills)>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The skills that agents in a folder have, whoever they are.

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
+    lock::lock,
     port::{Host, HostError},
 };
 use asyncagents_hosts::opencode::{self, BridgeConnection, OpenCode};
@@ -37,7 +38,7 @@ impl Bridges {
             process: process.as_str().into(),
             data: opencode_data().into(),
         };
-        let mut instances = self.lock();
+        let mut instances = lock(&self.instances);
         instances.entry(directory).or_insert_with(|| {
             let settings = opencode::Settings {
                 prefix: prefix.to_owned(),
@@ -54,29 +55,23 @@ impl Bridges {
 
     /// The OpenCode in a folder.
     pub(crate) fn in_folder(&self, directory: &str) -> Option<Arc<OpenCode>> {
-        let instances = self.lock();
+        let instances = lock(&self.instances);
         let bridged = instances.get(directory);
         bridged.map(|bridged| bridged.opencode.clone())
     }
 
     /// The OpenCode of this name.
     pub(crate) fn named(&self, host: &HostRef) -> Option<Arc<OpenCode>> {
-        let instances = self.lock();
+        let instances = lock(&self.instances);
         let bridged = instances.values().find(|bridged| bridged.host == *host);
         bridged.map(|bridged| bridged.opencode.clone())
     }
 
     /// The process that all of them are.
     pub(crate) fn process(&self) -> Option<String> {
-        let instances = self.lock();
+        let instances = lock(&self.instances);
         let bridged = instances.values().next();
         bridged.map(|bridged| bridged.process.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Bridged>> {
-        self.instances
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,7 +86,7 @@ impl HostKind for Bridges {
         else {
             return false;
         };
-        match self.lock().get(&**folder) {
+        match lock(&self.instances).get(&**folder) {
             Some(bridged) if bridged.host == *host => true,
             Some(_) => **data == *opencode_data() && !opencode::process::is_alive(process),
             None => false,
@@ -106,7 +101,7 @@ impl HostKind for Bridges {
         if !self.serves(host) {
             return None;
         }
-        let instances = self.lock();
+        let instances = lock(&self.instances);
         let here = instances.get(&**folder)?.host.clone();
         (here != *host).then_some(here)
     }
@@ -118,7 +113,7 @@ impl HostKind for Bridges {
         else {
             return Err(super::wrong_kind(&setup.host));
         };
-        let instances = self.lock();
+        let instances = lock(&self.instances);
         let why = match instances.get(&**folder) {
             Some(bridged) if bridged.host == setup.host => return Ok(bridged.opencode.clone()),
             Some(bridged) => return Ok(Arc::new(bridged.opencode.successor())),

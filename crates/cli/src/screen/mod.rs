@@ -8,11 +8,11 @@ mod task_line;
 use std::{
     collections::BTreeMap,
     io::{self, IsTerminal},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
-use asyncagents_core::{answer::Shown, id::TaskId, moment::Moment, task::Status};
+use asyncagents_core::{answer::Shown, id::TaskId, lock::lock, moment::Moment, task::Status};
 
 pub(crate) use self::task_line::{counted, dollars};
 use self::{
@@ -104,8 +104,7 @@ impl Screen {
     }
 
     fn state(&self) -> MutexGuard<'_, Shows> {
-        let state = self.inner.state.lock();
-        state.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.state)
     }
 
     /// The agent says something. A file or a pipe gets no answer that may break off. Among live

@@ -6,10 +6,12 @@ use std::{
     io::{Read, Write},
     os::unix::ffi::OsStrExt,
     process::{Child, Command, ExitStatus},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
+
+use asyncagents_core::lock::lock;
 
 use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -66,7 +68,7 @@ impl Terminal {
         let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(read @ 1..) = screen.read(&mut piece) {
-                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut seen = lock(&seen);
                 seen.extend_from_slice(&piece[..read]);
             }
         });
@@ -161,9 +163,7 @@ impl Terminal {
     }
 
     pub(crate) fn written(&self) -> String {
-        let written = self.written.lock();
-        let written = written.unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&written).into_owned()
+        String::from_utf8_lossy(&lock(&self.written)).into_owned()
     }
 
     /// As much as fits on a screen or two.

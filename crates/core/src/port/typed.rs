@@ -1,6 +1,8 @@
 //! Transactions with an answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 use super::{Journal, StoreError, StoreErrorKind, Work};
 
@@ -20,7 +22,7 @@ where
     let work = Box::new(move |journal: &mut dyn Journal| {
         let done = work(journal);
         let keep = done.is_ok();
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        *lock(&slot) = Some(done);
         keep
     });
     (work, answer)
@@ -32,7 +34,7 @@ impl<T, E: From<StoreError>> Slot<T, E> {
     /// # Errors
     /// With the work's own, or when it broke off.
     pub fn take(self) -> Result<T, E> {
-        let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let answer = lock(&self.0).take();
         answer.unwrap_or_else(|| {
             let why = "a transaction broke off";
             Err(StoreError::new(StoreErrorKind::Failed, "the database", why).into())

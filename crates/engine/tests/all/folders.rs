@@ -4,13 +4,14 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::Mode,
     id::SessionId,
+    lock::lock,
     port::{Store, StoreError, typed},
 };
 use asyncagents_engine::{Approver, Question, Reply as Answer};
@@ -27,7 +28,7 @@ struct Person(Mutex<Vec<SessionId>>);
 #[async_trait]
 impl Approver for Person {
     async fn ask(&self, question: Question) -> Answer {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = lock(&self.0);
         asked.push(question.session);
         Answer::Always
     }
@@ -95,11 +96,7 @@ async fn two_sessions_work_each_in_its_own_folder() {
     let written = fs::read_to_string(tree.join("a.txt"));
     assert_eq!(written.expect("written"), "In the tree");
     // What was allowed for good in one folder is asked for in the other, once.
-    let asked = person
-        .0
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let asked = lock(&person.0).clone();
     assert_eq!(asked, [home, other]);
     house.close().await;
 }

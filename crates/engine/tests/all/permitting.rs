@@ -1,9 +1,12 @@
 //! Who may do what, and who is asked.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use asyncagents_core::agent::{Mode, Preview};
+use asyncagents_core::{
+    agent::{Mode, Preview},
+    lock::lock,
+};
 use asyncagents_engine::{Approver, Question, Reply as Answer};
 use asyncagents_scripted_model::{Reply, Script, When};
 use rstest::rstest;
@@ -23,7 +26,7 @@ struct Person {
 #[async_trait]
 impl Approver for Person {
     async fn ask(&self, question: Question) -> Answer {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = lock(&self.asked);
         asked.push(question);
         self.says.clone()
     }
@@ -71,7 +74,7 @@ async fn a_change_is_asked_for(
     let (plan, asked) = asking(says);
     let house = House::with(writes_twice(), plan).await;
     assert_eq!(house.run("Write").await.said(), "Done.");
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let asked = lock(&asked).clone();
     assert_eq!(asked.len(), times, "{asked:?}");
     if let Some(first) = asked.first() {
         assert_eq!(
@@ -114,7 +117,7 @@ async fn a_question_has_all_that_would_be_done(
     let (plan, asked) = asking(Some(Answer::No("the user says no".to_owned())));
     let house = House::with(script, plan).await;
     house.run("Do it").await.said();
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let asked = lock(&asked).clone();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].preview, details);
     house.close().await;
@@ -135,7 +138,7 @@ async fn the_question_of_another_tool_has_its_arguments() {
     });
     let house = House::with(script, plan).await;
     house.run("Delegate").await.said();
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let asked = lock(&asked).clone();
     let Preview::Arguments(arguments) = &asked[0].preview else {
         panic!("{asked:?}");
     };
@@ -162,7 +165,7 @@ async fn the_question_of_a_background_task_reaches_the_one_who_is_there() {
     let (plan, asked) = asking(Some(Answer::Yes));
     let house = House::with(script, plan).await;
     house.run("Delegate").await.said();
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let asked = lock(&asked).clone();
     assert_eq!(asked.len(), 1);
     assert!(asked[0].background);
     assert_eq!(asked[0].title, "child");
@@ -242,7 +245,7 @@ async fn a_rule_that_asks_every_time_is_not_answered_for_good() {
     });
     let house = House::with(script, plan).await;
     house.run("Write").await.said();
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let asked = lock(&asked).clone();
     let targets: Vec<&str> = asked
         .iter()
         .map(|question| question.target.as_str())
@@ -319,7 +322,7 @@ async fn searched(says: Option<Answer>, tool: &str, input: serde_json::Value) ->
     house.run("Search").await.said();
     let told = house.model.requests().pop().expect("a request").last();
     house.close().await;
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).len();
+    let asked = lock(&asked).len();
     (told, asked)
 }
 
@@ -395,7 +398,7 @@ async fn a_file_that_may_always_be_read_is_searched_too() {
     house.run("Read").await.said();
     let told = house.model.requests().pop().expect("a request").last();
     assert!(told.contains("diary:1:dear diary"), "{told}");
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).len();
+    let asked = lock(&asked).len();
     assert_eq!(asked, 1);
     house.close().await;
 }

@@ -4,12 +4,14 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use asyncagents_core::{agent::ToolSpec, id::SessionId, moment::Moment, port::HostError};
+use asyncagents_core::{
+    agent::ToolSpec, id::SessionId, lock::lock, moment::Moment, port::HostError,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{
     Value,
@@ -295,7 +297,7 @@ impl Instances {
     /// turn until the sender is dropped.
     fn turn(&self, directory: &str) -> impl Future<Output = oneshot::Sender<()>> + use<> {
         let (turn, end) = oneshot::channel();
-        let before = self.lock().turns.insert(directory.to_owned(), end);
+        let before = lock(&self.0).turns.insert(directory.to_owned(), end);
         async move {
             if let Some(before) = before {
                 // Nothing is ever sent: the end of the other one's turn is all there is to it.
@@ -314,7 +316,7 @@ impl Instances {
                 "the plugin is of another version; `asyncagents setup opencode` renews it"
             );
         }
-        let mut known = self.lock();
+        let mut known = lock(&self.0);
         if let Some(instance) = known.there.get(&hello.directory) {
             instance.listeners.tell(&Signal::Missed);
             return Arc::clone(instance);
@@ -331,7 +333,7 @@ impl Instances {
     }
 
     fn tell(&self, happened: &Happened<'_>) {
-        let known = self.lock();
+        let known = lock(&self.0);
         if let Some(instance) = known.there.get(&*happened.directory) {
             let event = happened.event.to_owned();
             instance.listeners.tell(&Signal::Event(event));
@@ -340,12 +342,7 @@ impl Instances {
 
     /// All that are still there; none is, afterwards.
     fn leave(&self) -> Vec<Arc<BridgeConnection>> {
-        self.lock().there.drain().map(|(_, it)| it).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        // Whatever panicked, the maps are whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).there.drain().map(|(_, it)| it).collect()
     }
 }
 

@@ -1,9 +1,9 @@
 //! A way to reach one OpenCode, whatever lies between.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
-use asyncagents_core::port::HostError;
+use asyncagents_core::{lock::lock, port::HostError};
 use serde_json::{Value, value::RawValue};
 use tokio::sync::mpsc;
 
@@ -130,25 +130,20 @@ impl Listeners {
     /// One more, from now on; after the end it hears only that.
     pub(super) fn add(&self) -> mpsc::UnboundedReceiver<Signal> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        if let Some(listeners) = self.lock().as_mut() {
+        if let Some(listeners) = lock(&self.0).as_mut() {
             listeners.push(sender);
         }
         receiver
     }
 
     pub(super) fn tell(&self, signal: &Signal) {
-        if let Some(listeners) = self.lock().as_mut() {
+        if let Some(listeners) = lock(&self.0).as_mut() {
             listeners.retain(|listener| listener.send(signal.clone()).is_ok());
         }
     }
 
     /// Nothing will happen any more.
     pub(super) fn end(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Vec<mpsc::UnboundedSender<Signal>>>> {
-        // Whatever panicked, the list is whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0) = None;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use asyncagents_core::{
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     lifecycle::Standing,
+    lock::lock,
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
@@ -158,7 +159,7 @@ impl OpenCode {
     async fn ask_for_agents(&self) -> Result<Vec<Agent>, HostError> {
         let mut agents = self.api.agents().await?;
         agents.retain(|agent| !agent.hidden);
-        let known = &mut *self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *lock(&self.agents);
         known.clone_from(&agents);
         Ok(agents)
     }
@@ -175,7 +176,7 @@ impl OpenCode {
             let mut agents = agents.iter();
             agents.find(|known| known.name == name.as_str()).cloned()
         };
-        let known = find(&self.agents.lock().unwrap_or_else(PoisonError::into_inner));
+        let known = find(&lock(&self.agents));
         match known {
             Some(agent) => Ok(Some(agent)),
             None => Ok(find(&self.ask_for_agents().await?)),

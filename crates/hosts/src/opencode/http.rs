@@ -4,12 +4,12 @@ use std::{
     error::Error,
     fmt, io,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use asyncagents_core::port::HostError;
+use asyncagents_core::{lock::lock, port::HostError};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::{Client, RequestBuilder, Url, header::CONTENT_TYPE, redirect::Policy};
@@ -94,10 +94,7 @@ impl Connection for HttpConnection {
     /// Outside of a tokio runtime.
     fn signals(&self) -> mpsc::UnboundedReceiver<Signal> {
         let receiver = self.listeners.add();
-        let mut listening = self
-            .listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut listening = lock(&self.listening);
         if listening.is_empty() {
             let (remote, listeners) = (Arc::clone(&self.remote), Arc::clone(&self.listeners));
             listening.spawn(async move { remote.listen(&listeners).await });

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
 use asyncagents_core::{
     id::{PostId, SessionId},
+    lock::lock,
     moment::Moment,
 };
 
@@ -55,7 +56,7 @@ pub(super) enum BadEnd {
 impl Known {
     /// We are about to send it a prompt.
     pub(super) fn prompting(&self, session: &SessionId, now: Moment) {
-        let mut book = self.lock();
+        let mut book = lock(&self.book);
         let seen = book.sessions.entry(session.clone()).or_default();
         *seen = Seen {
             prompted: Some(now),
@@ -66,14 +67,14 @@ impl Known {
 
     /// It did not take the prompt.
     pub(super) fn not_prompted(&self, session: &SessionId) {
-        if let Some(seen) = self.lock().sessions.get_mut(session) {
+        if let Some(seen) = lock(&self.book).sessions.get_mut(session) {
             seen.prompted = None;
         }
     }
 
     /// It was told something that sets it to work, if it is not at work already.
     pub(super) fn nudged(&self, session: &SessionId, now: Moment) {
-        let mut book = self.lock();
+        let mut book = lock(&self.book);
         let seen = book.sessions.entry(session.clone()).or_default();
         if seen.busy.is_none() {
             seen.prompted = Some(now);
@@ -82,7 +83,7 @@ impl Known {
 
     /// It is at work.
     pub(super) fn busy(&self, session: &SessionId, now: Moment) {
-        let mut book = self.lock();
+        let mut book = lock(&self.book);
         let seen = book.sessions.entry(session.clone()).or_default();
         seen.busy = Some(now);
         seen.prompted = None;
@@ -92,21 +93,21 @@ impl Known {
 
     /// It was heard of.
     pub(super) fn heard(&self, session: &SessionId, now: Moment) {
-        if let Some(seen) = self.lock().sessions.get_mut(session) {
+        if let Some(seen) = lock(&self.book).sessions.get_mut(session) {
             seen.busy = seen.busy.map(|_| now);
         }
     }
 
     /// It works no more.
     pub(super) fn idle(&self, session: &SessionId) {
-        if let Some(seen) = self.lock().sessions.get_mut(session) {
+        if let Some(seen) = lock(&self.book).sessions.get_mut(session) {
             seen.busy = None;
         }
     }
 
     /// Something stopped it.
     pub(super) fn stopped(&self, session: &SessionId, end: BadEnd) {
-        let mut book = self.lock();
+        let mut book = lock(&self.book);
         let seen = book.sessions.entry(session.clone()).or_default();
         // What was stopped before the prompt may be heard of after it.
         if end == BadEnd::Aborted && seen.prompted.is_some() {
@@ -117,59 +118,55 @@ impl Known {
     }
 
     pub(super) fn deleted(&self, session: &SessionId) {
-        let mut book = self.lock();
+        let mut book = lock(&self.book);
         book.sessions.remove(session);
         book.awake.remove(session);
     }
 
     /// Events were lost: what they would have said is not known.
     pub(super) fn forget(&self) {
-        for seen in self.lock().sessions.values_mut() {
+        for seen in lock(&self.book).sessions.values_mut() {
             seen.busy = None;
         }
     }
 
     /// Whether it is certainly at work.
     pub(super) fn is_busy(&self, session: &SessionId, now: Moment) -> bool {
-        let book = self.lock();
+        let book = lock(&self.book);
         let busy = book.sessions.get(session).and_then(|seen| seen.busy);
         busy.is_some_and(|heard| now.since(heard) < TRUST)
     }
 
     /// Whether it was prompted a moment ago and may not be at work yet.
     pub(super) fn is_starting(&self, session: &SessionId, now: Moment) -> bool {
-        let book = self.lock();
+        let book = lock(&self.book);
         let prompted = book.sessions.get(session).and_then(|seen| seen.prompted);
         prompted.is_some_and(|at| now.since(at) < START)
     }
 
     /// What stopped it since it was prompted.
     pub(super) fn end(&self, session: &SessionId) -> Option<BadEnd> {
-        self.lock().sessions.get(session)?.end.clone()
+        lock(&self.book).sessions.get(session)?.end.clone()
     }
 
     /// Whether it has been at work since this process began.
     pub(super) fn is_awake(&self, session: &SessionId) -> bool {
-        self.lock().awake.contains(session)
+        lock(&self.book).awake.contains(session)
     }
 
     pub(super) fn wake(&self, session: &SessionId) {
-        self.lock().awake.insert(session.clone());
+        lock(&self.book).awake.insert(session.clone());
     }
 
     pub(super) fn sending(&self, post: &PostId, now: Moment) {
-        self.lock().sent.insert(post.clone(), now);
+        lock(&self.book).sent.insert(post.clone(), now);
     }
 
     pub(super) fn sent_at(&self, post: &PostId) -> Option<Moment> {
-        self.lock().sent.get(post).copied()
+        lock(&self.book).sent.get(post).copied()
     }
 
     pub(super) fn arrived(&self, post: &PostId) {
-        self.lock().sent.remove(post);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book).sent.remove(post);
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use asyncagents_core::{
     id::{AgentName, PostId, SessionId, TaskId},
     lifecycle::Standing,
+    lock::lock,
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
@@ -640,8 +641,4 @@ async fn sleep_until(clock: &dyn Clock, due: Moment) {
 
 fn unreachable(error: io::Error) -> HostError {
     HostError::Unreachable(error.to_string())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,10 +5,10 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
-use asyncagents_core::{digest::digest, id::SessionId};
+use asyncagents_core::{digest::digest, id::SessionId, lock::lock};
 use serde::{Deserialize, Serialize};
 
 /// Something that was put into a session. Times are in milliseconds since 1970.
@@ -133,7 +133,7 @@ impl World {
     pub fn lines(&self, session: &SessionId) -> io::Result<Vec<Line>> {
         match &*self.kept {
             Kept::Memory(sessions) => {
-                let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+                let sessions = lock(&sessions);
                 Ok(sessions.get(session).cloned().unwrap_or_default())
             }
             Kept::Folder(folder) => match fs::read_to_string(file(folder, session)) {
@@ -153,7 +153,7 @@ impl World {
         let Kept::Folder(folder) = &*self.kept else {
             return self.lines(session);
         };
-        let mut all = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.marks);
         let known = all.entry(session.clone()).or_default();
         let mut text = String::new();
         match File::open(file(folder, session)) {
@@ -181,7 +181,7 @@ impl World {
     pub fn add(&self, session: &SessionId, line: Line) -> io::Result<()> {
         match &*self.kept {
             Kept::Memory(sessions) => {
-                let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut sessions = lock(&sessions);
                 sessions.entry(session.clone()).or_default().push(line);
                 Ok(())
             }
@@ -206,7 +206,7 @@ impl World {
     pub fn sessions(&self) -> io::Result<Vec<SessionId>> {
         match &*self.kept {
             Kept::Memory(sessions) => {
-                let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+                let sessions = lock(&sessions);
                 Ok(sessions.keys().cloned().collect())
             }
             Kept::Folder(folder) => {

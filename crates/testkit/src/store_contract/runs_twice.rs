@@ -1,9 +1,12 @@
 //! A store on which every piece of work loses a race first.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use asyncagents_core::port::{Journal, Store, Stored, Work};
+use asyncagents_core::{
+    lock::lock,
+    port::{Journal, Store, Stored, Work},
+};
 
 /// Runs all work twice, as a store may whose transaction has lost a race: what the first run did is
 /// rolled back, and what it answered is forgotten.
@@ -16,7 +19,7 @@ impl Store for RunsTwice {
         for is_last in [false, true] {
             let work = work.clone();
             let run = move |journal: &mut dyn Journal| {
-                let work = work.lock().unwrap_or_else(PoisonError::into_inner);
+                let work = lock(&work);
                 work(journal) && is_last
             };
             self.0.write(Box::new(run)).await?;

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         mpsc::{Receiver, Sender, channel},
     },
     time::Duration,
@@ -10,6 +10,7 @@ use std::{
 
 use asyncagents_core::{
     event::Event,
+    lock::lock,
     port::{Journal, Store, StoreError, StoreErrorKind, Stored},
 };
 use tokio::time::timeout;
@@ -141,7 +142,7 @@ impl Halt {
     }
 
     fn here(&self) {
-        let go_on = self.go_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let go_on = lock(&self.go_on);
         // Whoever does not listen any more has failed already.
         let _ = self.begun.send(());
         let _ = go_on.recv_timeout(PATIENCE);

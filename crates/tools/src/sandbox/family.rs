@@ -7,13 +7,14 @@ use std::{
     io,
     path::PathBuf,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use asyncagents_core::lock::lock;
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, wait, waitid},
@@ -73,7 +74,7 @@ impl Family {
         loop {
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             let waited = waitid(WaitId::All, ended);
-            let mut buried = self.hold();
+            let mut buried = lock(&self.buried);
             while let Ok(Some(_)) = self.bury(&mut buried) {}
             match (*buried, waited) {
                 (Some(status), _) => return Ok(status),
@@ -118,7 +119,7 @@ impl Family {
     }
 
     fn has_children(&self) -> io::Result<bool> {
-        let mut buried = self.hold();
+        let mut buried = lock(&self.buried);
         loop {
             match self.bury(&mut buried) {
                 Ok(Some(_)) => {}
@@ -141,13 +142,9 @@ impl Family {
         Ok(Some(pid))
     }
 
-    fn hold(&self) -> MutexGuard<'_, Option<WaitStatus>> {
-        self.buried.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[cfg(not(target_os = "linux"))]
     fn stop_and_kill(&self) -> io::Result<()> {
-        let _held = self.hold();
+        let _held = lock(&self.buried);
         if let Some(first) = self.first.get() {
             rustix::process::kill_process_group(*first, Signal::KILL).ok();
         }
@@ -161,7 +158,7 @@ impl Family {
         if let Some(group) = &self.group {
             group.kill();
         }
-        let mut held = self.hold();
+        let mut held = lock(&self.buried);
         let children = self.stop_children(&mut held)?;
         let descendants = self.stop_descendants(&mut held);
         // Also if there is no list of the others: their parents' end makes them children.

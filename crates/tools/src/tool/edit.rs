@@ -4,12 +4,12 @@ use std::{
     fs,
     io::{self, Read as _},
     path::Path,
-    sync::PoisonError,
 };
 
 use asyncagents_core::{
     agent::{Kind, Preview},
     arguments::Arguments,
+    lock::lock,
 };
 
 use super::{Call, Site, Tool, nearest, similar_name, write::must_be_current};
@@ -65,11 +65,7 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 impl Edit {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
         let inner = site.inner;
-        let _alone = inner
-            .shared
-            .changing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&inner.shared.changing);
         let shown = &place.shown;
         if !place.path.exists() {
             let missing = similar_name::missing(place, site);

@@ -1,10 +1,11 @@
 //! `write`: a whole file.
 
-use std::{fs, io, path::Path, sync::PoisonError};
+use std::{fs, io, path::Path};
 
 use asyncagents_core::{
     agent::{Kind, Preview},
     arguments::Arguments,
+    lock::lock,
 };
 
 use super::{Call, Site, Tool};
@@ -44,11 +45,7 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 impl Write {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
         let inner = site.inner;
-        let _alone = inner
-            .shared
-            .changing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&inner.shared.changing);
         let shown = &place.shown;
         let broken = |error: io::Error| format!("cannot write {shown}: {error}");
         let existed = match fs::symlink_metadata(&place.path) {

@@ -1,9 +1,11 @@
 //! What OpenCode says is happening, from `GET /event`.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
+
+use asyncagents_core::lock::lock;
 
 use reqwest::Response;
 use serde_json::Value;
@@ -37,7 +39,7 @@ impl Events {
     }
 
     pub(super) fn seen(&self) -> MutexGuard<'_, Vec<Value>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 }
 
@@ -56,7 +58,7 @@ async fn listen(mut stream: Response, seen: Arc<Mutex<Vec<Value>>>) {
             let event: Vec<u8> = unread.drain(..end + 2).collect();
             let event = event.strip_prefix(b"data: ").unwrap_or(&event);
             if let Ok(event) = serde_json::from_slice(event) {
-                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut seen = lock(&seen);
                 seen.push(event);
             }
         }
