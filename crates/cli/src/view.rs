@@ -111,7 +111,7 @@ pub(crate) fn task(shown: &Shown, now: Moment) -> TaskView<'_> {
         session: task.session.as_ref().map(|session| session.as_str()),
         depth: task.place.depth,
         forked: task.brief.context == Context::Forked,
-        skill: task.brief.skill.as_ref().map(|terms| terms.skill.as_str()),
+        skill: task.skill.as_ref().map(|terms| terms.skill.as_str()),
         chain_id: task.chain.as_ref().map(|chain| chain.as_str()),
         resume_count: task.run,
         launched_at: time(task.launched_at),

@@ -55,7 +55,7 @@ pub fn launched(shown: &Shown, prefix: &str) -> String {
 /// A sub-agent that runs a skill was launched.
 pub fn skill_launched(shown: &Shown, prefix: &str) -> String {
     let Shown { id, task } = shown;
-    let skill = task.brief.skill.as_ref();
+    let skill = task.skill.as_ref();
     let skill = skill.map_or("", |terms| terms.skill.as_str());
     let trace = task.chain.as_ref().map(ToString::to_string);
     let trace = trace.map_or(String::new(), |chain| format!("\nFull trace: {chain}"));

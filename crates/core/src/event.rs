@@ -7,6 +7,7 @@ use crate::{
     id::{ChainId, OwnerId, SessionId},
     moment::Moment,
     progress::Observation,
+    skill::Role,
     task::{Brief, Outcome, Place},
 };
 
@@ -99,8 +100,8 @@ pub struct Launched {
     pub chain: Option<ChainId>,
     /// The trace of the run that launched it.
     pub from: Option<ChainId>,
-    /// What the skill says that it runs.
-    pub instructions: Option<String>,
+    /// The skill it runs, with its terms and its text.
+    pub role: Option<Role>,
 }
 
 /// An event as it was saved.

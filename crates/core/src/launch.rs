@@ -62,14 +62,10 @@ pub fn launch(
     }
     let budget = budget(task.budget.or(limits.budget), above, now)?;
     let depth_of_caller = depth(above) - 1;
-    let reduced = task.role.map(|role| {
-        let terms = Terms {
-            iterations: iterations(role.terms.iterations, depth_of_caller),
-            ..role.terms
-        };
-        (terms, role.instructions)
+    let role = task.role.map(|mut role| {
+        role.terms.iterations = iterations(role.terms.iterations, depth_of_caller);
+        role
     });
-    let (skill, instructions) = reduced.unzip();
     Ok(Launched {
         place: facts.place,
         brief: Brief {
@@ -78,7 +74,6 @@ pub fn launch(
             model: task.model,
             context: task.context,
             host: facts.host,
-            skill,
         },
         prompt: task.prompt,
         fork: match task.context {
@@ -90,7 +85,7 @@ pub fn launch(
         owner: facts.owner,
         chain: Some(facts.chain),
         from: facts.from,
-        instructions,
+        role,
     })
 }
 

@@ -453,7 +453,7 @@ fn repeats(progress: &Progress, limits: &TaskLimits) -> Option<String> {
 
 /// Why a skill has had its iterations, if it has: for hosts that do not count them.
 pub fn over_iterations(task: &Task) -> Option<String> {
-    let most = task.brief.skill.as_ref().map(|terms| terms.iterations)?;
+    let most = task.skill.as_ref().map(|terms| terms.iterations)?;
     let progress = &task.progress;
     let turns = progress.spent.turns.saturating_sub(progress.turns_before);
     (turns > most).then(|| format!("the limit of {most} iterations is reached"))
@@ -572,6 +572,7 @@ pub fn begin(id: TaskId, launched: &Launched, at: Moment) -> Task {
         id,
         place: launched.place.clone(),
         brief: launched.brief.clone(),
+        skill: launched.role.as_ref().map(|role| role.terms.clone()),
         budget: launched.budget,
         launched_at: at,
         batch: launched.batch,

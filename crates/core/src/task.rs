@@ -22,6 +22,8 @@ pub struct Task {
     pub place: Place,
     /// What it was launched with.
     pub brief: Brief,
+    /// The skill it runs, and on what terms. The skill's text is only read when it is sent.
+    pub skill: Option<Terms>,
     /// What one run of it may spend.
     pub budget: Budget,
     /// When it was launched.
@@ -81,8 +83,6 @@ pub struct Brief {
     pub context: Context,
     /// The host it runs in.
     pub host: HostSetup,
-    /// The skill it runs, and on what terms.
-    pub skill: Option<Terms>,
 }
 
 /// What a child knows at the start.

@@ -259,7 +259,6 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                         model: None,
                         context: Context::Fresh,
                         host: HostRef::SCRIPTED.into(),
-                        skill: None,
                     },
                     prompt: "do it ".repeat(50),
                     fork: None,
@@ -268,7 +267,7 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                     owner: Some("worker".into()),
                     chain: None,
                     from: None,
-                    instructions: None,
+                    role: None,
                 };
                 let now = Moment::from_millis(1);
                 let mut task = journal.insert(id, launched, now).expect("saved");

@@ -17,7 +17,7 @@ const OPERATION: &str = "invoke_agent";
 
 /// A sub-agent is spawned.
 pub(crate) fn spawned(task: &Task) {
-    let terms = task.brief.skill.as_ref();
+    let terms = task.skill.as_ref();
     tracing::info!(
         gen_ai.operation.name = OPERATION,
         gen_ai.agent.name = %task.brief.agent,
@@ -83,7 +83,7 @@ fn log(task: &Task, used: TraceTotals) {
         asyncagents.cost_usd = used.spent.price().dollars(),
         asyncagents.turns = used.spent.turns,
         asyncagents.tool_calls = used.spent.tool_calls,
-        asyncagents.skill = task.brief.skill.as_ref().map(|terms| terms.skill.as_str()),
+        asyncagents.skill = task.skill.as_ref().map(|terms| terms.skill.as_str()),
         asyncagents.chain.id = task.chain.as_ref().map(|chain| chain.as_str()),
         asyncagents.depth = task.place.depth,
         asyncagents.run = task.run,

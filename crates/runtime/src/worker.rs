@@ -346,6 +346,7 @@ impl Floor {
             host,
             stop,
             task,
+            role: None,
             got,
             waits: false,
         };

@@ -9,6 +9,7 @@ use asyncagents_core::{
     fork::{Limits, Mode, Plan},
     host_ref::LaunchSettings,
     progress::{Observation, Totals},
+    skill::Role,
     task::{Brief, Context, Outcome, Place},
 };
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -288,8 +289,8 @@ impl From<&Launched> for LaunchedRecord {
             owner: written(launched.owner.as_ref()),
             chain: written(launched.chain.as_ref()),
             from: written(launched.from.as_ref()),
-            skill: brief.skill.as_ref().map(TermsRecord::from),
-            instructions: launched.instructions.clone(),
+            skill: launched.role.as_ref().map(|role| (&role.terms).into()),
+            instructions: launched.role.as_ref().map(|role| role.instructions.clone()),
         }
     }
 }
@@ -299,6 +300,13 @@ impl TryFrom<LaunchedRecord> for Launched {
 
     fn try_from(record: LaunchedRecord) -> Result<Self, String> {
         let (mode, asked_in) = (mode(record.fork_mode)?, record.asked_in);
+        let role = match record.skill {
+            Some(terms) => Some(Role {
+                terms: terms.try_into()?,
+                instructions: record.instructions.unwrap_or_default(),
+            }),
+            None => None,
+        };
         let context = if record.forked {
             Context::Forked
         } else {
@@ -320,7 +328,6 @@ impl TryFrom<LaunchedRecord> for Launched {
                     json: record.settings,
                     seal: record.seal,
                 }),
-                skill: record.skill.map(TryInto::try_into).transpose()?,
             },
             prompt: record.prompt,
             fork: record.fork.map(|limits| Plan {
@@ -333,7 +340,7 @@ impl TryFrom<LaunchedRecord> for Launched {
             owner: record.owner.map(Into::into),
             chain: record.chain.map(Into::into),
             from: record.from.map(Into::into),
-            instructions: record.instructions,
+            role,
         })
     }
 }

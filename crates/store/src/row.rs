@@ -85,7 +85,6 @@ pub(crate) fn columns(task: &Task) -> Columns<'_> {
         model,
         context,
         host,
-        skill,
     } = &task.brief;
     let context = match context {
         Context::Fresh => "fresh",
@@ -123,7 +122,7 @@ pub(crate) fn columns(task: &Task) -> Columns<'_> {
         ("live", live.into()),
         ("taken", (is_running || task.stopping).into()),
         ("unfinished", (live || task.stopping).into()),
-        ("skill", skill.as_ref().map(terms).into()),
+        ("skill", task.skill.as_ref().map(terms).into()),
         ("chain", task.chain.as_ref().into()),
     ]);
     columns
@@ -241,6 +240,7 @@ fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
             depth: row.get("depth")?,
         },
         brief: brief(row)?,
+        skill: terms_in(row, "skill")?,
         budget: Budget {
             tokens: row.get("max_tokens")?,
             cost: row.get("max_cost")?,
@@ -276,7 +276,6 @@ fn brief(row: &Row<'_>) -> Result<Brief, Damage> {
             word => return Err(unknown("context", word)),
         },
         host: host_setup(row)?,
-        skill: terms_in(row, "skill")?,
     })
 }
 

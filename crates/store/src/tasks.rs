@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use asyncagents_core::{
     budget::Spent,
     event::{Event, Launched, Saved},
-    fork::Plan,
     id::{ChainId, SessionId, TaskId},
     lifecycle,
     moment::Moment,
@@ -105,14 +104,11 @@ impl<S: Sql> Tasks for Transaction<S> {
         Ok((changed, newest))
     }
 
-    fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>> {
-        let launched = self.launched(id)?;
-        Ok(launched.and_then(|launched| launched.fork))
-    }
-
-    fn instructions(&mut self, id: &TaskId) -> Stored<Option<String>> {
-        let launched = self.launched(id)?;
-        Ok(launched.and_then(|launched| launched.instructions))
+    fn launched(&mut self, id: &TaskId) -> Stored<Option<Launched>> {
+        match self.event("seq = 1", id)? {
+            Some(Event::Launched(launched)) => Ok(Some(*launched)),
+            _ => Ok(None),
+        }
     }
 
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>> {
@@ -238,14 +234,6 @@ impl<S: Sql> Transaction<S> {
     fn event(&mut self, condition: &str, task: &TaskId) -> Stored<Option<Event>> {
         let sql = format!("SELECT task, seq, body FROM events WHERE task = ?1 AND {condition}");
         self.sql.one(&sql, values![task], event)
-    }
-
-    /// How a task began.
-    fn launched(&mut self, id: &TaskId) -> Stored<Option<Launched>> {
-        match self.event("seq = 1", id)? {
-            Some(Event::Launched(launched)) => Ok(Some(*launched)),
-            _ => Ok(None),
-        }
     }
 
     /// Sums tokens, cost, turns, calls and tokens without a price over tasks.

@@ -16,7 +16,7 @@ use asyncagents_core::{
     id::TaskId,
     moment::Moment,
     port::{Journal, Session, Store, StoreErrorKind, Stored, typed},
-    skill::Terms,
+    skill::{Role, Terms},
     task::{Brief, Context, Place, Task},
 };
 use asyncagents_store::{Options, Sqlite};
@@ -44,7 +44,6 @@ fn launched(parent: &str) -> Launched {
             model: None,
             context: Context::Fresh,
             host: HostRef::SCRIPTED.into(),
-            skill: None,
         },
         prompt: "do it ".repeat(100),
         fork: None,
@@ -53,7 +52,7 @@ fn launched(parent: &str) -> Launched {
         owner: None,
         chain: None,
         from: None,
-        instructions: None,
+        role: None,
     }
 }
 
@@ -298,10 +297,13 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
         effort: Some(Effort::High),
     };
     let mut launched = launched("main");
-    launched.brief.skill = Some(terms.clone());
     launched.chain = Some("0198-aa".into());
-    launched.instructions = Some("Look.".to_owned());
-    let (old, task, said, chains) = write(&store, move |journal| {
+    launched.role = Some(Role {
+        terms: terms.clone(),
+        instructions: "Look.".to_owned(),
+    });
+    let expected = launched.role.clone();
+    let (old, task, role, chains) = write(&store, move |journal| {
         let old = journal.tasks_of(None)?;
         let task = journal.insert(
             TaskId::from_random(999),
@@ -310,19 +312,19 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
         )?;
         let read = journal.task(&task.id)?.expect("there");
         assert_eq!(read, task);
-        let said = journal.instructions(&task.id)?;
+        let role = journal.launched(&task.id)?.expect("launched").role;
         let chains = journal.chains_beginning_with("0198")?;
-        Ok((old, task, said, chains))
+        Ok((old, task, role, chains))
     })
     .await
     .expect("written");
     assert!(
         old.iter()
-            .all(|task| task.chain.is_none() && task.brief.skill.is_none())
+            .all(|task| task.chain.is_none() && task.skill.is_none())
     );
     assert!(!old.is_empty());
-    assert_eq!(task.brief.skill, Some(terms));
-    assert_eq!(said.as_deref(), Some("Look."));
+    assert_eq!(task.skill, Some(terms));
+    assert_eq!(role, expected);
     assert_eq!(chains.len(), 1);
 }
 

@@ -4,7 +4,6 @@ use super::Stored;
 use crate::{
     budget::Spent,
     event::{Event, Launched, Saved},
-    fork::Plan,
     id::{SessionId, TaskId},
     moment::Moment,
     notify::Batch,
@@ -26,10 +25,8 @@ pub trait Tasks {
     /// Which tasks something happened to after event number `position`, and the number of
     /// the newest event.
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
-    /// What a forked child inherits.
-    fn fork_plan(&mut self, id: &TaskId) -> Stored<Option<Plan>>;
-    /// What the skill says that a task runs.
-    fn instructions(&mut self, id: &TaskId) -> Stored<Option<String>>;
+    /// How a task began: with what it inherits, and the text of the skill it runs.
+    fn launched(&mut self, id: &TaskId) -> Stored<Option<Launched>>;
     /// What a task has to do in its newest run.
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
     /// What a task's child said at the end of its newest finished run.

@@ -36,7 +36,7 @@ fn skills_from(journal: &mut dyn Journal, task: Option<TaskId>) -> Stored<Vec<Te
         let Some(task) = journal.task(&id)? else {
             break;
         };
-        skills.extend(task.brief.skill);
+        skills.extend(task.skill);
         next = task.place.above;
     }
     Ok(skills)

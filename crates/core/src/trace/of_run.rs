@@ -43,7 +43,7 @@ pub fn trace_of_task(
         chain: chain.map(|chain| chain.id.clone()),
         parent: chain.and_then(|chain| chain.parent.clone()),
         title: task.brief.description,
-        skill: task.brief.skill.map(|terms| terms.skill),
+        skill: task.skill.map(|terms| terms.skill),
         agent: Some(task.brief.agent),
         task: Some(task.id),
         request: run.request,

@@ -235,9 +235,9 @@ fn a_skill_has_half_of_its_iterations_at_each_level(#[case] by: By, #[case] expe
     };
     let facts = facts(&session("child"), above.as_ref());
     let launched = launch(asked, facts, &limits(9), NOW).expect("launched");
-    let skill = launched.brief.skill.expect("a skill");
-    assert_eq!(skill.iterations, expected);
-    assert_eq!(launched.instructions.as_deref(), Some("Look."));
+    let role = launched.role.expect("a skill");
+    assert_eq!(role.terms.iterations, expected);
+    assert_eq!(role.instructions, "Look.");
 }
 
 #[rstest]

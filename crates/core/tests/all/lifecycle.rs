@@ -40,7 +40,6 @@ fn launched() -> Launched {
             model: None,
             context: Context::Fresh,
             host: HostRef::SCRIPTED.into(),
-            skill: None,
         },
         prompt: "do it".to_owned(),
         fork: None,
@@ -49,7 +48,7 @@ fn launched() -> Launched {
         owner: Some("worker".into()),
         chain: None,
         from: None,
-        instructions: None,
+        role: None,
     }
 }
 

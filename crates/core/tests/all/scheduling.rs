@@ -27,7 +27,6 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             model: model.map(Into::into),
             context: Context::Fresh,
             host: HostRef::SCRIPTED.into(),
-            skill: None,
         },
         prompt: String::new(),
         fork: None,
@@ -36,7 +35,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
         owner: None,
         chain: None,
         from: None,
-        instructions: None,
+        role: None,
     };
     begin(TaskId::from_random(id), &launched, Moment::default())
 }

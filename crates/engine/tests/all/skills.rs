@@ -228,7 +228,7 @@ async fn seed_004_sub_agent_reduced_budget(
     let mut budgets: Vec<(u32, u64)> = tasks
         .iter()
         .filter_map(|shown| {
-            let terms = shown.task.brief.skill.as_ref()?;
+            let terms = shown.task.skill.as_ref()?;
             Some((shown.task.place.depth, terms.iterations))
         })
         .collect();

@@ -105,7 +105,7 @@ fn post(
     let batch = journal.batch(&task.place.parent, task.batch)?;
     let shown = shown(journal, task.clone())?;
     let wording = &settings.wording;
-    let message = match &task.brief.skill {
+    let message = match &task.skill {
         Some(_) => {
             let answer = journal.answer(&task.id)?;
             notify::skill_message(task, &shown.id, answer.as_deref(), batch, wording)

@@ -14,6 +14,7 @@ use std::{
 use asyncagents_core::{
     agent::Tools,
     budget::Spent,
+    event::Launched,
     fork::{Fork, Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
     last_turn,
@@ -62,6 +63,8 @@ pub(crate) struct Run {
     pub(crate) host: Arc<OpenHost>,
     pub(crate) stop: Arc<Notify>,
     pub(crate) task: Task,
+    /// The skill that the task runs, once it has been read.
+    pub(crate) role: Option<Role>,
     pub(crate) got: Got,
     pub(crate) limits: TaskLimits,
     pub(crate) clocks: Clocks,
@@ -109,6 +112,9 @@ impl Run {
         let lost = lost_its_workers(&self.task, &self.limits);
         if let Some(why) = lost.filter(|_| !is_summing_up(&self.task)) {
             return Err(self.give_up(why).await);
+        }
+        if self.task.skill.is_some() {
+            self.role = self.launched_with(|launched| launched.role).await?;
         }
         let known = self.task.session.clone();
         // A session that is not known to the task has never been sent a prompt.
@@ -172,7 +178,7 @@ impl Run {
             agent: brief.agent.clone(),
             model: brief.model.clone(),
             may_delegate: place.depth < self.limits.depth,
-            role: self.role().await?,
+            role: self.role.clone(),
             within: self.within().await?,
         };
         let failed = |error| format!("its session could not be made: {error}");
@@ -180,7 +186,10 @@ impl Run {
         let inheritance = match brief.context {
             Context::Fresh => None,
             Context::Forked => {
-                let plan = self.plan().await?;
+                let plan = self.launched_with(|launched| launched.fork).await;
+                let plan = plan
+                    .map_err(|problem| problem.to_string())?
+                    .unwrap_or_default();
                 let branched = host
                     .ask(HOST_TIMEOUT, |host| host.branch(new.clone(), &plan))
                     .await;
@@ -208,21 +217,15 @@ impl Run {
         Ok(session)
     }
 
-    /// The skill that the task runs.
-    pub(crate) async fn role(&self) -> Result<Option<Role>, String> {
-        let Some(terms) = self.task.brief.skill.clone() else {
-            return Ok(None);
-        };
+    /// Something of the launch event that is only read when it is needed.
+    async fn launched_with<T: Send + 'static>(
+        &self,
+        what: fn(Launched) -> Option<T>,
+    ) -> Result<Option<T>, Problem> {
         let id = self.task.id.clone();
-        let instructions = self
-            .shared
-            .read(move |journal| Ok(journal.instructions(&id)?))
+        self.shared
+            .read(move |journal| Ok(journal.launched(&id)?.and_then(what)))
             .await
-            .map_err(|problem| problem.to_string())?;
-        Ok(Some(Role {
-            terms,
-            instructions: instructions.unwrap_or_default(),
-        }))
     }
 
     /// The tools of the skills above the task.
@@ -232,17 +235,6 @@ impl Run {
             .shared
             .read(move |journal| Ok(tools_above(journal, &task)?));
         within.await.map_err(|problem| problem.to_string())
-    }
-
-    /// What of the parent's conversation the child inherits.
-    async fn plan(&self) -> Result<Plan, String> {
-        let id = self.task.id.clone();
-        let plan = self
-            .shared
-            .read(move |journal| Ok(journal.fork_plan(&id)?))
-            .await
-            .map_err(|problem| problem.to_string())?;
-        Ok(plan.unwrap_or_default())
     }
 
     /// The parent's conversation, through the fork pipeline.
@@ -296,16 +288,12 @@ impl Run {
             })
             .await?
             .unwrap_or_default();
-        let role = match self.role().await {
-            Ok(role) => role,
-            Err(why) => return Err(self.give_up(why).await),
-        };
         let prompt = Prompt {
             id: self.prompt_id(),
             text,
             agent: self.task.brief.agent.clone(),
             model: self.task.brief.model.clone(),
-            role,
+            role: self.role.clone(),
         };
         if !self.shared.has_own_lease() {
             return Err(Over::Enough);

@@ -122,7 +122,7 @@ impl Run {
             text: format!("{context}\n\n{}", last_turn::request(why)),
             agent: self.task.brief.agent.clone(),
             model: self.task.brief.model.clone(),
-            role: self.role().await.ok()?,
+            role: self.role.clone(),
             within: allowance.time.checked_sub(begun.elapsed())?,
         };
         let asked = self.host.host.ask_once(session, question).await;

@@ -13,7 +13,7 @@ use asyncagents_core::{
     notify::Message,
     port::{Base, Journal, Notice, Session, Stored},
     progress::{Observation, Totals},
-    skill::Terms,
+    skill::{Role, Terms},
     task::{Brief, Context, Outcome, Place, Task},
 };
 
@@ -40,7 +40,6 @@ pub(super) fn launched(parent: &str) -> Launched {
             model: None,
             context: Context::Fresh,
             host: HostRef::SCRIPTED.into(),
-            skill: None,
         },
         prompt: "do it".to_owned(),
         fork: None,
@@ -49,7 +48,7 @@ pub(super) fn launched(parent: &str) -> Launched {
         owner: None,
         chain: None,
         from: None,
-        instructions: None,
+        role: None,
     }
 }
 
@@ -74,7 +73,6 @@ pub(super) fn launched_with_all() -> Launched {
                     seal: "5ea1".into(),
                 },
             },
-            skill: Some(terms()),
         },
         prompt: "do it".to_owned(),
         fork: Some(Plan {
@@ -93,7 +91,14 @@ pub(super) fn launched_with_all() -> Launched {
         owner: Some("worker".into()),
         chain: Some("0198-aa".into()),
         from: Some("0198-00".into()),
-        instructions: Some("Look.".to_owned()),
+        role: Some(role()),
+    }
+}
+
+pub(super) fn role() -> Role {
+    Role {
+        terms: terms(),
+        instructions: "Look.".to_owned(),
     }
 }
 

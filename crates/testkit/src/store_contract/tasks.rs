@@ -5,7 +5,6 @@ use std::sync::Arc;
 use asyncagents_core::{
     budget::{Cost, Spent},
     event::{Event, Saved},
-    fork::{Mode, Plan},
     moment::Moment,
     notify::Batch,
     task::{Outcome, Place},
@@ -103,11 +102,11 @@ pub(super) async fn what_the_newest_run_has_to_do_and_has_answered(site: Arc<dyn
             journal.append(&mut task, &[event], at(2))?;
             seen.push((journal.prompt(&task.id)?, journal.answer(&task.id)?));
         }
-        let plan = journal.fork_plan(&task.id)?;
+        let launched = journal.launched(&task.id)?;
         let unknown = (journal.prompt(&id(9))?, journal.answer(&id(9))?);
-        Ok((seen, plan, journal.instructions(&task.id)?, unknown))
+        Ok((seen, launched, unknown))
     });
-    let (seen, plan, instructions, unknown) = seen.await;
+    let (seen, launched, unknown) = seen.await;
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
         seen,
@@ -118,13 +117,7 @@ pub(super) async fn what_the_newest_run_has_to_do_and_has_answered(site: Arc<dyn
             (text("go on"), text("second")),
         ]
     );
-    let expected = Plan {
-        mode: Mode::Messages,
-        asked_in: text("message"),
-        ..Plan::default()
-    };
-    assert_eq!(plan, Some(expected));
-    assert_eq!(instructions, text("Look."));
+    assert_eq!(launched, Some(launched_with_all()));
     assert_eq!(unknown, (None, None));
 }
 
