@@ -3,6 +3,7 @@
 mod clean_output;
 mod exact_file;
 mod fit_answer;
+mod lists;
 mod memory;
 mod places;
 mod prepared;

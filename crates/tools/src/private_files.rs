@@ -6,13 +6,13 @@ use std::{
     fs::{self, DirEntry, Metadata},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::{Duration, Instant},
 };
 
 use asyncagents_core::lock::lock;
 
-use crate::private_before::PrivateBefore;
+use crate::{lists, private_before::PrivateBefore};
 
 /// What commands are kept from is found anew if it is older than this. A file that is made
 /// meanwhile is not closed to commands before then; the file tools look at each file themselves.
@@ -34,91 +34,8 @@ const SHARED: [&str; 4] = [".config", ".local", ".local/share", ".local/state"];
 
 /// What is private at most because everything is, and is needed: caches and toolchains, programs,
 /// and settings that hold no credentials.
-const OPEN: &[&str] = &[
-    // Caches and programs.
-    ".cache",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/Trash",
-    ".local/share/applications",
-    ".local/share/flatpak",
-    ".local/share/fonts",
-    ".local/share/icons",
-    ".local/state/nix",
-    ".nix-profile",
-    // Toolchains. Their credentials are on the list of secret paths.
-    ".asdf",
-    ".bun",
-    ".cabal",
-    ".cargo",
-    ".conda",
-    ".deno",
-    ".dotnet",
-    ".emscripten",
-    ".fnm",
-    ".gem",
-    ".ghcup",
-    ".go",
-    ".gradle",
-    ".hex",
-    ".ivy2",
-    ".jdks",
-    ".jenv",
-    ".julia",
-    ".konan",
-    ".local/share/bun",
-    ".local/share/cargo",
-    ".local/share/fnm",
-    ".local/share/gem",
-    ".local/share/go",
-    ".local/share/mise",
-    ".local/share/pnpm",
-    ".local/share/pypoetry",
-    ".local/share/rustup",
-    ".local/share/uv",
-    ".local/share/virtualenv",
-    ".local/share/virtualenvs",
-    ".m2",
-    ".mix",
-    ".node-gyp",
-    ".npm",
-    ".nuget",
-    ".nvm",
-    ".opam",
-    ".pnpm-store",
-    ".pub-cache",
-    ".pyenv",
-    ".rbenv",
-    ".rustup",
-    ".rvm",
-    ".sbt",
-    ".sdkman",
-    ".stack",
-    ".swiftpm",
-    ".volta",
-    ".yarn",
-    // Settings that programs fail without.
-    ".bash_aliases",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config/fish/config.fish",
-    ".config/git/attributes",
-    ".config/git/config",
-    ".config/git/ignore",
-    ".config/nvim",
-    ".editorconfig",
-    ".gitattributes",
-    ".gitconfig",
-    ".gitignore",
-    ".gitignore_global",
-    ".inputrc",
-    ".profile",
-    ".vimrc",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-];
+static OPEN: LazyLock<Vec<&str>> =
+    LazyLock::new(|| lists::entries(include_str!("lists/open_paths.txt")));
 
 /// Knows which files of the home are private.
 pub(crate) struct PrivateFiles {
