@@ -17,6 +17,7 @@ mod temporary;
 mod tool;
 mod toolbox;
 mod variables;
+mod workspace;
 
 pub use prepared::Prepared;
 pub use resources::{Bytes, MemoryLimit, Resources};
@@ -24,4 +25,5 @@ pub use sandbox::{Sandbox, sandbox_exec};
 pub use secret_paths::named_by_variables as secret_paths_named_by;
 pub use settings::{SandboxMode, Settings};
 pub use tool::specs;
-pub use toolbox::{Reaching, Toolbox};
+pub use toolbox::Toolbox;
+pub use workspace::Reaching;

@@ -10,7 +10,7 @@ use asyncagents_core::{
 use crate::{
     places::Place,
     tool::{self, Abandoned, Bash, Call, PathWork, Site, Work},
-    toolbox::{Inner, Reaching},
+    workspace::{Reaching, Workspace},
 };
 
 /// A call that makes sense, with its path resolved. It cannot be changed, is never read from JSON
@@ -18,7 +18,7 @@ use crate::{
 pub struct Prepared {
     info: CallInfo,
     job: Job,
-    inner: Arc<Inner>,
+    workspace: Arc<Workspace>,
 }
 
 /// The work of a call, with the place that it was permitted for.
@@ -29,7 +29,11 @@ enum Job {
 }
 
 impl Prepared {
-    pub(crate) fn new(inner: &Arc<Inner>, tool: &str, input: &str) -> Result<Self, CallError> {
+    pub(crate) fn new(
+        workspace: &Arc<Workspace>,
+        tool: &str,
+        input: &str,
+    ) -> Result<Self, CallError> {
         let (arguments, call) = tool::read(tool, input)?;
         let Call {
             title,
@@ -38,8 +42,8 @@ impl Prepared {
         } = call;
         let (kind, target, job) = match work {
             Work::Path { kind, path, work } => {
-                let place = inner.places.find(kind, &path)?;
-                let target = inner.places.shown(&place.path);
+                let place = workspace.places.find(kind, &path)?;
+                let target = workspace.places.shown(&place.path);
                 (kind, target, Job::Path { place, work })
             }
             Work::Command(bash) => (Kind::Run, bash.command.clone(), Job::Command(bash)),
@@ -54,19 +58,13 @@ impl Prepared {
                 target,
             },
             job,
-            inner: Arc::clone(inner),
+            workspace: Arc::clone(workspace),
         })
     }
 
     /// What the call would do.
     pub fn info(&self) -> &CallInfo {
         &self.info
-    }
-
-    /// Whether the path is in none of the folders that this kind may touch. Running such a call
-    /// fails.
-    pub fn is_outside(&self) -> bool {
-        matches!(&self.job, Job::Path { place, .. } if place.outside)
     }
 
     /// Does what the call asks for. Files that it was not asked for by name are shown only as far
@@ -78,15 +76,15 @@ impl Prepared {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutcome {
         match self.job {
-            Job::Path { place, work } => on_disk(self.inner, reaching, place, work).await,
-            Job::Command(bash) => bash.run(&self.inner, progress).await,
+            Job::Path { place, work } => on_disk(self.workspace, reaching, place, work).await,
+            Job::Command(bash) => bash.run(&self.workspace, progress).await,
             Job::Answer(text) => ToolOutcome::Done(text),
         }
     }
 }
 
 async fn on_disk(
-    inner: Arc<Inner>,
+    workspace: Arc<Workspace>,
     reaching: Reaching,
     place: Place,
     work: PathWork,
@@ -95,11 +93,11 @@ async fn on_disk(
     let abandoned = Arc::clone(&waiting.abandoned);
     let work = move || {
         let site = Site {
-            inner: &inner,
+            workspace: &workspace,
             reaching: &reaching,
             abandoned: &abandoned,
         };
-        inner.places.enter(&place)?;
+        workspace.places.enter(&place)?;
         work(&site, &place)
     };
     match tokio::task::spawn_blocking(work).await {

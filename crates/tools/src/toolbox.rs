@@ -1,60 +1,23 @@
 //! The toolbox of a session.
 
-use std::{
-    io,
-    path::Path,
-    sync::{Arc, Mutex, OnceLock},
-    time::Duration,
-};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use asyncagents_core::{
     agent::{Reach, ToolOutcome},
     arguments::CallError,
 };
 
-use crate::{
-    memory::Memory,
-    places::Places,
-    prepared::Prepared,
-    sandbox::{self, Limits, Order, Sandbox},
-    settings::{SandboxMode, Settings},
-    temporary::Temporary,
-    tool,
-};
+use crate::{prepared::Prepared, sandbox::Sandbox, settings::Settings, tool, workspace::Workspace};
 
 /// How long a command that only looks may take.
 const GLANCE: Duration = Duration::from_secs(5);
 /// How much of what it prints is kept.
 const GLANCED: usize = 10_000;
-/// How many folders are named of those that are too large.
-const MOST_NAMED: usize = 5;
-
-/// Says what a call may do with a file that it was not asked for by name: the path as in
-/// [`CallInfo::target`](asyncagents_core::agent::CallInfo::target).
-pub type Reaching = Arc<dyn Fn(&str) -> Reach + Send + Sync>;
 
 /// The tools of one session, in its folder. Clones are the same toolbox.
 #[derive(Clone)]
 pub struct Toolbox {
-    inner: Arc<Inner>,
-}
-
-/// What the tools work with.
-pub(crate) struct Inner {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) places: Arc<Places>,
-    pub(crate) memory: Memory,
-    /// Whether commands run in a sandbox, and where they may write there; found out when it is
-    /// first asked for.
-    sandbox: Arc<OnceLock<Sandbox>>,
-}
-
-/// What toolboxes in different folders have in common.
-pub(crate) struct Shared {
-    pub(crate) settings: Settings,
-    pub(crate) temporary: Temporary,
-    /// Held while a file is compared with what a session knows, and changed.
-    pub(crate) changing: Mutex<()>,
+    workspace: Arc<Workspace>,
 }
 
 impl Toolbox {
@@ -64,23 +27,14 @@ impl Toolbox {
     /// # Errors
     /// If a folder cannot be resolved, or the temporary one not be made.
     pub fn new(settings: Settings) -> io::Result<Self> {
-        let temporary = Temporary::new()?;
-        let places = Places::new(&settings, temporary.path())?;
-        let shared = Arc::new(Shared {
-            settings,
-            temporary,
-            changing: Mutex::new(()),
-        });
-        Ok(Self::with(shared, Arc::new(places), Arc::default()))
+        Workspace::open(settings).map(Self::in_workspace)
     }
 
     /// A toolbox for another session in the same folder, which knows nothing of what this one has
     /// read.
     #[must_use]
     pub fn for_session(&self) -> Self {
-        let inner = &self.inner;
-        let (shared, places) = (Arc::clone(&inner.shared), Arc::clone(&inner.places));
-        Self::with(shared, places, Arc::clone(&inner.sandbox))
+        Self::in_workspace(self.workspace.for_session())
     }
 
     /// A toolbox for another session, in its own folder: that may be touched, and the folder of this
@@ -90,25 +44,18 @@ impl Toolbox {
     /// # Errors
     /// If there is no such folder, or its path has a link in it.
     pub fn in_folder(&self, folder: &Path) -> io::Result<Self> {
-        let places = self.inner.places.in_folder(folder)?;
-        let shared = Arc::clone(&self.inner.shared);
-        Ok(Self::with(shared, Arc::new(places), Arc::default()))
+        self.workspace.in_folder(folder).map(Self::in_workspace)
     }
 
-    fn with(shared: Arc<Shared>, places: Arc<Places>, sandbox: Arc<OnceLock<Sandbox>>) -> Self {
-        let inner = Arc::new(Inner {
-            shared,
-            places,
-            memory: Memory::default(),
-            sandbox,
-        });
-        Self { inner }
+    fn in_workspace(workspace: Workspace) -> Self {
+        let workspace = Arc::new(workspace);
+        Self { workspace }
     }
 
     /// Removes the temporary folder now, for a process that ends before the last clone goes.
     pub fn close(&self) {
         // It is in the system's folder for such things, so it goes some day.
-        let _ = std::fs::remove_dir_all(self.inner.shared.temporary.path());
+        let _ = std::fs::remove_dir_all(self.workspace.temporary.path());
     }
 
     /// Reads a call, for the rules that permit or refuse it, and to be run.
@@ -117,7 +64,7 @@ impl Toolbox {
     /// With a text for the model: there is no such tool, the arguments do not fit, or the path is
     /// secret.
     pub fn prepare(&self, tool: &str, input: &str) -> Result<Prepared, CallError> {
-        Prepared::new(&self.inner, tool, input)
+        Prepared::new(&self.workspace, tool, input)
     }
 
     /// Reads and runs a call, where no rules have to be kept.
@@ -140,69 +87,12 @@ impl Toolbox {
     /// # Errors
     /// With a sentence: it was not run, it failed, or it took too long.
     pub async fn glance(&self, command: &str, may_run_free: bool) -> Result<String, String> {
-        tool::glance(&self.inner, command, GLANCE, GLANCED, may_run_free).await
+        tool::glance(&self.workspace, command, GLANCE, GLANCED, may_run_free).await
     }
 
     /// Whether commands run in a sandbox. The first question takes some milliseconds.
     pub fn sandbox(&self) -> Sandbox {
         let broken = |why| Sandbox::Missing { why };
-        self.inner.sandbox().unwrap_or_else(broken)
-    }
-}
-
-impl Inner {
-    /// Whether commands run in a sandbox; once found out, it stays so.
-    ///
-    /// # Errors
-    /// If it cannot be found out. Then no command may run: perhaps it could have been sandboxed.
-    pub(crate) fn sandbox(&self) -> Result<Sandbox, String> {
-        if let Some(known) = self.sandbox.get() {
-            return Ok(known.clone());
-        }
-        let found = match self.shared.settings.sandbox {
-            SandboxMode::Off => Sandbox::Off,
-            SandboxMode::Auto | SandboxMode::Required => {
-                let order = Order {
-                    limits: Some(self.limits()),
-                    ..Order::default()
-                };
-                self.told_of_large_folders(sandbox::probe(&self.shared.settings.helper, &order)?)
-            }
-        };
-        Ok(self.sandbox.get_or_init(|| found).clone())
-    }
-
-    /// Says where private files may be that are not closed.
-    fn told_of_large_folders(&self, sandbox: Sandbox) -> Sandbox {
-        let found = self.places.private.recently_found();
-        match sandbox {
-            Sandbox::Enforced { mut what } if !found.too_large.is_empty() => {
-                let names = found
-                    .too_large
-                    .iter()
-                    .map(|path| path.display().to_string());
-                let mut names: Vec<String> = names.collect();
-                if names.len() > MOST_NAMED {
-                    let more = format!("{} more", names.len() - MOST_NAMED);
-                    names.truncate(MOST_NAMED);
-                    names.push(more);
-                }
-                what.push_str("; too large to be looked through for private files: ");
-                what.push_str(&names.join(", "));
-                Sandbox::Enforced { what }
-            }
-            other => other,
-        }
-    }
-
-    /// What a sandboxed command may do. It may have to look through the home's configuration.
-    pub(crate) fn limits(&self) -> Limits {
-        let private = self.places.private.recently_found();
-        Limits {
-            network: self.shared.settings.network,
-            writable: self.places.writable.clone(),
-            readable: self.places.readable.clone(),
-            secret: [&self.places.secret[..], &private.private].concat(),
-        }
+        self.workspace.sandbox().unwrap_or_else(broken)
     }
 }

@@ -22,8 +22,8 @@ use crate::{
     fit_answer::HeadAndTail,
     sandbox::{Limits, Order, Report, Sandbox, Stage},
     settings::SandboxMode,
-    toolbox::Inner,
     variables,
+    workspace::Workspace,
 };
 
 pub(super) const TOOL: Tool = Tool {
@@ -78,14 +78,14 @@ impl Bash {
     /// supervisor ends all processes.
     pub(crate) async fn run(
         &self,
-        inner: &Arc<Inner>,
+        workspace: &Arc<Workspace>,
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutcome {
-        let (sandbox, limits) = match find_out(inner).await {
+        let (sandbox, limits) = match find_out(workspace).await {
             Ok(found) => found,
             Err(why) => return ToolOutcome::Failed(why),
         };
-        let (limits, remark) = match (&sandbox, inner.shared.settings.sandbox) {
+        let (limits, remark) = match (&sandbox, workspace.settings.sandbox) {
             (Sandbox::Enforced { .. }, _) => (Some(limits), None),
             (Sandbox::Missing { why }, SandboxMode::Required) => {
                 return ToolOutcome::Failed(format!(
@@ -94,27 +94,27 @@ impl Bash {
                 ));
             }
             (Sandbox::Missing { why }, SandboxMode::Auto | SandboxMode::Off) => {
-                let first = inner.memory.tell_once("not sandboxed");
+                let first = workspace.memory.tell_once("not sandboxed");
                 (None, first.then(|| format!("[not sandboxed: {why}]\n")))
             }
             (Sandbox::Off, _) => (None, None),
         };
         let order = Order {
             limits,
-            resources: inner.shared.settings.resources,
+            resources: workspace.settings.resources,
             group: None,
             command: vec![shell().into(), "-c".into(), self.command.clone().into()],
         };
-        let longest = LONGEST.max(inner.shared.settings.bash_timeout);
+        let longest = LONGEST.max(workspace.settings.bash_timeout);
         let time = self
             .timeout
-            .unwrap_or(inner.shared.settings.bash_timeout)
+            .unwrap_or(workspace.settings.bash_timeout)
             .min(longest);
 
-        let mut ended = match Running::start(inner, &order) {
+        let mut ended = match Running::start(workspace, &order) {
             Ok(running) => {
                 running
-                    .finish(time, inner.shared.settings.output_limit, progress)
+                    .finish(time, workspace.settings.output_limit, progress)
                     .await
             }
             Err(error) => Err(error),
@@ -123,7 +123,7 @@ impl Bash {
             ended.output.insert_str(0, &remark);
         }
         match ended {
-            Ok(ended) => ended.outcome(order.limits.is_some(), inner),
+            Ok(ended) => ended.outcome(order.limits.is_some(), workspace),
             Err(error) => ToolOutcome::Failed(format!("bash cannot be started: {error}")),
         }
     }
@@ -132,7 +132,7 @@ impl Bash {
 /// Runs a command that may only look: nothing but the temporary folder is writable, and there is
 /// no network. Returns what it prints.
 pub(crate) async fn glance(
-    inner: &Arc<Inner>,
+    workspace: &Arc<Workspace>,
     command: &str,
     time: Duration,
     limit: usize,
@@ -141,11 +141,11 @@ pub(crate) async fn glance(
     if command.contains('\0') || command.len() > LONGEST_COMMAND {
         return Err("it is no command".to_owned());
     }
-    let (sandbox, limits) = find_out(inner).await?;
+    let (sandbox, limits) = find_out(workspace).await?;
     let limits = match sandbox {
         Sandbox::Enforced { .. } => Some(Limits {
             network: false,
-            writable: vec![inner.shared.temporary.path().to_owned()],
+            writable: vec![workspace.temporary.path().to_owned()],
             ..limits
         }),
         Sandbox::Missing { .. } | Sandbox::Off if may_run_free => None,
@@ -154,12 +154,12 @@ pub(crate) async fn glance(
     };
     let order = Order {
         limits,
-        resources: inner.shared.settings.resources,
+        resources: workspace.settings.resources,
         group: None,
         command: vec![shell().into(), "-c".into(), command.into()],
     };
     let cannot_start = |error: io::Error| format!("it cannot be started: {error}");
-    let running = Running::start(inner, &order).map_err(cannot_start)?;
+    let running = Running::start(workspace, &order).map_err(cannot_start)?;
     // Room for the remarks is taken from the limit.
     let ended = running.finish(time, limit + 1_000, &|_| {}).await;
     let Ended { output, how } = ended.map_err(cannot_start)?;
@@ -181,9 +181,9 @@ pub(crate) async fn glance(
 }
 
 /// Whether commands run in a sandbox, and what they may do there.
-async fn find_out(inner: &Arc<Inner>) -> Result<(Sandbox, Limits), String> {
-    let inner = Arc::clone(inner);
-    let found = move || Ok((inner.sandbox()?, inner.limits()));
+async fn find_out(workspace: &Arc<Workspace>) -> Result<(Sandbox, Limits), String> {
+    let workspace = Arc::clone(workspace);
+    let found = move || Ok((workspace.sandbox()?, workspace.limits()));
     let found = tokio::task::spawn_blocking(found).await;
     let found = found.map_err(|error| error.to_string()).flatten();
     found.map_err(|why| format!("bash cannot be started: {why}"))
@@ -224,14 +224,14 @@ enum Rest {
 }
 
 impl Running {
-    fn start(inner: &Inner, order: &Order) -> io::Result<Self> {
+    fn start(workspace: &Workspace, order: &Order) -> io::Result<Self> {
         // One pipe for both, so that lines stay in the order they were written in.
         let (output, writer) = io::pipe()?;
-        let mut guard = Command::new(&inner.shared.settings.helper)
+        let mut guard = Command::new(&workspace.settings.helper)
             .args(order.arguments(Stage::Guard))
             .env_clear()
-            .envs(environment(inner, order.limits.is_some()))
-            .current_dir(&inner.places.workspace)
+            .envs(environment(workspace, order.limits.is_some()))
+            .current_dir(&workspace.places.workspace)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(writer)
@@ -350,7 +350,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Ended {
-    fn outcome(self, sandboxed: bool, inner: &Inner) -> ToolOutcome {
+    fn outcome(self, sandboxed: bool, workspace: &Workspace) -> ToolOutcome {
         let mut text = self.output;
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -386,7 +386,7 @@ impl Ended {
                     Rest::BeingEnded => "its processes are still being ended",
                     Rest::MayRun => "some of its processes may still run",
                 };
-                let longest = LONGEST.max(inner.shared.settings.bash_timeout).as_secs();
+                let longest = LONGEST.max(workspace.settings.bash_timeout).as_secs();
                 let after = after.as_secs_f64();
                 format!(
                     "[timed out after {after} s; {ended}. `timeout` can be up to {longest} s]\n"
@@ -405,20 +405,14 @@ impl Ended {
         .iter()
         .any(|words| text.contains(words));
         text.push_str(&remark);
-        if let Some(most) = inner
-            .shared
-            .settings
-            .resources
-            .file_size
-            .filter(|_| too_large)
-        {
+        if let Some(most) = workspace.settings.resources.file_size.filter(|_| too_large) {
             text.push_str(&format!("[no file may be larger than {most}]\n"));
         }
-        if sandboxed && refused && inner.memory.tell_once("sandboxed") {
-            text.push_str(&hint(inner));
+        if sandboxed && refused && workspace.memory.tell_once("sandboxed") {
+            text.push_str(&hint(workspace));
         }
-        if let Some(name) = sandboxed.then(|| kept_back(inner, &text)).flatten()
-            && inner.memory.tell_once("variables")
+        if let Some(name) = sandboxed.then(|| kept_back(workspace, &text)).flatten()
+            && workspace.memory.tell_once("variables")
         {
             text.push_str(&format!(
                 "[{name} is set, but not passed on to sandboxed commands; the user can list it in \
@@ -430,14 +424,14 @@ impl Ended {
 }
 
 /// What the sandbox has to do with a refusal.
-fn hint(inner: &Inner) -> String {
-    let folders: Vec<_> = inner
+fn hint(workspace: &Workspace) -> String {
+    let folders: Vec<_> = workspace
         .places
         .writable
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let network = match inner.shared.settings.network {
+    let network = match workspace.settings.network {
         true => " and use no local sockets",
         false => " and have no network",
     };
@@ -467,13 +461,12 @@ fn name(signal: i32) -> String {
 
 /// What the command finds in its environment: nothing that looks like a secret, nothing that
 /// would ask somebody, and in the sandbox only what is listed.
-fn environment(inner: &Inner, sandboxed: bool) -> Vec<(OsString, OsString)> {
+fn environment(workspace: &Workspace, sandboxed: bool) -> Vec<(OsString, OsString)> {
     let is_passed_on = |(name, value): &(OsString, OsString)| {
         let Some(name) = name.to_str() else {
             return false;
         };
-        let named = inner
-            .shared
+        let named = workspace
             .settings
             .secret_variables
             .iter()
@@ -481,12 +474,12 @@ fn environment(inner: &Inner, sandboxed: bool) -> Vec<(OsString, OsString)> {
         let value = value.to_string_lossy();
         !named
             && match sandboxed {
-                true => variables::passes_sandbox(name, &value, &inner.shared.settings.variables),
+                true => variables::passes_sandbox(name, &value, &workspace.settings.variables),
                 false => !variables::is_secret(name, &value),
             }
     };
     let mut variables: Vec<_> = std::env::vars_os().filter(is_passed_on).collect();
-    let temporary = inner.shared.temporary.path().as_os_str();
+    let temporary = workspace.temporary.path().as_os_str();
     variables.push(("TMPDIR".into(), temporary.to_owned()));
     let fixed = [
         ("TERM", "dumb"),
@@ -499,13 +492,13 @@ fn environment(inner: &Inner, sandboxed: bool) -> Vec<(OsString, OsString)> {
 }
 
 /// A variable that a failed command speaks of and did not get.
-fn kept_back(inner: &Inner, text: &str) -> Option<String> {
+fn kept_back(workspace: &Workspace, text: &str) -> Option<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: HashSet<&str> = text.split(|c| !is_word(c)).collect();
-    let passed = environment(inner, true);
+    let passed = environment(workspace, true);
     let is_passed = |name: &str| passed.iter().any(|(passed, _)| passed == name);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let is_never_passed = |name: &String| inner.shared.settings.secret_variables.contains(name);
+    let is_never_passed = |name: &String| workspace.settings.secret_variables.contains(name);
     let kept = names.filter(|name| name.len() > 2 && !is_passed(name));
     let mut kept = kept.filter(|name| !is_never_passed(name));
     kept.find(|name| words.contains(name.as_str()))

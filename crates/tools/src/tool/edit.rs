@@ -64,15 +64,15 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 
 impl Edit {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
-        let inner = site.inner;
-        let _alone = lock(&inner.shared.changing);
+        let workspace = site.workspace;
+        let _alone = lock(&workspace.changing);
         let shown = &place.shown;
         if !place.path.exists() {
             let missing = similar_name::missing(place, site);
             return Err(format!("{missing}. To make a file use `write`."));
         }
         let (before, stamp) = load(&place.path, shown)?;
-        let seen = inner.memory.compare(&place.path, stamp);
+        let seen = workspace.memory.compare(&place.path, stamp);
         must_be_current(seen, shown)?;
 
         let (old, new) = self.with_line_ends_of(&before);
@@ -93,7 +93,7 @@ impl Edit {
         let after = before.replace(&old, &new);
         let stamp = exact_file::replace(&place.path, after.as_bytes())
             .map_err(|error| format!("cannot write {shown}: {error}"))?;
-        inner.memory.saw(&place.path, stamp);
+        workspace.memory.saw(&place.path, stamp);
 
         let done = match found.len() {
             1 => format!("{shown} changed"),

@@ -48,20 +48,22 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 impl Glob {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
         let Site {
-            inner, reaching, ..
+            workspace,
+            reaching,
+            ..
         } = site;
         if !place.path.is_dir() {
             return Err(format!("{} is not a folder", place.shown));
         }
         let pattern = pattern(&self.pattern)?;
         let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-        let in_time = walk(inner, &place.path, site.abandoned, |entry, _| {
+        let in_time = walk(workspace, &place.path, site.abandoned, |entry, _| {
             let path = entry.path();
             if path
                 .strip_prefix(&place.path)
                 .is_ok_and(|below| pattern.is_match(below))
                 // A name may be known though what is in the file has to be asked for.
-                && reaching(&inner.places.shown(path)) != Reach::Hide
+                && reaching(&workspace.places.shown(path)) != Reach::Hide
             {
                 let modified = fs::symlink_metadata(path).and_then(|file| file.modified());
                 found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), path.to_owned()));
@@ -73,8 +75,8 @@ impl Glob {
         let mut text = String::new();
         let mut shown = 0;
         for (_, path) in found.iter().take(MOST) {
-            let line = inner.places.shown(path);
-            if text.len() + line.len() + 300 > inner.shared.settings.output_limit {
+            let line = workspace.places.shown(path);
+            if text.len() + line.len() + 300 > workspace.settings.output_limit {
                 break;
             }
             text.push_str(&line);

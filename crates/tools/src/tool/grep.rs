@@ -86,7 +86,7 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 impl Grep {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
         let Site {
-            inner,
+            workspace,
             reaching,
             abandoned,
         } = site;
@@ -103,16 +103,16 @@ impl Grep {
             mode: self.mode,
             matcher,
             searcher: searcher(self.context),
-            found: Found::new(inner.shared.settings.output_limit),
+            found: Found::new(workspace.settings.output_limit),
         };
-        let in_time = walk(inner, &place.path, abandoned, |entry, until| {
+        let in_time = walk(workspace, &place.path, abandoned, |entry, until| {
             let path = entry.path();
             let below = match path == place.path {
                 true => Path::new(entry.file_name()),
                 false => path.strip_prefix(&place.path).unwrap_or(path),
             };
             if names.as_ref().is_none_or(|names| names.is_match(below)) {
-                let shown = inner.places.shown(path);
+                let shown = workspace.places.shown(path);
                 match reaching(&shown) {
                     Reach::Show => search.file(path, &shown, until, abandoned),
                     Reach::Ask => search.found.to_be_asked_for += 1,

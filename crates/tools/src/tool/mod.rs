@@ -22,7 +22,7 @@ use asyncagents_core::{
 pub(crate) use self::bash::{Bash, glance};
 use crate::{
     places::{Place, echo},
-    toolbox::{Inner, Reaching},
+    workspace::{Reaching, Workspace},
 };
 
 /// The tools, in the order in which a model sees them.
@@ -72,7 +72,7 @@ pub(crate) type PathWork = Box<dyn FnOnce(&Site, &Place) -> Result<String, Strin
 
 /// Where a call is run.
 pub(crate) struct Site<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) workspace: &'a Workspace,
     pub(crate) reaching: &'a Reaching,
     pub(crate) abandoned: &'a Abandoned,
 }

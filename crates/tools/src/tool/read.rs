@@ -52,7 +52,7 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 
 impl Read {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
-        let inner = site.inner;
+        let workspace = site.workspace;
         let shown = &place.shown;
         match fs::symlink_metadata(&place.path) {
             Ok(found) if found.is_dir() => list(place, site),
@@ -60,8 +60,8 @@ impl Read {
                 let broken = |error: io::Error| format!("cannot read {shown}: {error}");
                 let file = exact_file::open(&place.path).map_err(broken)?;
                 let stamp = Stamp::of(&file.metadata().map_err(broken)?);
-                let text = self.lines(file, shown, inner.shared.settings.output_limit)?;
-                inner.memory.saw(&place.path, stamp);
+                let text = self.lines(file, shown, workspace.settings.output_limit)?;
+                workspace.memory.saw(&place.path, stamp);
                 Ok(text)
             }
             Ok(_) => Err(special(shown)),
@@ -250,14 +250,16 @@ impl Lines {
 
 fn list(place: &Place, site: &Site) -> Result<String, String> {
     let Site {
-        inner, reaching, ..
+        workspace,
+        reaching,
+        ..
     } = site;
     let shown = &place.shown;
     let broken = |error: io::Error| format!("cannot list {shown}: {error}");
     let mut names = Vec::new();
     for entry in fs::read_dir(&place.path).map_err(broken)? {
         let entry = entry.map_err(broken)?;
-        let hides = |path: &Path| reaching(&inner.places.shown(path)) == Reach::Hide;
+        let hides = |path: &Path| reaching(&workspace.places.shown(path)) == Reach::Hide;
         let kind = entry.file_type().map_err(broken)?;
         // A link would name what it leads to.
         let leads_to_hidden = || fs::canonicalize(entry.path()).is_ok_and(|real| hides(&real));
@@ -280,7 +282,7 @@ fn list(place: &Place, site: &Site) -> Result<String, String> {
     let mut text = format!("{shown} is a folder with {total} entries:\n");
     let mut left = 0;
     for name in names {
-        if text.len() + name.len() + 200 > inner.shared.settings.output_limit {
+        if text.len() + name.len() + 200 > workspace.settings.output_limit {
             break;
         }
         text.push_str(&name);

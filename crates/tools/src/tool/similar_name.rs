@@ -21,7 +21,7 @@ pub(super) fn missing(place: &Place, site: &Site) -> String {
         let nearest = nearest.unwrap_or(Path::new("/")).display();
         return format!("{shown} does not exist; of its folders only {nearest} does");
     }
-    let hides = |path: &Path| (site.reaching)(&site.inner.places.shown(path)) == Reach::Hide;
+    let hides = |path: &Path| (site.reaching)(&site.workspace.places.shown(path)) == Reach::Hide;
     let similar = similar_names(folder, path, &hides);
     match &similar[..] {
         [] => format!("{shown} does not exist"),

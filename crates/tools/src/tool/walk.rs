@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::{Abandoned, ignore_files};
-use crate::{places::echo, toolbox::Inner};
+use crate::{places::echo, workspace::Workspace};
 
 /// A walk that takes longer answers with what it has.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,20 +18,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Visits regular files, sorted by path. `visit` says whether to go on. `false`: there was no
 /// time for all.
 pub(super) fn walk(
-    inner: &Inner,
+    workspace: &Workspace,
     root: &Path,
     abandoned: &Abandoned,
     mut visit: impl FnMut(DirEntry, Instant) -> bool,
 ) -> bool {
     let until = Instant::now() + PATIENCE;
-    let secret: Arc<[_]> = inner.places.secret.clone().into();
-    let private = Arc::clone(&inner.places.private);
+    let secret: Arc<[_]> = workspace.places.secret.clone().into();
+    let private = Arc::clone(&workspace.places.private);
     // The walker reads those above too, whatever it is told about parents.
     let ignore = root.ancestors().all(ignore_files::are_readable);
     let walker = WalkBuilder::new(root)
         .standard_filters(ignore)
         .hidden(false)
-        .git_global(ignore && !inner.places.home_is_writable())
+        .git_global(ignore && !workspace.places.home_is_writable())
         .require_git(false)
         .sort_by_file_path(Path::cmp)
         .filter_entry(move |entry| {

@@ -44,14 +44,14 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
 
 impl Write {
     fn work(self, site: &Site, place: &Place) -> Result<String, String> {
-        let inner = site.inner;
-        let _alone = lock(&inner.shared.changing);
+        let workspace = site.workspace;
+        let _alone = lock(&workspace.changing);
         let shown = &place.shown;
         let broken = |error: io::Error| format!("cannot write {shown}: {error}");
         let existed = match fs::symlink_metadata(&place.path) {
             Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
             Ok(found) if found.is_file() => {
-                let seen = inner.memory.compare(&place.path, Stamp::of(&found));
+                let seen = workspace.memory.compare(&place.path, Stamp::of(&found));
                 must_be_current(seen, shown)?;
                 true
             }
@@ -62,7 +62,7 @@ impl Write {
         let folder = place.path.parent().unwrap_or(Path::new("/"));
         exact_file::make_folders(folder).map_err(broken)?;
         let stamp = exact_file::replace(&place.path, self.content.as_bytes()).map_err(broken)?;
-        inner.memory.saw(&place.path, stamp);
+        workspace.memory.saw(&place.path, stamp);
         let done = match existed {
             true => "overwritten",
             false => "created",
