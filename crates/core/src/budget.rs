@@ -2,10 +2,12 @@
 
 use std::{fmt, time::Duration};
 
+use serde::{Deserialize, Serialize};
+
 use crate::wording::{counted, duration};
 
 /// Money in millionths of a dollar: sums stay exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Cost(pub u64);
 
 impl fmt::Display for Cost {

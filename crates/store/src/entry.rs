@@ -4,28 +4,31 @@
 use asyncagents_core::{
     agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Usage},
     budget::Cost,
+    id::{AgentName, ChainId, ModelName, PostId},
 };
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+use crate::record::As;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Entry", tag = "kind", rename_all = "snake_case")]
 pub(crate) enum EntryRecord {
     Inherited {
-        post: String,
+        post: PostId,
         preamble: String,
         context: String,
     },
     Prompted {
-        post: String,
+        post: PostId,
         text: String,
-        agent: String,
+        agent: AgentName,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
+        model: Option<ModelName>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        chain: Option<String>,
+        chain: Option<ChainId>,
     },
     Told {
-        post: String,
+        post: PostId,
         visible: String,
         hidden: String,
     },
@@ -38,47 +41,76 @@ pub(crate) enum EntryRecord {
     },
     Answered {
         seen: u64,
-        answer: AnswerRecord,
+        #[serde(with = "As::<AnswerRecord>")]
+        answer: Answer,
     },
     ToolBegan {
         call: String,
     },
     ToolEnded {
         call: String,
-        outcome: ToolRecord,
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        text: String,
+        #[serde(flatten, with = "As::<ToolRecord>")]
+        outcome: ToolOutcome,
     },
     Compacted {
         seen: u64,
-        answer: AnswerRecord,
+        #[serde(with = "As::<AnswerRecord>")]
+        answer: Answer,
     },
     Ended {
-        prompt: String,
-        end: EndRecord,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
+        prompt: PostId,
+        #[serde(flatten, with = "EndRecord")]
+        end: End,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AnswerRecord {
-    model: String,
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "End", tag = "end", rename_all = "snake_case")]
+enum EndRecord {
+    Answered,
+    Failed {
+        #[serde(rename = "error", default)]
+        why: String,
+    },
+    Broken {
+        #[serde(rename = "error", default)]
+        why: String,
+    },
+    Aborted,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ToolRecord {
+    outcome: ToolWord,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ToolWord {
+    Done,
+    Failed,
+    Unknown,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AnswerRecord {
+    model: ModelName,
     blocks: Vec<BlockRecord>,
-    stop: StopRecord,
-    input: u64,
-    cache_read: u64,
-    cache_write: u64,
-    output: u64,
-    cost: u64,
+    #[serde(with = "StopRecord")]
+    stop: Stop,
+    #[serde(flatten, with = "UsageRecord")]
+    usage: Usage,
+    cost: Cost,
     /// Older versions did not say; nothing was what they took an unknown price for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priced: Option<bool>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 enum BlockRecord {
     Text {
@@ -89,24 +121,32 @@ enum BlockRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<RawRecord>,
     },
-    Call {
-        id: String,
-        name: String,
-        input: String,
-    },
+    Call(#[serde(with = "CallRecord")] Call),
     Other {
         raw: RawRecord,
     },
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct RawRecord {
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Call")]
+struct CallRecord {
+    id: String,
+    name: String,
+    input: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Raw")]
+struct RawShape {
     wire: String,
     json: String,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Serialize, Deserialize)]
+struct RawRecord(#[serde(with = "RawShape")] Raw);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Stop", rename_all = "snake_case")]
 enum StopRecord {
     Finished,
     Tools,
@@ -114,218 +154,44 @@ enum StopRecord {
     Refused,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ToolRecord {
-    Done,
-    Failed,
-    Unknown,
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Usage")]
+struct UsageRecord {
+    input: u64,
+    cache_read: u64,
+    cache_write: u64,
+    output: u64,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum EndRecord {
-    Answered,
-    Failed,
-    Broken,
-    Aborted,
+impl From<ToolOutcome> for ToolRecord {
+    fn from(outcome: ToolOutcome) -> Self {
+        let (outcome, text) = match outcome {
+            ToolOutcome::Done(text) => (ToolWord::Done, text),
+            ToolOutcome::Failed(text) => (ToolWord::Failed, text),
+            ToolOutcome::Unknown => (ToolWord::Unknown, String::new()),
+        };
+        Self { outcome, text }
+    }
 }
 
-impl From<&Entry> for EntryRecord {
-    fn from(entry: &Entry) -> Self {
-        match entry {
-            Entry::Inherited {
-                post,
-                preamble,
-                context,
-            } => EntryRecord::Inherited {
-                post: post.to_string(),
-                preamble: preamble.clone(),
-                context: context.clone(),
-            },
-            Entry::Prompted {
-                post,
-                text,
-                agent,
-                model,
-                chain,
-            } => EntryRecord::Prompted {
-                post: post.to_string(),
-                text: text.clone(),
-                agent: agent.to_string(),
-                model: model.as_ref().map(ToString::to_string),
-                chain: chain.as_ref().map(ToString::to_string),
-            },
-            Entry::Told {
-                post,
-                visible,
-                hidden,
-            } => EntryRecord::Told {
-                post: post.to_string(),
-                visible: visible.clone(),
-                hidden: hidden.clone(),
-            },
-            Entry::Nudged { text } => EntryRecord::Nudged { text: text.clone() },
-            Entry::LastTurn { why, fails } => EntryRecord::LastTurn {
-                why: why.clone(),
-                fails: *fails,
-            },
-            Entry::Answered { seen, answer } => EntryRecord::Answered {
-                seen: *seen,
-                answer: answer.into(),
-            },
-            Entry::ToolBegan { call } => EntryRecord::ToolBegan { call: call.clone() },
-            Entry::ToolEnded { call, outcome } => {
-                let (outcome, text) = match outcome {
-                    ToolOutcome::Done(text) => (ToolRecord::Done, text.clone()),
-                    ToolOutcome::Failed(text) => (ToolRecord::Failed, text.clone()),
-                    ToolOutcome::Unknown => (ToolRecord::Unknown, String::new()),
-                };
-                EntryRecord::ToolEnded {
-                    call: call.clone(),
-                    outcome,
-                    text,
-                }
-            }
-            Entry::Compacted { seen, answer } => EntryRecord::Compacted {
-                seen: *seen,
-                answer: answer.into(),
-            },
-            Entry::Ended {
-                prompt,
-                end,
-                answer,
-            } => {
-                let (end, error) = match end {
-                    End::Answered => (EndRecord::Answered, None),
-                    End::Failed { why } => (EndRecord::Failed, Some(why.clone())),
-                    End::Broken { why } => (EndRecord::Broken, Some(why.clone())),
-                    End::Aborted => (EndRecord::Aborted, None),
-                };
-                EntryRecord::Ended {
-                    prompt: prompt.to_string(),
-                    end,
-                    error,
-                    answer: answer.clone(),
-                }
-            }
+impl From<ToolRecord> for ToolOutcome {
+    fn from(ToolRecord { outcome, text }: ToolRecord) -> Self {
+        match outcome {
+            ToolWord::Done => Self::Done(text),
+            ToolWord::Failed => Self::Failed(text),
+            ToolWord::Unknown => Self::Unknown,
         }
     }
 }
 
-impl From<EntryRecord> for Entry {
-    fn from(record: EntryRecord) -> Self {
-        match record {
-            EntryRecord::Inherited {
-                post,
-                preamble,
-                context,
-            } => Entry::Inherited {
-                post: post.into(),
-                preamble,
-                context,
-            },
-            EntryRecord::Prompted {
-                post,
-                text,
-                agent,
-                model,
-                chain,
-            } => Entry::Prompted {
-                post: post.into(),
-                text,
-                agent: agent.into(),
-                model: model.map(Into::into),
-                chain: chain.map(Into::into),
-            },
-            EntryRecord::Told {
-                post,
-                visible,
-                hidden,
-            } => Entry::Told {
-                post: post.into(),
-                visible,
-                hidden,
-            },
-            EntryRecord::Nudged { text } => Entry::Nudged { text },
-            EntryRecord::LastTurn { why, fails } => Entry::LastTurn { why, fails },
-            EntryRecord::Answered { seen, answer } => Entry::Answered {
-                seen,
-                answer: answer.into(),
-            },
-            EntryRecord::ToolBegan { call } => Entry::ToolBegan { call },
-            EntryRecord::ToolEnded {
-                call,
-                outcome,
-                text,
-            } => Entry::ToolEnded {
-                call,
-                outcome: match outcome {
-                    ToolRecord::Done => ToolOutcome::Done(text),
-                    ToolRecord::Failed => ToolOutcome::Failed(text),
-                    ToolRecord::Unknown => ToolOutcome::Unknown,
-                },
-            },
-            EntryRecord::Compacted { seen, answer } => Entry::Compacted {
-                seen,
-                answer: answer.into(),
-            },
-            EntryRecord::Ended {
-                prompt,
-                end,
-                error,
-                answer,
-            } => Entry::Ended {
-                answer,
-                prompt: prompt.into(),
-                end: match end {
-                    EndRecord::Answered => End::Answered,
-                    EndRecord::Failed => End::Failed {
-                        why: error.unwrap_or_default(),
-                    },
-                    EndRecord::Broken => End::Broken {
-                        why: error.unwrap_or_default(),
-                    },
-                    EndRecord::Aborted => End::Aborted,
-                },
-            },
-        }
-    }
-}
-
-impl From<&Answer> for AnswerRecord {
-    fn from(answer: &Answer) -> Self {
-        let raw = |raw: &Raw| RawRecord {
-            wire: raw.wire.clone(),
-            json: raw.json.clone(),
-        };
-        let block = |block: &Block| match block {
-            Block::Text(text) => BlockRecord::Text { text: text.clone() },
-            Block::Reasoning { text, raw: kept } => BlockRecord::Reasoning {
-                text: text.clone(),
-                raw: kept.as_ref().map(raw),
-            },
-            Block::Call(call) => BlockRecord::Call {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                input: call.input.clone(),
-            },
-            Block::Other(kept) => BlockRecord::Other { raw: raw(kept) },
-        };
-        AnswerRecord {
-            model: answer.model.to_string(),
-            blocks: answer.blocks.iter().map(block).collect(),
-            stop: match answer.stop {
-                Stop::Finished => StopRecord::Finished,
-                Stop::Tools => StopRecord::Tools,
-                Stop::Length => StopRecord::Length,
-                Stop::Refused => StopRecord::Refused,
-            },
-            input: answer.usage.input,
-            cache_read: answer.usage.cache_read,
-            cache_write: answer.usage.cache_write,
-            output: answer.usage.output,
-            cost: answer.cost.unwrap_or_default().0,
+impl From<Answer> for AnswerRecord {
+    fn from(answer: Answer) -> Self {
+        Self {
+            model: answer.model,
+            blocks: answer.blocks.into_iter().map(Into::into).collect(),
+            stop: answer.stop,
+            usage: answer.usage,
+            cost: answer.cost.unwrap_or_default(),
             priced: Some(answer.cost.is_some()),
         }
     }
@@ -333,38 +199,62 @@ impl From<&Answer> for AnswerRecord {
 
 impl From<AnswerRecord> for Answer {
     fn from(record: AnswerRecord) -> Self {
-        let raw = |raw: RawRecord| Raw {
-            wire: raw.wire,
-            json: raw.json,
-        };
-        let block = |block| match block {
-            BlockRecord::Text { text } => Block::Text(text),
-            BlockRecord::Reasoning { text, raw: kept } => Block::Reasoning {
-                text,
-                raw: kept.map(raw),
-            },
-            BlockRecord::Call { id, name, input } => Block::Call(Call { id, name, input }),
-            BlockRecord::Other { raw: kept } => Block::Other(raw(kept)),
-        };
-        Answer {
-            model: record.model.into(),
-            blocks: record.blocks.into_iter().map(block).collect(),
-            stop: match record.stop {
-                StopRecord::Finished => Stop::Finished,
-                StopRecord::Tools => Stop::Tools,
-                StopRecord::Length => Stop::Length,
-                StopRecord::Refused => Stop::Refused,
-            },
-            usage: Usage {
-                input: record.input,
-                cache_read: record.cache_read,
-                cache_write: record.cache_write,
-                output: record.output,
-            },
-            cost: record
-                .priced
-                .unwrap_or(record.cost > 0)
-                .then_some(Cost(record.cost)),
+        let priced = record.priced.unwrap_or(record.cost > Cost(0));
+        Self {
+            model: record.model,
+            blocks: record.blocks.into_iter().map(Into::into).collect(),
+            stop: record.stop,
+            usage: record.usage,
+            cost: priced.then_some(record.cost),
         }
+    }
+}
+
+impl From<Block> for BlockRecord {
+    fn from(block: Block) -> Self {
+        match block {
+            Block::Text(text) => Self::Text { text },
+            Block::Reasoning { text, raw } => {
+                let raw = raw.map(RawRecord);
+                Self::Reasoning { text, raw }
+            }
+            Block::Call(call) => Self::Call(call),
+            Block::Other(raw) => Self::Other {
+                raw: RawRecord(raw),
+            },
+        }
+    }
+}
+
+impl From<BlockRecord> for Block {
+    fn from(record: BlockRecord) -> Self {
+        match record {
+            BlockRecord::Text { text } => Self::Text(text),
+            BlockRecord::Reasoning { text, raw } => {
+                let raw = raw.map(|RawRecord(raw)| raw);
+                Self::Reasoning { text, raw }
+            }
+            BlockRecord::Call(call) => Self::Call(call),
+            BlockRecord::Other {
+                raw: RawRecord(raw),
+            } => Self::Other(raw),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EntryRecord;
+
+    /// Every kind of entry, as files have it.
+    #[test]
+    fn an_entry_on_disk_is_written_again_as_it_was() -> serde_json::Result<()> {
+        for line in include_str!("../tests/on_disk/entries.jsonl").lines() {
+            let entry = EntryRecord::deserialize(&mut serde_json::Deserializer::from_str(line))?;
+            let mut written = Vec::new();
+            EntryRecord::serialize(&entry, &mut serde_json::Serializer::new(&mut written))?;
+            assert_eq!(String::from_utf8_lossy(&written), line);
+        }
+        Ok(())
     }
 }

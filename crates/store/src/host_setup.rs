@@ -38,6 +38,18 @@ impl From<HostRecord> for String {
     }
 }
 
+impl From<HostRef> for HostRecord {
+    fn from(host: HostRef) -> Self {
+        Self(host.into())
+    }
+}
+
+impl From<HostRecord> for HostRef {
+    fn from(record: HostRecord) -> Self {
+        record.0.host
+    }
+}
+
 fn from_one_text(text: &str) -> HostSetup {
     let (host, seal) = match text.rsplit_once(SEAL) {
         Some((host, seal)) if seal.len() == 64 => (host, seal),

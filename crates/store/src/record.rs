@@ -1,47 +1,146 @@
 //! How an event is written. The names here are on people's disks: a core type may be
 //! renamed, these may not.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, marker::PhantomData, time::Duration};
 
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
     fork::{Limits, Mode, Plan},
-    host_ref::LaunchSettings,
+    host_ref::{HostRef, LaunchSettings},
+    id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
     progress::{Observation, Totals},
     skill::Role,
     task::{Brief, Context, Outcome, Place},
 };
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use crate::{host_setup::HostRecord, terms::TermsRecord};
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum EventRecord {
-    Launched(Box<LaunchedRecord>),
+/// Writes and reads a field of a core type as the record `R`, for `#[serde(with)]`.
+pub(crate) struct As<R>(PhantomData<R>);
+
+impl<R> As<R> {
+    pub(crate) fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        T: Clone,
+        R: From<T> + Serialize,
+        S: Serializer,
+    {
+        R::from(value.clone()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        R: TryInto<T, Error: fmt::Display> + Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        let record = R::deserialize(deserializer)?;
+        record.try_into().map_err(de::Error::custom)
+    }
+}
+
+/// Writes an event.
+pub(crate) fn serialize<S: Serializer>(event: &Event, serializer: S) -> Result<S::Ok, S::Error> {
+    match event {
+        Event::Observed(observation) => ObservationRecord::serialize(observation, serializer),
+        event => EventRecord::serialize(event, serializer),
+    }
+}
+
+/// Reads an event of this version or an earlier one.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
+    let mut saved = Map::deserialize(deserializer)?;
+    say_what_has_no_price(&mut saved);
+    let kind = saved.get("kind").and_then(Value::as_str);
+    let event = if kind.is_some_and(|kind| OBSERVATIONS.contains(&kind)) {
+        ObservationRecord::deserialize(saved).map(Event::Observed)
+    } else {
+        EventRecord::deserialize(saved)
+    };
+    event.map_err(de::Error::custom)
+}
+
+/// Older versions did not say which tokens have no known price, and took it for nothing.
+fn say_what_has_no_price(saved: &mut Map<String, Value>) {
+    let number = |key: &str| saved.get(key).and_then(Value::as_u64);
+    if let (Some(tokens), Some(cost)) = (number("tokens"), number("cost")) {
+        let unpriced = unpriced_of(None, tokens, Cost(cost));
+        saved.entry("unpriced").or_insert(unpriced.into());
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Event", tag = "kind", rename_all = "snake_case")]
+enum EventRecord {
+    Launched(#[serde(with = "As::<LaunchedRecord>")] Box<Launched>),
     Owned {
-        by: Option<String>,
+        by: Option<OwnerId>,
     },
     Started,
     SessionMade {
-        session: String,
+        session: SessionId,
     },
     Prompted,
+    /// Its kind on disk is the observation's.
+    #[serde(skip)]
+    Observed(Observation),
+    SpentBelow(#[serde(with = "SpentRecord")] Spent),
+    SummingUp {
+        why: String,
+    },
+    Ended {
+        #[serde(flatten, with = "As::<OutcomeRecord>")]
+        outcome: Outcome,
+        answer: Option<String>,
+        stop: bool,
+    },
+    Stopped,
+    Resumed {
+        prompt: String,
+        batch: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chain: Option<ChainId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<ChainId>,
+    },
+    ClockMoved {
+        by: i64,
+    },
+    Moved {
+        #[serde(with = "As::<HostRecord>")]
+        host: HostRef,
+    },
+    Retrieved,
+    Cleared,
+}
+
+/// The kinds of [`ObservationRecord`], which tell it from an [`EventRecord`].
+const OBSERVATIONS: &[&str] = &[
+    "tool_called",
+    "turned",
+    "asked_beside",
+    "asked",
+    "answered",
+    "counted",
+];
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Observation", tag = "kind", rename_all = "snake_case")]
+enum ObservationRecord {
     ToolCalled {
         tool: String,
         call: u64,
     },
     Turned {
         tokens: u64,
-        cost: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        unpriced: Option<u64>,
+        cost: Cost,
+        unpriced: u64,
     },
     AskedBeside {
         tokens: u64,
-        cost: u64,
+        cost: Cost,
         unpriced: u64,
     },
     Asked {
@@ -51,59 +150,36 @@ pub(crate) enum EventRecord {
     Answered {
         id: String,
     },
-    Counted {
-        tokens: u64,
-        cost: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        unpriced: Option<u64>,
-        turns: u64,
-        by_tool: BTreeMap<String, u64>,
-    },
-    SpentBelow {
-        tokens: u64,
-        cost: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        unpriced: Option<u64>,
-        turns: u64,
-        tool_calls: u64,
-    },
-    SummingUp {
-        why: String,
-    },
-    Ended {
-        outcome: OutcomeRecord,
-        error: Option<String>,
-        answer: Option<String>,
-        stop: bool,
-    },
-    Stopped,
-    Resumed {
-        prompt: String,
-        batch: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        chain: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        from: Option<String>,
-    },
-    ClockMoved {
-        by: i64,
-    },
-    Moved {
-        host: HostRecord,
-    },
-    Retrieved,
-    Cleared,
+    Counted(#[serde(with = "TotalsRecord")] Totals),
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct LaunchedRecord {
-    parent: String,
-    above: Option<String>,
-    root: String,
-    depth: u32,
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Totals")]
+struct TotalsRecord {
+    tokens: u64,
+    cost: Cost,
+    unpriced: u64,
+    turns: u64,
+    by_tool: BTreeMap<String, u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Spent")]
+struct SpentRecord {
+    tokens: u64,
+    cost: Cost,
+    unpriced: u64,
+    turns: u64,
+    tool_calls: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LaunchedRecord {
+    #[serde(flatten, with = "PlaceRecord")]
+    place: Place,
     description: String,
-    agent: String,
-    model: Option<String>,
+    agent: AgentName,
+    model: Option<ModelName>,
     forked: bool,
     host: HostRecord,
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -123,22 +199,49 @@ pub(crate) struct LaunchedRecord {
     fork_mode: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked_in: Option<String>,
-    budget: BudgetRecord,
+    #[serde(with = "BudgetRecord")]
+    budget: Budget,
     batch: u64,
-    owner: Option<String>,
+    owner: Option<OwnerId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    chain: Option<String>,
+    chain: Option<ChainId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
+    from: Option<ChainId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<TermsRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Place")]
+struct PlaceRecord {
+    parent: SessionId,
+    above: Option<TaskId>,
+    root: SessionId,
+    depth: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Budget")]
+struct BudgetRecord {
+    tokens: Option<u64>,
+    cost: Option<Cost>,
+    #[serde(rename = "time_ms", with = "millis")]
+    time: Option<Duration>,
+    turns: Option<u64>,
+    tool_calls: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OutcomeRecord {
+    outcome: OutcomeWord,
+    error: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OutcomeRecord {
+enum OutcomeWord {
     Completed,
     /// As it was called before the fifth format.
     #[serde(rename = "error", alias = "failed")]
@@ -146,106 +249,25 @@ pub(crate) enum OutcomeRecord {
     Cancelled,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct BudgetRecord {
-    tokens: Option<u64>,
-    cost: Option<u64>,
-    time_ms: Option<u64>,
-    turns: Option<u64>,
-    tool_calls: Option<u64>,
+impl From<Outcome> for OutcomeRecord {
+    fn from(outcome: Outcome) -> Self {
+        let (outcome, error) = match outcome {
+            Outcome::Completed => (OutcomeWord::Completed, None),
+            Outcome::Failed { why } => (OutcomeWord::Failed, Some(why)),
+            Outcome::Cancelled => (OutcomeWord::Cancelled, None),
+        };
+        Self { outcome, error }
+    }
 }
 
-impl From<&Event> for EventRecord {
-    fn from(event: &Event) -> Self {
-        match event {
-            Event::Launched(launched) => EventRecord::Launched(Box::new((&**launched).into())),
-            Event::Owned { by } => EventRecord::Owned {
-                by: written(by.as_ref()),
+impl From<OutcomeRecord> for Outcome {
+    fn from(record: OutcomeRecord) -> Self {
+        match record.outcome {
+            OutcomeWord::Completed => Self::Completed,
+            OutcomeWord::Failed => Self::Failed {
+                why: record.error.unwrap_or_default(),
             },
-            Event::Started => EventRecord::Started,
-            Event::SessionMade { session } => EventRecord::SessionMade {
-                session: session.to_string(),
-            },
-            Event::Prompted => EventRecord::Prompted,
-            Event::Observed(Observation::ToolCalled { tool, call }) => EventRecord::ToolCalled {
-                tool: tool.clone(),
-                call: *call,
-            },
-            Event::Observed(Observation::Turned {
-                tokens,
-                cost,
-                unpriced,
-            }) => EventRecord::Turned {
-                tokens: *tokens,
-                cost: cost.0,
-                unpriced: Some(*unpriced),
-            },
-            Event::Observed(Observation::AskedBeside {
-                tokens,
-                cost,
-                unpriced,
-            }) => EventRecord::AskedBeside {
-                tokens: *tokens,
-                cost: cost.0,
-                unpriced: *unpriced,
-            },
-            Event::Observed(Observation::Asked { id, question }) => EventRecord::Asked {
-                id: id.clone(),
-                question: question.clone(),
-            },
-            Event::Observed(Observation::Answered { id }) => {
-                EventRecord::Answered { id: id.clone() }
-            }
-            Event::Observed(Observation::Counted(totals)) => EventRecord::Counted {
-                tokens: totals.tokens,
-                cost: totals.cost.0,
-                unpriced: Some(totals.unpriced),
-                turns: totals.turns,
-                by_tool: totals.by_tool.clone(),
-            },
-            Event::SpentBelow(spent) => EventRecord::SpentBelow {
-                tokens: spent.tokens,
-                cost: spent.cost.0,
-                unpriced: Some(spent.unpriced),
-                turns: spent.turns,
-                tool_calls: spent.tool_calls,
-            },
-            Event::SummingUp { why } => EventRecord::SummingUp { why: why.clone() },
-            Event::Ended {
-                outcome,
-                answer,
-                stop,
-            } => EventRecord::Ended {
-                outcome: match outcome {
-                    Outcome::Completed => OutcomeRecord::Completed,
-                    Outcome::Failed { .. } => OutcomeRecord::Failed,
-                    Outcome::Cancelled => OutcomeRecord::Cancelled,
-                },
-                error: match outcome {
-                    Outcome::Failed { why } => Some(why.clone()),
-                    Outcome::Completed | Outcome::Cancelled => None,
-                },
-                answer: answer.clone(),
-                stop: *stop,
-            },
-            Event::Stopped => EventRecord::Stopped,
-            Event::Resumed {
-                prompt,
-                batch,
-                chain,
-                from,
-            } => EventRecord::Resumed {
-                prompt: prompt.clone(),
-                batch: *batch,
-                chain: written(chain.as_ref()),
-                from: written(from.as_ref()),
-            },
-            Event::ClockMoved { by } => EventRecord::ClockMoved { by: *by },
-            Event::Moved { host } => EventRecord::Moved {
-                host: HostRecord(host.clone().into()),
-            },
-            Event::Retrieved => EventRecord::Retrieved,
-            Event::Cleared => EventRecord::Cleared,
+            OutcomeWord::Cancelled => Self::Cancelled,
         }
     }
 }
@@ -262,40 +284,61 @@ fn saved_limits<'de, D: Deserializer<'de>>(saved: D) -> Result<Option<Limits>, D
         .map_err(de::Error::custom)
 }
 
-impl From<&Launched> for LaunchedRecord {
-    fn from(launched: &Launched) -> Self {
-        let Launched { place, brief, .. } = launched;
-        let fork = launched.fork.as_ref();
+/// A time as whole milliseconds.
+pub(crate) mod millis {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        time.map(millis).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let millis = Option::deserialize(deserializer)?;
+        Ok(millis.map(Duration::from_millis))
+    }
+}
+
+impl From<Box<Launched>> for LaunchedRecord {
+    fn from(launched: Box<Launched>) -> Self {
+        let launched = *launched;
+        let (brief, fork) = (launched.brief, launched.fork);
+        let mode = fork.as_ref().map(|plan| plan.mode);
+        let (limits, asked_in) = fork.map(|plan| (plan.limits, plan.asked_in)).unzip();
+        let role = launched.role.map(|role| (role.terms, role.instructions));
+        let (terms, instructions) = role.unzip();
         Self {
-            parent: place.parent.to_string(),
-            above: written(place.above.as_ref()),
-            root: place.root.to_string(),
-            depth: place.depth,
-            description: brief.description.clone(),
-            agent: brief.agent.to_string(),
-            model: written(brief.model.as_ref()),
+            place: launched.place,
+            description: brief.description,
+            agent: brief.agent,
+            model: brief.model,
             forked: brief.context == Context::Forked,
-            host: HostRecord(brief.host.clone()),
             settings: brief.host.settings.json.clone(),
             seal: brief.host.settings.seal.clone(),
-            prompt: launched.prompt.clone(),
-            fork: fork.map(|plan| plan.limits.clone()),
-            fork_mode: fork
-                .filter(|plan| plan.mode != Mode::default())
-                .map(|plan| plan.mode.to_string()),
-            asked_in: fork.and_then(|plan| plan.asked_in.clone()),
-            budget: (&launched.budget).into(),
+            host: HostRecord(brief.host),
+            prompt: launched.prompt,
+            fork: limits,
+            fork_mode: mode
+                .filter(|mode| *mode != Mode::default())
+                .map(|mode| mode.to_string()),
+            asked_in: asked_in.flatten(),
+            budget: launched.budget,
             batch: launched.batch,
-            owner: written(launched.owner.as_ref()),
-            chain: written(launched.chain.as_ref()),
-            from: written(launched.from.as_ref()),
-            skill: launched.role.as_ref().map(|role| (&role.terms).into()),
-            instructions: launched.role.as_ref().map(|role| role.instructions.clone()),
+            owner: launched.owner,
+            chain: launched.chain,
+            from: launched.from,
+            skill: terms.as_ref().map(TermsRecord::from),
+            instructions,
         }
     }
 }
 
-impl TryFrom<LaunchedRecord> for Launched {
+impl TryFrom<LaunchedRecord> for Box<Launched> {
     type Error = String;
 
     fn try_from(record: LaunchedRecord) -> Result<Self, String> {
@@ -312,17 +355,12 @@ impl TryFrom<LaunchedRecord> for Launched {
         } else {
             Context::Fresh
         };
-        Ok(Self {
-            place: Place {
-                parent: record.parent.into(),
-                above: record.above.map(Into::into),
-                root: record.root.into(),
-                depth: record.depth,
-            },
+        Ok(Box::new(Launched {
+            place: record.place,
             brief: Brief {
                 description: record.description,
-                agent: record.agent.into(),
-                model: record.model.map(Into::into),
+                agent: record.agent,
+                model: record.model,
                 context,
                 host: record.host.with(LaunchSettings {
                     json: record.settings,
@@ -335,119 +373,13 @@ impl TryFrom<LaunchedRecord> for Launched {
                 mode,
                 asked_in,
             }),
-            budget: record.budget.into(),
+            budget: record.budget,
             batch: record.batch,
-            owner: record.owner.map(Into::into),
-            chain: record.chain.map(Into::into),
-            from: record.from.map(Into::into),
+            owner: record.owner,
+            chain: record.chain,
+            from: record.from,
             role,
-        })
-    }
-}
-
-fn written(name: Option<&impl ToString>) -> Option<String> {
-    name.map(ToString::to_string)
-}
-
-impl TryFrom<EventRecord> for Event {
-    type Error = String;
-
-    fn try_from(record: EventRecord) -> Result<Self, String> {
-        Ok(match record {
-            EventRecord::Launched(record) => Event::Launched(Box::new((*record).try_into()?)),
-            EventRecord::Owned { by } => Event::Owned {
-                by: by.map(Into::into),
-            },
-            EventRecord::Started => Event::Started,
-            EventRecord::SessionMade { session } => Event::SessionMade {
-                session: session.into(),
-            },
-            EventRecord::Prompted => Event::Prompted,
-            EventRecord::ToolCalled { tool, call } => {
-                Event::Observed(Observation::ToolCalled { tool, call })
-            }
-            EventRecord::Turned {
-                tokens,
-                cost,
-                unpriced,
-            } => Event::Observed(Observation::Turned {
-                tokens,
-                cost: Cost(cost),
-                unpriced: unpriced_of(unpriced, tokens, cost),
-            }),
-            EventRecord::AskedBeside {
-                tokens,
-                cost,
-                unpriced,
-            } => Event::Observed(Observation::AskedBeside {
-                tokens,
-                cost: Cost(cost),
-                unpriced,
-            }),
-            EventRecord::Asked { id, question } => {
-                Event::Observed(Observation::Asked { id, question })
-            }
-            EventRecord::Answered { id } => Event::Observed(Observation::Answered { id }),
-            EventRecord::Counted {
-                tokens,
-                cost,
-                unpriced,
-                turns,
-                by_tool,
-            } => Event::Observed(Observation::Counted(Totals {
-                tokens,
-                cost: Cost(cost),
-                unpriced: unpriced_of(unpriced, tokens, cost),
-                turns,
-                by_tool,
-            })),
-            EventRecord::SpentBelow {
-                tokens,
-                cost,
-                unpriced,
-                turns,
-                tool_calls,
-            } => Event::SpentBelow(Spent {
-                tokens,
-                cost: Cost(cost),
-                unpriced: unpriced_of(unpriced, tokens, cost),
-                turns,
-                tool_calls,
-            }),
-            EventRecord::SummingUp { why } => Event::SummingUp { why },
-            EventRecord::Ended {
-                outcome,
-                error,
-                answer,
-                stop,
-            } => Event::Ended {
-                outcome: match outcome {
-                    OutcomeRecord::Completed => Outcome::Completed,
-                    OutcomeRecord::Failed => Outcome::Failed {
-                        why: error.unwrap_or_default(),
-                    },
-                    OutcomeRecord::Cancelled => Outcome::Cancelled,
-                },
-                answer,
-                stop,
-            },
-            EventRecord::Stopped => Event::Stopped,
-            EventRecord::Resumed {
-                prompt,
-                batch,
-                chain,
-                from,
-            } => Event::Resumed {
-                prompt,
-                batch,
-                chain: chain.map(Into::into),
-                from: from.map(Into::into),
-            },
-            EventRecord::ClockMoved { by } => Event::ClockMoved { by },
-            EventRecord::Moved { host } => Event::Moved { host: host.0.host },
-            EventRecord::Retrieved => Event::Retrieved,
-            EventRecord::Cleared => Event::Cleared,
-        })
+        }))
     }
 }
 
@@ -460,34 +392,9 @@ fn mode(word: Option<String>) -> Result<Mode, String> {
         .map_err(|known| format!("unknown fork_mode `{word}`, not {known}"))
 }
 
-impl From<&Budget> for BudgetRecord {
-    fn from(budget: &Budget) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self {
-            tokens: budget.tokens,
-            cost: budget.cost.map(|cost| cost.0),
-            time_ms: budget.time.map(millis),
-            turns: budget.turns,
-            tool_calls: budget.tool_calls,
-        }
-    }
-}
-
-impl From<BudgetRecord> for Budget {
-    fn from(record: BudgetRecord) -> Self {
-        Self {
-            tokens: record.tokens,
-            cost: record.cost.map(Cost),
-            time: record.time_ms.map(Duration::from_millis),
-            turns: record.turns,
-            tool_calls: record.tool_calls,
-        }
-    }
-}
-
 /// Older versions did not say which tokens have no known price, and took it for nothing.
-pub(crate) fn unpriced_of(said: Option<u64>, tokens: u64, cost: u64) -> u64 {
-    said.unwrap_or(if cost == 0 { tokens } else { 0 })
+pub(crate) fn unpriced_of(saved: Option<u64>, tokens: u64, cost: Cost) -> u64 {
+    saved.unwrap_or(if cost == Cost(0) { tokens } else { 0 })
 }
 
 #[cfg(test)]
@@ -500,7 +407,17 @@ mod tests {
     };
     use rstest::rstest;
 
-    use super::EventRecord;
+    /// Every kind of event, as files have it.
+    #[test]
+    fn an_event_on_disk_is_written_again_as_it_was() -> serde_json::Result<()> {
+        for line in include_str!("../tests/on_disk/events.jsonl").lines() {
+            let event = super::deserialize(&mut serde_json::Deserializer::from_str(line))?;
+            let mut written = Vec::new();
+            super::serialize(&event, &mut serde_json::Serializer::new(&mut written))?;
+            assert_eq!(String::from_utf8_lossy(&written), line);
+        }
+        Ok(())
+    }
 
     #[rstest]
     #[case::unknown(r#"{"kind":"turned","tokens":5,"cost":0}"#, 0, 5)]
@@ -510,8 +427,8 @@ mod tests {
         #[case] json: &str,
         #[case] cost: u64,
         #[case] unpriced: u64,
-    ) -> Result<(), Box<dyn std::error::Error>> {
-        let event = Event::try_from(serde_json::from_str::<EventRecord>(json)?)?;
+    ) -> serde_json::Result<()> {
+        let event = super::deserialize(&mut serde_json::Deserializer::from_str(json))?;
         let turned = Observation::Turned {
             tokens: 5,
             cost: Cost(cost),
@@ -544,8 +461,7 @@ mod tests {
             "prompt": "go", "fork": limits, "budget": {"tokens": null, "cost": null, "time_ms": null,
             "turns": null, "tool_calls": null}, "batch": 1, "owner": null,
         });
-        let event = Event::try_from(serde_json::from_value::<EventRecord>(launched)?);
-        let Ok(Event::Launched(launched)) = event else {
+        let Event::Launched(launched) = super::deserialize(launched)? else {
             unreachable!("it was launched");
         };
         let plan = launched.fork.map(|plan| plan.limits);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     host_setup::host_setup,
-    record::unpriced_of,
+    record::{As, unpriced_of},
     sql::{Columns, Damage, Row, Sql, Value, unknown},
     terms::TermsRecord,
 };
@@ -217,8 +217,8 @@ pub(crate) fn terms_in(row: &Row<'_>, column: &str) -> Result<Option<Terms>, Dam
     if row.get::<Option<String>>(column)?.is_none() {
         return Ok(None);
     }
-    let record: TermsRecord = row.json(column)?;
-    record.try_into().map(Some).map_err(Damage)
+    row.json(column, |from| As::<TermsRecord>::deserialize(from))
+        .map(Some)
 }
 
 /// Reads a task.
@@ -229,7 +229,7 @@ pub(crate) fn task(row: &Row<'_>) -> Result<Task, Damage> {
 }
 
 fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
-    let tools: Tools = row.json("tools")?;
+    let tools = row.json("tools", |from| Tools::deserialize(from))?;
     let (unpriced_below, unpriced_before) = (tools.unpriced_below, tools.unpriced_before);
     Ok(Task {
         id,
@@ -347,7 +347,7 @@ fn spent(row: &Row<'_>, names: [&str; 4], unpriced: Option<u64>) -> Result<Spent
     Ok(Spent {
         tokens,
         cost,
-        unpriced: unpriced_of(unpriced, tokens, cost.0),
+        unpriced: unpriced_of(unpriced, tokens, cost),
         turns: row.get(turns)?,
         tool_calls: row.get(calls)?,
     })

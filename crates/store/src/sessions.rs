@@ -90,7 +90,7 @@ impl<S: Sql> Sessions for Transaction<S> {
         {
             return Ok(there);
         }
-        let (body, kind) = self.as_text(&EntryRecord::from(entry))?;
+        let (body, kind) = self.as_text(|to| EntryRecord::serialize(entry, to))?;
         let added = self.number(
             "INSERT INTO entries (session, seq, at, post, kind, body) \
              VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM entries WHERE session = ?1), \
@@ -202,13 +202,14 @@ fn base(row: &Row<'_>) -> Result<Option<Base>, Damage> {
 
 fn filed(row: &Row<'_>) -> Result<Filed, Damage> {
     let seq: u64 = row.get("seq")?;
-    let record = row.json::<EntryRecord>("body").map_err(|damage| {
+    let entry = row.json("body", |from| EntryRecord::deserialize(from));
+    let entry = entry.map_err(|damage| {
         let session = row.text("session").unwrap_or_default();
         damage.of("entries", format!("{session} entry {seq}"))
     })?;
     Ok(Filed {
         seq,
         at: row.get("at")?,
-        entry: record.into(),
+        entry,
     })
 }

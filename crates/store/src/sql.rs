@@ -5,7 +5,7 @@
 //! them in its [`Sql::execute`] and [`Sql::all`]. Where there is no common form, the dialect is
 //! asked: [`Sql::AGE`] and [`Sql::json_number`].
 
-use std::{borrow::Cow, cell::Cell, time::Duration};
+use std::{borrow::Cow, cell::Cell, fmt, time::Duration};
 
 use asyncagents_core::{
     budget::Cost,
@@ -13,7 +13,6 @@ use asyncagents_core::{
     moment::Moment,
     port::{StoreError, Stored},
 };
-use serde::de::DeserializeOwned;
 
 /// A transaction of some database.
 pub(crate) trait Sql {
@@ -56,6 +55,16 @@ pub(crate) enum Value<'v> {
     Text(Cow<'v, str>),
 }
 
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("nothing"),
+            Self::Integer(number) => write!(f, "the number {number}"),
+            Self::Text(text) => write!(f, "the text `{text}`"),
+        }
+    }
+}
+
 /// Something that cannot have been written by us.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) String);
@@ -75,6 +84,9 @@ pub(crate) trait Cells {
     fn value(&self, at: usize) -> Option<Value<'_>>;
 }
 
+/// Text in a column, as serde reads it.
+pub(crate) type JsonText<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
+
 /// A row, read by the names of its columns.
 pub(crate) struct Row<'r> {
     cells: &'r dyn Cells,
@@ -92,20 +104,26 @@ impl<'r> Row<'r> {
 
     pub(crate) fn get<T: Column>(&self, column: &str) -> Result<T, Damage> {
         let value = self.value(column)?;
-        T::read(&value).ok_or_else(|| Damage(format!("column {column} holds {value:?}")))
+        T::read(&value).ok_or_else(|| Damage(format!("column {column} holds {value}")))
     }
 
     pub(crate) fn text(&self, column: &str) -> Result<Cow<'r, str>, Damage> {
         match self.value(column)? {
             Value::Text(text) => Ok(text),
-            value => Err(Damage(format!("column {column} holds {value:?}"))),
+            value => Err(Damage(format!("column {column} holds {value}"))),
         }
     }
 
-    /// The record that is kept in a column as JSON.
-    pub(crate) fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, Damage> {
+    /// What is kept in a column as JSON.
+    pub(crate) fn json<T>(
+        &self,
+        column: &str,
+        read: impl FnOnce(&mut JsonText<'_>) -> serde_json::Result<T>,
+    ) -> Result<T, Damage> {
         let text = self.text(column)?;
-        serde_json::from_str(&text).map_err(|error| Damage(format!("column {column}: {error}")))
+        let mut json = serde_json::Deserializer::from_str(&text);
+        let value = read(&mut json).and_then(|value| json.end().map(|()| value));
+        value.map_err(|error| Damage(format!("column {column}: {error}")))
     }
 
     fn value(&self, column: &str) -> Result<Value<'r>, Damage> {

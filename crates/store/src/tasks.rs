@@ -15,7 +15,7 @@ use asyncagents_core::{
 };
 
 use crate::{
-    record::EventRecord,
+    record,
     row::{self, unpriced, unpriced_below},
     sql::{Damage, Row, Sql, insert, update, values, values_of},
     transaction::Transaction,
@@ -222,7 +222,7 @@ impl<S: Sql> Tasks for Transaction<S> {
 impl<S: Sql> Transaction<S> {
     /// Saves an event and returns its place in the journal.
     fn save(&mut self, task: &TaskId, seq: u64, event: &Event, at: Moment) -> Stored<i64> {
-        let (body, kind) = self.as_text(&EventRecord::from(event))?;
+        let (body, kind) = self.as_text(|to| record::serialize(event, to))?;
         self.number(
             "INSERT INTO events (task, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5) \
              RETURNING pos AS found",
@@ -251,11 +251,8 @@ impl<S: Sql> Transaction<S> {
 }
 
 fn event(row: &Row<'_>) -> Result<Event, Damage> {
-    let read = || -> Result<Event, Damage> {
-        let record: EventRecord = row.json("body")?;
-        record.try_into().map_err(Damage)
-    };
-    read().map_err(
+    let event = row.json("body", |from| record::deserialize(from));
+    event.map_err(
         |damage| match (row.get::<TaskId>("task"), row.get::<u64>("seq")) {
             (Ok(task), Ok(seq)) => damage.of("events", format!("{task} event {seq}")),
             (Err(damage), _) | (_, Err(damage)) => damage.of("events", "a key"),

@@ -5,7 +5,6 @@ use asyncagents_core::{
     port::{StoreError, Stored},
     task::Task,
 };
-use serde::Serialize;
 
 use crate::{
     row,
@@ -54,8 +53,14 @@ impl<S: Sql> Transaction<S> {
     }
 
     /// A record as it is kept, and its kind.
-    pub(crate) fn as_text(&self, record: &impl Serialize) -> Stored<(String, String)> {
-        let text = serde_json::to_string(record).map_err(|error| self.damaged(error))?;
+    pub(crate) fn as_text(
+        &self,
+        write: impl FnOnce(&mut serde_json::Serializer<&mut Vec<u8>>) -> serde_json::Result<()>,
+    ) -> Stored<(String, String)> {
+        let mut text = Vec::new();
+        let written = write(&mut serde_json::Serializer::new(&mut text));
+        written.map_err(|error| self.damaged(error))?;
+        let text = String::from_utf8(text).map_err(|error| self.damaged(error))?;
         // Serde writes the tag first.
         let kind = text.strip_prefix(r#"{"kind":""#);
         let kind = kind.and_then(|rest| rest.split_once('"'));
