@@ -61,7 +61,7 @@ impl<S: Sql> Transaction<S> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
         let (id, parent) = (&chain.id, chain.parent.as_ref());
         let values = values![id, parent, task, run, session, prompt, chain.begun];
-        self.sql.execute(sql, values).map(drop)
+        self.run(sql, values)
     }
 
     fn chains(&mut self, which: &str, values: &[Value<'_>]) -> Stored<Vec<Chain>> {

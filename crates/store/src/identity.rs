@@ -1,43 +1,41 @@
-//! Which database a file is. What trusts a database says so by a seal, which is made and judged
-//! elsewhere: here it is only kept.
+//! The identity of a database. Its seal is made and verified by the caller; here it is only kept.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// Which database this is, and where it was when it was told so.
+/// Which database a file is, and where it was when that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Its name, which no other database has.
+    /// A name that no other database has.
     pub id: String,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Which file it is, as the system tells them apart: a copy is another, also in the same
-    /// place.
+    /// The file as the system tells files apart: a copy is another one, also at the same path.
     pub file: String,
-    /// What proves the rest.
+    /// Authenticates the other fields.
     pub seal: String,
 }
 
-/// What becomes of a database that is new, or of an older format.
+/// Decision about a database that is new, or of an older format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Introduction {
-    /// It gets this identity.
+    /// Write this identity.
     As(Identity),
-    /// It keeps the one that it has, if any.
+    /// Keep the identity it has, if any.
     Keep,
-    /// It is left alone, and not opened.
+    /// Do not open it, and leave it as it is.
     Refuse,
 }
 
 /// Where a database comes from that is to be brought to the newest format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// It was made just now.
+    /// Created just now.
     New,
     /// A version before identities made it.
     Older,
-    /// It has this identity, or none.
+    /// A version with identities made it: this one, or none.
     Known(Option<Identity>),
 }
 

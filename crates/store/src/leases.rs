@@ -1,4 +1,4 @@
-//! The SQL about processes and what they look after.
+//! The SQL about workers, their leases and their tasks.
 
 use asyncagents_core::{
     host_ref::HostRef,
@@ -13,12 +13,12 @@ use crate::{
     transaction::Transaction,
 };
 
-/// Whose lease has not run out, by the boot, the time since it and the time of day.
+/// Owners whose lease has not expired, by boot, time since boot and time of day.
 const HAS_LEASE: &str =
     "((boot = '' AND until >= ?3) OR (boot <> '' AND boot = ?1 AND steady >= ?2))";
 
-/// Tasks whose parent is not told of their end yet.
-const TO_BE_TOLD: &str = "id IN (SELECT task FROM notices WHERE state = 'pending')";
+/// Tasks with a notice that is not delivered yet.
+const HAS_NOTICE: &str = "id IN (SELECT task FROM notices WHERE state = 'pending')";
 
 impl<S: Sql> Leases for Transaction<S> {
     fn renew(&mut self, owner: &OwnerId, until: &LeaseTime, begin: bool) -> Stored<bool> {
@@ -35,7 +35,7 @@ impl<S: Sql> Leases for Transaction<S> {
 
     fn retire(&mut self, owner: &OwnerId) -> Stored<()> {
         let sql = "DELETE FROM owners WHERE id = ?1";
-        self.sql.execute(sql, values![owner]).map(drop)
+        self.run(sql, values![owner])
     }
 
     fn expire(&mut self, now: &LeaseTime) -> Stored<()> {
@@ -43,7 +43,7 @@ impl<S: Sql> Leases for Transaction<S> {
         self.sql
             .execute(&sql, values![&now.boot, now.steady, now.now])?;
         let sql = "DELETE FROM waits WHERE until < ?1";
-        self.sql.execute(sql, values![now.now]).map(drop)
+        self.run(sql, values![now.now])
     }
 
     fn lapsed(&mut self, now: &LeaseTime) -> Stored<Vec<Lapsed>> {
@@ -82,7 +82,7 @@ impl<S: Sql> Leases for Transaction<S> {
     fn orphans(&mut self) -> Stored<Vec<Task>> {
         let unowned = "(owner IS NULL OR owner NOT IN (SELECT id FROM owners))";
         let mut found = self.tasks(&format!("unfinished = 1 AND {unowned} ORDER BY place"), &[])?;
-        let ended = format!("unfinished = 0 AND {unowned} AND {TO_BE_TOLD}");
+        let ended = format!("unfinished = 0 AND {unowned} AND {HAS_NOTICE}");
         found.extend(self.tasks(&ended, &[])?);
         Ok(found)
     }
@@ -97,7 +97,7 @@ impl<S: Sql> Leases for Transaction<S> {
     }
 
     fn owned(&mut self, owner: &OwnerId) -> Stored<Vec<Task>> {
-        let owned = format!("owner = ?1 AND (unfinished = 1 OR {TO_BE_TOLD})");
+        let owned = format!("owner = ?1 AND (unfinished = 1 OR {HAS_NOTICE})");
         self.tasks(&owned, values![owner])
     }
 
@@ -111,7 +111,7 @@ impl<S: Sql> Leases for Transaction<S> {
 
     fn unsettled_below(&mut self, above: &TaskId) -> Stored<u64> {
         let sql = format!(
-            "SELECT count(*) AS found FROM tasks WHERE above = ?1 AND (live = 1 OR {TO_BE_TOLD})"
+            "SELECT count(*) AS found FROM tasks WHERE above = ?1 AND (live = 1 OR {HAS_NOTICE})"
         );
         self.number(&sql, values![above])
     }

@@ -3,11 +3,11 @@
 //! The SQL is in one file for each trait of the port: `tasks.rs`, `queue.rs`, `leases.rs`,
 //! `outbox.rs`, `waits.rs`, `sessions.rs`, `chains.rs`. It is written for the trait in `sql.rs`, so
 //! a second database needs that trait for its connection and [`Store`] for its transactions, not
-//! this SQL again. `record.rs`, `entry.rs`, `terms.rs` and `row.rs` say how things are written.
+//! this SQL again. `record.rs`, `entry.rs`, `terms.rs` and `row.rs` say how records are written.
 //!
 //! What only SQLite knows: `statements.rs` (runs the SQL), `sqlite.rs` (commits, and
 //! `PRAGMA data_version` as the version), `open.rs` with `migrations/` (pragmas, rowid keys,
-//! `WITHOUT ROWID`), `identity.rs` (which file it is) and `trouble.rs` (error codes).
+//! `WITHOUT ROWID`), `identity.rs` (which file it is) and `sqlite_error.rs` (error codes).
 //!
 //! [`Store`]: asyncagents_core::port::Store
 
@@ -24,11 +24,11 @@ mod row;
 mod sessions;
 mod sql;
 mod sqlite;
+mod sqlite_error;
 mod statements;
 mod tasks;
 mod terms;
 mod transaction;
-mod trouble;
 mod waits;
 
 pub use identity::{Identity, Introduction, Origin};

@@ -1,4 +1,4 @@
-//! Opens the file: whose it is, which format it has, how it is written.
+//! Opens the file: checks whose it is, migrates it to the newest format, sets durability.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -8,11 +8,11 @@ use std::{
 };
 
 use asyncagents_core::port::{StoreError, StoreErrorKind, Stored};
-use rusqlite::{Connection, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use crate::{
     identity::{self, Introduction, Origin},
-    trouble::judge,
+    sqlite_error::At,
 };
 
 /// Marks the file as ours: `asyn`.
@@ -40,13 +40,12 @@ pub enum Durability {
 /// What may be done with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Access {
-    /// Everything.
     #[default]
     Write,
-    /// It is read, beside others who may write it.
+    /// Read, beside other processes that may write.
     Read,
-    /// It is read where nothing can be written, so that nobody else writes it either.
-    Still,
+    /// Read from a place where no process can write.
+    Immutable,
 }
 
 /// How a file is opened.
@@ -55,14 +54,14 @@ pub struct Options {
     /// When a transaction counts as done.
     pub durability: Durability,
     /// How long to wait for another process to finish its transaction.
-    pub patience: Duration,
+    pub busy_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::Full,
-            patience: Duration::from_secs(10),
+            busy_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -81,71 +80,77 @@ pub(crate) fn writer(
 ) -> Stored<Connection> {
     create(path)?;
     let mut connection = connect(path, options, Access::Write)?;
-    let judged = |error: rusqlite::Error| judge(path, &error);
-    check_whose(&connection, path)?;
-    journal_ahead(&connection, options.patience).map_err(judged)?;
+    check_application(&connection, path)?;
+    use_write_ahead_log(&connection, options.busy_timeout).at(path)?;
     let synchronous = match options.durability {
         Durability::Full => "FULL",
         Durability::Process => "OFF",
     };
-    connection
-        .pragma_update(None, "synchronous", synchronous)
-        .map_err(judged)?;
+    let set = connection.pragma_update(None, "synchronous", synchronous);
+    set.at(path)?;
     migrate(&mut connection, path, introduce)?;
     Ok(connection)
 }
 
-/// An error that needs no more words.
+/// An error whose kind says everything.
 fn error(path: &Path, kind: StoreErrorKind) -> StoreError {
     StoreError::new(kind, path.display(), "")
 }
 
 /// How a file can be read that cannot be written, if it is ours and in the newest format.
 pub(crate) fn to_read(path: &Path, options: Options) -> Stored<Access> {
-    match look(path, options, Access::Read) {
-        // Readers share a file that is not there and cannot be made.
-        Err(error) if is_shut(&error) && has_all(path) => {
-            look(path, options, Access::Still)?;
-            Ok(Access::Still)
+    match check_readable(path, options, Access::Read) {
+        // SQLite's readers share a second file, which is missing and cannot be made here.
+        Err(error) if is_read_only(&error) && has_empty_log(path) => {
+            check_readable(path, options, Access::Immutable)?;
+            Ok(Access::Immutable)
         }
-        looked => looked.map(|()| Access::Read),
+        checked => checked.map(|()| Access::Read),
     }
 }
 
-fn is_shut(error: &StoreError) -> bool {
+fn is_read_only(error: &StoreError) -> bool {
     matches!(
         error.kind(),
         StoreErrorKind::CannotOpen | StoreErrorKind::ReadOnly
     )
 }
 
-/// Whether all that was written is in the file itself.
-fn has_all(path: &Path) -> bool {
-    let mut ahead = path.as_os_str().to_owned();
-    ahead.push("-wal");
-    std::fs::metadata(ahead).map_or(true, |found| found.len() == 0)
+/// Whether every commit is in the file itself, and none only in the write-ahead log.
+fn has_empty_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(true, |found| found.len() == 0)
 }
 
-fn look(path: &Path, options: Options, access: Access) -> Stored<()> {
+fn check_readable(path: &Path, options: Options, access: Access) -> Stored<()> {
     let connection = connect(path, options, access)?;
-    check_whose(&connection, path)?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let format = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
-    match format.map_err(|error| judge(path, &error))? {
-        found if found == known => Ok(()),
-        found if found > known => Err(error(path, StoreErrorKind::Newer { found, known })),
-        // It would have to be brought to the newest format first.
-        _ => Err(error(path, StoreErrorKind::ReadOnly)),
+    check_application(&connection, path)?;
+    if format(&connection, path)? < newest_format() {
+        // It would have to be migrated first.
+        return Err(error(path, StoreErrorKind::ReadOnly));
+    }
+    Ok(())
+}
+
+fn newest_format() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// The format of a database, which is not newer than those known here.
+fn format(connection: &Connection, path: &Path) -> Stored<i64> {
+    let format = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+    match (format.at(path)?, newest_format()) {
+        (found, known) if found > known => Err(error(path, StoreErrorKind::Newer { found, known })),
+        (found, _) => Ok(found),
     }
 }
 
 /// A connection that only reads.
 pub(crate) fn reader(path: &Path, options: Options, access: Access) -> Stored<Connection> {
     let connection = connect(path, options, access)?;
-    connection
-        .pragma_update(None, "query_only", true)
-        .map_err(|error| judge(path, &error))?;
-    Ok(connection)
+    let set = connection.pragma_update(None, "query_only", true);
+    set.at(path).map(|()| connection)
 }
 
 /// An empty file that only its user may read; SQLite gives the files beside it the same
@@ -188,20 +193,20 @@ fn connect(path: &Path, options: Options, access: Access) -> Stored<Connection> 
         | match access {
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Access::Still => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+            Access::Immutable => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
         };
     let name = match access {
         Access::Write | Access::Read => path.to_owned(),
-        Access::Still => address(path).into(),
+        Access::Immutable => address(path).into(),
     };
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(&name, flags)?;
         harden(&connection)?;
-        connection.busy_timeout(options.patience)?;
+        connection.busy_timeout(options.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(connection)
     };
-    open().map_err(|error| judge(path, &error))
+    open().at(path)
 }
 
 /// The address of a file that does not change. Whatever has a meaning in addresses is written as
@@ -233,11 +238,11 @@ fn harden(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// An empty database becomes ours; one that is somebody else's is left alone, and so is one that
-/// claims to be ours and has tables from before it got a format.
-fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
+/// An empty database becomes ours; another program's is left alone, and so is one that claims to
+/// be ours and has tables from before it got a format.
+fn check_application(connection: &Connection, path: &Path) -> Stored<()> {
     // All at one moment: another process may be making it ours.
-    let look = || -> rusqlite::Result<(i64, i64, i64)> {
+    let read = || -> rusqlite::Result<(i64, i64, i64)> {
         let moment = connection.unchecked_transaction()?;
         let number = |sql: &str| moment.query_row(sql, [], |row| row.get::<_, i64>(0));
         let found = (
@@ -248,7 +253,7 @@ fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
         moment.finish()?;
         Ok(found)
     };
-    match look().map_err(|error| judge(path, &error))? {
+    match read().at(path)? {
         (0, 0, 0) | (APPLICATION, 1.., _) => Ok(()),
         _ => Err(error(path, StoreErrorKind::NotOurs)),
     }
@@ -256,11 +261,11 @@ fn check_whose(connection: &Connection, path: &Path) -> Stored<()> {
 
 /// Readers do not wait for the writer and the writer does not wait for readers. Of several
 /// processes that open a new file, one switches, and SQLite does not let the others wait.
-fn journal_ahead(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+fn use_write_ahead_log(connection: &Connection, busy_timeout: Duration) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error) if is_busy(&error) && begun.elapsed() < patience => {
+            Err(error) if is_busy(&error) && begun.elapsed() < busy_timeout => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             done => return done,
@@ -286,49 +291,36 @@ fn is_in_use(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Brings the database to the newest format, whole or not at all.
 fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -> Stored<()> {
-    let judged = |error: rusqlite::Error| judge(path, &error);
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let format = |connection: &Connection| {
-        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))
-    };
-    match format(connection).map_err(judged)? {
-        found if found == known => return Ok(()),
-        found if found > known => return Err(error(path, StoreErrorKind::Newer { found, known })),
-        _ => {}
+    let known = newest_format();
+    if format(connection, path)? == known {
+        return Ok(());
     }
-    let transaction = connection
-        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-        .map_err(judged)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = transaction.at(path)?;
     // Another process may have done it since.
-    let found = format(&transaction).map_err(judged)?;
-    if found > 0 && found < known && is_in_use(&transaction).map_err(judged)? {
+    let found = format(&transaction, path)?;
+    if found == known {
+        return Ok(());
+    }
+    if found > 0 && is_in_use(&transaction).at(path)? {
         return Err(error(path, StoreErrorKind::InUse { found }));
     }
     let origin = match found {
         0 => Origin::New,
         found if found < WITH_IDENTITY => Origin::Older,
-        _ => Origin::Known(identity::read(&transaction).map_err(judged)?),
+        _ => Origin::Known(identity::read(&transaction).at(path)?),
     };
     let done = usize::try_from(found).unwrap_or(usize::MAX);
     for step in MIGRATIONS.iter().skip(done) {
-        transaction.execute_batch(step).map_err(judged)?;
+        transaction.execute_batch(step).at(path)?;
     }
-    if found < known {
-        match introduce(origin) {
-            Introduction::As(identity) => {
-                identity::write(&transaction, &identity).map_err(judged)?;
-            }
-            Introduction::Keep => {}
-            Introduction::Refuse => {
-                return Err(error(path, StoreErrorKind::Unknown { found }));
-            }
-        }
-        transaction
-            .pragma_update(None, "application_id", APPLICATION)
-            .map_err(judged)?;
-        transaction
-            .pragma_update(None, "user_version", known)
-            .map_err(judged)?;
+    match introduce(origin) {
+        Introduction::As(identity) => identity::write(&transaction, &identity).at(path)?,
+        Introduction::Keep => {}
+        Introduction::Refuse => return Err(error(path, StoreErrorKind::Unknown { found })),
     }
-    transaction.commit().map_err(judged)
+    for (pragma, value) in [("application_id", APPLICATION), ("user_version", known)] {
+        transaction.pragma_update(None, pragma, value).at(path)?;
+    }
+    transaction.commit().at(path)
 }

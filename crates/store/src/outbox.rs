@@ -24,7 +24,7 @@ impl<S: Sql> Outbox for Transaction<S> {
         let values = values![
             &notice.id, &task.id, parent, host, visible, hidden, not_before
         ];
-        self.sql.execute(sql, values).map(drop)
+        self.run(sql, values)
     }
 
     fn due(
@@ -34,7 +34,7 @@ impl<S: Sql> Outbox for Transaction<S> {
         after: i64,
         most: usize,
     ) -> Stored<Vec<PendingNotice>> {
-        // The sign keeps the order from being read off the table, told notices and all.
+        // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
         let sql = "SELECT n.id, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, n.attempted, \
              n.attempts, n.pos FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
@@ -64,15 +64,13 @@ impl<S: Sql> Outbox for Transaction<S> {
     fn put_off(&mut self, notice: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()> {
         let sql = "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = ?3 \
              WHERE id = ?1 AND state = 'pending'";
-        self.sql
-            .execute(sql, values![notice, until, attempted])
-            .map(drop)
+        self.run(sql, values![notice, until, attempted])
     }
 
     fn let_settle(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET attempted = ?2, not_before = ?3 \
              WHERE task = ?1 AND state = 'pending' AND attempted IS NOT NULL";
-        self.sql.execute(sql, values![task, now, until]).map(drop)
+        self.run(sql, values![task, now, until])
     }
 
     fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool> {
@@ -89,19 +87,19 @@ impl<S: Sql> Outbox for Transaction<S> {
     fn told(&mut self, notice: &PostId, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'told', settled_at = ?2 \
              WHERE id = ?1 AND state = 'pending'";
-        self.sql.execute(sql, values![notice, at]).map(drop)
+        self.run(sql, values![notice, at])
     }
 
     fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending'";
-        self.sql.execute(sql, values![notice, why, at]).map(drop)
+        self.run(sql, values![notice, why, at])
     }
 
     fn withdraw(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending' AND attempted IS NULL";
-        self.sql.execute(sql, values![notice, why, at]).map(drop)
+        self.run(sql, values![notice, why, at])
     }
 
     fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>> {

@@ -194,7 +194,7 @@ struct LaunchedRecord {
         deserialize_with = "saved_limits"
     )]
     fork: Option<Limits>,
-    /// What is not said is the mode of old: a transcript.
+    /// Missing for a transcript, the only mode of old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fork_mode: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -383,7 +383,7 @@ impl TryFrom<LaunchedRecord> for Box<Launched> {
     }
 }
 
-/// Older versions did not say; theirs was always the same.
+/// Older versions had only one mode and did not write it.
 fn mode(word: Option<String>) -> Result<Mode, String> {
     let Some(word) = word else {
         return Ok(Mode::default());

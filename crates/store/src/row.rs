@@ -30,19 +30,22 @@ const BEFORE: [&str; 4] = [
     "before_calls",
 ];
 
-/// The tokens of a row that nobody knows the price of, as [`unpriced_of`] says.
+/// The tokens of a task without a known price, as [`unpriced_of`] has it.
 pub(crate) fn unpriced<S: Sql>() -> String {
-    let known = S::json_number("tools", "unpriced");
-    format!("coalesce({known}, CASE WHEN cost = 0 THEN tokens ELSE 0 END)")
+    unpriced_sql::<S>("unpriced", OWN)
 }
 
 /// The same of the tasks below it.
 pub(crate) fn unpriced_below<S: Sql>() -> String {
-    let known = S::json_number("tools", "unpriced_below");
-    format!("coalesce({known}, CASE WHEN below_cost = 0 THEN below_tokens ELSE 0 END)")
+    unpriced_sql::<S>("unpriced_below", BELOW)
 }
 
-/// What [`task`] reads, in its order: a column is looked for behind the one found last.
+fn unpriced_sql<S: Sql>(key: &str, [tokens, cost, ..]: [&str; 4]) -> String {
+    let known = S::json_number("tools", key);
+    format!("coalesce({known}, CASE WHEN {cost} = 0 THEN {tokens} ELSE 0 END)")
+}
+
+/// The columns of [`task`], in the order it reads them: a search begins behind the one found last.
 pub(crate) const READ: &str = "id, tools, parent, above, root, depth, description, agent, model, \
     context, host, settings, seal, skill, max_tokens, max_cost, max_time, max_turns, max_calls, \
     launched_at, batch, run, session, state, since, stage, error, ended_at, ran, stopping, \

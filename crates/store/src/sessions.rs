@@ -61,22 +61,22 @@ impl<S: Sql> Sessions for Transaction<S> {
     fn begin_session(&mut self, new: &Session) -> Stored<()> {
         let columns = columns(new);
         let sql = insert("sessions", &columns);
-        self.sql.execute(&sql, &values_of(columns)).map(drop)
+        self.run(&sql, &values_of(columns))
     }
 
     fn delete_session(&mut self, id: &SessionId) -> Stored<()> {
         let sql = "UPDATE sessions SET deleted = 1, driver = NULL WHERE id = ?1";
-        self.sql.execute(sql, values![id]).map(drop)
+        self.run(sql, values![id])
     }
 
     fn delete_all_sessions(&mut self) -> Stored<()> {
         let sql = "UPDATE sessions SET deleted = 1, driver = NULL WHERE deleted = 0";
-        self.sql.execute(sql, &[]).map(drop)
+        self.run(sql, &[])
     }
 
     fn drive(&mut self, id: &SessionId, driver: &str) -> Stored<()> {
         let sql = "UPDATE sessions SET driver = ?2 WHERE id = ?1";
-        self.sql.execute(sql, values![id, driver]).map(drop)
+        self.run(sql, values![id, driver])
     }
 
     fn driver(&mut self, id: &SessionId) -> Stored<Option<String>> {

@@ -65,12 +65,12 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Something that cannot have been written by us.
+/// Content that asyncagents cannot have written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) String);
 
 impl Damage {
-    /// Says where it is.
+    /// Adds the place.
     pub(crate) fn of(self, table: &str, row: impl ToString) -> Self {
         Self(format!("table {table}, {}: {}", row.to_string(), self.0))
     }

@@ -21,9 +21,9 @@ use tokio::{
 use crate::{
     identity::{self, Identity, Introduction, Origin},
     open::{self, Access, Options},
+    sqlite_error::At,
     statements::Statements,
     transaction::Transaction,
-    trouble::judge,
 };
 
 /// How many pieces of work share a commit, at most: the first should not wait for too many.
@@ -45,20 +45,20 @@ struct Inner {
     path: PathBuf,
     options: Options,
     access: Access,
-    line: Mutex<Line>,
+    queue: Mutex<CommitQueue>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    /// As many may read at once.
+    /// How many may read at once.
     reading: Semaphore,
     watcher: Mutex<Connection>,
 }
 
 /// Work that waits for a commit.
 #[derive(Default)]
-struct Line {
+struct CommitQueue {
     waiting: Vec<Job>,
-    /// Someone is already at it and will look into the line again.
-    attended: bool,
+    /// A thread is committing, and will look into the queue again.
+    is_committing: bool,
 }
 
 struct Job {
@@ -75,7 +75,7 @@ impl Sqlite {
         Self::open_with(path, Options::default())
     }
 
-    /// Opens the file in another way.
+    /// Opens the file with other options.
     ///
     /// # Errors
     /// As for [`Sqlite::open`].
@@ -92,21 +92,9 @@ impl Sqlite {
         options: Options,
         introduce: &dyn Fn(Origin) -> Introduction,
     ) -> Stored<Self> {
-        let path = path.as_ref().to_owned();
-        let writer = open::writer(&path, options, introduce)?;
-        let watcher = open::reader(&path, options, Access::Write)?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                line: Mutex::default(),
-                writer: Mutex::new(writer),
-                readers: Mutex::default(),
-                reading: Semaphore::new(READERS),
-                watcher: Mutex::new(watcher),
-                path,
-                options,
-                access: Access::Write,
-            }),
-        })
+        let path = path.as_ref();
+        let writer = open::writer(path, options, introduce)?;
+        Self::with(path, options, Access::Write, writer)
     }
 
     /// Opens a file that cannot be written, to look at it. Whatever would change it is refused.
@@ -114,33 +102,37 @@ impl Sqlite {
     /// # Errors
     /// As for [`Sqlite::open`]; also when it has an older format.
     pub fn open_to_read(path: impl AsRef<Path>) -> Stored<Self> {
-        let path = path.as_ref().to_owned();
-        let options = Options::default();
-        let access = open::to_read(&path, options)?;
+        let (path, options) = (path.as_ref(), Options::default());
+        let access = open::to_read(path, options)?;
+        let writer = open::reader(path, options, access)?;
+        Self::with(path, options, access, writer)
+    }
+
+    fn with(path: &Path, options: Options, access: Access, writer: Connection) -> Stored<Self> {
+        let watcher = open::reader(path, options, access)?;
         Ok(Self {
             inner: Arc::new(Inner {
-                line: Mutex::default(),
-                writer: Mutex::new(open::reader(&path, options, access)?),
-                readers: Mutex::default(),
-                reading: Semaphore::new(READERS),
-                watcher: Mutex::new(open::reader(&path, options, access)?),
-                path,
+                path: path.to_owned(),
                 options,
                 access,
+                queue: Mutex::default(),
+                writer: Mutex::new(writer),
+                readers: Mutex::default(),
+                reading: Semaphore::new(READERS),
+                watcher: Mutex::new(watcher),
             }),
         })
     }
 
-    /// Which database it is.
+    /// The identity that was written into the database.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn identity(&self) -> Stored<Option<Identity>> {
-        let read = identity::read(&lock(&self.inner.watcher));
-        read.map_err(|error| judge(&self.inner.path, &error))
+        identity::read(&lock(&self.inner.watcher)).at(&self.inner.path)
     }
 
-    /// Makes it another database, or the same one elsewhere.
+    /// Replaces the identity: for a copy that is a database of its own, or one that was moved.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -152,10 +144,10 @@ impl Sqlite {
             identity::write(&transaction, new)?;
             transaction.commit()
         };
-        write(&mut writer).map_err(|error| judge(&self.inner.path, &error))
+        write(&mut writer).at(&self.inner.path)
     }
 
-    /// The file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
@@ -165,14 +157,14 @@ impl Sqlite {
 impl Store for Sqlite {
     async fn write(&self, work: Work) -> Stored<()> {
         let (done, outcome) = oneshot::channel();
-        let attended = {
-            let mut line = lock(&self.inner.line);
-            line.waiting.push(Job { work, done });
-            mem::replace(&mut line.attended, true)
+        let is_committing = {
+            let mut queue = lock(&self.inner.queue);
+            queue.waiting.push(Job { work, done });
+            mem::replace(&mut queue.is_committing, true)
         };
-        if !attended {
+        if !is_committing {
             let inner = self.inner.clone();
-            spawn_blocking(move || inner.attend());
+            spawn_blocking(move || inner.commit_all());
         }
         outcome.await.unwrap_or_else(|_| Err(self.inner.ended()))
     }
@@ -190,34 +182,30 @@ impl Store for Sqlite {
         let asked = spawn_blocking(move || {
             let watcher = lock(&inner.watcher);
             let version = watcher.query_row("PRAGMA data_version", [], |row| row.get(0));
-            version.map_err(|error| judge(&inner.path, &error))
+            version.at(&inner.path)
         });
         asked.await.unwrap_or_else(|_| Err(self.inner.ended()))
     }
 }
 
 impl Inner {
-    /// Commits what is in the line until the line is empty.
-    fn attend(&self) {
+    /// Commits what is in the queue until it is empty.
+    fn commit_all(&self) {
         loop {
             let jobs = {
-                let mut line = lock(&self.line);
-                let many = line.waiting.len().min(MOST_PER_COMMIT);
+                let mut queue = lock(&self.queue);
+                let many = queue.waiting.len().min(MOST_PER_COMMIT);
                 if many == 0 {
-                    line.attended = false;
+                    queue.is_committing = false;
                     return;
                 }
-                line.waiting.drain(..many).collect::<Vec<_>>()
+                queue.waiting.drain(..many).collect::<Vec<_>>()
             };
-            let mut waiting = Vec::with_capacity(jobs.len());
-            let mut works = Vec::with_capacity(jobs.len());
-            for Job { work, done } in jobs {
-                works.push(work);
-                waiting.push(done);
-            }
+            let jobs = jobs.into_iter().map(|Job { work, done }| (work, done));
+            let (works, waiting): (Vec<_>, Vec<_>) = jobs.unzip();
             let committed = self.commit(works);
             for done in waiting {
-                // Whoever asked may have gone; the work is done all the same.
+                // The caller may have gone; the work is done all the same.
                 let _ = done.send(committed.clone());
             }
         }
@@ -248,13 +236,15 @@ impl Inner {
             }
             sql("COMMIT")
         };
-        run().map_err(|error| {
-            // A full disk may have ended the transaction already.
-            if !connection.is_autocommit() {
-                let _ = connection.execute_batch("ROLLBACK");
-            }
-            judge(&self.path, &error)
-        })
+        run()
+            .map_err(|error| {
+                // A full disk may have ended the transaction already.
+                if !connection.is_autocommit() {
+                    let _ = connection.execute_batch("ROLLBACK");
+                }
+                error
+            })
+            .at(&self.path)
     }
 
     fn read(&self, work: Work) -> Stored<()> {
@@ -272,7 +262,7 @@ impl Inner {
             connection.prepare_cached("COMMIT")?.raw_execute()?;
             Ok(())
         };
-        let done = run().map_err(|error| judge(&self.path, &error));
+        let done = run().at(&self.path);
         if done.is_ok() {
             lock(&self.readers).push(connection);
         }

@@ -10,7 +10,7 @@ use rusqlite::{
 
 use crate::{
     sql::{Cells, Damage, Row, Sql, Value},
-    trouble::judge,
+    sqlite_error::At,
 };
 
 /// A connection inside a transaction.
@@ -33,7 +33,7 @@ impl Sql for Statements<'_> {
             let mut statement = self.connection.prepare_cached(sql)?;
             statement.execute(params_from_iter(values))
         };
-        run().map_err(|error| judge(self.path, &error))
+        run().at(self.path)
     }
 
     fn all<T>(
@@ -54,7 +54,7 @@ impl Sql for Statements<'_> {
             }
             Ok(Ok(found))
         };
-        let found = run().map_err(|error| judge(self.path, &error))?;
+        let found = run().at(self.path)?;
         found.map_err(|damage| self.damaged(damage))
     }
 

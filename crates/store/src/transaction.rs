@@ -43,6 +43,11 @@ impl<S: Sql> Transaction<S> {
         found.ok_or_else(|| self.damaged("a statement that has one row has none"))
     }
 
+    /// Runs a statement, however many rows it changes.
+    pub(crate) fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Stored<()> {
+        self.sql.execute(sql, values).map(drop)
+    }
+
     /// Whether there is any row.
     pub(crate) fn any(&mut self, sql: &str, values: &[Value<'_>]) -> Stored<bool> {
         Ok(self.sql.one(sql, values, |_| Ok(()))?.is_some())

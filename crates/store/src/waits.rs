@@ -21,7 +21,7 @@ impl<S: Sql> Waits for Transaction<S> {
 
     fn stop_waiting(&mut self, wait: i64) -> Stored<()> {
         let sql = "DELETE FROM waits WHERE id = ?1";
-        self.sql.execute(sql, values![wait]).map(drop)
+        self.run(sql, values![wait])
     }
 
     fn awaited(&mut self, task: &TaskId, by: &SessionId, now: Moment) -> Stored<Option<Moment>> {

@@ -248,7 +248,7 @@ async fn a_file_that_someone_else_holds_is_locked_and_then_works_again() {
     let (_folder, path) = folder();
     filled(&path).await;
     let options = Options {
-        patience: Duration::from_millis(50),
+        busy_timeout: Duration::from_millis(50),
         ..Options::default()
     };
     let store = Sqlite::open_with(&path, options).expect("a store");

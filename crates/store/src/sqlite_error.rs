@@ -1,12 +1,22 @@
-//! What SQLite says, in our words.
+//! Errors of SQLite as errors of a store.
 
 use std::path::Path;
 
-use asyncagents_core::port::{FileWork, StoreError, StoreErrorKind};
+use asyncagents_core::port::{FileWork, StoreError, StoreErrorKind, Stored};
 use rusqlite::{ErrorCode, ffi};
 
-/// Judges an error of SQLite, once.
-pub(crate) fn judge(path: &Path, error: &rusqlite::Error) -> StoreError {
+/// Turns an error of SQLite into one that names the file.
+pub(crate) trait At<T> {
+    fn at(self, path: &Path) -> Stored<T>;
+}
+
+impl<T> At<T> for rusqlite::Result<T> {
+    fn at(self, path: &Path) -> Stored<T> {
+        self.map_err(|error| store_error(path, &error))
+    }
+}
+
+fn store_error(path: &Path, error: &rusqlite::Error) -> StoreError {
     let kind = match error.sqlite_error() {
         Some(failure) => kind(failure),
         None => StoreErrorKind::Damaged,
@@ -33,7 +43,7 @@ fn kind(failure: &ffi::Error) -> StoreErrorKind {
     }
 }
 
-/// What the system could not do for SQLite; nothing if it only had no memory.
+/// The file operation that failed; none if SQLite only had no memory.
 fn failed_work(extended: i32) -> Option<FileWork> {
     Some(match extended {
         ffi::SQLITE_IOERR_NOMEM => return None,
@@ -49,7 +59,7 @@ fn failed_work(extended: i32) -> Option<FileWork> {
         | ffi::SQLITE_IOERR_UNLOCK
         | ffi::SQLITE_IOERR_CHECKRESERVEDLOCK
         | ffi::SQLITE_IOERR_SHMLOCK => FileWork::Lock,
-        // Those that write, shorten and remove, and any that may come.
+        // Write, truncate, remove, and codes of later versions.
         _ => FileWork::Write,
     })
 }
@@ -61,7 +71,7 @@ mod tests {
     use rstest::rstest;
     use rusqlite::ffi;
 
-    use super::judge;
+    use super::store_error;
 
     const DISK: &str = "I/O error; the file itself may be fine";
 
@@ -88,7 +98,7 @@ mod tests {
         #[case] ends: &str,
     ) {
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        let said = judge(Path::new("/a.db"), &error).to_string();
+        let said = store_error(Path::new("/a.db"), &error).to_string();
         assert!(said.starts_with(begins) && said.ends_with(ends), "{said}");
     }
 }
