@@ -16,6 +16,8 @@ mod recorded;
 mod rule_tricks;
 mod scheduling;
 mod seeds;
+mod shown_notices;
+mod shown_tools;
 mod similar;
 mod skill_loading;
 mod skill_tools;

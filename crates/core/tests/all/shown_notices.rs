@@ -1,0 +1,151 @@
+//! What a parent is told of a task that has ended, word for word.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    budget::Budget,
+    event::{Event, Launched},
+    host_ref::HostRef,
+    id::{ChainId, TaskId},
+    lifecycle::{apply, begin},
+    moment::Moment,
+    notify::{Batch, Message, Wording, message, skill_message},
+    task::{Brief, Context, Outcome, Place, State, Task},
+};
+
+const SHOWN: &str = "task_4f1c29a0";
+const ALONE: Batch = Batch { ended: 1, total: 1 };
+const MORE_TO_COME: Batch = Batch { ended: 2, total: 3 };
+const LAST_OF_THREE: Batch = Batch { ended: 3, total: 3 };
+
+/// One for each way to end. A new one does not compile until it is in the match: then add it above.
+fn outcomes() -> Vec<Outcome> {
+    let all = vec![
+        Outcome::Completed,
+        Outcome::Failed {
+            why: "it had used 40 of 40 turns".to_owned(),
+        },
+        Outcome::Cancelled,
+    ];
+    for outcome in &all {
+        match outcome {
+            Outcome::Completed | Outcome::Failed { .. } | Outcome::Cancelled => {}
+        }
+    }
+    all
+}
+
+/// A task that ran for 75 seconds and ended so.
+fn ended(outcome: &Outcome) -> Task {
+    let launched = Launched {
+        place: Place {
+            parent: "main".into(),
+            above: None,
+            root: "main".into(),
+            depth: 1,
+        },
+        brief: Brief {
+            description: "Review\nthe parser".to_owned(),
+            agent: "general".into(),
+            model: None,
+            context: Context::Fresh,
+            host: HostRef::engine("/project").into(),
+        },
+        prompt: "Review src/parser.rs".to_owned(),
+        fork: None,
+        budget: Budget::default(),
+        batch: 0,
+        owner: None,
+        chain: Some(ChainId::from("0198c0de-0000-4000-8000-000000000000")),
+        from: None,
+        role: None,
+    };
+    let start = Moment::from_millis(1_000_000);
+    let mut task = begin(TaskId::from_random(7), &launched, start);
+    apply(&mut task, &Event::Started, start);
+    let end = Event::Ended {
+        outcome: outcome.clone(),
+        answer: None,
+        stop: false,
+    };
+    apply(&mut task, &end, start.after(Duration::from_secs(75)));
+    task
+}
+
+/// Both parts under a title.
+fn part(title: &str, told: Option<Message>) -> String {
+    let Message { visible, hidden } = told.expect("it has ended");
+    format!("=== {title}\n{visible}\n--- hidden\n{hidden}\n")
+}
+
+fn plain() -> Wording {
+    Wording::default()
+}
+
+#[test]
+fn every_notice_is_worded_as_it_was() {
+    for outcome in outcomes() {
+        let task = ended(&outcome);
+        let told = |batch| message(&task, SHOWN, batch, &plain());
+        let parts = [
+            part("alone", told(ALONE)),
+            part("more to come", told(MORE_TO_COME)),
+            part("the last of three", told(LAST_OF_THREE)),
+        ];
+        let name = format!("notice_{}", outcome.status());
+        insta::assert_snapshot!(name, parts.join("\n"));
+    }
+}
+
+#[test]
+fn every_notice_of_a_skill_is_worded_as_it_was() {
+    let long = "word ".repeat(120);
+    for outcome in outcomes() {
+        let task = ended(&outcome);
+        let told = |answer, batch| skill_message(&task, SHOWN, answer, batch, &plain());
+        let parts = [
+            part("alone", told(Some("The parser is sound."), ALONE)),
+            part("no answer, more to come", told(None, MORE_TO_COME)),
+            part("a long answer, the last", told(Some(&long), LAST_OF_THREE)),
+        ];
+        let name = format!("skill_notice_{}", outcome.status());
+        insta::assert_snapshot!(name, parts.join("\n"));
+    }
+}
+
+#[test]
+fn a_notice_of_a_follow_up_is_worded_as_it_was() {
+    let parts = outcomes().into_iter().map(|outcome| {
+        let mut task = ended(&outcome);
+        task.run = 2;
+        let told = message(&task, SHOWN, ALONE, &plain());
+        part(&outcome.status().to_string(), told)
+    });
+    insta::assert_snapshot!("notice_of_a_follow_up", parts.collect::<String>());
+}
+
+/// With the setting `dev`, and with a prefix that the user chose.
+#[test]
+fn settings_change_a_notice_as_they_did() {
+    let wording = Wording {
+        prefix: "background_".to_owned(),
+        show_hint: true,
+    };
+    let parts = outcomes().into_iter().map(|outcome| {
+        let told = message(&ended(&outcome), SHOWN, MORE_TO_COME, &wording);
+        part(&outcome.status().to_string(), told)
+    });
+    insta::assert_snapshot!("notice_with_dev", parts.collect::<String>());
+}
+
+#[test]
+fn a_task_that_has_not_ended_is_not_told_of() {
+    let task = Task {
+        state: State::Queued {
+            since: Moment::from_millis(0),
+        },
+        ..ended(&Outcome::Completed)
+    };
+    assert_eq!(message(&task, SHOWN, ALONE, &plain()), None);
+    assert_eq!(skill_message(&task, SHOWN, None, ALONE, &plain()), None);
+}
