@@ -17,6 +17,7 @@ mod rule_tricks;
 mod scheduling;
 mod seeds;
 mod shown_notices;
+mod shown_refusals;
 mod shown_tools;
 mod similar;
 mod skill_loading;

@@ -1,0 +1,50 @@
+//! Why a request is refused, word for word.
+
+use asyncagents_core::{id::TaskId, refusal::Refusal, task::Status};
+
+/// One of each kind. A kind without a row here does not compile.
+macro_rules! one_of_each {
+    ($($kind:ident $fields:tt)+) => {
+        fn one_of_each() -> Vec<(&'static str, Refusal)> {
+            let kind = |refusal: &Refusal| match refusal {
+                $(Refusal::$kind { .. } => stringify!($kind),)+
+            };
+            let all = vec![$(Refusal::$kind $fields,)+];
+            all.into_iter().map(|refusal| (kind(&refusal), refusal)).collect()
+        }
+    };
+}
+
+fn task() -> TaskId {
+    TaskId::from_random(7)
+}
+
+one_of_each! {
+    ForkWithResume {}
+    EmptyPrompt {}
+    PromptTooLong {}
+    Missing { name: "agent", hint: "say which agent works on the task" }
+    OutOfRange { name: "timeout", value: "601".to_owned(), allowed: "0 to 600 seconds" }
+    UnknownAgent { agent: "genral".into(), known: vec!["explore".into(), "general".into()] }
+    TooDeep { depth: 4, limit: 3 }
+    TooMany { limit: 20 }
+    CallerStopped { status: Status::Cancelled }
+    NotBoundBySkill { task: task(), skill: "review".to_owned() }
+    SkillNotAllowed { by: "review".to_owned(), skill: "deploy".to_owned() }
+    NoBudget { what: "tokens", whose: "your" }
+    UnknownTask { asked: "task_1234".to_owned() }
+    UnknownChain { asked: "0198c0de".to_owned() }
+    Ambiguous { asked: "task_4".to_owned(), matches: vec!["task_4f1c29a0".to_owned(), "task_4f2d11b7".to_owned()] }
+    StillRunning { task: task(), status: Status::Resumed }
+    AlreadyEnded { task: task(), status: Status::Error }
+    NeverBegan { task: task() }
+    UnknownMessage { task: task(), message: "msg_9".to_owned() }
+    SessionGone { task: task(), session: "ses_1".into() }
+}
+
+#[test]
+fn every_refusal_is_worded_as_it_was() {
+    let all = one_of_each().into_iter();
+    let lines = all.map(|(kind, refusal)| format!("{kind}: {refusal}\n"));
+    insta::assert_snapshot!("refusals", lines.collect::<String>());
+}
