@@ -34,6 +34,7 @@ pub(super) fn answer(order: &Order) -> i32 {
             say(io::stdout(), &why);
             LACKING
         }
+        #[cfg(target_os = "linux")]
         Err(Unrestricted::Failed(why)) => {
             say(io::stdout(), &why);
             1

@@ -7,6 +7,7 @@ pub(super) enum Unrestricted {
     #[error("{0}")]
     Lacking(String),
     /// It has, and they failed.
+    #[cfg(target_os = "linux")]
     #[error("{0}")]
     Failed(String),
 }
