@@ -16,7 +16,13 @@ use asyncagents_core::{
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::{Engine, Live, choose_model::can_ask, drivers::Halt, record::Trouble};
+use crate::{
+    Engine, Live,
+    choose_model::{can_ask, choose_model},
+    drivers::Halt,
+    profiles::restricted,
+    system_prompt,
+};
 
 /// What a forked child is told that begins with its parent's own messages.
 const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
@@ -27,28 +33,26 @@ const BRANCHED: &str = "From here on you are a background agent. The conversatio
 #[async_trait]
 impl Host for Engine {
     async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
-        Ok(self.inner.profiles().names().cloned().collect())
+        Ok(self.shared.profiles().names().cloned().collect())
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
-        let profiles = self.inner.profiles();
+        let profiles = self.shared.profiles();
         let profile = profiles.known(&new.agent)?;
-        let parent = self.inner.record.session(&new.parent).await?;
+        let parent = self.shared.record.session(&new.parent).await?;
         let asked = new.model.as_ref().map(ModelName::as_str);
         let liked = new.role.as_ref().and_then(|role| role.terms.model.as_ref());
         let liked = liked.map(ModelName::as_str);
-        let asked = asked.or_else(|| liked.filter(|model| can_ask(&self.inner.models, model)));
-        let model = self.inner.model_for(asked, profile, parent.as_ref())?;
+        let asked = asked.or_else(|| liked.filter(|model| can_ask(&self.shared.models, model)));
+        let model = choose_model(&self.shared, asked, profile, parent.as_ref())?;
         let mut profile = profile.clone();
-        profile.tools = profile.tools.bounded(&new.within);
-        let inner = &self.inner;
-        let system = match &new.role {
-            Some(role) => {
-                profile.tools = role.terms.over(&profile.tools);
-                inner.system_of_skill(&profiles, &profile, new.may_delegate, role)
-            }
-            None => inner.system(&profiles, &profile, new.may_delegate),
-        };
+        let terms = new.role.as_ref().map(|role| &role.terms);
+        profile.tools = restricted(profile.tools, &new.within, terms);
+        let mut system = system_prompt::write(&self.shared, &profiles, &profile, new.may_delegate);
+        if let Some(role) = &new.role {
+            let (tools, _) = self.shared.tools(new.may_delegate, &profile.tools);
+            system.push_str(&system_prompt::skill_section(&profile, role, &tools));
+        }
         let session = Session {
             id: new.task.session(),
             task: Some(new.task),
@@ -57,12 +61,12 @@ impl Host for Engine {
             model: model.name().clone(),
             system,
             delegates: new.may_delegate,
-            workspace: self.inner.workspace(),
+            workspace: self.shared.workspace(),
             terms: new.role.map(|role| role.terms),
             base: None,
-            begun: self.inner.record.clock.now(),
+            begun: self.shared.record.clock.now(),
         };
-        self.inner.make(session, None).await
+        self.shared.make(session, None).await
     }
 
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
@@ -72,7 +76,7 @@ impl Host for Engine {
         if !is_ours(&new.parent) {
             return Err(no_conversation(&new.parent));
         }
-        let parent = self.inner.existing(&new.parent).await?;
+        let parent = self.shared.existing(&new.parent).await?;
         let conversation = parent.conversation();
         let model = conversation
             .model()
@@ -80,7 +84,11 @@ impl Host for Engine {
             .clone();
         let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
         let (window, weight) = {
-            let model = self.inner.models.resolve(model.as_str()).map_err(refused)?;
+            let model = self
+                .shared
+                .models
+                .resolve(model.as_str())
+                .map_err(refused)?;
             let room = model.window().saturating_sub(model.max_output());
             (room, conversation.weight())
         };
@@ -106,14 +114,14 @@ impl Host for Engine {
                 session: parent.session.id,
                 until: conversation.newest(),
             }),
-            begun: self.inner.record.clock.now(),
+            begun: self.shared.record.clock.now(),
         };
         let suffix = Entry::Inherited {
             post: new.task.inheritance(),
             preamble: BRANCHED.to_owned(),
             context: String::new(),
         };
-        self.inner.make(session, Some(suffix)).await.map(Some)
+        self.shared.make(session, Some(suffix)).await.map(Some)
     }
 
     async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
@@ -122,15 +130,15 @@ impl Host for Engine {
             preamble: what.preamble,
             context: what.context,
         };
-        Ok(self.inner.record.file(session, entry).await?)
+        Ok(self.shared.record.file(session, entry).await?)
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
-        self.inner.profiles().known(&prompt.agent)?;
-        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        self.shared.profiles().known(&prompt.agent)?;
+        let (id, now) = (session.clone(), self.shared.record.clock.now());
         let post = prompt.id.clone();
         let chain = ChainId::from(Uuid::new_v4().to_string());
-        let filed = self.inner.record.write(move |journal| {
+        let filed = self.shared.record.write(move |journal| {
             let session = journal.session(&id)?;
             let there = session.is_some();
             if let Some(session) = session {
@@ -154,22 +162,22 @@ impl Host for Engine {
             }
             Ok(there)
         });
-        match filed.await? {
-            true => self.inner.attend(session),
-            false => return Err(HostError::NoSession(session.clone())),
+        if !filed.await? {
+            return Err(HostError::NoSession(session.clone()));
         }
+        self.attend(session);
         Ok(())
     }
 
     async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
-        if let Some(handle) = self.inner.drivers.get(session) {
+        if let Some(handle) = self.shared.drivers.get(session) {
             handle.halt.send_replace(Halt::Now);
             handle.is_gone().await;
         }
-        let whole = self.inner.record.whole(session).await?;
+        let whole = self.shared.record.whole(session).await?;
         let said = whole.and_then(|whole| whole.conversation().run()?.answer.clone());
-        let (id, now) = (session.clone(), self.inner.record.clock.now());
-        let aborted = self.inner.record.write(move |journal| {
+        let (id, now) = (session.clone(), self.shared.record.clock.now());
+        let aborted = self.shared.record.write(move |journal| {
             let Some(prompt) = journal.open_prompt(&id)? else {
                 return Ok(None);
             };
@@ -184,9 +192,9 @@ impl Host for Engine {
             Ok(Some(End::Aborted))
         });
         if let Some(end) = aborted.await? {
-            self.inner.show(session, Live::Ended(end));
+            self.shared.show(session, Live::Ended(end));
         }
-        self.inner.report(session, SessionEvent::Idle);
+        self.shared.report(session, SessionEvent::Idle);
         Ok(())
     }
 
@@ -202,18 +210,18 @@ impl Host for Engine {
         if !is_ours(session) {
             return Err(no_conversation(session));
         }
-        let entries = self.inner.existing(session).await?.entries();
+        let entries = self.shared.existing(session).await?.entries();
         Ok(agent::transcript(&entries))
     }
 
     async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {
-        let there = self.inner.record.session(session).await?.is_some();
+        let there = self.shared.record.session(session).await?.is_some();
         Ok(there || !is_ours(session))
     }
 
     async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
         let (id, post) = (session.clone(), prompt.clone());
-        let seen = self.inner.record.read(move |journal| {
+        let seen = self.shared.record.read(move |journal| {
             let there = journal.session(&id)?.is_some();
             Ok((
                 there,
@@ -231,8 +239,8 @@ impl Host for Engine {
             (true, _, false) => (Standing::Unprompted, None),
             (true, _, true) => {
                 // Only whoever looks after the task asks, so it is driven here from now on.
-                self.inner.attend(session);
-                (Standing::Working, self.inner.drivers.totals(session))
+                self.attend(session);
+                (Standing::Working, self.shared.drivers.totals(session))
             }
         };
         Ok(Inspection {
@@ -243,51 +251,51 @@ impl Host for Engine {
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
-        let (id, now) = (session.clone(), self.inner.record.clock.now());
+        let (id, now) = (session.clone(), self.shared.record.clock.now());
         let visible = notice.message.visible.clone();
         let entry = Entry::Told {
             post: notice.id,
             visible: notice.message.visible,
             hidden: notice.message.hidden,
         };
-        let told = self.inner.record.write(move |journal| {
+        let told = self.shared.record.write(move |journal| {
             let there = !is_ours(&id) || journal.session(&id)?.is_some();
             if there {
                 journal.file(&id, &entry, now)?;
             }
-            Ok::<_, Trouble>(there)
+            Ok(there)
         });
         if !told.await? {
             return Ok(Delivery::Gone);
         }
-        self.inner.show(session, Live::Told(visible));
-        self.inner.drivers.wake(session);
+        self.shared.show(session, Live::Told(visible));
+        self.shared.drivers.wake(session);
         Ok(Delivery::Taken)
     }
 
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
         let (id, post) = (session.clone(), notice.clone());
         let there = self
-            .inner
+            .shared
             .record
             .read(move |journal| Ok(journal.posted(&id, &post)?));
         Ok(there.await?)
     }
 
     fn subscribe(&self) -> Box<dyn HostEvents> {
-        Box::new(Listener(self.inner.reports.subscribe()))
+        Box::new(Listener(self.shared.reports.subscribe()))
     }
 
     async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
         self.abort(session).await?;
         let id = session.clone();
-        let deleted = self.inner.record.write(move |journal| {
+        let deleted = self.shared.record.write(move |journal| {
             journal.delete_session(&id)?;
             Ok(())
         });
         deleted.await?;
-        self.inner.forget(session);
-        self.inner.report(session, SessionEvent::Deleted);
+        self.shared.forget(session);
+        self.shared.report(session, SessionEvent::Deleted);
         Ok(())
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! [`Engine`] is the host: sessions live in the same store and journal as the tasks. A
 //! driver works in one session: it asks [`asyncagents_core::agent::next`] what to do, does
-//! it, and saves what came of it before it asks again. Whoever takes over a session after a
-//! crash goes on from what was saved.
+//! it, and saves what came of it before it asks again. The driver that takes over a session
+//! after a crash goes on from what was saved.
 
 mod approve;
 mod choose_model;
 mod drive;
 mod drivers;
 mod engine;
+mod grants;
 mod host;
-mod last_turn;
 mod live;
 mod permit;
 mod printed_lines;
@@ -19,12 +19,13 @@ mod profiles;
 mod read_file;
 mod record;
 mod settings;
+mod shared;
 mod system_prompt;
-mod use_tool;
 
 pub use approve::{Approver, Question, Reply};
-pub use engine::{Begin, Engine, Owner, Parts};
+pub use engine::{Begin, Engine};
 pub use live::{Live, LiveEvents};
 pub use printed_lines::PrintedLines;
 pub use profiles::agent_names;
 pub use settings::Settings;
+pub use shared::{Owner, Parts};

@@ -1,19 +1,15 @@
 //! Whether a call may be run: what the agent, the rules and a person say.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use asyncagents_core::{
     agent::{CallInfo, Kind, Mode, Profile, Reach, Verdict},
-    lock::lock,
     port::Session,
     tool_set,
 };
 use asyncagents_tools::Reaching;
 
-use crate::{Question, Reply, engine::Inner};
+use crate::{Question, Reply, grants::Grant, shared::Shared};
 
 /// A call that was read once, and is judged, shown and run as it is.
 pub(crate) enum Prepared {
@@ -31,8 +27,8 @@ impl Prepared {
         }
     }
 
-    /// Whether it changes nothing: it may run beside others, and again after a crash.
-    pub(crate) fn only_looks(&self) -> bool {
+    /// Whether the call changes nothing: it may run beside others, and again after a crash.
+    pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Prepared::Own(prepared) => matches!(prepared.info().kind, Kind::Read | Kind::Note),
             Prepared::Delegated(prepared) => prepared.request.only_looks(),
@@ -69,7 +65,7 @@ impl Permitted {
 
 /// Judges the calls of one session.
 pub(crate) struct Judge<'a> {
-    pub(crate) engine: &'a Arc<Inner>,
+    pub(crate) shared: &'a Arc<Shared>,
     pub(crate) session: &'a Session,
     /// Who calls.
     pub(crate) acting: Profile,
@@ -83,7 +79,7 @@ impl Judge<'_> {
         if !self.acting.tools.allows(tool, *kind, target) {
             return Err(self.not_allowed(tool, info));
         }
-        let by_person = match self.engine.settings.permissions.judge(tool, *kind, target) {
+        let by_person = match self.shared.settings.permissions.judge(tool, *kind, target) {
             Verdict::Allow => false,
             Verdict::Deny(why) => return Err(format!("not permitted: {why}")),
             Verdict::Ask { by_rule } => {
@@ -93,7 +89,7 @@ impl Judge<'_> {
                 } else {
                     Grant::of_use(self.session, tool, target)
                 };
-                let granted = self.engine.grants.has(&grant);
+                let granted = self.shared.grants.has(&grant);
                 if !granted {
                     self.ask_person(tool, info, grant).await?;
                 }
@@ -129,8 +125,8 @@ impl Judge<'_> {
     }
 
     async fn ask_person(&self, tool: &str, info: &CallInfo, grant: Grant) -> Result<(), String> {
-        let Some(approver) = &self.engine.approver else {
-            let permissions = &self.engine.settings.permissions;
+        let Some(approver) = &self.shared.approver else {
+            let permissions = &self.shared.settings.permissions;
             let modes = permissions.freeing_modes(tool, info.kind, &info.target);
             return Err(format!(
                 "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
@@ -154,7 +150,7 @@ impl Judge<'_> {
         match approver.ask(question).await {
             Reply::Yes => Ok(()),
             Reply::Always => {
-                self.engine.grants.add(grant);
+                self.shared.grants.add(grant);
                 Ok(())
             }
             Reply::No(why) => Err(format!("not permitted: {why}")),
@@ -163,7 +159,7 @@ impl Judge<'_> {
 
     /// What a search may do with the files in the folder that it was permitted for.
     fn reaching(&self, tool: &str, searched: &str) -> Reaching {
-        let engine = self.engine.clone();
+        let shared = self.shared.clone();
         let tools = self.acting.tools.clone();
         // Whatever names a file reads its folder.
         let tool = match tool {
@@ -176,49 +172,12 @@ impl Judge<'_> {
                 return Reach::Hide;
             }
             // A person may have said that this file may always be read, in whatever way.
-            let granted = |tool| engine.grants.has(&Grant::of_use(&session, tool, file));
-            match engine.settings.permissions.reach(&tool, &searched, file) {
+            let granted = |tool| shared.grants.has(&Grant::of_use(&session, tool, file));
+            match shared.settings.permissions.reach(&tool, &searched, file) {
                 Reach::Ask if granted(&tool) || granted("read") => Reach::Show,
                 reach => reach,
             }
         })
-    }
-}
-
-/// What a person has allowed for good, as long as this process lives.
-#[derive(Default)]
-pub(crate) struct Grants(Mutex<HashSet<Grant>>);
-
-impl Grants {
-    fn has(&self, grant: &Grant) -> bool {
-        lock(&self.0).contains(grant)
-    }
-
-    fn add(&self, grant: Grant) {
-        lock(&self.0).insert(grant);
-    }
-}
-
-/// What `always` covers: a whole tool, or this use of it alone. Programs are allowed one by
-/// one, and so is what a rule wants to be asked for every time.
-#[derive(PartialEq, Eq, Hash)]
-enum Grant {
-    Tool(String),
-    /// The same words mean something else in another folder.
-    Use {
-        folder: String,
-        tool: String,
-        target: String,
-    },
-}
-
-impl Grant {
-    fn of_use(session: &Session, tool: &str, target: &str) -> Self {
-        Grant::Use {
-            folder: session.workspace.clone(),
-            tool: tool.to_owned(),
-            target: target.to_owned(),
-        }
     }
 }
 

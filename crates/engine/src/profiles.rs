@@ -6,7 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use asyncagents_core::{agent::Profile, id::AgentName, port::HostError};
+use asyncagents_core::{
+    agent::{Profile, Tools},
+    id::AgentName,
+    port::HostError,
+    skill::Terms,
+};
 
 use crate::read_file::{Unread, read_projects, read_users};
 
@@ -46,6 +51,15 @@ impl Profiles {
             let names = names.join(", ");
             HostError::Refused(format!("there is no agent {agent}; there are {names}"))
         })
+    }
+}
+
+/// What an agent may use of its tools: where skills above restrict it, and one that it runs itself.
+pub(crate) fn restricted(tools: Tools, outer: &[Tools], skill: Option<&Terms>) -> Tools {
+    let tools = tools.bounded(outer);
+    match skill {
+        Some(terms) => terms.over(&tools),
+        None => tools,
     }
 }
 
@@ -100,8 +114,9 @@ impl Profiles {
 /// A profile's text. What is in the workspace must not lead out of it; a user's own folders
 /// may hold links to anywhere.
 fn read(workspace: &Path, file: &Path) -> Result<String, Unread> {
-    match file.starts_with(workspace) {
-        true => read_projects(workspace, file),
-        false => read_users(file),
+    if file.starts_with(workspace) {
+        read_projects(workspace, file)
+    } else {
+        read_users(file)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use asyncagents_core::{
     agent::{Conversation, Entry, Filed},
-    id::SessionId,
+    id::{OwnerId, SessionId},
     port::{Clock, HostError, Journal, Session, Store, StoreError, typed},
 };
 
@@ -131,4 +131,19 @@ pub(crate) fn whole(journal: &mut dyn Journal, id: &SessionId) -> Result<Option<
         before,
         own,
     }))
+}
+
+/// Whether another process drives a session and still has its lease.
+pub(crate) fn is_driven_elsewhere(
+    journal: &mut dyn Journal,
+    session: &SessionId,
+    mine: Option<&OwnerId>,
+) -> Result<bool, Trouble> {
+    let driver = journal.driver(session)?.unwrap_or_default();
+    let owner = driver.split_once('/').map_or("", |(owner, _)| owner);
+    if owner.is_empty() || mine.is_some_and(|mine| mine.as_str() == owner) {
+        return Ok(false);
+    }
+    let owners = journal.owners()?;
+    Ok(owners.iter().any(|alive| alive.as_str() == owner))
 }

@@ -33,7 +33,7 @@ pub struct Settings {
     /// What the names of the tools for background tasks begin with.
     pub prefix: String,
     /// How long a tool may go on when the engine stops.
-    pub farewell: Duration,
+    pub shutdown_timeout: Duration,
 }
 
 impl Settings {
@@ -51,7 +51,7 @@ impl Settings {
             wait_for_tasks: true,
             agent_folders: Vec::new(),
             prefix: "asyncagents_".to_owned(),
-            farewell: Duration::from_secs(2),
+            shutdown_timeout: Duration::from_secs(2),
         }
     }
 }

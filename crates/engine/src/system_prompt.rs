@@ -6,9 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use asyncagents_core::{agent::Profile, id::AgentName, moment::Moment};
+use asyncagents_core::{
+    agent::{Profile, ToolSpec},
+    skill::{self, Role},
+};
+use asyncagents_tools::Sandbox;
 
-use crate::read_file::{Unread, read_projects};
+use crate::{
+    profiles::Profiles,
+    read_file::{Unread, read_projects},
+    shared::Shared,
+};
 
 /// What is kept of a project's own instructions.
 const MOST_INSTRUCTIONS: usize = 32_000;
@@ -23,51 +31,67 @@ const SHORTEST_DESCRIPTION: usize = 20;
 /// Where projects keep instructions for agents. The first that is there counts.
 const INSTRUCTIONS: &[&str] = &["AGENTS.md", "CLAUDE.md"];
 
-/// What goes into it.
-pub(crate) struct Facts<'a> {
-    pub(crate) profile: &'a Profile,
-    pub(crate) workspace: &'a Path,
-    pub(crate) now: Moment,
-    /// Whom it may delegate to; nobody if it may not.
-    pub(crate) agents: Vec<(&'a AgentName, &'a str)>,
-    pub(crate) prefix: &'a str,
-    /// How commands are run.
-    pub(crate) sandbox: String,
-}
-
-pub(crate) fn write(facts: &Facts) -> String {
-    let mut text = facts.profile.prompt.clone();
-    let date = jiff::Timestamp::from_millisecond(facts.now.as_millis())
+/// Writes the system prompt of a session. `delegates`: it may launch background tasks.
+pub(crate) fn write(
+    shared: &Shared,
+    profiles: &Profiles,
+    profile: &Profile,
+    delegates: bool,
+) -> String {
+    let (workspace, prefix) = (&shared.settings.workspace, &shared.settings.prefix);
+    let mut text = profile.prompt.clone();
+    let date = jiff::Timestamp::from_millisecond(shared.record.clock.now().as_millis())
         .map(|at| at.strftime("%Y-%m-%d").to_string())
         .unwrap_or_default();
+    let sandbox = match shared.toolbox.sandbox() {
+        Sandbox::Enforced { what } => format!("Commands run in a sandbox: {what}."),
+        Sandbox::Missing { .. } | Sandbox::Off => "Commands run without a sandbox.".to_owned(),
+    };
     // Writing to a string cannot fail.
     let _ = write!(
         text,
-        "\n\n# Workspace\n\nYou work in {} on {}. This conversation began on {date} (UTC). {}\n",
-        facts.workspace.display(),
+        "\n\n# Workspace\n\nYou work in {} on {}. This conversation began on {date} (UTC). \
+         {sandbox}\n",
+        workspace.display(),
         std::env::consts::OS,
-        facts.sandbox,
     );
-    if !facts.agents.is_empty() {
-        let prefix = facts.prefix;
+    let delegates = delegates && profile.tools.offers(&format!("{prefix}task"));
+    let agents: Vec<&Profile> = profiles.all().filter(|_| delegates).collect();
+    if !agents.is_empty() {
         let _ = write!(
             text,
             "\n# Background agents\n\n{prefix}task launches one and returns at once; you are told \
              when it has finished. You may end your turn while they work. Agents:\n",
         );
-        let share = MOST_OF_AGENTS / facts.agents.len();
-        for (name, description) in &facts.agents {
-            let description = beginning(description, share.max(SHORTEST_DESCRIPTION));
-            let _ = writeln!(text, "- {name}: {description}");
+        let share = MOST_OF_AGENTS / agents.len();
+        for agent in agents {
+            let description = beginning(&agent.description, share.max(SHORTEST_DESCRIPTION));
+            let _ = writeln!(text, "- {}: {description}", agent.name);
         }
     }
-    if let Some((name, instructions)) = instructions(facts.workspace) {
+    if let Some((name, instructions)) = instructions(workspace) {
         let _ = write!(
             text,
             "\n# Instructions of this project ({name})\n\n{instructions}\n"
         );
     }
     text
+}
+
+/// What the system prompt of a sub-agent that runs a skill ends with.
+pub(crate) fn skill_section(profile: &Profile, role: &Role, tools: &[ToolSpec]) -> String {
+    let about = |spec: &ToolSpec| {
+        let first = spec.description.split(". ").next().unwrap_or_default();
+        match profile.tools.uses(&spec.name) {
+            Some(uses) => format!("{first} ({uses})"),
+            None => first.to_owned(),
+        }
+    };
+    let abouts: Vec<String> = tools.iter().map(about).collect();
+    let names = tools.iter().map(|spec| spec.name.as_str());
+    let tools = names.zip(abouts.iter().map(String::as_str));
+    let skill = skill::isolated(&role.terms.skill, &role.instructions, tools);
+    format!("\n# Skill\n\n{skill}\n")
 }
 
 fn instructions(workspace: &Path) -> Option<(&'static str, String)> {

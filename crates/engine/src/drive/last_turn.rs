@@ -12,10 +12,8 @@ use asyncagents_core::{
 use asyncagents_models::Model;
 use tokio::time::{self, Instant};
 
-use crate::{
-    Live,
-    drive::{Aloud, Driver, Over},
-};
+use super::{DriveError, Driver, ask::Stream};
+use crate::Live;
 
 /// The least that is left to a model for its answer.
 const SHORTEST_ANSWER: u64 = 300;
@@ -33,7 +31,7 @@ const SYSTEM: &str = "You are a coding agent whose budget is used up. What follo
 
 /// What the task of a session may use, as the journal says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunBudget {
+pub(super) struct RunBudget {
     budget: Budget,
     /// What the tasks below it have spent.
     below: Spent,
@@ -45,18 +43,18 @@ pub(crate) struct RunBudget {
 
 impl RunBudget {
     /// How often the model may answer.
-    pub(crate) fn turns(&self) -> Option<u64> {
+    pub(super) fn turns(&self) -> Option<u64> {
         self.budget.turns
     }
 
     /// When the work has to be over, for the last turn to begin.
-    pub(crate) fn work_until(&self) -> Option<Instant> {
+    pub(super) fn work_deadline(&self) -> Option<Instant> {
         let most = self.budget.for_work().time?;
         Some(self.read_at + most.saturating_sub(self.ran))
     }
 
     /// What is used up. The journal may not know yet what the session itself has just spent.
-    pub(crate) fn used_up(&self, conversation: &Conversation) -> UsedUp {
+    pub(super) fn used_up(&self, conversation: &Conversation) -> UsedUp {
         let spent = self.spent(conversation);
         let cost = conversation.run().map_or(Cost(0), |run| run.newest_cost);
         let next = Spent {
@@ -109,19 +107,19 @@ struct LastRequest {
 
 impl Driver {
     /// What the task of the session may still use, if it is one's and runs.
-    pub(crate) async fn run_budget(&self) -> Result<Option<RunBudget>, Over> {
+    pub(super) async fn run_budget(&self) -> Result<Option<RunBudget>, DriveError> {
         let Some(task) = self.session.task.clone() else {
             return Ok(None);
         };
         let read = self
-            .engine
+            .shared
             .record
             .read(move |journal| Ok(journal.task(&task)?));
         let Some(task) = read.await? else {
             return Ok(None);
         };
         let runs = matches!(task.state, State::Running { .. });
-        let now = self.engine.record.clock.now();
+        let now = self.shared.record.clock.now();
         Ok(runs.then(|| RunBudget {
             budget: task.budget,
             below: task.below,
@@ -133,7 +131,7 @@ impl Driver {
 
     /// Asks for the last answer of a run whose budget is used up: without tools, and within what
     /// was kept back. If there is not enough for it, what was said before has to do.
-    pub(crate) async fn sum_up(&mut self, model: &Model, why: String) -> Result<(), Over> {
+    pub(super) async fn sum_up(&mut self, model: &Model, why: String) -> Result<(), DriveError> {
         let seen = self.conversation.newest();
         let answer = match self.last_request(model, &why).await? {
             Some(last) => self.last_answer(model, &last).await?,
@@ -153,7 +151,11 @@ impl Driver {
         Ok(())
     }
 
-    async fn last_answer(&self, model: &Model, last: &LastRequest) -> Result<Option<Answer>, Over> {
+    async fn last_answer(
+        &self,
+        model: &Model,
+        last: &LastRequest,
+    ) -> Result<Option<Answer>, DriveError> {
         let mut request = self.whole(&last.turns);
         request.no_tools = true;
         request.max_output = last.max_output;
@@ -161,7 +163,7 @@ impl Driver {
             request.tools = &[];
             request.system = SYSTEM;
         }
-        let asked = self.request(model, request, Aloud::Yes);
+        let asked = self.request(model, request, Stream::Shown);
         let Ok(answered) = time::timeout(last.within, asked).await else {
             self.show(Live::Again("the time for the last turn is up".to_owned()));
             return Ok(None);
@@ -169,13 +171,17 @@ impl Driver {
         let answered = answered?;
         Ok(answered
             .inspect_err(|error| {
-                tracing::warn!(session = %self.session.id, %error, "no last turn");
+                tracing::warn!(session = %self.session.id, %error, "last turn skipped");
             })
             .ok())
     }
 
     /// What the last turn is asked with; nothing if what was kept back is not enough.
-    async fn last_request(&self, model: &Model, why: &str) -> Result<Option<LastRequest>, Over> {
+    async fn last_request(
+        &self,
+        model: &Model,
+        why: &str,
+    ) -> Result<Option<LastRequest>, DriveError> {
         let whole = || self.conversation.shown().turns;
         let Some(run_budget) = self.run_budget().await? else {
             return Ok(None);
@@ -211,7 +217,7 @@ impl Driver {
                 Some(last(vec![said], true, Some(answer)))
             }
             Err(error) => {
-                tracing::warn!(session = %self.session.id, error, "no last turn");
+                tracing::warn!(session = %self.session.id, error, "last turn skipped");
                 None
             }
         })

@@ -1,5 +1,7 @@
 //! Runs the tools that a model has called: one by one or together, and what is saved when.
 
+use std::time::Duration;
+
 use asyncagents_core::{
     agent::{Call, Entry, ToolOutcome},
     arguments::CallError,
@@ -9,9 +11,9 @@ use asyncagents_core::{
 use futures_util::future::join_all;
 use tokio::time;
 
+use super::{DriveError, Driver};
 use crate::{
     Live, PrintedLines,
-    drive::{Driver, Over},
     drivers::Halt,
     permit::{Judge, Permitted, Prepared},
 };
@@ -24,20 +26,20 @@ const CUT: &str = "Your answer was cut at its greatest length, before the parame
     were complete. Nothing was done. Do it in smaller pieces.";
 
 impl Driver {
-    /// Runs the first of these calls; what is left is looked at again afterwards, for by then
-    /// the run may have been ended. Calls that only look and stand together run together;
-    /// whatever changes something runs alone.
-    pub(crate) async fn run_tools(&mut self, calls: Vec<Call>) -> Result<(), Over> {
-        let mut looking: Vec<(Call, Prepared)> = Vec::new();
+    /// Runs the first of these calls; the others are considered again afterwards, for by then the
+    /// run may have been ended. Read-only calls that stand together run together; a call that
+    /// changes something runs alone.
+    pub(super) async fn run_tools(&mut self, calls: Vec<Call>) -> Result<(), DriveError> {
+        let mut read_only: Vec<(Call, Prepared)> = Vec::new();
         for call in calls {
             match self.prepare(&call) {
-                Ok(prepared) if prepared.only_looks() => looking.push((call, prepared)),
-                Ok(_) | Err(_) if !looking.is_empty() => break,
-                Ok(prepared) => return self.change(call, prepared).await,
+                Ok(prepared) if prepared.is_read_only() => read_only.push((call, prepared)),
+                Ok(_) | Err(_) if !read_only.is_empty() => break,
+                Ok(prepared) => return self.run_alone(call, prepared).await,
                 Err(why) => return self.refuse(call, why).await,
             }
         }
-        self.look(looking).await
+        self.run_together(read_only).await
     }
 
     /// What a call means, or what is wrong with it.
@@ -52,15 +54,16 @@ impl Driver {
         }
         if !self.tools.iter().any(|spec| spec.name == call.name) {
             let names: Vec<&str> = self.tools.iter().map(|spec| spec.name.as_str()).collect();
-            let names = match names.is_empty() {
-                true => "none".to_owned(),
-                false => names.join(", "),
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
             };
             let name = &call.name;
             return Err(format!("there is no tool `{name}` here; there are {names}"));
         }
         let prepared = if self.is_delegation(&call.name) {
-            let prefix = &self.engine.settings.prefix;
+            let prefix = &self.shared.settings.prefix;
             tool_set::prepare(prefix, &call.name, &call.input).map(Prepared::Delegated)
         } else {
             let toolbox = self.toolbox.as_ref().map_err(Clone::clone)?;
@@ -78,7 +81,7 @@ impl Driver {
         self.delegation.iter().any(|name| name == tool)
     }
 
-    async fn look(&mut self, calls: Vec<(Call, Prepared)>) -> Result<(), Over> {
+    async fn run_together(&mut self, calls: Vec<(Call, Prepared)>) -> Result<(), DriveError> {
         if calls.is_empty() {
             return Ok(());
         }
@@ -86,8 +89,8 @@ impl Driver {
             let begun = time::Instant::now();
             let outcome = match self.judge().permit(&call.name, prepared).await {
                 Ok(permitted) => {
-                    let until = self.until.map(|until| until + begun.elapsed());
-                    self.advised(&call, self.run_call(&call, permitted, until).await)
+                    let deadline = self.iteration_deadline.map(|at| at + begun.elapsed());
+                    self.advised(&call, self.run_call(&call, permitted, deadline).await)
                 }
                 Err(why) => {
                     self.show_refusal(&call, &why);
@@ -105,42 +108,40 @@ impl Driver {
 
     fn judge(&self) -> Judge<'_> {
         Judge {
-            engine: &self.engine,
+            shared: &self.shared,
             session: &self.session,
             acting: self.acting(),
         }
     }
 
-    async fn change(&mut self, call: Call, prepared: Prepared) -> Result<(), Over> {
+    async fn run_alone(&mut self, call: Call, prepared: Prepared) -> Result<(), DriveError> {
         let begun = time::Instant::now();
-        let judge = self.judge();
-        let judged = judge.permit(&call.name, prepared);
+        let judged = async { self.judge().permit(&call.name, prepared).await };
         let judged = self.unless_halted(judged).await?;
-        drop(judge);
         // A person who thinks does not take the iteration's time.
-        self.until = self.until.map(|until| until + begun.elapsed());
+        self.extend_iteration(begun.elapsed());
         let permitted = match judged {
             Ok(permitted) => permitted,
             Err(why) => return self.refuse(call, why).await,
         };
-        // From here on it may have happened.
+        // From here on the call may have happened.
         self.save(vec![Entry::ToolBegan {
             call: call.id.clone(),
         }])
         .await?;
         let begun = time::Instant::now();
-        let called = self.run_call(&call, permitted, self.until);
+        let called = self.run_call(&call, permitted, self.iteration_deadline);
         let outcome = self.unless_halted(called).await?;
         if self.is_delegation(&call.name) {
-            // Nor does a sub-agent that is waited for.
-            self.until = self.until.map(|until| until + begun.elapsed());
+            // Nor does a sub-agent that the call waits for.
+            self.extend_iteration(begun.elapsed());
         }
         let outcome = self.advised(&call, outcome);
         self.end(call, outcome).await
     }
 
-    /// What is not done is told to the model, and to the one who watches.
-    async fn refuse(&mut self, call: Call, why: String) -> Result<(), Over> {
+    /// A call that is not run is reported to the model, and to the watcher.
+    async fn refuse(&mut self, call: Call, why: String) -> Result<(), DriveError> {
         self.show_refusal(&call, &why);
         self.end(call, ToolOutcome::Failed(why)).await
     }
@@ -154,7 +155,12 @@ impl Driver {
         });
     }
 
-    async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), Over> {
+    /// The time that others took does not count for the iteration.
+    fn extend_iteration(&mut self, by: Duration) {
+        self.iteration_deadline = self.iteration_deadline.map(|at| at + by);
+    }
+
+    async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), DriveError> {
         self.save(vec![Entry::ToolEnded {
             call: call.id,
             outcome,
@@ -184,7 +190,7 @@ impl Driver {
         &self,
         call: &Call,
         permitted: Permitted,
-        until: Option<time::Instant>,
+        iteration_deadline: Option<time::Instant>,
     ) -> ToolOutcome {
         self.show(Live::Tool {
             call: call.id.clone(),
@@ -194,15 +200,16 @@ impl Driver {
             approved: permitted.by_person(),
         });
         // A sub-agent that is waited for would go on, and be paid for, without its caller.
-        let until = until.filter(|_| !permitted.is_delegation());
+        let iteration = iteration_deadline.filter(|_| !permitted.is_delegation());
         let work = self.work(permitted);
-        let iteration = until.map(|until| (until, "stopped: the iteration's time is up"));
-        let all = self.work_until();
-        let all = all.map(|until| (until, "stopped: the time for the task is up"));
-        let first = [iteration, all].into_iter().flatten();
-        let outcome = match first.min_by_key(|(until, _)| *until) {
-            Some((until, why)) => {
-                let worked = time::timeout_at(until, work).await;
+        let deadlines = [
+            iteration.map(|at| (at, "stopped: the iteration's time is up")),
+            self.work_deadline()
+                .map(|at| (at, "stopped: the time for the task is up")),
+        ];
+        let outcome = match deadlines.into_iter().flatten().min_by_key(|(at, _)| *at) {
+            Some((deadline, why)) => {
+                let worked = time::timeout_at(deadline, work).await;
                 worked.unwrap_or_else(|_| ToolOutcome::Failed(why.to_owned()))
             }
             None => work.await,
@@ -224,34 +231,35 @@ impl Driver {
                 prepared.run(reaching, &progress).await
             }
             (Prepared::Delegated(prepared), _) => {
-                let delegation = &self.engine.delegation;
-                within(delegation.call(&self.session.id, prepared.request).await)
+                let delegation = &self.shared.delegation;
+                bounded(delegation.call(&self.session.id, prepared.request).await)
             }
         }
     }
 
-    /// Waits for something, unless the driver is halted: at once, or after a while if it may
-    /// finish first. What is dropped here is stopped.
-    async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
+    /// Waits for work, unless the driver is halted: at once, or after the shutdown timeout if the work
+    /// may finish first. Dropping the work stops it.
+    async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Result<T, DriveError> {
         let halted = async {
             if self.handle.halted(Halt::Soon).await == Halt::Soon {
                 let now = self.handle.halted(Halt::Now);
-                let _ = time::timeout(self.engine.settings.farewell, now).await;
+                let _ = time::timeout(self.shared.settings.shutdown_timeout, now).await;
             }
         };
         tokio::select! {
             done = work => Ok(done),
-            () = halted => Err(Over::Halted),
+            () = halted => Err(DriveError::Halted),
         }
     }
 }
 
-fn within(outcome: ToolOutcome) -> ToolOutcome {
+/// Cuts what is too long.
+fn bounded(outcome: ToolOutcome) -> ToolOutcome {
     let cut = |text: String| match text.char_indices().nth(MOST_CHARS) {
-        Some((end, _)) => {
-            let kept = text.get(..end).unwrap_or_default();
-            format!("{kept}\n[cut at {MOST_CHARS} characters; ask for less, with message_limit]")
-        }
+        Some((end, _)) => format!(
+            "{}\n[cut at {MOST_CHARS} characters; ask for less, with message_limit]",
+            &text[..end]
+        ),
         None => text,
     };
     match outcome {

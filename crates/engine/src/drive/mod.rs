@@ -1,0 +1,384 @@
+//! Drives one session: does what comes next, saves what came of it, and looks again.
+
+mod ask;
+mod compact;
+mod last_turn;
+mod save;
+mod use_tool;
+
+use std::{sync::Arc, time::Duration};
+
+use asyncagents_core::{
+    agent::{
+        Around, Call, Conversation, Entry, Next, Profile, Stop, ToolOutcome, ToolSpec, Tools, next,
+    },
+    id::{AgentName, OwnerId, SessionId},
+    lock::lock,
+    port::{Session, SessionEvent, tools_above},
+};
+use asyncagents_models::{Model, ModelError};
+use asyncagents_tools::Toolbox;
+use tokio::{task::spawn_blocking, time};
+use uuid::Uuid;
+
+use self::{compact::SummaryOf, last_turn::RunBudget};
+use crate::{
+    Live,
+    drivers::{DriverHandle, Halt},
+    profiles::{Profiles, restricted},
+    record::{Trouble, is_driven_elsewhere},
+    shared::Shared,
+};
+
+/// How often a working session reports that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How often a session that waits for tasks polls the store for what another process has written.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long a session is left alone after its driver has failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Drives a session until it has nothing to do, or is halted.
+pub(super) async fn drive(guard: SessionGuard) {
+    let SessionGuard { shared, id, handle } = &guard;
+    let heartbeats = async {
+        loop {
+            time::sleep(HEARTBEAT).await;
+            shared.report(id, SessionEvent::Alive);
+        }
+    };
+    let driven = tokio::select! {
+        driven = steps(shared, id, handle) => driven,
+        () = heartbeats => Ok(()),
+    };
+    match driven {
+        Ok(()) | Err(DriveError::Halted) => {}
+        Err(DriveError::Failed(Trouble::NotOurs | Trouble::Busy)) => {
+            tracing::warn!(session = %id, "another process drives the session");
+            time::sleep(RETRY_AFTER).await;
+        }
+        Err(DriveError::Failed(Trouble::Store(error))) => {
+            tracing::error!(session = %id, %error, "the store failed, the driver stops");
+            time::sleep(RETRY_AFTER).await;
+        }
+    }
+}
+
+/// A driver's hold on its session. Dropping it reports that the session is idle.
+pub(crate) struct SessionGuard {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: SessionId,
+    pub(crate) handle: Arc<DriverHandle>,
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        self.shared.drivers.let_go(&self.id, &self.handle);
+        self.shared.report(&self.id, SessionEvent::Idle);
+    }
+}
+
+/// Why a driver stops before its session has nothing to do.
+enum DriveError {
+    /// The driver was told to stop.
+    Halted,
+    /// What happened could not be saved.
+    Failed(Trouble),
+}
+
+impl From<Trouble> for DriveError {
+    fn from(trouble: Trouble) -> Self {
+        DriveError::Failed(trouble)
+    }
+}
+
+async fn steps(
+    shared: &Arc<Shared>,
+    id: &SessionId,
+    handle: &Arc<DriverHandle>,
+) -> Result<(), DriveError> {
+    let mut driver = Driver::enter(shared.clone(), id, handle.clone()).await?;
+    while driver.step().await? {}
+    Ok(())
+}
+
+/// The driver of a session: what it knows, and what it does next.
+struct Driver {
+    shared: Arc<Shared>,
+    handle: Arc<DriverHandle>,
+    session: Session,
+    /// Or why the session's folder cannot be used, for the model.
+    toolbox: Result<Toolbox, String>,
+    /// The tools of the skills above the session's task, each of which restricts it.
+    outer_tools: Vec<Tools>,
+    tools: Vec<ToolSpec>,
+    /// The names of the tools for background tasks.
+    delegation: Vec<String>,
+    profiles: Profiles,
+    conversation: Conversation,
+    /// The name under which the driver writes. The next driver has another.
+    name: String,
+    /// What the provider's cache knows the conversation by.
+    cache_key: String,
+    /// Background tasks are unfinished, as far as is known.
+    open_tasks: bool,
+    /// The store's version when that was found out.
+    version: Option<i64>,
+    /// The run is over, and another process may go on with the session.
+    released: bool,
+    /// The window was full, and the conversation has been compacted for it.
+    compacted_for_window: bool,
+    /// When the iteration has to be over, for a skill that limits it.
+    iteration_deadline: Option<time::Instant>,
+    /// What the session's task may use, as of the last step.
+    run_budget: Option<RunBudget>,
+}
+
+impl Driver {
+    /// Takes the session over from the driver before.
+    async fn enter(
+        shared: Arc<Shared>,
+        id: &SessionId,
+        handle: Arc<DriverHandle>,
+    ) -> Result<Self, DriveError> {
+        let name = claim(&shared, id).await?;
+        let taken = shared.record.whole(id).await?.ok_or(Trouble::NotOurs)?;
+        let conversation = taken.conversation();
+        let session = taken.session;
+        let profiles = shared.profiles();
+        let outer_tools = outer_tools(&shared, &session).await?;
+        let profile = known_or_harmless(&profiles, &session.agent);
+        let allowed = restricted(profile.tools, &outer_tools, session.terms.as_ref());
+        // Skills are looked for in folders.
+        let (engine, delegates) = (shared.clone(), session.delegates);
+        let found = spawn_blocking(move || engine.tools(delegates, &allowed)).await;
+        let (tools, delegation) = found.map_err(|_| DriveError::Halted)?;
+        let cache_key = session
+            .base
+            .as_ref()
+            .map_or(&session.id, |base| &base.session);
+        let toolbox = shared.toolbox_of(&session);
+        let driver = Self {
+            toolbox: toolbox
+                .map_err(|error| format!("the folder of this session cannot be used: {error}")),
+            tools,
+            delegation,
+            cache_key: cache_key.to_string(),
+            shared,
+            handle,
+            session,
+            outer_tools,
+            profiles,
+            conversation,
+            name,
+            open_tasks: false,
+            version: None,
+            released: false,
+            compacted_for_window: false,
+            iteration_deadline: None,
+            run_budget: None,
+        };
+        driver.publish();
+        Ok(driver)
+    }
+
+    /// Who does what the newest prompt says. What the model is offered is the session's, so
+    /// that requests begin alike; what it may do is this agent's.
+    fn acting(&self) -> Profile {
+        let agent = self.conversation.agent().unwrap_or(&self.session.agent);
+        let mut profile = known_or_harmless(&self.profiles, agent);
+        let terms = self.session.terms.as_ref();
+        profile.tools = restricted(profile.tools, &self.outer_tools, terms);
+        if let Some(terms) = terms {
+            let most = [profile.max_turns, self.shared.settings.max_turns];
+            let least = most.into_iter().flatten().fold(terms.iterations, u64::min);
+            profile.max_turns = Some(least);
+        }
+        profile
+    }
+
+    /// How often a call has failed in this run.
+    fn failures(&self, call: &Call) -> u32 {
+        let run = self.conversation.run();
+        run.map_or(0, |run| run.failures(call))
+    }
+
+    /// Whether the newest answer was cut at the model's greatest length.
+    fn was_cut(&self) -> bool {
+        let last = self.conversation.last();
+        last.is_some_and(|last| last.stop == Stop::Length)
+    }
+
+    fn publish(&self) {
+        *lock(&self.handle.totals) = Some(self.conversation.totals().clone());
+    }
+
+    /// Does what comes next. False when there is nothing.
+    async fn step(&mut self) -> Result<bool, DriveError> {
+        if *self.handle.halt.borrow() != Halt::Go {
+            return Err(DriveError::Halted);
+        }
+        self.run_budget = self.run_budget().await?;
+        let model = self.model();
+        let most_answers = self.acting().max_turns.or(self.shared.settings.max_turns);
+        let run_budget = self.run_budget.as_ref();
+        let around = Around {
+            tasks: self.open_tasks,
+            wait: self.waits(),
+            compact_from: model
+                .as_ref()
+                .map_or(u64::MAX, |model| self.compact_from(model)),
+            most_answers: [most_answers, run_budget.and_then(RunBudget::turns)]
+                .into_iter()
+                .flatten()
+                .min(),
+            most_same_calls: self.shared.settings.same_calls,
+            used_up: run_budget
+                .map(|run_budget| run_budget.used_up(&self.conversation))
+                .unwrap_or_default(),
+        };
+        let next = next(&self.conversation, &around);
+        if self.released && next != Next::Rest {
+            self.name = claim(&self.shared, &self.session.id).await?;
+            self.released = false;
+        }
+        match next {
+            Next::Ask => match model {
+                Ok(model) => self.ask(&model).await?,
+                Err(error) => self.fail(&error).await?,
+            },
+            Next::Compact => match model {
+                Ok(model) => self.compact(&model, SummaryOf::Whole).await?,
+                Err(error) => self.fail(&error).await?,
+            },
+            Next::Run(calls) => self.run_tools(calls).await?,
+            Next::Lost(calls) => {
+                let lost = |call: Call| Entry::ToolEnded {
+                    call: call.id,
+                    outcome: ToolOutcome::Unknown,
+                };
+                self.save(calls.into_iter().map(lost).collect()).await?;
+            }
+            Next::Nudge(text) => self.save(vec![Entry::Nudged { text }]).await?,
+            Next::LastTurn { why, fails } => {
+                self.save(vec![Entry::LastTurn { why, fails }]).await?;
+            }
+            Next::Wait => self.wait().await?,
+            Next::Finish(end) => self.finish(end).await?,
+            Next::Rest => {
+                if self.shared.drivers.may_go(&self.session.id, &self.handle) {
+                    return Ok(false);
+                }
+                self.catch_up().await?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn model(&self) -> Result<Model, ModelError> {
+        let name = self.conversation.model().unwrap_or(&self.session.model);
+        self.shared.models.resolve(name.as_str())
+    }
+
+    /// A task's run always waits for the tasks below it.
+    fn waits(&self) -> bool {
+        self.shared.settings.wait_for_tasks || self.session.task.is_some()
+    }
+
+    fn compact_from(&self, model: &Model) -> u64 {
+        let share = model.window() / 100 * self.shared.settings.compact_at;
+        let room = model.window().saturating_sub(model.max_output());
+        share.min(room.max(model.window() / 2))
+    }
+
+    /// When the work has to be over, for the last turn to begin. Without a single answer there
+    /// is nothing to sum up.
+    fn work_deadline(&self) -> Option<time::Instant> {
+        let run = self.conversation.run()?;
+        let worked = run.answers > 0 && run.last_turn.is_none();
+        self.run_budget.as_ref().filter(|_| worked)?.work_deadline()
+    }
+
+    /// Waits until something may have changed about the tasks of the session.
+    async fn wait(&mut self) -> Result<(), DriveError> {
+        self.show(Live::Waiting);
+        let store = &self.shared.record.store;
+        let before = self.version;
+        let work_deadline = self.work_deadline();
+        let time_is_up = async {
+            match work_deadline {
+                Some(until) => time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(time_is_up);
+        loop {
+            tokio::select! {
+                () = &mut time_is_up => break,
+                () = self.handle.wake.notified() => break,
+                _ = self.handle.halted(Halt::Soon) => return Err(DriveError::Halted),
+                () = time::sleep(POLL_INTERVAL) => {
+                    if store.version().await.ok() != before {
+                        break;
+                    }
+                }
+            }
+        }
+        self.open_tasks = false;
+        self.catch_up().await
+    }
+}
+
+/// Takes a session over, unless another process that is alive drives it.
+async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<String, DriveError> {
+    let mine = (shared.owner)();
+    let owner = mine.as_ref().map_or("", OwnerId::as_str);
+    let name = format!("{owner}/{}", Uuid::new_v4().simple());
+    let (id, driver) = (id.clone(), name.clone());
+    let claimed = shared.record.write(move |journal| {
+        if is_driven_elsewhere(journal, &id, mine.as_ref())? {
+            return Err(Trouble::Busy);
+        }
+        journal.drive(&id, &driver)?;
+        Ok(())
+    });
+    claimed.await?;
+    Ok(name)
+}
+
+/// The tools of the skills above the task that a session is for: they restrict the session also where
+/// it began with its parent's own messages.
+async fn outer_tools(shared: &Shared, session: &Session) -> Result<Vec<Tools>, Trouble> {
+    let Some(task) = session.task.clone() else {
+        return Ok(Vec::new());
+    };
+    let tools = shared.record.read(move |journal| {
+        Ok(match journal.task(&task)? {
+            Some(task) => tools_above(journal, &task)?,
+            None => Vec::new(),
+        })
+    });
+    tools.await
+}
+
+/// An agent, or one that changes nothing if its file is gone.
+fn known_or_harmless(profiles: &Profiles, agent: &AgentName) -> Profile {
+    let harmless = || {
+        let mut built_in = Profile::built_in().into_iter();
+        built_in.find(|profile| profile.name.as_str() == "explore")
+    };
+    let known = profiles.get(agent).cloned().or_else(harmless);
+    known.unwrap_or_else(|| Profile {
+        name: agent.clone(),
+        description: String::new(),
+        prompt: String::new(),
+        model: None,
+        tools: Tools {
+            only: Some(Vec::new()),
+            ..Tools::default()
+        },
+        max_turns: None,
+        of_project: false,
+    })
+}

@@ -1,0 +1,138 @@
+//! Saves what happened in a session, and ends its runs.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    agent::{End, Entry, Filed},
+    id::SessionId,
+    port::Journal,
+};
+use tokio::time;
+
+use super::{DriveError, Driver};
+use crate::{Live, record::Trouble};
+
+/// How often saving is tried, with longer and longer pauses: what a model has answered was
+/// paid for.
+const SAVE_ATTEMPTS: u32 = 4;
+
+impl Driver {
+    pub(super) async fn fail(&mut self, error: &(dyn ToString + Sync)) -> Result<(), DriveError> {
+        let why = error.to_string();
+        self.finish(End::Broken { why }).await
+    }
+
+    /// Ends the run, unless there is more to it than this driver knew.
+    pub(super) async fn finish(&mut self, end: End) -> Result<(), DriveError> {
+        let Some(run) = self.conversation.run() else {
+            return Ok(());
+        };
+        let cut = run.cuts > 0 && end == End::Answered;
+        let mark = "\n\n[The answer was cut at the model's greatest length.]";
+        let mark = if cut { mark } else { "" };
+        let answer = run.answer.as_ref().map(|answer| format!("{answer}{mark}"));
+        let entry = Entry::Ended {
+            prompt: run.prompt.clone(),
+            end: end.clone(),
+            answer,
+        };
+        let waits = end == End::Answered && self.waits();
+        let (id, name) = (self.session.id.clone(), self.name.clone());
+        let (newest, now) = (self.conversation.newest(), self.shared.record.clock.now());
+        // What changes from here on ends the wait.
+        self.version = self.shared.record.store.version().await.ok();
+        let finished = self.shared.record.write(move |journal| {
+            check_driver(journal, &id, &name)?;
+            let news = journal.entries(&id, newest, u64::MAX)?;
+            if !news.is_empty() {
+                return Ok(Finished::NotYet(news));
+            }
+            if waits && is_unsettled(journal, &id)? {
+                return Ok(Finished::Unsettled);
+            }
+            journal.file(&id, &entry, now)?;
+            // Another process may go on with the session from here.
+            journal.drive(&id, "")?;
+            Ok(Finished::Done(journal.entries(&id, newest, u64::MAX)?))
+        });
+        match finished.await? {
+            Finished::Unsettled => self.open_tasks = true,
+            Finished::NotYet(news) => self.fold(&news),
+            Finished::Done(news) => {
+                self.released = true;
+                self.fold(&news);
+                self.show(Live::Ended(end));
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves what happened, and takes in what others have added meanwhile.
+    pub(super) async fn save(&mut self, entries: Vec<Entry>) -> Result<(), DriveError> {
+        let mut pause = Duration::from_millis(100);
+        for _ in 1..SAVE_ATTEMPTS {
+            match self.try_save(entries.clone()).await {
+                Err(DriveError::Failed(Trouble::Store(error))) => {
+                    tracing::warn!(session = %self.session.id, %error, "saving failed, retrying");
+                    time::sleep(pause).await;
+                    pause *= 4;
+                }
+                saved => return saved,
+            }
+        }
+        self.try_save(entries).await
+    }
+
+    async fn try_save(&mut self, entries: Vec<Entry>) -> Result<(), DriveError> {
+        let (id, name) = (self.session.id.clone(), self.name.clone());
+        let (newest, now) = (self.conversation.newest(), self.shared.record.clock.now());
+        let saved = self.shared.record.write(move |journal| {
+            check_driver(journal, &id, &name)?;
+            for entry in &entries {
+                journal.file(&id, entry, now)?;
+            }
+            Ok(journal.entries(&id, newest, u64::MAX)?)
+        });
+        self.fold(&saved.await?);
+        Ok(())
+    }
+
+    pub(super) async fn catch_up(&mut self) -> Result<(), DriveError> {
+        let (id, newest) = (self.session.id.clone(), self.conversation.newest());
+        let news = self
+            .shared
+            .record
+            .read(move |journal| Ok(journal.entries(&id, newest, u64::MAX)?));
+        self.fold(&news.await?);
+        Ok(())
+    }
+
+    fn fold(&mut self, news: &[Filed]) {
+        news.iter().for_each(|filed| self.conversation.take(filed));
+        self.publish();
+    }
+
+    pub(super) fn show(&self, live: Live) {
+        self.shared.show(&self.session.id, live);
+    }
+}
+
+/// What came of ending a run.
+enum Finished {
+    Done(Vec<Filed>),
+    NotYet(Vec<Filed>),
+    Unsettled,
+}
+
+fn check_driver(journal: &mut dyn Journal, id: &SessionId, name: &str) -> Result<(), Trouble> {
+    match journal.driver(id)? {
+        Some(driver) if driver == name => Ok(()),
+        _ => Err(Trouble::NotOurs),
+    }
+}
+
+/// Whether tasks of the session are unfinished, or it has not been told of all that ended.
+fn is_unsettled(journal: &mut dyn Journal, id: &SessionId) -> Result<bool, Trouble> {
+    let mut tasks = journal.tasks_of(Some(id))?.into_iter();
+    Ok(tasks.any(|task| task.is_live()) || journal.any_pending(id)?)
+}

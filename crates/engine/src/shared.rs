@@ -1,0 +1,191 @@
+//! What all parts of an engine share: settings, store, models, toolboxes, watchers and drivers.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use asyncagents_core::{
+    agent::{Entry, ToolSpec, Tools},
+    id::{OwnerId, SessionId, TaskId},
+    lock::lock,
+    port::{Clock, Delegation, HostError, Report, Session, SessionEvent, Store},
+    tool_set,
+};
+use asyncagents_models::Models;
+use asyncagents_tools::Toolbox;
+use tokio::sync::broadcast;
+
+use crate::{
+    Approver, Live, Settings,
+    drivers::Drivers,
+    grants::Grants,
+    live::LiveSender,
+    profiles::{self, Profiles},
+    record::{Record, Whole},
+};
+
+/// How many reports a slow listener may be behind before it misses some.
+const MOST_BEHIND: usize = 8_192;
+
+/// What an engine is made of.
+pub struct Parts {
+    pub settings: Settings,
+    /// Where sessions are kept.
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub models: Models,
+    /// The tools, in the folder of the settings. Each session gets a toolbox of its own from it.
+    pub toolbox: Toolbox,
+    /// The tools for background tasks.
+    pub delegation: Arc<dyn Delegation>,
+    /// Who is asked for permission; without one, what has to be asked for is refused.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// The worker of this process, while there is one. As long as its lease lasts, no other
+    /// process drives the sessions that this one drives.
+    pub owner: Owner,
+}
+
+/// Returns the worker of this process.
+pub type Owner = Arc<dyn Fn() -> Option<OwnerId> + Send + Sync>;
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) record: Record,
+    pub(crate) models: Models,
+    /// In the engine's own folder. Those of sessions are made of it.
+    pub(crate) toolbox: Toolbox,
+    toolboxes: Mutex<HashMap<SessionId, Toolbox>>,
+    pub(crate) delegation: Arc<dyn Delegation>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) grants: Grants,
+    pub(crate) owner: Owner,
+    pub(crate) reports: broadcast::Sender<Report>,
+    pub(crate) watched: Mutex<HashMap<SessionId, LiveSender>>,
+    /// The watchers of tasks that have no session yet.
+    pub(crate) watched_tasks: Mutex<HashMap<TaskId, LiveSender>>,
+    pub(crate) drivers: Drivers,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            settings: parts.settings,
+            record: Record {
+                store: parts.store,
+                clock: parts.clock,
+            },
+            models: parts.models,
+            toolbox: parts.toolbox,
+            toolboxes: Mutex::default(),
+            delegation: parts.delegation,
+            approver: parts.approver,
+            owner: parts.owner,
+            grants: Grants::default(),
+            reports: broadcast::channel(MOST_BEHIND).0,
+            watched: Mutex::default(),
+            watched_tasks: Mutex::default(),
+            drivers: Drivers::default(),
+        }
+    }
+
+    pub(crate) fn report(&self, session: &SessionId, event: SessionEvent) {
+        // Without a listener there is nothing to do.
+        let _ = self.reports.send(Report::Session(session.clone(), event));
+    }
+
+    /// The toolbox of a session, in its folder. What it knows of files lasts until the session is
+    /// deleted.
+    pub(crate) fn toolbox_of(&self, session: &Session) -> io::Result<Toolbox> {
+        let mut toolboxes = lock(&self.toolboxes);
+        if let Some(known) = toolboxes.get(&session.id) {
+            return Ok(known.clone());
+        }
+        let folder = Path::new(&session.workspace);
+        let mut allowed = self.settings.session_folders.iter();
+        let made = if allowed.any(|allowed| folder.starts_with(allowed)) {
+            self.toolbox.in_folder(folder)?
+        } else {
+            self.toolbox.for_session()
+        };
+        toolboxes.insert(session.id.clone(), made.clone());
+        Ok(made)
+    }
+
+    /// Drops what is kept of a session that is deleted.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        lock(&self.toolboxes).remove(session);
+    }
+
+    /// Shows something to the watcher of a session, if it has one.
+    pub(crate) fn show(&self, session: &SessionId, live: Live) {
+        let mut watched = lock(&self.watched);
+        let gone = watched
+            .get(session)
+            .is_some_and(|watcher| !watcher.send(live));
+        if gone {
+            watched.remove(session);
+        }
+    }
+
+    /// The agents there are. Those of the project have no more turns than the user gives.
+    pub(crate) fn profiles(&self) -> Profiles {
+        let mut found = profiles::find(&self.settings.workspace, &self.settings.agent_folders);
+        for profile in found.of_project() {
+            let limits = [profile.max_turns, self.settings.max_turns];
+            profile.max_turns = limits.into_iter().flatten().min();
+        }
+        found
+    }
+
+    pub(crate) fn workspace(&self) -> String {
+        self.settings.workspace.display().to_string()
+    }
+
+    /// The tools that a session's model is offered, always in the same order; and the names of
+    /// those that are not the toolbox's.
+    pub(crate) fn tools(&self, delegates: bool, tools: &Tools) -> (Vec<ToolSpec>, Vec<String>) {
+        let own = asyncagents_tools::specs().into_iter();
+        let delegation = self.delegation.tools();
+        let names = delegation.iter().map(|spec| spec.name.clone()).collect();
+        // A skill need not be a task.
+        let may = |spec: &ToolSpec| delegates || spec.name == tool_set::SKILL;
+        let offered = own.chain(delegation.into_iter().filter(may));
+        let offered = offered.filter(|spec| tools.offers(&spec.name));
+        (offered.collect(), names)
+    }
+
+    pub(crate) async fn existing(&self, session: &SessionId) -> Result<Whole, HostError> {
+        let whole = self.record.whole(session).await?;
+        whole.ok_or_else(|| HostError::NoSession(session.clone()))
+    }
+
+    /// The session that was made for a task, or a new one.
+    pub(crate) async fn make(
+        &self,
+        session: Session,
+        first: Option<Entry>,
+    ) -> Result<SessionId, HostError> {
+        let task = session.task.clone();
+        let made = self.record.write(move |journal| {
+            if let Some(task) = &session.task
+                && let Some(made) = journal.session_for(task)?
+            {
+                return Ok(made);
+            }
+            journal.begin_session(&session)?;
+            if let Some(first) = &first {
+                journal.file(&session.id, first, session.begun)?;
+            }
+            Ok(session.id.clone())
+        });
+        let made = made.await?;
+        let watcher = task.and_then(|task| lock(&self.watched_tasks).remove(&task));
+        if let Some(watcher) = watcher {
+            lock(&self.watched).insert(made.clone(), watcher);
+        }
+        Ok(made)
+    }
+}
