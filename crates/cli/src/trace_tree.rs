@@ -5,6 +5,7 @@ use std::time::Duration;
 use asyncagents_core::{
     agent::Usage,
     budget::Price,
+    shorten::shorten,
     trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
 };
 
@@ -188,8 +189,5 @@ fn preview(text: &str) -> String {
         }
         line.push_str(word);
     }
-    match line.char_indices().nth(PREVIEW) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
+    shorten(&line, PREVIEW, "…")
 }

@@ -4,6 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::{
     moment::Moment,
+    shorten::short_line,
     task::{Context, Outcome, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
     wording::{counted, duration},
@@ -206,12 +207,7 @@ fn indicators(task: &Task) -> &'static str {
 }
 
 fn in_a_cell(text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = match text.char_indices().nth(DESCRIPTION) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text,
-    };
-    text.replace('|', "\\|")
+    short_line(text, DESCRIPTION).replace('|', "\\|")
 }
 
 fn summary(tasks: &[Shown]) -> String {

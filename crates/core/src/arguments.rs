@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::shorten::shorten;
+
 /// Why a call cannot be run: a text for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
@@ -179,7 +181,7 @@ impl Arguments {
     fn unfit(&self, name: &str, expected: &str, found: &Value) -> String {
         let shown = match found {
             Value::Array(_) | Value::Object(_) => kind_of(found).to_owned(),
-            other => shortened(&other.to_string()),
+            other => shorten(&other.to_string(), 60, "…"),
         };
         self.wrong(name, &format!("must be {expected}, not {shown}"))
     }
@@ -208,13 +210,6 @@ fn listed<T>(words: &[(&str, T)]) -> String {
         .map(|(word, _)| format!("\"{word}\""))
         .collect();
     quoted.join(" or ")
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 fn kind_of(value: &Value) -> &'static str {

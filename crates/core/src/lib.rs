@@ -35,6 +35,7 @@ pub mod read;
 pub mod refusal;
 pub mod request;
 pub mod schedule;
+pub mod shorten;
 pub mod similar;
 pub mod skill;
 pub mod skill_event;

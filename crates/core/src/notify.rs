@@ -1,6 +1,7 @@
 //! What a parent is told about a task that has ended.
 
 use crate::{
+    shorten::one_line,
     sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
     wording::duration,
@@ -119,9 +120,4 @@ fn hidden(outcome: &Outcome, shown: &str, batch: Batch, prefix: &str) -> String 
         ));
     }
     text
-}
-
-/// The headline is one line, whatever the description is.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,6 @@
 //! What a caller is told of a sub-agent that has ended: a short summary and where the whole is.
 
-use crate::{id::ChainId, task::Outcome};
+use crate::{id::ChainId, shorten::shorten, task::Outcome};
 
 /// How many characters of an answer are told.
 const MOST: usize = 500;
@@ -20,7 +20,9 @@ impl SubAgentReport {
     /// The report on a sub-agent that ended so, and said this at the end.
     pub fn new(outcome: &Outcome, answer: Option<&str>, chain: Option<&ChainId>) -> Self {
         let summary = match outcome {
-            Outcome::Completed => shortened(answer.unwrap_or_default().trim()),
+            Outcome::Completed => {
+                shorten(answer.unwrap_or_default().trim(), MOST, "... (truncated)")
+            }
             Outcome::Failed { why } if why.trim().is_empty() => "Unknown error".to_owned(),
             Outcome::Failed { why } => why.clone(),
             Outcome::Cancelled => "it was cancelled".to_owned(),
@@ -47,12 +49,5 @@ impl SubAgentReport {
     pub fn trace(&self) -> String {
         let chain = self.chain.as_ref().map_or("none", ChainId::as_str);
         format!("Full trace: {chain}")
-    }
-}
-
-fn shortened(answer: &str) -> String {
-    match answer.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}... (truncated)", answer.get(..end).unwrap_or_default()),
-        None => answer.to_owned(),
     }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use asyncagents_core::{
     agent::{Profile, ToolSpec},
+    shorten::{one_line, shorten},
     skill::{self, Role},
 };
 use asyncagents_tools::Sandbox;
@@ -65,7 +66,8 @@ pub(crate) fn write(
         );
         let share = MOST_OF_AGENTS / agents.len();
         for agent in agents {
-            let description = beginning(&agent.description, share.max(SHORTEST_DESCRIPTION));
+            let description = one_line(&agent.description);
+            let description = shorten(&description, share.max(SHORTEST_DESCRIPTION), "…");
             let _ = writeln!(text, "- {}: {description}", agent.name);
         }
     }
@@ -106,13 +108,4 @@ fn instructions(workspace: &Path) -> Option<(&'static str, String)> {
 pub(crate) fn foreign_instructions(workspace: &Path) -> impl Iterator<Item = PathBuf> {
     let files = INSTRUCTIONS.iter().map(|name| workspace.join(name));
     files.filter(|file| read_projects(workspace, file) == Err(Unread::Foreign))
-}
-
-/// The beginning of a text, in one line.
-fn beginning(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use asyncagents_core::shorten::{one_line, shorten};
 use serde_json::Value;
 
 use crate::retry;
@@ -91,7 +92,7 @@ impl Complaint {
         Self {
             status: number.and_then(|number| u16::try_from(number).ok()),
             code: code.join(" "),
-            message: on_one_line(&texts.join(": ")),
+            message: one_line(&texts.join(": ")),
             retry_delay: retry_delay(error),
         }
     }
@@ -102,7 +103,7 @@ impl Complaint {
             message: if page {
                 "a web page".to_owned()
             } else {
-                on_one_line(text)
+                one_line(text)
             },
             ..Self::default()
         }
@@ -211,17 +212,9 @@ fn status_of(code: &str) -> Option<u16> {
         .map(|(_, status)| *status)
 }
 
-fn on_one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
-}
-
 /// A text as it may be shown, once nothing secret is in it.
 pub(crate) fn shortened(text: String) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shorten(&text, LONGEST_MESSAGE, "…")
 }
 
 #[cfg(test)]

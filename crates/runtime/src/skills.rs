@@ -12,6 +12,7 @@ use asyncagents_core::{
     port::{Commands, bound},
     refusal::Refusal,
     request::{Caller, LaunchTask},
+    shorten::shorten,
     skill::{
         Body, Catalog, Layer, Listed, Manifest, Piece, Skill, SkillContext, Surroundings,
         UnknownSkill, disclose, filled_tools, lets_run,
@@ -270,14 +271,8 @@ impl Skills {
         }
         let printed = self.commands.run(command).await;
         let printed = printed.map_err(|why| format!("its command `{command}` failed: {why}"))?;
-        let printed = printed.trim_end();
-        Ok(match printed.char_indices().nth(MOST_OUTPUT) {
-            Some((end, _)) => {
-                let kept = printed.get(..end).unwrap_or_default();
-                format!("{kept}\n[cut at {MOST_OUTPUT} characters]")
-            }
-            None => printed.to_owned(),
-        })
+        let mark = format!("\n[cut at {MOST_OUTPUT} characters]");
+        Ok(shorten(printed.trim_end(), MOST_OUTPUT, &mark))
     }
 }
 

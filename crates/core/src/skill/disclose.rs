@@ -1,6 +1,7 @@
 //! What a model is shown of the skills before it invokes one: names and descriptions.
 
 use super::{Catalog, Manifest};
+use crate::shorten::short_line;
 
 /// How many characters the whole list may have, unless the names alone have more.
 const MOST: usize = 16_000;
@@ -35,7 +36,7 @@ pub fn disclose(catalog: &Catalog) -> Option<String> {
         .iter()
         .map(|(name, about)| match each {
             0 => format!("- {name}"),
-            each => format!("- {name}: {}", shortened(about, each)),
+            each => format!("- {name}: {}", short_line(about, each)),
         })
         .collect();
     if !more.is_empty() {
@@ -75,7 +76,7 @@ fn longest_that_fits(names: &[(&str, String)]) -> usize {
 
 /// What a skill is for, in one line.
 fn about(manifest: &Manifest) -> String {
-    let part = |text: &str| shortened(text, EACH);
+    let part = |text: &str| short_line(text, EACH);
     let description = part(&manifest.description);
     let when = manifest.when_to_use.as_deref().map(part);
     let when = when
@@ -86,13 +87,4 @@ fn about(manifest: &Manifest) -> String {
         .map(|hint| format!(" Arguments: {hint}"))
         .unwrap_or_default();
     format!("{description}{when}{hint}")
-}
-
-/// One line, not too long.
-fn shortened(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
-        None => line,
-    }
 }

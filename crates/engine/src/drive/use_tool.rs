@@ -5,6 +5,7 @@ use std::time::Duration;
 use asyncagents_core::{
     agent::{Call, Entry, ToolOutcome},
     arguments::CallError,
+    shorten::shorten,
     skill_event::ErrorCode,
     tool_set,
 };
@@ -255,13 +256,8 @@ impl Driver {
 
 /// Cuts what is too long.
 fn bounded(outcome: ToolOutcome) -> ToolOutcome {
-    let cut = |text: String| match text.char_indices().nth(MOST_CHARS) {
-        Some((end, _)) => format!(
-            "{}\n[cut at {MOST_CHARS} characters; ask for less, with message_limit]",
-            &text[..end]
-        ),
-        None => text,
-    };
+    let mark = format!("\n[cut at {MOST_CHARS} characters; ask for less, with message_limit]");
+    let cut = |text: String| shorten(&text, MOST_CHARS, &mark);
     match outcome {
         ToolOutcome::Done(text) => ToolOutcome::Done(cut(text)),
         ToolOutcome::Failed(text) => ToolOutcome::Failed(cut(text)),

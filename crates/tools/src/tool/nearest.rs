@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use asyncagents_core::shorten::one_line;
+
 use super::edit::numbered;
 
 /// How much is compared, so that a large file costs little.
@@ -50,9 +52,10 @@ fn nearest(file: &str, old: &str) -> Option<Nearest> {
     let (line, equal) = most_equal(&lines, &wanted)?;
     if equal == wanted.len() {
         let same_ends = lines[line..].iter().zip(&wanted).all(|(a, b)| a == b);
-        let why = match same_ends && file.contains('\r') {
-            true => Why::LineEnds,
-            false => Why::WhiteSpace,
+        let why = if same_ends && file.contains('\r') {
+            Why::LineEnds
+        } else {
+            Why::WhiteSpace
         };
         return Some(Nearest { line, length, why });
     }
@@ -74,18 +77,15 @@ fn nearest(file: &str, old: &str) -> Option<Nearest> {
 
 /// Where most lines are the same but for white space, and how many.
 fn most_equal(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
-    let wanted: Vec<_> = wanted.iter().map(|line| squeezed(line)).collect();
-    let lines: Vec<_> = lines.iter().map(|line| squeezed(line)).collect();
+    let wanted: Vec<_> = wanted.iter().map(|line| one_line(line)).collect();
+    let lines: Vec<_> = lines.iter().map(|line| one_line(line)).collect();
     let blank = |line: &String| line.is_empty();
     let filled = wanted.iter().filter(|line| !blank(line)).count();
     let score = |at: usize| {
         let pairs = lines[at..].iter().zip(&wanted);
         let same = pairs.clone().filter(|(a, b)| a == b).count();
         let telling = pairs.filter(|(a, b)| a == b && !blank(b)).count();
-        match telling == 0 && filled > 0 {
-            true => 0,
-            false => same,
-        }
+        if telling == 0 && filled > 0 { 0 } else { same }
     };
     // The first of the best.
     (0..lines.len())
@@ -114,13 +114,9 @@ fn similarity(a: &HashSet<(char, char)>, b: &HashSet<(char, char)>) -> f64 {
 }
 
 fn pairs(line: &str) -> HashSet<(char, char)> {
-    let line = squeezed(line);
+    let line = one_line(line);
     let next = line.chars().skip(1);
     line.chars().zip(next).take(400).collect()
-}
-
-fn squeezed(line: &str) -> String {
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn without_number(line: &str) -> &str {

@@ -1,6 +1,6 @@
 //! `todo`: the plan of a session, for the model to keep in sight.
 
-use asyncagents_core::arguments::Arguments;
+use asyncagents_core::{arguments::Arguments, shorten::one_line};
 
 use super::{Call, Tool, Work};
 
@@ -49,7 +49,7 @@ impl Todo {
             return "The list is empty.".to_owned();
         }
         let line = |(status, text): &(Status, String)| {
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = one_line(text);
             match status {
                 Status::Pending => format!("- [ ] {text}"),
                 Status::Doing => format!("- [ ] **{text}** (doing)"),
