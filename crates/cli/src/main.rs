@@ -22,9 +22,7 @@ mod screen;
 mod seal;
 mod skill_commands;
 mod trace_tree;
-mod trace_view;
 mod trust;
-mod view;
 mod width;
 mod worker_process;
 

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::fork::{Fork, Stats};
+use asyncagents_core::fork::Stats;
+use asyncagents_views::milliseconds;
 use serde::Serialize;
 
 use crate::{color::draws, make_visible::make_visible, width};
@@ -33,39 +34,6 @@ pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
 pub(crate) struct Took {
     pub(crate) reading: Duration,
     pub(crate) forking: Duration,
-}
-
-/// Context, preamble and statistics as one line of JSON.
-pub(crate) fn json(fork: &Fork, took: Took) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Answer<'a> {
-        context: &'a str,
-        preamble: &'a str,
-        stats: TimedStats<'a>,
-    }
-    #[derive(Serialize)]
-    struct TimedStats<'a> {
-        #[serde(flatten)]
-        stats: &'a Stats,
-        took_ms: Milliseconds,
-    }
-    #[derive(Serialize)]
-    struct Milliseconds {
-        reading: f64,
-        forking: f64,
-    }
-    let answer = Answer {
-        context: &fork.context,
-        preamble: &fork.preamble,
-        stats: TimedStats {
-            stats: &fork.stats,
-            took_ms: Milliseconds {
-                reading: milliseconds(took.reading),
-                forking: milliseconds(took.forking),
-            },
-        },
-    };
-    json_line(&answer)
 }
 
 /// One line on what was kept and what was not, and one more for each surprise.
@@ -203,9 +171,4 @@ pub(crate) fn replace_line(text: &str) {
 /// Says something beside the answer that is harmless, and may be in colour.
 pub(crate) fn painted(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// To the microsecond: more digits would be noise.
-fn milliseconds(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -1,50 +1,27 @@
-//! What a caller who runs a skill is told, in order. The last one is always [`SkillEvent::Done`].
+//! The events of a skill that is run, in order. The last one is always [`SkillEvent::Done`].
 
 use crate::trace::Step;
 
-/// Something that a caller is told.
+/// An event of a skill that is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillEvent {
-    /// It is at work.
-    Status {
-        /// The task.
-        task: String,
-        /// What it does.
-        message: String,
-    },
-    /// What came of it.
-    Message {
-        /// The task.
-        task: String,
-        /// The summary, and where the whole is.
-        parts: [String; 2],
-    },
-    /// It could not be done.
+    /// The skill is at work.
+    Status { task: String, message: String },
+    /// The summary, and where the whole is.
+    Message { task: String, parts: [String; 2] },
+    /// The skill could not be run, or its sub-agent failed.
     Error {
-        /// The task.
         task: String,
-        /// Which kind of trouble.
         code: ErrorCode,
-        /// What went wrong.
         message: String,
     },
-    /// Something that the sub-agent did, for callers who want to know.
-    SubAgent {
-        /// The sub-agent.
-        sub_task: String,
-        /// What it did.
-        step: Box<Step>,
-    },
-    /// It is over.
-    Done {
-        /// The task.
-        task: String,
-        /// How.
-        state: FinalState,
-    },
+    /// A step of the sub-agent, for callers who want to know.
+    SubAgent { sub_task: String, step: Box<Step> },
+    /// No event follows.
+    Done { task: String, completed: bool },
 }
 
-/// Kinds of trouble.
+/// Why a skill did not complete, as programs read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// A sub-agent may not go this deep.
@@ -53,16 +30,15 @@ pub enum ErrorCode {
     SubagentError,
     /// There is no such skill.
     SkillNotFound,
-    /// Its file cannot be used.
+    /// The skill's file cannot be used.
     SkillBroken,
     /// The skill is not for this caller.
     NotInvocable,
-    /// Its body could not be filled in: a command was refused or failed.
+    /// The skill's body could not be filled in: a command was refused or failed.
     InvocationFailed,
 }
 
 impl ErrorCode {
-    /// Every code.
     const ALL: [ErrorCode; 6] = [
         ErrorCode::MaxDepthExceeded,
         ErrorCode::SubagentError,
@@ -78,7 +54,7 @@ impl ErrorCode {
         Self::ALL.into_iter().find(|known| known.name() == code)
     }
 
-    /// Whether the same request would come to the same end, however often it is made.
+    /// Whether the error is permanent: the same request would fail however often it is made.
     pub fn is_final(self) -> bool {
         match self {
             ErrorCode::MaxDepthExceeded
@@ -89,7 +65,7 @@ impl ErrorCode {
         }
     }
 
-    /// As programs read it.
+    /// The code as it is written.
     pub fn name(self) -> &'static str {
         match self {
             ErrorCode::MaxDepthExceeded => "MAX_DEPTH_EXCEEDED",
@@ -98,25 +74,6 @@ impl ErrorCode {
             ErrorCode::SkillBroken => "SKILL_BROKEN",
             ErrorCode::NotInvocable => "NOT_INVOCABLE",
             ErrorCode::InvocationFailed => "INVOCATION_FAILED",
-        }
-    }
-}
-
-/// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FinalState {
-    /// With an answer.
-    Completed,
-    /// Without.
-    Failed,
-}
-
-impl FinalState {
-    /// As programs read it.
-    pub fn name(self) -> &'static str {
-        match self {
-            FinalState::Completed => "COMPLETED",
-            FinalState::Failed => "FAILED",
         }
     }
 }

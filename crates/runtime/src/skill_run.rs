@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::TaskId,
     request::Caller,
     skill::SkillContext,
-    skill_event::{ErrorCode, FinalState, SkillEvent},
+    skill_event::{ErrorCode, SkillEvent},
     sub_agent_report::SubAgentReport,
     task::{Outcome, State},
     trace::{Step, Trace, TraceState},
@@ -162,10 +162,7 @@ impl SkillRun {
             return Ok(());
         };
         let trace = self.manager.trace(&asked).await?;
-        let state = match outcome {
-            Outcome::Completed => FinalState::Completed,
-            Outcome::Failed { .. } | Outcome::Cancelled => FinalState::Failed,
-        };
+        let completed = *outcome == Outcome::Completed;
         let answer = report.answer;
         let told = SubAgentReport::new(outcome, answer.as_deref(), trace.chain.as_ref());
         let task = asked;
@@ -179,17 +176,16 @@ impl SkillRun {
             | TraceState::Running
             | TraceState::Completed
             | TraceState::Failed { .. } => {
-                let whole = context == SkillContext::Inherit && state == FinalState::Completed;
-                let said = if whole {
+                let summary = if context == SkillContext::Inherit && completed {
                     answer.unwrap_or_default()
                 } else {
                     told.headline()
                 };
-                let parts = [said, told.trace()];
+                let parts = [summary, told.trace()];
                 SkillEvent::Message { task, parts }
             }
         });
-        self.done(state);
+        self.done(completed);
         Ok(())
     }
 
@@ -215,12 +211,12 @@ impl SkillRun {
             code,
             message,
         });
-        self.done(FinalState::Failed);
+        self.done(false);
     }
 
-    fn done(&mut self, state: FinalState) {
+    fn done(&mut self, completed: bool) {
         let task = self.task.to_string();
-        self.ready.push_back(SkillEvent::Done { task, state });
+        self.ready.push_back(SkillEvent::Done { task, completed });
         self.stage = Stage::Over;
     }
 }

@@ -1,11 +1,12 @@
 //! `asyncagents cancel`: stop tasks and everything below them.
 
 use asyncagents_core::request::Caller;
+use asyncagents_views::TaskView;
 
 use super::Shell;
 use crate::{
     exit::{Exit, Failure},
-    print, view,
+    print,
 };
 
 /// Stop tasks and everything below them.
@@ -26,7 +27,7 @@ pub(super) async fn run(shell: &Shell, args: &CancelArgs) -> Result<Exit, Failur
     for task in &args.tasks {
         match manager.cancel(&Caller::Person, task).await {
             Ok(cancelled) if args.json => {
-                print::json_line(&view::task(&cancelled.shown, manager.now()))?;
+                print::json_line(&TaskView::new(&cancelled.shown, manager.now()))?;
             }
             Ok(cancelled) => print::answer(&cancelled.text())?,
             // The others are not to suffer for it; the last one is the exit code's.

@@ -1,5 +1,7 @@
 //! `asyncagents clear`: stop what a session has running and forget its tasks.
 
+use asyncagents_views::ClearedView;
+
 use super::Shell;
 use crate::{
     args::{Assignment, given},
@@ -35,10 +37,10 @@ pub(super) async fn run(shell: &Shell, args: &ClearArgs) -> Result<Exit, Failure
     let cleared = manager.clear(&session).await?;
     shell.ensure_worker(&manager).await;
     match args.json {
-        true => print::json_line(&serde_json::json!({
-            "cleared": cleared.tasks,
-            "stopped": cleared.stopped,
-        }))?,
+        true => print::json_line(&ClearedView {
+            cleared: cleared.tasks,
+            stopped: cleared.stopped,
+        })?,
         false => print::answer(&cleared.text())?,
     }
     Ok(Exit::Done)

@@ -1,6 +1,6 @@
 //! `asyncagents config`: every setting, its value, and where that comes from.
 
-use serde_json::json;
+use asyncagents_views::SettingView;
 
 use crate::{
     config::{Loaded, all_settings, schema},
@@ -35,7 +35,12 @@ pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
     let mut add = |key: String, value: String, about: String| {
         let source = loaded.sources.get(&key);
         let source = source.map_or("default", String::as_str).to_owned();
-        rows.push((key, value, source, about));
+        rows.push(SettingView {
+            about,
+            key,
+            source,
+            value,
+        });
     };
     let config = &loaded.config;
     for setting in all_settings() {
@@ -63,17 +68,17 @@ pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
         );
     }
     if args.json {
-        let rows: Vec<_> = rows
-            .into_iter()
-            .map(|(key, value, source, about)| {
-                json!({"key": key, "value": value, "source": source, "about": about})
-            })
-            .collect();
         print::json_line(&rows)?;
         return Ok(Exit::Done);
     }
     let mut text = String::new();
-    for (key, value, source, about) in rows {
+    for SettingView {
+        about,
+        key,
+        source,
+        value,
+    } in rows
+    {
         text.push_str(&format!("{key} = {value}\n    {about} [{source}]\n"));
     }
     print::answer(&text)?;

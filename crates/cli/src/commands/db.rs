@@ -1,6 +1,7 @@
 //! `asyncagents db adopt`: makes a database this user's that was copied, put back or brought.
 
 use asyncagents_runtime::Conversations;
+use asyncagents_views::AdoptedView;
 
 use super::Shell;
 use crate::{
@@ -80,7 +81,10 @@ async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
     let ended = manager.settle_copy(COPIED, conversations).await?;
     trust::adopt(&database.store)?;
     match args.json {
-        true => print::json_line(&serde_json::json!({"adopted": path, "ended": ended}))?,
+        true => print::json_line(&AdoptedView {
+            adopted: path.to_string_lossy(),
+            ended,
+        })?,
         false => {
             let conversations = match conversations {
                 Conversations::Kept => "Its conversations can be continued.",

@@ -14,6 +14,7 @@ use asyncagents_core::{
     read::Format,
     tokens,
 };
+use asyncagents_views::ForkView;
 
 use crate::{
     args::{Assignment, key_value, named},
@@ -65,7 +66,7 @@ pub(super) struct ForkArgs {
 pub(super) fn run(config: &Config, args: &ForkArgs) -> Result<Exit, Failure> {
     let (fork, took) = fork_file(config, args).map_err(Failure::Input)?;
     if args.json {
-        print::json(&fork, took)?;
+        print::json_line(&ForkView::new(&fork, took.reading, took.forking))?;
         return Ok(Exit::Done);
     }
     let preamble = args.preamble.then_some(&*fork.preamble);

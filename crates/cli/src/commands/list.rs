@@ -6,12 +6,13 @@ use asyncagents_core::{
     task::Status,
 };
 use asyncagents_runtime::Manager;
+use asyncagents_views::TaskView;
 
 use super::Shell;
 use crate::{
     args::named,
     exit::{Exit, Failure},
-    print, view, width,
+    print, width,
 };
 
 /// Show the tasks there are, newest first.
@@ -40,8 +41,8 @@ pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure>
     };
     match args.json {
         true => {
-            let tasks: Vec<_> = tasks.iter().map(|shown| view::task(shown, now)).collect();
-            print::json_line(&tasks)?;
+            let tasks = tasks.iter().map(|shown| TaskView::new(shown, now));
+            print::json_line(&tasks.collect::<Vec<_>>())?;
         }
         false => print::answer_unless_raw(
             &answer::list_within(&tasks, now, width::of_answers()),

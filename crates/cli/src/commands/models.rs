@@ -1,7 +1,7 @@
 //! `asyncagents models`: which models can be used here. Of a key only its place is said.
 
 use asyncagents_models::{KeyState, Models, ProviderOverview};
-use serde_json::{Value, json};
+use asyncagents_views::{KeyView, ModelView, ModelsView, ProviderView};
 
 use crate::{
     config::Config,
@@ -28,67 +28,79 @@ pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<Exit, Failure> {
         "auto" => models.default_model().map_err(|error| error.to_string()),
         named => Ok(named.to_owned()),
     };
-    let chosen = chosen.and_then(|name| known(&models, &name));
-    match args.json {
-        true => print::json_line(&as_json(&models, &chosen))?,
-        false => print::answer(&as_text(&models, &chosen))?,
+    let chosen = chosen.map_or_else(unusable, |name| known(&models, &name));
+    if args.json {
+        print::json_line(&view(&models, chosen))?;
+    } else {
+        print::answer(&as_text(&models, &chosen))?;
     }
     Ok(Exit::Done)
 }
 
-/// A model by its full name, if it can be asked.
-struct Known {
-    model: String,
-    priced: bool,
-    window: u64,
-    /// Why it cannot be asked.
-    trouble: Option<String>,
+/// A model by its full name, or why it cannot be asked.
+fn known(models: &Models, name: &str) -> ModelView {
+    let model = match models.resolve(name) {
+        Ok(model) => model,
+        Err(error) => return unusable(error.to_string()),
+    };
+    let error = models.check(name).err().map(|error| error.to_string());
+    ModelView {
+        model: Some(model.name().to_string()),
+        usable: error.is_none(),
+        error,
+        price_known: Some(model.has_price()),
+        window: Some(model.window()),
+        name: None,
+    }
 }
 
-fn known(models: &Models, name: &str) -> Result<Known, String> {
-    let model = models.resolve(name).map_err(|error| error.to_string())?;
-    Ok(Known {
-        model: model.name().to_string(),
-        priced: model.has_price(),
-        window: model.window(),
-        trouble: models.check(name).err().map(|error| error.to_string()),
+fn unusable(why: String) -> ModelView {
+    ModelView {
+        error: Some(why),
+        ..ModelView::default()
+    }
+}
+
+/// The short names, each with its model.
+fn aliases(models: &Models) -> impl Iterator<Item = (&str, ModelView)> {
+    models.aliases().map(|(name, model)| {
+        let mut known = known(models, name);
+        known.model.get_or_insert_with(|| model.to_owned());
+        (name, known)
     })
 }
 
-fn as_text(models: &Models, chosen: &Result<Known, String>) -> String {
-    let mut lines = vec![match chosen {
-        Ok(known) => format!("Default: {}", describe(known)),
-        Err(why) => format!("Default: none: {why}"),
-    }];
+fn as_text(models: &Models, chosen: &ModelView) -> String {
+    let mut lines = vec![format!("Default: {}", describe(chosen))];
     lines.push("\nProviders (a model is named PROVIDER/MODEL)".to_owned());
     let providers = models.overview();
-    let longest = providers
-        .iter()
-        .map(|one| one.name.len())
-        .max()
-        .unwrap_or(0);
+    let longest = providers.iter().map(|one| one.name.len()).max();
+    let longest = longest.unwrap_or(0);
     for ProviderOverview { name, url, key } in &providers {
         lines.push(format!("  {name:<longest$}  {}  {url}", describe_key(key)));
     }
     lines.push("\nShort names".to_owned());
     let longest = models.aliases().map(|(name, _)| name.len()).max();
     let longest = longest.unwrap_or(0);
-    for (name, model) in models.aliases() {
-        let known = known(models, name);
-        let known = known.map_or_else(|why| format!("{model}: {why}"), |known| describe(&known));
-        lines.push(format!("  {name:<longest$}  {known}"));
+    for (name, known) in aliases(models) {
+        lines.push(format!("  {name:<longest$}  {}", describe(&known)));
     }
     lines.join("\n")
 }
 
-fn describe(known: &Known) -> String {
-    let price = match known.priced {
-        true => "price known",
-        false => "price unknown",
+fn describe(known: &ModelView) -> String {
+    let model = known.model.as_deref().unwrap_or("none");
+    let error = known.error.as_deref();
+    let Some(priced) = known.price_known else {
+        return format!("{model}: {}", error.unwrap_or_default());
     };
-    let trouble = known.trouble.as_ref();
-    let trouble = trouble.map_or(String::new(), |why| format!("; {why}"));
-    format!("{} ({price}{trouble})", known.model)
+    let price = if priced {
+        "price known"
+    } else {
+        "price unknown"
+    };
+    let error = error.map_or(String::new(), |why| format!("; {why}"));
+    format!("{model} ({price}{error})")
 }
 
 fn describe_key(key: &KeyState) -> String {
@@ -108,44 +120,37 @@ fn describe_key(key: &KeyState) -> String {
     }
 }
 
-fn as_json(models: &Models, chosen: &Result<Known, String>) -> Value {
-    let of_known = |known: &Known| {
-        json!({
-            "model": known.model,
-            "usable": known.trouble.is_none(),
-            "error": known.trouble,
-            "price_known": known.priced,
-            "window": known.window,
-        })
-    };
-    let provider = |one: ProviderOverview| {
-        let (source, variable, is_set) = match &one.key {
-            KeyState::NotNeeded => ("none", None, None),
-            KeyState::Variable { name, is_set, .. } => ("variable", Some(name), Some(is_set)),
-            KeyState::Command => ("command", None, None),
-            KeyState::Given => ("given", None, None),
-        };
-        json!({
-            "name": one.name,
-            "base_url": one.url,
-            "usable": one.key.is_usable(),
-            "key": {"source": source, "variable": variable, "is_set": is_set},
-        })
-    };
-    let aliases = models.aliases().map(|(name, model)| {
-        let mut shown = match known(models, name) {
-            Ok(known) => of_known(&known),
-            Err(why) => json!({"model": model, "usable": false, "error": why}),
-        };
-        shown["name"] = name.into();
-        shown
-    });
-    json!({
-        "default": match chosen {
-            Ok(known) => of_known(known),
-            Err(why) => json!({"model": null, "usable": false, "error": why}),
+fn view(models: &Models, default: ModelView) -> ModelsView {
+    let provider = |one: ProviderOverview| ProviderView {
+        usable: one.key.is_usable(),
+        base_url: one.url,
+        name: one.name,
+        key: match one.key {
+            KeyState::NotNeeded => key("none"),
+            KeyState::Variable { name, is_set, .. } => KeyView {
+                is_set: Some(is_set),
+                source: "variable",
+                variable: Some(name),
+            },
+            KeyState::Command => key("command"),
+            KeyState::Given => key("given"),
         },
-        "providers": models.overview().into_iter().map(provider).collect::<Vec<_>>(),
-        "aliases": aliases.collect::<Vec<_>>(),
-    })
+    };
+    let alias = |(name, known): (&str, ModelView)| ModelView {
+        name: Some(name.to_owned()),
+        ..known
+    };
+    ModelsView {
+        aliases: aliases(models).map(alias).collect(),
+        default,
+        providers: models.overview().into_iter().map(provider).collect(),
+    }
+}
+
+fn key(source: &'static str) -> KeyView {
+    KeyView {
+        is_set: None,
+        source,
+        variable: None,
+    }
 }

@@ -9,13 +9,13 @@ use asyncagents_core::{
     task::Status,
 };
 use asyncagents_runtime::{Manager, Problem};
+use asyncagents_views::TaskView;
 
 use super::Shell;
 use crate::{
     exit::{Exit, Failure},
     print,
     screen::FRAME,
-    view,
 };
 
 /// Show where a task stands, and its result if it has ended.
@@ -107,7 +107,7 @@ pub(super) async fn show(
     };
     let report = manager.output(&Caller::Person, request).await?;
     match args.json {
-        true => print::json_line(&view::report(&report, manager.now()))?,
+        true => print::json_line(&TaskView::of_report(&report, manager.now()))?,
         false => {
             print::answer_unless_raw(&answer::output(&report, manager.now()), shell.config.raw)?
         }
@@ -147,7 +147,9 @@ async fn wait(
         let changed = seen != Some(task.seq);
         seen = Some(task.seq);
         match (args.follow, args.json) {
-            (true, true) if changed => print::json_line(&view::report(&report, manager.now()))?,
+            (true, true) if changed => {
+                print::json_line(&TaskView::of_report(&report, manager.now()))?
+            }
             (true, false) => show_progress(&report, manager, changed, &mut drawn),
             (true, true) | (false, _) => {}
         }

@@ -1,10 +1,11 @@
 //! `asyncagents sessions`: the conversations with the built-in agent that one can go on with.
 
+use std::env;
+
 use anyhow::Context;
 use asyncagents_core::budget::Price;
 use asyncagents_runtime::SessionSummary;
-use serde_json::{Value, json};
-use std::env;
+use asyncagents_views::{SessionView, time};
 
 use super::Shell;
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     make_visible::make_visible,
     print,
     screen::{counted, dollars},
-    view::time,
     width,
 };
 
@@ -55,7 +55,7 @@ pub(super) async fn run(shell: &Shell, args: &SessionsArgs) -> Result<Exit, Fail
         None => Vec::new(),
     };
     match args.json {
-        true => print::json_line(&sessions.iter().map(as_json).collect::<Vec<_>>())?,
+        true => print::json_line(&sessions.iter().map(view).collect::<Vec<_>>())?,
         false => print::answer(&as_text(&sessions, args.all))?,
     }
     Ok(Exit::Done)
@@ -124,20 +124,6 @@ fn price(summary: &SessionSummary) -> Price {
     Price::new(summary.used.cost, summary.used.unpriced)
 }
 
-fn as_json(summary: &SessionSummary) -> Value {
-    let session = &summary.session;
-    json!({
-        "id": session.id.as_str(),
-        "title": session.title,
-        "agent": session.agent.as_str(),
-        "model": session.model.as_str(),
-        "folder": session.workspace,
-        "begun_at": time(session.begun),
-        "state": summary.state.name(),
-        "turns": summary.used.turns,
-        "tool_calls": summary.used.by_tool.values().sum::<u64>(),
-        "tokens": summary.used.tokens,
-        "cost_usd": price(summary).dollars(),
-        "unpriced_tokens": summary.used.unpriced,
-    })
+fn view(summary: &SessionSummary) -> SessionView<'_> {
+    SessionView::new(&summary.session, summary.state.name(), &summary.used)
 }

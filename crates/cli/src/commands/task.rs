@@ -7,6 +7,7 @@ use asyncagents_core::{
     request::{Caller, TaskArgs as Args},
 };
 use asyncagents_runtime::{Accepted, Manager};
+use asyncagents_views::TaskView;
 
 use super::{
     Shell,
@@ -21,7 +22,6 @@ use crate::{
     hosts::ShellLaunch,
     print,
     read_input::prompt,
-    view,
 };
 
 /// Launch a background task and print its ID.
@@ -218,7 +218,7 @@ fn answer(
     json: bool,
 ) -> Result<Exit, Failure> {
     if json {
-        print::json_line(&view::task(&accepted.shown, manager.now()))?;
+        print::json_line(&TaskView::new(&accepted.shown, manager.now()))?;
     } else {
         let (id, status) = (&accepted.shown.id, accepted.shown.task.status());
         print::answer(id)?;

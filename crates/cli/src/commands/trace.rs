@@ -4,13 +4,13 @@ use std::{collections::HashMap, time::Duration};
 
 use asyncagents_core::{refusal::Refusal, trace::Trace};
 use asyncagents_runtime::{Manager, Problem};
-use serde_json::json;
+use asyncagents_views::{StepView, TraceEvent, TraceView};
 use tokio::time;
 
 use super::Shell;
 use crate::{
     exit::{Exit, Failure},
-    print, trace_tree, trace_view, width,
+    print, trace_tree, width,
 };
 
 /// Show what happened in a run: its steps, what they took and cost, and the sub-agents below it.
@@ -58,7 +58,7 @@ pub(super) async fn run(shell: &Shell, args: &TraceArgs) -> Result<Exit, Failure
     }
     let trace = manager.trace(asked).await?;
     match args.json {
-        true => print::json_line(&trace_view::trace(&trace))?,
+        true => print::json_line(&TraceView::whole(&trace))?,
         false => show(shell, &trace_tree::tree(&trace))?,
     }
     Ok(Exit::Done)
@@ -79,7 +79,7 @@ fn nothing(args: &TraceArgs) -> Result<Exit, Failure> {
 async fn list(shell: &Shell, manager: &Manager, json: bool) -> Result<Exit, Failure> {
     let traces = manager.newest_traces(NEWEST).await?;
     if json {
-        let heads: Vec<_> = traces.iter().map(trace_view::head).collect();
+        let heads: Vec<_> = traces.iter().map(TraceView::head).collect();
         print::json_line(&heads)?;
         return Ok(Exit::Done);
     }
@@ -105,11 +105,7 @@ async fn follow(
         tell(shell, &trace, 0, json, &mut told)?;
         if !trace.state.is_live() {
             match json {
-                true => {
-                    let mut head = trace_view::head(&trace);
-                    head["type"] = "end".into();
-                    print::json_line(&head)?;
-                }
+                true => print::json_line(&TraceEvent::End(TraceView::head(&trace)))?,
                 false => show(shell, &trace_tree::headline(&trace))?,
             }
             return Ok(Exit::Done);
@@ -138,10 +134,10 @@ fn tell(
     for step in new.take_while(|step| !live || !step.is_open()) {
         *known += 1;
         match json {
-            true => {
-                let step = trace_view::step(step);
-                print::json_line(&json!({"type": "step", "chain_id": name, "step": step}))?;
-            }
+            true => print::json_line(&TraceEvent::Step {
+                chain_id: &name,
+                step: StepView::new(step),
+            })?,
             false => show(shell, &format!("{indent}{}", trace_tree::step_line(step)))?,
         }
     }

@@ -93,6 +93,16 @@ pub enum SkillContext {
     Isolated,
 }
 
+impl SkillContext {
+    /// The word in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            SkillContext::Inherit => "inherit",
+            SkillContext::Isolated => "fork",
+        }
+    }
+}
+
 /// What is wrong, and in which line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flaw {

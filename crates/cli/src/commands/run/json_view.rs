@@ -9,10 +9,10 @@ use asyncagents_core::{
     task::Status,
 };
 use asyncagents_engine::Live;
-use serde_json::{Value, json};
+use asyncagents_views::{RunEvent, RunTotals, TaskView, arguments};
 
 use super::{follow::View, totals::Totals};
-use crate::{print, view};
+use crate::print;
 
 /// What a program sees.
 #[derive(Default)]
@@ -26,8 +26,8 @@ pub(super) struct JsonView {
 }
 
 impl JsonView {
-    fn print(&mut self, line: &Value) {
-        if let Err(error) = print::json_line(line) {
+    fn print(&mut self, event: &RunEvent) {
+        if let Err(error) = print::json_line(event) {
             self.trouble.get_or_insert(error);
         }
     }
@@ -39,25 +39,27 @@ impl View for JsonView {
             let status = shown.task.status();
             self.statuses.insert(shown.task.id.clone(), status);
         }
-        self.print(&json!({"type": "session", "id": session.as_str()}));
+        self.print(&RunEvent::Session {
+            id: session.as_str(),
+        });
     }
 
     fn show(&mut self, live: Live) {
-        match live {
+        match &live {
             Live::Text(text) => {
-                self.print(&json!({"type": "text_delta", "text": text}));
-                self.text.push_str(&text);
+                self.print(&RunEvent::TextDelta { text });
+                self.text.push_str(text);
             }
             Live::Again(why) => {
                 if !mem::take(&mut self.text).is_empty() {
-                    self.print(&json!({"type": "reset"}));
+                    self.print(&RunEvent::Reset);
                 }
-                self.print(&json!({"type": "again", "why": why}));
+                self.print(&RunEvent::Again { why });
             }
             Live::Answered => {
                 let text = mem::take(&mut self.text);
                 if !text.is_empty() {
-                    self.print(&json!({"type": "text", "text": text}));
+                    self.print(&RunEvent::Text { text: &text });
                 }
             }
             Live::Tool {
@@ -66,27 +68,25 @@ impl View for JsonView {
                 target,
                 input,
                 ..
-            } => self.print(&json!({
-                "type": "tool",
-                "call": call,
-                "name": name,
-                "target": target,
-                "arguments": view::arguments(&input),
-            })),
+            } => self.print(&RunEvent::Tool {
+                call,
+                name,
+                target,
+                arguments: arguments(input),
+            }),
             Live::ToolEnded {
                 call,
                 name,
                 error,
                 result,
-            } => self.print(&json!({
-                "type": "tool_ended",
-                "call": call,
-                "name": name,
-                "error": error,
-                "result": result,
-            })),
-            Live::Told(text) => self.print(&json!({"type": "told", "text": text})),
-            Live::Compacting => self.print(&json!({"type": "compacting"})),
+            } => self.print(&RunEvent::ToolEnded {
+                call,
+                name,
+                error: error.as_deref(),
+                result: result.as_deref(),
+            }),
+            Live::Told(text) => self.print(&RunEvent::Told { text }),
+            Live::Compacting => self.print(&RunEvent::Compacting),
             Live::Reasoning(_) | Live::Lines(_) | Live::Waiting | Live::Ended(_) => {}
         }
     }
@@ -95,29 +95,25 @@ impl View for JsonView {
         for shown in tasks {
             let status = shown.task.status();
             if self.statuses.insert(shown.task.id.clone(), status) != Some(status) {
-                self.print(&json!({"type": "task", "task": view::task(shown, now)}));
+                let task = TaskView::new(shown, now);
+                self.print(&RunEvent::Task { task });
             }
         }
     }
 
     fn end(&mut self, totals: &Totals) {
         let tasks = totals.tasks.iter();
-        let tasks: Vec<_> = tasks.map(|shown| view::task(shown, totals.now)).collect();
-        let spent = &totals.spent;
-        self.print(&json!({
-            "type": "end",
-            "session": totals.session.as_str(),
-            "answer": totals.ended.answer,
-            "error": totals.failed(),
-            "tokens": spent.tokens,
-            "cached_tokens": totals.usage.cache_read,
-            "cost_usd": spent.price().dollars(),
-            "unpriced_tokens": spent.unpriced,
-            "turns": spent.turns,
-            "tool_calls": spent.tool_calls,
-            "seconds": totals.took.as_secs_f64(),
-            "tasks": tasks,
-        }));
+        self.print(&RunEvent::End(Box::new(RunTotals {
+            session: totals.session.as_str(),
+            answer: totals.ended.answer.as_deref(),
+            error: totals.failed(),
+            spent: totals.spent.into(),
+            cached_tokens: totals.usage.cache_read,
+            seconds: totals.took.as_secs_f64(),
+            tasks: tasks
+                .map(|shown| TaskView::new(shown, totals.now))
+                .collect(),
+        })));
     }
 
     fn trouble(self: Box<Self>) -> Option<io::Error> {

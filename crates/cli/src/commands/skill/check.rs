@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use asyncagents_core::{
-    skill::{Flaw, Found},
+    skill::Found,
     tool_set,
     unknown_names::{Here, unknown_names},
 };
 use asyncagents_runtime::check_skills;
-use serde_json::{Value, json};
+use asyncagents_views::{CheckView, CheckedSkill, FlawView};
 
-use super::{flaw_json, here, shown};
+use super::{here, shown};
 use crate::{
     config::Config,
     exit::{Exit, Failure},
@@ -39,15 +39,6 @@ pub(crate) struct SkillCheckArgs {
     json: bool,
 }
 
-/// A file, and what there is to say about it.
-struct Checked {
-    file: String,
-    name: Option<String>,
-    /// What cannot be used, here or where others keep to the standard.
-    flaws: Vec<Flaw>,
-    remarks: Vec<Flaw>,
-}
-
 pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failure> {
     let mut found = Vec::new();
     for path in &args.paths {
@@ -73,84 +64,44 @@ pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failur
         model: &model,
         tools: &tools,
     };
-    let checked: Vec<Checked> = found.into_iter().map(|found| check(found, &here)).collect();
-    let bad = checked.iter().filter(|checked| checked.is_bad()).count();
-    match args.json {
-        true => print::json_line(&as_json(&checked, bad))?,
-        false => print::answer(&as_text(&checked, bad))?,
+    let found = found.into_iter().map(|found| check(found, &here));
+    let checked = CheckView::new(found.collect());
+    if args.json {
+        print::json_line(&checked)?;
+    } else {
+        print::answer(&as_text(&checked))?;
     }
-    Ok(match bad {
+    Ok(match checked.bad {
         0 => Exit::Done,
         _ => Exit::Failed,
     })
 }
 
-fn check(found: Found, here: &Here) -> Checked {
+fn check(found: Found, here: &Here) -> CheckedSkill {
     let file = shown(&found.file);
     match found.skill {
         Ok(skill) => {
             let mut remarks = skill.remarks.clone();
             remarks.extend(unknown_names(&skill, here));
             remarks.sort();
-            Checked {
-                file,
-                name: Some(skill.manifest.name.clone()),
-                flaws: skill.refused_elsewhere.clone(),
-                remarks,
-            }
+            let name = Some(skill.manifest.name.as_str());
+            CheckedSkill::new(file, name, &skill.refused_elsewhere, &remarks)
         }
-        Err(flaws) => Checked {
-            file,
-            name: None,
-            flaws,
-            remarks: Vec::new(),
-        },
+        Err(flaws) => CheckedSkill::new(file, None, &flaws, &[]),
     }
 }
 
-impl Checked {
-    fn is_bad(&self) -> bool {
-        !self.flaws.is_empty()
-    }
-}
-
-fn as_text(checked: &[Checked], bad: usize) -> String {
+fn as_text(check: &CheckView) -> String {
     let mut text = String::new();
-    for Checked {
-        file,
-        flaws,
-        remarks,
-        ..
-    } in checked
-    {
-        let flaws = flaws.iter().map(|flaw| (flaw, ""));
-        let remarks = remarks.iter().map(|flaw| (flaw, "remark: "));
-        for (Flaw { line, why }, kind) in flaws.chain(remarks) {
-            text.push_str(&format!("{file}:{line}: {kind}{why}\n"));
+    for skill in &check.skills {
+        let flaws = skill.flaws.iter().map(|flaw| (flaw, ""));
+        let remarks = skill.remarks.iter().map(|flaw| (flaw, "remark: "));
+        for (FlawView { line, reason }, kind) in flaws.chain(remarks) {
+            text.push_str(&format!("{}:{line}: {kind}{reason}\n", skill.file));
         }
     }
-    let skills = if checked.len() == 1 {
-        "skill"
-    } else {
-        "skills"
-    };
-    text.push_str(&format!("{} {skills}, {bad} bad", checked.len()));
+    let CheckView { bad, checked, .. } = check;
+    let skills = if *checked == 1 { "skill" } else { "skills" };
+    text.push_str(&format!("{checked} {skills}, {bad} bad"));
     text
-}
-
-fn as_json(checked: &[Checked], bad: usize) -> Value {
-    let skill = |checked: &Checked| {
-        json!({
-            "file": checked.file,
-            "name": checked.name,
-            "bad": checked.is_bad(),
-            "flaws": checked.flaws.iter().map(flaw_json).collect::<Vec<_>>(),
-            "remarks": checked.remarks.iter().map(flaw_json).collect::<Vec<_>>(),
-        })
-    };
-    json!({
-        "skills": checked.iter().map(skill).collect::<Vec<_>>(),
-        "checked": checked.len(),
-        "bad": bad,
-    })
 }

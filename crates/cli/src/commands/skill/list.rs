@@ -1,9 +1,9 @@
 //! `asyncagents skill list`: the skills there are, what hides others, and what is wrong.
 
 use asyncagents_core::skill::{Catalog, Flaw, Listed, SkillContext};
-use serde_json::json;
+use asyncagents_views::SkillsView;
 
-use super::{flaw_json, shown};
+use super::shown;
 use crate::{
     exit::{Exit, Failure},
     print, width,
@@ -42,7 +42,7 @@ pub(super) fn run(catalog: &Catalog, args: &SkillListArgs) -> Result<Exit, Failu
     };
     let skills: Vec<&Listed> = catalog.skills.iter().filter(has_tag).collect();
     match args.json {
-        true => print::json_line(&as_json(&skills, catalog))?,
+        true => print::json_line(&SkillsView::new(&skills, catalog))?,
         false => print::answer(&as_text(&skills, catalog, width::of_answers()))?,
     }
     Ok(Exit::Done)
@@ -101,35 +101,4 @@ fn marks(listed: &Listed) -> String {
         true => String::new(),
         false => format!(" ({})", marks.join(", ")),
     }
-}
-
-fn as_json(skills: &[&Listed], catalog: &Catalog) -> serde_json::Value {
-    let skill = |listed: &&Listed| {
-        let manifest = &listed.skill.manifest;
-        json!({
-            "name": manifest.name,
-            "title": manifest.title,
-            "description": manifest.description,
-            "layer": listed.layer.name(),
-            "file": listed.file,
-            "context": match manifest.context {
-                SkillContext::Inherit => "inherit",
-                SkillContext::Isolated => "fork",
-            },
-            "model_invocable": manifest.for_model,
-            "user_invocable": manifest.for_user,
-            "priority": manifest.priority,
-            "tags": manifest.tags,
-            "shadowed_by": listed.shadowed_by,
-            "refused_elsewhere": listed.skill.refused_elsewhere.iter().map(flaw_json).collect::<Vec<_>>(),
-        })
-    };
-    let broken = catalog.broken.iter().map(|(file, flaws)| {
-        let flaws: Vec<_> = flaws.iter().map(flaw_json).collect();
-        json!({"file": file, "flaws": flaws})
-    });
-    json!({
-        "skills": skills.iter().map(skill).collect::<Vec<_>>(),
-        "broken": broken.collect::<Vec<_>>(),
-    })
 }

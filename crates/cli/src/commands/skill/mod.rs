@@ -11,8 +11,7 @@ use std::{
 };
 
 use anyhow::Context;
-use asyncagents_core::skill::{Catalog, Flaw};
-use serde_json::{Value, json};
+use asyncagents_core::skill::Catalog;
 
 use super::Shell;
 use crate::{
@@ -86,8 +85,4 @@ fn shown(path: &Path) -> String {
     let here = env::current_dir().unwrap_or_default();
     let below = path.strip_prefix(&here).unwrap_or(path);
     make_visible(&below.display().to_string())
-}
-
-fn flaw_json(flaw: &Flaw) -> Value {
-    json!({"line": flaw.line, "reason": flaw.why})
 }

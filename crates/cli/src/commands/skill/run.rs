@@ -15,13 +15,13 @@ use asyncagents_core::{
     port::Host,
     request::{Caller, LaunchTask, OutputRequest},
     skill::{Manifest, SkillContext, as_typed},
-    skill_event::{ErrorCode, FinalState, SkillEvent},
+    skill_event::{ErrorCode, SkillEvent},
     task::Status,
 };
 use asyncagents_engine::{Approver, Engine, Live, LiveEvents};
 use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Skills, Worker};
+use asyncagents_views::SkillEventView;
 use futures_util::FutureExt;
-use serde_json::{Value, json};
 use tokio::time::{self, Interval};
 
 use crate::{
@@ -39,7 +39,6 @@ use crate::{
     print,
     read_input::prompt,
     screen::{FRAME, Screen},
-    trace_view,
 };
 
 /// Run a skill with the built-in agent in this folder.
@@ -251,13 +250,12 @@ async fn tell(
         match &event {
             SkillEvent::Error { code, .. } => exit = exit_of(*code),
             SkillEvent::Done {
-                state: FinalState::Failed,
-                ..
+                completed: false, ..
             } if exit == Exit::Done => exit = Exit::TaskFailed,
             _ => {}
         }
         match args.json {
-            true => print::json_line(&as_json(&event))?,
+            true => print::json_line(&SkillEventView::from(&event))?,
             false => show(manager, &event, &mut watching).await?,
         }
     }
@@ -365,34 +363,4 @@ async fn show(
         SkillEvent::Done { .. } => {}
     }
     Ok(())
-}
-
-/// For programs.
-fn as_json(event: &SkillEvent) -> Value {
-    match event {
-        SkillEvent::Status { task, message } => {
-            json!({"type": "status", "task_id": task, "state": "RUNNING", "message": message})
-        }
-        SkillEvent::Message { task, parts } => {
-            let parts = parts.each_ref().map(|text| json!({"text": text}));
-            json!({"type": "message", "task_id": task, "message_parts": parts})
-        }
-        SkillEvent::Error {
-            task,
-            code,
-            message,
-        } => json!({
-            "type": "error",
-            "task_id": task,
-            "error_code": code.name(),
-            "error_message": message,
-        }),
-        SkillEvent::SubAgent { sub_task, step } => {
-            let step = trace_view::step(step);
-            json!({"type": "sub_agent", "task_id": sub_task, "step": step})
-        }
-        SkillEvent::Done { task, state } => {
-            json!({"type": "done", "task_id": task, "final_state": state.name()})
-        }
-    }
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use asyncagents_core::{
-    agent::{Effort, Rule},
-    skill::{Catalog, Flaw, Listed, Manifest, SkillContext},
+    agent::Rule,
+    skill::{Catalog, Flaw, Listed, Manifest},
 };
-use serde_json::{Value, json};
+use asyncagents_views::SkillDetails;
 
-use super::{flaw_json, shown};
+use super::shown;
 use crate::{
     exit::{Exit, Failure},
     print,
@@ -31,7 +31,7 @@ pub(super) fn run(catalog: &Catalog, args: &SkillShowArgs) -> Result<Exit, Failu
     let listed = catalog.get_for_person(&args.name);
     let listed = listed.map_err(|unknown| Failure::Input(anyhow!(unknown)))?;
     match args.json {
-        true => print::json_line(&as_json(listed))?,
+        true => print::json_line(&SkillDetails::from(listed))?,
         false => print::answer(&as_text(listed, &lines(&listed.skill.manifest)))?,
     }
     Ok(Exit::Done)
@@ -54,55 +54,6 @@ fn as_text(listed: &Listed, lines: &[(&str, String)]) -> String {
     text
 }
 
-/// All of it, under the names that `skill list --json` has too. What is not said is null, and a
-/// list is a list.
-fn as_json(listed: &Listed) -> Value {
-    let manifest = &listed.skill.manifest;
-    let written = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let flaws = |flaws: &[Flaw]| flaws.iter().map(flaw_json).collect::<Vec<_>>();
-    json!({
-        "name": manifest.name,
-        "title": manifest.title,
-        "description": manifest.description,
-        "when_to_use": manifest.when_to_use,
-        "layer": listed.layer.name(),
-        "file": listed.file,
-        "context": context(manifest),
-        "agent": manifest.agent,
-        "model": manifest.model,
-        "effort": manifest.effort.map(Effort::word),
-        "allowed_tools": manifest.tools.only.as_deref().map(written),
-        "disallowed_tools": written(&manifest.tools.not),
-        "max_iterations": manifest.max_iterations,
-        "max_retries_per_tool": manifest.max_retries,
-        "timeout_per_iteration_ms": manifest.iteration_time.map(millis),
-        "timeout_ms": manifest.time.map(millis),
-        "background": manifest.background,
-        "model_invocable": manifest.for_model,
-        "user_invocable": manifest.for_user,
-        "argument_hint": manifest.argument_hint,
-        "arguments": manifest.arguments,
-        "priority": manifest.priority,
-        "tags": manifest.tags,
-        "license": manifest.license,
-        "compatibility": manifest.compatibility,
-        "metadata": manifest.metadata,
-        "unknown_keys": manifest.unknown,
-        "shadowed_by": listed.shadowed_by,
-        "refused_elsewhere": flaws(&listed.skill.refused_elsewhere),
-        "remarks": flaws(&listed.skill.remarks),
-        "body": listed.skill.body,
-    })
-}
-
-fn context(manifest: &Manifest) -> &'static str {
-    match manifest.context {
-        SkillContext::Inherit => "inherit",
-        SkillContext::Isolated => "fork",
-    }
-}
-
 /// What its head says, as people write it. What is not said is not listed.
 fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
     let tools = |rules: &[Rule]| {
@@ -123,7 +74,7 @@ fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
         ("title", manifest.title.clone()),
         ("description", Some(manifest.description.clone())),
         ("when-to-use", manifest.when_to_use.clone()),
-        ("context", Some(context(manifest).to_owned())),
+        ("context", Some(manifest.context.name().to_owned())),
         ("agent", manifest.agent.clone()),
         ("model", manifest.model.clone()),
         (

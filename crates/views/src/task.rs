@@ -1,0 +1,201 @@
+//! A task, with its result and conversation where they were asked for.
+
+use std::collections::BTreeMap;
+
+use asyncagents_core::{
+    answer::{Report, Shown},
+    moment::Moment,
+    task::{Context, Outcome, State, Task},
+    transcript::{Message, Outcome as CallOutcome, Part, Role},
+};
+use serde::Serialize;
+
+use crate::values::{millis, time};
+
+/// A task.
+#[derive(Debug, Serialize)]
+pub struct TaskView<'a> {
+    id: &'a str,
+    short_id: &'a str,
+    status: String,
+    description: &'a str,
+    agent: &'a str,
+    model: Option<&'a str>,
+    host: String,
+    parent_session: &'a str,
+    session: Option<&'a str>,
+    depth: u32,
+    forked: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skill: Option<&'a str>,
+    chain_id: Option<&'a str>,
+    resume_count: u32,
+    launched_at: String,
+    ended_at: Option<String>,
+    duration_ms: u64,
+    progress: ProgressView<'a>,
+    budget: BudgetView,
+    error: Option<&'a str>,
+    retrieved_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<Vec<MessageView<'a>>>,
+}
+
+#[derive(Debug, Serialize)]
+struct MessageView<'a> {
+    id: Option<&'a str>,
+    role: &'static str,
+    parts: Vec<PartView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum PartView<'a> {
+    Text {
+        text: &'a str,
+    },
+    Tool {
+        name: &'a str,
+        input: &'a str,
+        result: Option<&'a str>,
+        error: Option<&'a str>,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct ProgressView<'a> {
+    tool_calls: u64,
+    by_tool: &'a BTreeMap<String, u64>,
+    recent_tools: Vec<&'a str>,
+    turns: u64,
+    tokens: u64,
+    cost_usd: Option<f64>,
+    unpriced_tokens: u64,
+    last_activity: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    asking: Vec<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct BudgetView {
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    time_ms: Option<u64>,
+    turns: Option<u64>,
+    tool_calls: Option<u64>,
+}
+
+impl<'a> TaskView<'a> {
+    /// A task as it stands now.
+    pub fn new(shown: &'a Shown, now: Moment) -> Self {
+        let task: &Task = &shown.task;
+        let (ended_at, error) = match &task.state {
+            State::Queued { .. } | State::Running { .. } => (None, None),
+            State::Ended { at, outcome, .. } => match outcome {
+                Outcome::Failed { why } => (Some(*at), Some(why.as_str())),
+                Outcome::Completed | Outcome::Cancelled => (Some(*at), None),
+            },
+        };
+        Self {
+            id: task.id.as_str(),
+            short_id: &shown.id,
+            status: task.status().to_string(),
+            description: &task.brief.description,
+            agent: task.brief.agent.as_str(),
+            model: task.brief.model.as_ref().map(|model| model.as_str()),
+            host: task.brief.host.host.label(),
+            parent_session: task.place.parent.as_str(),
+            session: task.session.as_ref().map(|session| session.as_str()),
+            depth: task.place.depth,
+            forked: task.brief.context == Context::Forked,
+            skill: task.skill.as_ref().map(|terms| terms.skill.as_str()),
+            chain_id: task.chain.as_ref().map(|chain| chain.as_str()),
+            resume_count: task.run,
+            launched_at: time(task.launched_at),
+            ended_at: ended_at.map(time),
+            duration_ms: millis(task.ran(now)),
+            progress: ProgressView::new(task),
+            budget: BudgetView {
+                tokens: task.budget.tokens,
+                cost_usd: task.budget.cost.map(|cost| cost.0 as f64 / 1e6),
+                time_ms: task.budget.time.map(millis),
+                turns: task.budget.turns,
+                tool_calls: task.budget.tool_calls,
+            },
+            error,
+            retrieved_at: task.retrieved_at.map(time),
+            answer: None,
+            conversation: None,
+        }
+    }
+
+    /// The same with the result, and with the conversation if it was asked for.
+    pub fn of_report(report: &'a Report, now: Moment) -> Self {
+        let conversation = report.conversation.as_ref();
+        Self {
+            answer: report.answer.as_deref(),
+            conversation: conversation.map(|all| all.iter().map(MessageView::new).collect()),
+            ..Self::new(&report.shown, now)
+        }
+    }
+}
+
+impl<'a> ProgressView<'a> {
+    fn new(task: &'a Task) -> Self {
+        let progress = &task.progress;
+        Self {
+            tool_calls: progress.spent.tool_calls,
+            by_tool: &progress.by_tool,
+            recent_tools: progress.recent.iter().map(String::as_str).collect(),
+            turns: progress.spent.turns,
+            tokens: progress.spent.tokens,
+            cost_usd: progress.spent.price().dollars(),
+            unpriced_tokens: progress.spent.unpriced,
+            last_activity: progress.last_activity.map(time),
+            phase: task.phase().map(|phase| phase.to_string()),
+            asking: progress.asking.values().map(String::as_str).collect(),
+        }
+    }
+}
+
+impl<'a> MessageView<'a> {
+    fn new(message: &'a Message) -> Self {
+        Self {
+            id: message.id.as_ref().map(|id| id.as_str()),
+            role: match message.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+            },
+            parts: message.parts.iter().map(PartView::new).collect(),
+        }
+    }
+}
+
+impl<'a> PartView<'a> {
+    fn new(part: &'a Part) -> Self {
+        let call = match part {
+            Part::Text(text) => {
+                return Self::Text {
+                    text: text.as_str(),
+                };
+            }
+            Part::Tool(call) => call,
+        };
+        let (result, error) = match &call.outcome {
+            CallOutcome::Pending => (None, None),
+            CallOutcome::Completed(text) => (Some(text.as_str()), None),
+            CallOutcome::Failed(text) => (None, Some(text.as_str())),
+            CallOutcome::Cleared => (Some(CallOutcome::CLEARED), None),
+        };
+        Self::Tool {
+            name: call.name.as_str(),
+            input: call.input.as_str(),
+            result,
+            error,
+        }
+    }
+}
