@@ -1,6 +1,10 @@
 //! What a task may spend, and what it has spent.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    ops::{Add, AddAssign, Sub},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +13,41 @@ use crate::wording::{counted, duration};
 /// Money in millionths of a dollar: sums stay exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Cost(pub u64);
+
+impl Cost {
+    /// In dollars, for programs that read it.
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// How many units this pays for, where `units` of them cost `price`.
+    pub fn buys(self, units: u64, price: Cost) -> u64 {
+        let bought = u128::from(self.0) * u128::from(units) / u128::from(price.0.max(1));
+        u64::try_from(bought).unwrap_or(u64::MAX)
+    }
+}
+
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self(self.0.saturating_add(more.0))
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, more: Self) {
+        *self = *self + more;
+    }
+}
+
+impl Sub for Cost {
+    type Output = Self;
+
+    fn sub(self, less: Self) -> Self {
+        Self(self.0.saturating_sub(less.0))
+    }
+}
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -43,7 +82,7 @@ impl Price {
     /// What is known of it, in dollars.
     pub fn dollars(self) -> Option<f64> {
         match self {
-            Price::Known(cost) | Price::AtLeast(cost) => Some(cost.0 as f64 / 1e6),
+            Price::Known(cost) | Price::AtLeast(cost) => Some(cost.dollars()),
             Price::Unknown => None,
         }
     }
@@ -101,7 +140,7 @@ impl Spent {
     pub fn plus(self, more: Spent) -> Spent {
         Spent {
             tokens: self.tokens.saturating_add(more.tokens),
-            cost: Cost(self.cost.0.saturating_add(more.cost.0)),
+            cost: self.cost + more.cost,
             unpriced: self.unpriced.saturating_add(more.unpriced),
             turns: self.turns.saturating_add(more.turns),
             tool_calls: self.tool_calls.saturating_add(more.tool_calls),
@@ -112,7 +151,7 @@ impl Spent {
     pub fn beyond(self, earlier: Spent) -> Spent {
         Spent {
             tokens: self.tokens.saturating_sub(earlier.tokens),
-            cost: Cost(self.cost.0.saturating_sub(earlier.cost.0)),
+            cost: self.cost - earlier.cost,
             unpriced: self.unpriced.saturating_sub(earlier.unpriced),
             turns: self.turns.saturating_sub(earlier.turns),
             tool_calls: self.tool_calls.saturating_sub(earlier.tool_calls),
@@ -169,9 +208,7 @@ impl Budget {
     pub fn left(self, spent: Spent, ran: Duration) -> Budget {
         Budget {
             tokens: self.tokens.map(|most| most.saturating_sub(spent.tokens)),
-            cost: self
-                .cost
-                .map(|most| Cost(most.0.saturating_sub(spent.cost.0))),
+            cost: self.cost.map(|most| most - spent.cost),
             time: self.time.map(|most| most.saturating_sub(ran)),
             turns: self.turns.map(|most| most.saturating_sub(spent.turns)),
             tool_calls: self
@@ -215,7 +252,7 @@ impl Budget {
                 .map(|most| most - reserve.tokens.unwrap_or_default()),
             cost: self
                 .cost
-                .map(|most| Cost(most.0 - reserve.cost.unwrap_or_default().0)),
+                .map(|most| most - reserve.cost.unwrap_or_default()),
             time: self
                 .time
                 .map(|most| most - reserve.time.unwrap_or_default()),
@@ -225,15 +262,14 @@ impl Budget {
 
     /// The first limit that this much is over. One that is reached exactly is kept.
     pub fn over(self, spent: Spent) -> Option<Limit> {
-        let over = |most: Option<u64>, used: u64| most.is_some_and(|most| used > most);
+        fn over<T: PartialOrd>(most: Option<T>, used: T) -> bool {
+            most.is_some_and(|most| used > most)
+        }
         let limits = [
             (Limit::Tokens, over(self.tokens, spent.tokens)),
             (Limit::Turns, over(self.turns, spent.turns)),
             (Limit::ToolCalls, over(self.tool_calls, spent.tool_calls)),
-            (
-                Limit::Cost,
-                over(self.cost.map(|cost| cost.0), spent.cost.0),
-            ),
+            (Limit::Cost, over(self.cost, spent.cost)),
         ];
         let found = limits.iter().find(|(_, over)| *over);
         found.map(|(limit, _)| *limit)

@@ -34,10 +34,7 @@ impl Allowance {
 /// the last turn is not there.
 pub fn tokens(allowance: Allowance, spent: Spent) -> u64 {
     let by_cost = allowance.cost.filter(|_| spent.cost > Cost(0));
-    let by_cost = by_cost.map(|cost| {
-        let tokens = u128::from(cost.0) * u128::from(spent.tokens) / u128::from(spent.cost.0);
-        u64::try_from(tokens / UNCACHED).unwrap_or(u64::MAX)
-    });
+    let by_cost = by_cost.map(|cost| cost.buys(spent.tokens, spent.cost) / UNCACHED);
     let limits = [allowance.tokens, by_cost, Some(MOST_TOKENS)];
     limits.into_iter().flatten().fold(MOST_TOKENS, u64::min)
 }
@@ -46,7 +43,7 @@ pub fn tokens(allowance: Allowance, spent: Spent) -> u64 {
 const MOST_TOKENS: u64 = 40_000;
 
 /// How many times dearer a token may be that no cache has.
-const UNCACHED: u128 = 4;
+const UNCACHED: u64 = 4;
 
 /// Why a task that has spent so much and ran so long has to sum up, if it has: what is left of its
 /// budget was kept back for that. For hosts that do not see to it themselves, and tell what was

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use asyncagents_core::{
     answer::{Report, Shown},
+    budget::Cost,
     moment::Moment,
     task::{Context, Outcome, State, Task},
     transcript::{Message, Outcome as CallOutcome, Part, Role},
@@ -121,7 +122,7 @@ impl<'a> TaskView<'a> {
             progress: ProgressView::new(task),
             budget: BudgetView {
                 tokens: task.budget.tokens,
-                cost_usd: task.budget.cost.map(|cost| cost.0 as f64 / 1e6),
+                cost_usd: task.budget.cost.map(Cost::dollars),
                 time_ms: task.budget.time.map(millis),
                 turns: task.budget.turns,
                 tool_calls: task.budget.tool_calls,

@@ -388,8 +388,7 @@ impl Conversation {
     fn count(&mut self, answer: &Answer) {
         self.usage = self.usage.plus(answer.usage);
         self.totals.tokens = self.totals.tokens.saturating_add(answer.usage.context());
-        let cost = answer.cost.unwrap_or_default();
-        self.totals.cost = Cost(self.totals.cost.0.saturating_add(cost.0));
+        self.totals.cost += answer.cost.unwrap_or_default();
         self.totals.unpriced = self.totals.unpriced.saturating_add(answer.unpriced());
         self.totals.turns += 1;
     }

@@ -49,7 +49,7 @@ impl Driver {
             Ok(mut answer) if is_summary(&answer) => {
                 answer.usage = answer.usage.plus(spent.0);
                 let both = answer.cost.zip(spent.1);
-                answer.cost = both.map(|(one, other)| Cost(one.0.saturating_add(other.0)));
+                answer.cost = both.map(|(one, other)| one + other);
                 self.save(vec![Entry::Compacted { seen, answer }]).await
             }
             Ok(_) => {

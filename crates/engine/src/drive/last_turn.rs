@@ -237,10 +237,7 @@ fn room(allowance: Allowance, model: &Model) -> Option<u64> {
     });
     // A quarter of it is for the answer.
     let mixed = (input * 3 + output) / 4;
-    let affordable = |cost: Cost| {
-        let tokens = u128::from(cost.0) * 1_000_000 / u128::from(mixed.max(1));
-        u64::try_from(tokens).unwrap_or(u64::MAX)
-    };
+    let affordable = |cost: Cost| cost.buys(1_000_000, Cost(mixed));
     let by_cost = allowance.cost.filter(|_| mixed > 0).map(affordable);
     let limits = [allowance.tokens, by_cost];
     limits.into_iter().flatten().min()

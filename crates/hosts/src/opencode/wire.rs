@@ -216,7 +216,7 @@ impl Message {
             cost(self.info.cost),
         );
         totals.tokens += tokens;
-        totals.cost.0 += cost.0;
+        totals.cost += cost;
         totals.unpriced += unpriced(tokens, cost);
     }
 }

@@ -360,7 +360,7 @@ impl Course {
                 }
                 Observation::Turned { tokens, cost, .. } => {
                     totals.tokens += tokens;
-                    totals.cost.0 += cost.0;
+                    totals.cost += *cost;
                     totals.turns += 1;
                 }
                 Observation::AskedBeside { .. }
