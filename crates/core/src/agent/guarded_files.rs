@@ -2,98 +2,32 @@
 
 /// Parts of paths, wherever they are. What is run when somebody asks for it by name (a Makefile, a
 /// build script) is not among them: who runs it means it. These are obeyed by whoever opens the
-/// folder, enters it, commits or pushes.
+/// folder, enters it, commits or pushes. Each group is separated by blanks.
 const GUARDED: &[&str] = &[
     // Instructions and settings of agents, ours and others'.
-    ".agents",
-    ".aider.conf.yml",
-    ".amazonq",
-    ".asyncagents",
-    ".claude",
-    ".clinerules",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".cursorrules",
-    ".gemini",
-    ".github/copilot-instructions.md",
-    ".goosehints",
-    ".junie",
-    ".kiro",
-    ".mcp.json",
-    ".opencode",
-    ".roo",
-    ".rules",
-    ".windsurf",
-    ".windsurfrules",
-    "AGENT.md",
-    "AGENTS.md",
-    "AGENTS.override.md",
-    "CLAUDE.local.md",
-    "CLAUDE.md",
-    "GEMINI.md",
-    "QWEN.md",
-    "WARP.md",
-    "asyncagents.toml",
-    "opencode.json",
-    "opencode.jsonc",
+    ".agents .aider.conf.yml .amazonq .asyncagents .claude .clinerules .codex .continue \
+     .cursor .cursorrules .gemini .github/copilot-instructions.md .goosehints .junie .kiro \
+     .mcp.json .opencode .roo .rules .windsurf .windsurfrules AGENT.md AGENTS.md \
+     AGENTS.override.md CLAUDE.local.md CLAUDE.md GEMINI.md QWEN.md WARP.md asyncagents.toml \
+     opencode.json opencode.jsonc",
     // Hooks of version control, and the settings that name them.
-    ".git",
-    ".githooks",
-    ".hg",
-    ".hgrc",
-    ".husky",
-    ".lefthook",
-    ".lefthook.toml",
-    ".lefthook.yaml",
-    ".lefthook.yml",
-    ".overcommit.yml",
-    ".pre-commit-config.yaml",
-    ".simple-git-hooks.json",
-    "lefthook-local.yml",
-    "lefthook.toml",
-    "lefthook.yaml",
-    "lefthook.yml",
+    ".git .githooks .hg .hgrc .husky .lefthook .lefthook.toml .lefthook.yaml .lefthook.yml \
+     .overcommit.yml .pre-commit-config.yaml .simple-git-hooks.json lefthook-local.yml \
+     lefthook.toml lefthook.yaml lefthook.yml",
     // What a shell runs on entering a folder, and an editor on opening it.
-    ".devcontainer",
-    ".devcontainer.json",
-    ".dir-locals.el",
-    ".envrc",
-    ".exrc",
-    ".idea",
-    ".lvimrc",
-    ".mise",
-    ".mise.toml",
-    ".nvim.lua",
-    ".nvimrc",
-    ".vscode",
-    ".zed",
-    "mise.local.toml",
-    "mise.toml",
+    ".devcontainer .devcontainer.json .dir-locals.el .envrc .exrc .idea .lvimrc .mise \
+     .mise.toml .nvim.lua .nvimrc .vscode .zed mise.local.toml mise.toml",
     // What a server runs on a push, with the keys of the project.
-    ".buildkite",
-    ".circleci",
-    ".drone.yml",
-    ".forgejo/workflows",
-    ".gitea/workflows",
-    ".github/actions",
-    ".github/workflows",
-    ".gitlab-ci.yml",
-    ".gitpod.yml",
-    ".travis.yml",
-    ".woodpecker.yml",
-    "Jenkinsfile",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
+    ".buildkite .circleci .drone.yml .forgejo/workflows .gitea/workflows .github/actions \
+     .github/workflows .gitlab-ci.yml .gitpod.yml .travis.yml .woodpecker.yml Jenkinsfile \
+     azure-pipelines.yml bitbucket-pipelines.yml",
 ];
 
 /// The outermost guarded part of a path.
 pub(super) fn guarded_part(path: &str) -> Option<&'static str> {
     let path = Parts::of(path);
-    let found = GUARDED.iter().filter_map(|guarded| {
-        let at = path.position(&Parts::of(guarded))?;
-        Some((at, *guarded))
-    });
+    let all = GUARDED.iter().flat_map(|group| group.split(' '));
+    let found = all.filter_map(|guarded| Some((path.position(&Parts::of(guarded))?, guarded)));
     found.min().map(|(_, guarded)| guarded)
 }
 

@@ -15,11 +15,11 @@ struct Program {
     before_operands: bool,
     /// As people write them: `--long`, which may be abbreviated; `-x`, also among others (`-ax`);
     /// `-long` for programs that have such; `word`, as the first operand; `a*`, any operand of that
-    /// form.
-    options: &'static [&'static str],
+    /// form. Separated by blanks.
+    options: &'static str,
 }
 
-const fn program(name: &'static str, options: &'static [&'static str]) -> Program {
+const fn program(name: &'static str, options: &'static str) -> Program {
     Program {
         name,
         command: None,
@@ -28,295 +28,133 @@ const fn program(name: &'static str, options: &'static [&'static str]) -> Progra
     }
 }
 
+impl Program {
+    const fn with_command(mut self, command: &'static str) -> Self {
+        self.command = Some(command);
+        self
+    }
+
+    const fn before_operands(mut self) -> Self {
+        self.before_operands = true;
+        self
+    }
+}
+
 /// Neither complete nor meant to be: what must not happen is for the sandbox to prevent.
 const PROGRAMS: &[Program] = &[
     // Version control.
-    Program {
-        before_operands: true,
-        ..program(
-            "git",
-            &[
-                "-c",
-                "-C",
-                "--config-env",
-                "--exec-path",
-                "--git-dir",
-                "--work-tree",
-            ],
-        )
-    },
     program(
         "git",
-        &[
-            "--output",
-            "--output-directory",
-            "-O",
-            "--open-files-in-pager",
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "--extcmd",
-            "--ext-diff",
-            "--template",
-            "ext::*",
-            "bisect",
-            "config",
-            "difftool",
-            "filter-branch",
-            "mergetool",
-            "send-email",
-        ],
+        "-c -C --config-env --exec-path --git-dir --work-tree",
+    )
+    .before_operands(),
+    program(
+        "git",
+        "--output --output-directory -O --open-files-in-pager --upload-pack --receive-pack --exec \
+         --extcmd --ext-diff --template ext::* bisect config difftool filter-branch mergetool \
+         send-email",
     ),
-    Program {
-        command: Some("archive"),
-        ..program("git", &["-o"])
-    },
-    Program {
-        command: Some("clone"),
-        ..program("git", &["-u"])
-    },
-    Program {
-        command: Some("format-patch"),
-        ..program("git", &["-o"])
-    },
-    Program {
-        command: Some("fast-export"),
-        ..program("git", &["--export-marks"])
-    },
-    Program {
-        command: Some("interpret-trailers"),
-        ..program("git", &["--in-place"])
-    },
-    Program {
-        command: Some("rebase"),
-        ..program("git", &["-x"])
-    },
-    Program {
-        command: Some("submodule"),
-        ..program("git", &["foreach"])
-    },
-    program("hg", &["--config", "--cwd", "-R", "--repository"]),
+    program("git", "-o").with_command("archive"),
+    program("git", "-u").with_command("clone"),
+    program("git", "-o").with_command("format-patch"),
+    program("git", "--export-marks").with_command("fast-export"),
+    program("git", "--in-place").with_command("interpret-trailers"),
+    program("git", "-x").with_command("rebase"),
+    program("git", "foreach").with_command("submodule"),
+    program("hg", "--config --cwd -R --repository"),
     // Searching.
     program(
         "find",
-        &[
-            "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok",
-            "-okdir",
-        ],
+        "-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir",
     ),
-    program("fd", &["-x", "--exec", "-X", "--exec-batch"]),
-    program("fdfind", &["-x", "--exec", "-X", "--exec-batch"]),
-    program("rg", &["--pre", "--hostname-bin"]),
-    program("ag", &["--pager"]),
-    program("ack", &["--pager", "--ackrc"]),
-    program("tree", &["-o", "-R"]),
+    program("fd", "-x --exec -X --exec-batch"),
+    program("fdfind", "-x --exec -X --exec-batch"),
+    program("rg", "--pre --hostname-bin"),
+    program("ag", "--pager"),
+    program("ack", "--pager --ackrc"),
+    program("tree", "-o -R"),
     // Text.
     program("awk", AWK),
     program("gawk", AWK),
     program("mawk", AWK),
-    program("sed", &["-i", "--in-place", "-f", "--file"]),
-    program("gsed", &["-i", "--in-place", "-f", "--file"]),
-    program("perl", &["-e", "-E", "-i"]),
-    program("sort", &["-o", "--output", "--compress-program"]),
-    program("shuf", &["-o", "--output"]),
-    program("iconv", &["-o", "--output"]),
-    program("yq", &["-i", "--inplace", "-s", "--split-exp"]),
-    program("xmllint", &["-o", "--output"]),
-    program(
-        "less",
-        &[
-            "-o",
-            "-O",
-            "-k",
-            "--log-file",
-            "--LOG-FILE",
-            "--lesskey-file",
-            "+*",
-        ],
-    ),
-    program(
-        "man",
-        &["-P", "--pager", "-H", "--html", "-C", "--config-file"],
-    ),
-    program("file", &["-C", "--compile"]),
+    program("sed", "-i --in-place -f --file"),
+    program("gsed", "-i --in-place -f --file"),
+    program("perl", "-e -E -i"),
+    program("sort", "-o --output --compress-program"),
+    program("shuf", "-o --output"),
+    program("iconv", "-o --output"),
+    program("yq", "-i --inplace -s --split-exp"),
+    program("xmllint", "-o --output"),
+    program("less", "-o -O -k --log-file --LOG-FILE --lesskey-file +*"),
+    program("man", "-P --pager -H --html -C --config-file"),
+    program("file", "-C --compile"),
     program("vim", VIM),
     program("vi", VIM),
     program("nvim", VIM),
     // Archives and transfers.
     program(
         "tar",
-        &[
-            "-I",
-            "--use-compress-program",
-            "-F",
-            "--info-script",
-            "--new-volume-script",
-            "--to-command",
-            "--checkpoint-action",
-            "--rsh-command",
-            "--rmt-command",
-            "--index-file",
-        ],
+        "-I --use-compress-program -F --info-script --new-volume-script --to-command \
+         --checkpoint-action --rsh-command --rmt-command --index-file",
     ),
-    program("zip", &["-T", "--unzip-command"]),
+    program("zip", "-T --unzip-command"),
     program(
         "curl",
-        &[
-            "-o",
-            "--output",
-            "--output-dir",
-            "-O",
-            "--remote-name",
-            "--remote-name-all",
-            "-K",
-            "--config",
-            "-c",
-            "--cookie-jar",
-            "-D",
-            "--dump-header",
-            "--etag-save",
-            "--hsts",
-            "--libcurl",
-            "--stderr",
-            "--trace",
-            "--trace-ascii",
-            "--alt-svc",
-        ],
+        "-o --output --output-dir -O --remote-name --remote-name-all -K --config -c --cookie-jar \
+         -D --dump-header --etag-save --hsts --libcurl --stderr --trace --trace-ascii --alt-svc",
     ),
     program(
         "wget",
-        &[
-            "-O",
-            "--output-document",
-            "-o",
-            "--output-file",
-            "-a",
-            "--append-output",
-            "-P",
-            "--directory-prefix",
-            "-e",
-            "--execute",
-            "--config",
-            "--save-cookies",
-            "--use-askpass",
-        ],
+        "-O --output-document -o --output-file -a --append-output -P --directory-prefix -e \
+         --execute --config --save-cookies --use-askpass",
     ),
-    program("rsync", &["-e", "--rsh", "--rsync-path", "--log-file"]),
-    program("ssh", &["-o", "-F", "-E"]),
-    program("scp", &["-o", "-F", "-S"]),
+    program("rsync", "-e --rsh --rsync-path --log-file"),
+    program("ssh", "-o -F -E"),
+    program("scp", "-o -F -S"),
     // Building and testing.
-    program(
-        "cargo",
-        &["--config", "-Z", "--manifest-path", "--target-dir", "--fix"],
-    ),
-    Program {
-        before_operands: true,
-        ..program("cargo", &["-C"])
-    },
+    program("cargo", "--config -Z --manifest-path --target-dir --fix"),
+    program("cargo", "-C").before_operands(),
     program(
         "go",
-        &[
-            "-C",
-            "-blockprofile",
-            "-coverprofile",
-            "-cpuprofile",
-            "-exec",
-            "-memprofile",
-            "-mutexprofile",
-            "-o",
-            "-outputdir",
-            "-overlay",
-            "-pkgdir",
-            "-toolexec",
-            "-trace",
-            "-vettool",
-        ],
+        "-C -blockprofile -coverprofile -cpuprofile -exec -memprofile -mutexprofile -o -outputdir \
+         -overlay -pkgdir -toolexec -trace -vettool",
     ),
     program("make", MAKE),
     program("gmake", MAKE),
-    program("ninja", &["-C", "-f"]),
+    program("ninja", "-C -f"),
     program("npm", NODE_PACKAGES),
     program("pnpm", NODE_PACKAGES),
     program("yarn", NODE_PACKAGES),
     program(
         "pytest",
-        &[
-            "-c",
-            "--config-file",
-            "-o",
-            "--override-ini",
-            "-p",
-            "--basetemp",
-            "--confcutdir",
-            "--junit-xml",
-            "--junitxml",
-            "--log-file",
-            "--pdbcls",
-            "--rootdir",
-        ],
+        "-c --config-file -o --override-ini -p --basetemp --confcutdir --junit-xml --junitxml \
+         --log-file --pdbcls --rootdir",
     ),
     program(
         "eslint",
-        &[
-            "-c",
-            "--config",
-            "--fix",
-            "-f",
-            "--format",
-            "-o",
-            "--output-file",
-            "--plugin",
-            "--rulesdir",
-        ],
+        "-c --config --fix -f --format -o --output-file --plugin --rulesdir",
     ),
-    program("prettier", &["-w", "--write", "--config", "--plugin"]),
-    program("ruff", &["--fix", "--config", "-o", "--output-file"]),
+    program("prettier", "-w --write --config --plugin"),
+    program("ruff", "--fix --config -o --output-file"),
     // Machines and services.
-    program("kubectl", &["--kubeconfig", "--cache-dir"]),
-    program("helm", &["--kubeconfig", "--post-renderer", "--output-dir"]),
-    program("terraform", &["-chdir", "-out", "-state-out"]),
-    program("openssl", &["-out", "-engine", "-provider-path"]),
-    program("tcpdump", &["-w", "-z"]),
-    program("strace", &["-o", "--output"]),
-    program("env", &["-S", "--split-string"]),
-    program("compgen", &["-C"]),
-    program("gcc", &["-wrapper"]),
-    program("g++", &["-wrapper"]),
-    program("date", &["-s", "--set"]),
+    program("kubectl", "--kubeconfig --cache-dir"),
+    program("helm", "--kubeconfig --post-renderer --output-dir"),
+    program("terraform", "-chdir -out -state-out"),
+    program("openssl", "-out -engine -provider-path"),
+    program("tcpdump", "-w -z"),
+    program("strace", "-o --output"),
+    program("env", "-S --split-string"),
+    program("compgen", "-C"),
+    program("gcc", "-wrapper"),
+    program("g++", "-wrapper"),
+    program("date", "-s --set"),
 ];
 
-const AWK: &[&str] = &[
-    "-f",
-    "--file",
-    "-i",
-    "--include",
-    "-l",
-    "--load",
-    "-E",
-    "--exec",
-];
-const VIM: &[&str] = &["-c", "--cmd", "-S", "-s", "-u", "-w", "-W", "+*"];
-const MAKE: &[&str] = &[
-    "-C",
-    "--directory",
-    "-f",
-    "--file",
-    "--makefile",
-    "-I",
-    "--include-dir",
-    "--eval",
-    "*=*",
-];
-const NODE_PACKAGES: &[&str] = &[
-    "-C",
-    "--cwd",
-    "--dir",
-    "--globalconfig",
-    "--node-options",
-    "--prefix",
-    "--script-shell",
-    "--userconfig",
-];
+const AWK: &str = "-f --file -i --include -l --load -E --exec";
+const VIM: &str = "-c --cmd -S -s -u -w -W +*";
+const MAKE: &str = "-C --directory -f --file --makefile -I --include-dir --eval *=*";
+const NODE_PACKAGES: &str = "-C --cwd --dir --globalconfig --node-options --prefix --script-shell \
+    --userconfig";
 
 /// Programs that run another one, and how many operands come before its name.
 const RUNNERS: &[(&str, usize)] = &[
@@ -400,10 +238,10 @@ fn with_dash(program: &str, arguments: &[Word]) -> Vec<Word> {
 impl Program {
     /// Programs that have `-long` options do not join letters.
     fn joins_letters(&self) -> bool {
-        let is_long = |option: &&str| option.starts_with('-') && !option.starts_with("--");
+        let is_long = |option: &str| option.starts_with('-') && !option.starts_with("--");
         !self
             .options
-            .iter()
+            .split(' ')
             .any(|option| is_long(option) && option.len() > 2)
     }
 
@@ -415,17 +253,14 @@ impl Program {
         {
             return Vec::new();
         }
-        let until = match self.before_operands {
-            true => (0..arguments.len()).find(|at| is_operand(arguments, *at)),
-            false => None,
-        };
-        let looked_at = arguments.get(..until.unwrap_or(arguments.len()));
-        let looked_at = looked_at.unwrap_or_default();
-        let is_used = |option: &&&str| {
+        let mut places = 0..arguments.len();
+        let until = places.find(|at| self.before_operands && is_operand(arguments, *at));
+        let looked_at = &arguments[..until.unwrap_or(arguments.len())];
+        let is_used = |option: &&str| {
             let mut looked_at = looked_at.iter();
             looked_at.any(|word| is_use(option, word, first, self.joins_letters()))
         };
-        self.options.iter().filter(is_used).copied().collect()
+        self.options.split(' ').filter(is_used).collect()
     }
 }
 
@@ -434,23 +269,24 @@ fn is_use(option: &str, word: &Word, first: Option<&Word>, joined: bool) -> bool
     let text = word.text.as_str();
     let (name, _) = text.split_once('=').unwrap_or((text, ""));
     if !option.starts_with('-') {
-        return match option.contains('*') {
-            true => !is_option(word) && fits(option, text),
-            false => first == Some(word) && text == option,
+        return if option.contains('*') {
+            !is_option(word) && fits(option, text)
+        } else {
+            first == Some(word) && text == option
         };
     }
     if word.is_glob && text.starts_with(['*', '?', '[', '-']) {
         // A file may have the name of an option, with a value behind it.
         return option.len() == 2 || option.starts_with("--") || fits(text, option);
     }
-    match option.starts_with("--") {
-        true => name.len() > 2 && name.starts_with("--") && option.starts_with(name),
-        false if option.len() == 2 && joined => {
-            let is_short = text.starts_with('-') && !text.starts_with("--");
-            is_short && letters(text).any(|letter| option.ends_with(letter))
-        }
+    if option.starts_with("--") {
+        name.len() > 2 && name.starts_with("--") && option.starts_with(name)
+    } else if option.len() == 2 && joined {
+        let is_short = text.starts_with('-') && !text.starts_with("--");
+        is_short && letters(text).any(|letter| option.ends_with(letter))
+    } else {
         // Some programs take two dashes as well.
-        false => name == option || name.strip_prefix('-') == Some(option),
+        name == option || name.strip_prefix('-') == Some(option)
     }
 }
 
