@@ -6,7 +6,8 @@ use asyncagents_core::{
     agent::Usage,
     budget::Price,
     shorten::shorten,
-    trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
+    task::Status,
+    trace::{Step, StepKind, ToolResult, Trace, TraceTotals},
 };
 
 use crate::{
@@ -63,12 +64,12 @@ enum Item<'a> {
 
 /// What a run is, how it stands, and what it has used: itself, and all below it.
 pub(crate) fn headline(trace: &Trace) -> String {
-    let mark = match trace.state {
-        TraceState::Queued => "…",
-        TraceState::Running => "▸",
-        TraceState::Completed => "✓",
-        TraceState::Failed { .. } | TraceState::Died { .. } => "✗",
-        TraceState::Cancelled => "⊘",
+    let mark = match trace.state.status() {
+        Status::Queued => "…",
+        Status::Running | Status::Resumed => "▸",
+        Status::Completed => "✓",
+        Status::Error => "✗",
+        Status::Cancelled => "⊘",
     };
     let title = preview(&trace.title);
     let agent = trace.agent.as_ref();

@@ -187,6 +187,14 @@ impl Outcome {
             Outcome::Cancelled => Status::Cancelled,
         }
     }
+
+    /// What went wrong, if it failed.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Outcome::Failed { why } => Some(why),
+            Outcome::Completed | Outcome::Cancelled => None,
+        }
+    }
 }
 
 impl From<End> for Outcome {

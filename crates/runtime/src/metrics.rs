@@ -3,7 +3,7 @@
 
 use asyncagents_core::{
     agent::Usage,
-    task::{Outcome, State, Task},
+    task::{State, Task},
     trace::TraceTotals,
 };
 
@@ -60,10 +60,7 @@ fn log(task: &Task, used: TraceTotals) {
         return;
     };
     let status = outcome.status().to_string();
-    let error = match outcome {
-        Outcome::Failed { why } => Some(why.as_str()),
-        Outcome::Completed | Outcome::Cancelled => None,
-    };
+    let error = outcome.why();
     // Hosts that do not say the kind of tokens say how many there were.
     let known = (used.untold() == 0).then_some(used.usage);
     let read = |usage: Usage| usage.context().saturating_sub(usage.output);

@@ -167,15 +167,12 @@ impl SkillRun {
         let told = SubAgentReport::new(outcome, answer.as_deref(), trace.chain.as_ref());
         let task = asked;
         self.ready.push_back(match &trace.state {
-            TraceState::Died { .. } | TraceState::Cancelled => SkillEvent::Error {
+            TraceState::Ended { own: false, .. } => SkillEvent::Error {
                 task,
                 code: ErrorCode::SubagentError,
                 message: format!("{} ({})", told.summary, told.trace()),
             },
-            TraceState::Queued
-            | TraceState::Running
-            | TraceState::Completed
-            | TraceState::Failed { .. } => {
+            TraceState::Queued | TraceState::Running | TraceState::Ended { own: true, .. } => {
                 let summary = if context == SkillContext::Inherit && completed {
                     answer.unwrap_or_default()
                 } else {

@@ -6,7 +6,7 @@ use super::{Step, TraceTotals};
 use crate::{
     id::{AgentName, ChainId, PostId, SessionId, TaskId},
     moment::Moment,
-    task::Status,
+    task::{Outcome, Status},
 };
 
 /// A run that has a name.
@@ -85,20 +85,12 @@ pub enum TraceState {
     Queued,
     /// At work, or interrupted: nothing says that it is over.
     Running,
-    /// It ended with an answer.
-    Completed,
-    /// It came to its end without success: a limit, a refusal.
-    Failed {
-        /// Why.
-        why: String,
+    Ended {
+        outcome: Outcome,
+        /// Whether its agent came to this end: with an answer, at a limit, or because the model
+        /// refused. False if it was stopped, or the model, its host or its process failed.
+        own: bool,
     },
-    /// It could not go on: the model, its host or its process failed.
-    Died {
-        /// Why.
-        why: String,
-    },
-    /// It was stopped by request.
-    Cancelled,
 }
 
 impl TraceState {
@@ -107,31 +99,26 @@ impl TraceState {
         match self {
             TraceState::Queued => Status::Queued,
             TraceState::Running => Status::Running,
-            TraceState::Completed => Status::Completed,
-            TraceState::Failed { .. } | TraceState::Died { .. } => Status::Error,
-            TraceState::Cancelled => Status::Cancelled,
+            TraceState::Ended { outcome, .. } => outcome.status(),
         }
     }
 
     /// Why it has no answer, if there is a reason.
     pub fn why(&self) -> Option<&str> {
         match self {
-            TraceState::Failed { why } | TraceState::Died { why } => Some(why),
-            TraceState::Queued
-            | TraceState::Running
-            | TraceState::Completed
-            | TraceState::Cancelled => None,
+            TraceState::Queued | TraceState::Running => None,
+            TraceState::Ended { outcome, .. } => outcome.why(),
         }
     }
 
-    /// Whether its agent came to this end, and nothing befell it.
+    /// Whether its agent came to this end.
     pub fn is_own_end(&self) -> bool {
-        matches!(self, TraceState::Completed | TraceState::Failed { .. })
+        matches!(self, TraceState::Ended { own: true, .. })
     }
 
     /// Whether there is more to come.
     pub fn is_live(&self) -> bool {
-        matches!(self, TraceState::Queued | TraceState::Running)
+        !matches!(self, TraceState::Ended { .. })
     }
 }
 

@@ -9,8 +9,6 @@ mod step;
 mod totals;
 
 pub use chain::{Chain, ChainOf, Trace, TraceState};
-pub use of_entries::{RunEnd, steps_of_entries};
-pub use of_events::steps_of_events;
 pub use of_run::{trace_of_session, trace_of_task};
 pub use step::{Step, StepKind, ToolResult};
 pub use totals::TraceTotals;

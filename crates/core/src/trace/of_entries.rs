@@ -11,19 +11,23 @@ use crate::{
 };
 
 /// How a run in a session ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunEnd {
-    /// How.
-    pub end: End,
+pub(super) struct RunEnd {
+    pub(super) end: End,
     /// What was said last.
-    pub answer: Option<String>,
-    /// When.
-    pub at: Moment,
+    pub(super) answer: Option<String>,
+    pub(super) at: Moment,
+}
+
+impl RunEnd {
+    /// Whether its agent came to an end without success: at a limit, or because the model refused.
+    pub(super) fn failed(&self) -> bool {
+        matches!(self.end, End::Failed { .. })
+    }
 }
 
 /// What the entries of a session say about one of its runs: the steps, and how it ended if it
 /// has.
-pub fn steps_of_entries(entries: &[Filed], prompt: &PostId) -> (Vec<Step>, Option<RunEnd>) {
+pub(super) fn steps_of_entries(entries: &[Filed], prompt: &PostId) -> (Vec<Step>, Option<RunEnd>) {
     let begins =
         |filed: &Filed| matches!(&filed.entry, Entry::Prompted { post, .. } if post == prompt);
     let Some(begun) = entries.iter().position(begins) else {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// What a task's events say about one of its runs.
-pub fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
+pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut at_run = 0;
     let mut last: Option<Moment> = None;

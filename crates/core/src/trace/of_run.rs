@@ -1,8 +1,10 @@
 //! A run as a trace, from what the journal says about it. The runs below it are not in it yet.
 
-use super::{Chain, RunEnd, Trace, TraceState, TraceTotals, steps_of_entries, steps_of_events};
+use super::{
+    Chain, Trace, TraceState, TraceTotals, of_entries::steps_of_entries, of_events::steps_of_events,
+};
 use crate::{
-    agent::{End, Entry, Filed},
+    agent::{Entry, Filed},
     budget::Spent,
     event::{Event, Saved},
     id::{AgentName, PostId, SessionId},
@@ -32,10 +34,10 @@ pub fn trace_of_task(
     let run = RunOf::new(events, run);
     let begun = chain.map_or(task.launched_at, |chain| chain.begun);
     let (state, at) = match run.ended {
-        Some((Outcome::Failed { why }, at)) if had_its_iterations => {
-            (TraceState::Failed { why }, at)
+        Some((outcome, at)) => {
+            let failed_itself = had_its_iterations || end.is_some_and(|ended| ended.failed());
+            (ended(outcome, failed_itself), at)
         }
-        Some((outcome, at)) => (ended_state(outcome, end.map(|ended| ended.end)), at),
         None if matches!(task.state, State::Queued { .. }) => (TraceState::Queued, now),
         None => (TraceState::Running, now),
     };
@@ -72,8 +74,9 @@ pub fn trace_of_session(
     let (agent, request) = asked(entries, prompt);
     let (state, answer, at) = match end {
         None => (TraceState::Running, None, now),
-        Some(RunEnd { end, answer, at }) => {
-            (ended_state(end.clone().into(), Some(end)), answer, at)
+        Some(run) => {
+            let failed_itself = run.failed();
+            (ended(run.end.into(), failed_itself), run.answer, run.at)
         }
     };
     Trace {
@@ -139,19 +142,13 @@ impl RunOf {
     }
 }
 
-/// How a run ended, and what its own session says about that. An end that the agent itself came
-/// to is a result; everything else has befallen it.
-fn ended_state(outcome: Outcome, end: Option<End>) -> TraceState {
-    match outcome {
-        Outcome::Completed => TraceState::Completed,
-        Outcome::Cancelled => TraceState::Cancelled,
-        Outcome::Failed { why } => match end {
-            Some(End::Failed { .. }) => TraceState::Failed { why },
-            Some(End::Answered | End::Broken { .. } | End::Aborted) | None => {
-                TraceState::Died { why }
-            }
-        },
-    }
+fn ended(outcome: Outcome, failed_itself: bool) -> TraceState {
+    let own = match outcome {
+        Outcome::Completed => true,
+        Outcome::Failed { .. } => failed_itself,
+        Outcome::Cancelled => false,
+    };
+    TraceState::Ended { outcome, own }
 }
 
 fn asked(entries: &[Filed], prompt: &PostId) -> (Option<AgentName>, String) {

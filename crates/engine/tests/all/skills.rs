@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::{SessionId, TaskId},
     request::Caller,
     skill_event::{ErrorCode, SkillEvent},
-    task::{Status, Task},
+    task::{Outcome, Status, Task},
     trace::{StepKind, ToolResult, Trace, TraceState},
 };
 use asyncagents_runtime::{Invocation, Invoker, SkillRun};
@@ -318,7 +318,7 @@ async fn seed_004_full_trace_available_via_chain_id() {
     let events = events(&house, "find", "").await;
     let house = house.killed().await;
     let trace = trace(&house, &chain(&events)).await;
-    assert_eq!(trace.state, TraceState::Completed);
+    assert_eq!(trace.state.status(), Status::Completed);
     assert_eq!(trace.skill.as_deref(), Some("find"));
     assert_eq!(trace.request, "Execute the skill 'find'.");
     let kinds: Vec<String> = trace
@@ -415,7 +415,13 @@ async fn seed_004_error_handling_for_sub_agent_failures() {
     assert_eq!(done, "done FAILED");
     let trace = trace(&house, id.as_str()).await;
     assert!(
-        matches!(trace.state, TraceState::Died { .. }),
+        matches!(
+            trace.state,
+            TraceState::Ended {
+                outcome: Outcome::Failed { .. },
+                own: false
+            }
+        ),
         "{:?}",
         trace.state
     );

@@ -10,7 +10,7 @@ use asyncagents_core::{
     port::Commands,
     request::{LaunchTask, ResumeTask},
     skill::{Skill, UsualTerms},
-    task::{State, Status},
+    task::{Outcome, State, Status},
     trace::TraceState,
 };
 use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces, Skills, ToolDoor};
@@ -46,7 +46,8 @@ async fn a_skill_is_ended_after_its_iterations_where_its_host_counts_none() {
     process.until_status(&id, Status::Error).await;
     let why = "the limit of 4 iterations is reached".to_owned();
     let trace = process.manager.trace(id.as_str()).await.expect("a trace");
-    assert_eq!(trace.state, TraceState::Failed { why });
+    let outcome = Outcome::Failed { why };
+    assert_eq!(trace.state, TraceState::Ended { outcome, own: true });
     assert_eq!(trace.own.spent.turns, 5);
     assert_eq!(trace.own.spent.tokens, 50);
     let other = launch(&process, skill("max-iterations: 18")).await;

@@ -212,20 +212,28 @@ fn run(title: &str, state: TraceState) -> Trace {
 /// A run with steps, and below it a skill that died.
 pub(crate) fn nested() -> Trace {
     let why = "the model's server is gone".to_owned();
+    let died = TraceState::Ended {
+        outcome: Outcome::Failed { why },
+        own: false,
+    };
+    let completed = TraceState::Ended {
+        outcome: Outcome::Completed,
+        own: true,
+    };
     let child = Trace {
         chain: Some("chain_2".into()),
         parent: Some("chain_1".into()),
         task: Some(TaskId::from_random(8)),
         skill: Some("review".to_owned()),
         agent: Some("general".into()),
-        ..run("skill review", TraceState::Died { why })
+        ..run("skill review", died)
     };
     let mut trace = Trace {
         chain: Some("chain_1".into()),
         answer: Some("Done.".to_owned()),
         steps: steps(),
         children: vec![child],
-        ..run("Why is it slow?", TraceState::Completed)
+        ..run("Why is it slow?", completed)
     };
     trace.add_up();
     trace
