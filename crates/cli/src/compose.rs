@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     exit::Failure,
     folders::beside,
-    hosts::{HostContext, HostOptions, KnownHosts},
+    hosts::{ExtraHostKind, HostContext, HostOptions, KnownHosts},
     own_file::can_write,
     print,
     trust::{self, Database, Launches, Older, Sealed, Standing},
@@ -43,6 +43,8 @@ pub(crate) struct AppOptions {
     pub(crate) older: Older,
     /// Whose key the database is sealed with.
     pub(crate) sealed: Sealed,
+    /// Kinds of host that this program brings.
+    pub(crate) extra: &'static [ExtraHostKind],
 }
 
 /// Opens the configured database. Must be called inside a tokio runtime.
@@ -54,14 +56,15 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
     if options.hosts.bridges.is_some() {
         settings.look = POLL_INTERVAL_OF_BRIDGES;
     }
-    let hosts = Arc::new(KnownHosts::new(HostContext {
+    let context = HostContext {
         config: config.clone(),
         store: store.clone(),
         clock: clock.clone(),
         launches,
         options: options.hosts,
         manager: OnceLock::new(),
-    }));
+    };
+    let hosts = Arc::new(KnownHosts::new(context, options.extra));
     let manager = Manager::new(store, hosts.clone(), clock, settings);
     hosts.set_manager(&manager);
     Ok(App { manager, hosts })

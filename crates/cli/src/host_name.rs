@@ -4,10 +4,9 @@ use std::path::Path;
 
 pub(crate) const ENGINE: &str = "engine";
 pub(crate) const OPENCODE: &str = "opencode";
-pub(crate) const SCRIPTED: &str = "scripted";
 
 /// All forms, for people.
-pub(crate) const FORMS: &str = "engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE";
+pub(crate) const FORMS: &str = "engine, engine:FOLDER or opencode:URL";
 
 /// The word and what follows the colon.
 pub(crate) fn split(name: &str) -> (&str, Option<&str>) {
@@ -20,9 +19,7 @@ pub(crate) fn split(name: &str) -> (&str, Option<&str>) {
 /// A name in a file of settings: paths are meant from where the file is.
 pub(crate) fn from_folder(folder: &Path, name: &str) -> String {
     match split(name) {
-        (word @ (ENGINE | SCRIPTED), Some(path)) => {
-            format!("{word}:{}", folder.join(path).display())
-        }
+        (ENGINE, Some(path)) => format!("{ENGINE}:{}", folder.join(path).display()),
         _ => name.to_owned(),
     }
 }

@@ -1,36 +1,5 @@
 //! The command `asyncagents`.
 
-mod approval;
-mod args;
-mod color;
-mod commands;
-mod compose;
-mod config;
-mod exit;
-mod folders;
-mod host_name;
-mod hosts;
-mod launch_secrets;
-mod live_view;
-mod log;
-mod make_visible;
-mod markdown;
-mod own_file;
-mod print;
-mod read_input;
-mod screen;
-mod seal;
-mod skill_commands;
-mod trace_tree;
-mod trust;
-mod width;
-mod worker_process;
-
 fn main() -> std::process::ExitCode {
-    let mut typed = std::env::args_os().skip(1);
-    // Every command of an agent comes through here, so it takes the shortest way.
-    if typed.next().is_some_and(|verb| verb == "sandbox-exec") {
-        std::process::exit(asyncagents_tools::sandbox_exec(typed.collect()));
-    }
-    exit::code(commands::run())
+    asyncagents::main(&[])
 }

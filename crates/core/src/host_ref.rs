@@ -29,23 +29,9 @@ pub enum HostRef {
         /// The folder its sessions work in, if it is not the server's own.
         folder: Option<Box<str>>,
     },
-    /// Plays a script, or a short one of its own.
-    Scripted {
-        /// The script's file.
-        script: Option<ScriptRef>,
-    },
-    /// One that this version does not know: nobody here serves or opens it, and its tasks stay as
-    /// they are.
-    Unknown(Box<str>),
-}
-
-/// A script that a host plays.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ScriptRef {
-    /// Its file.
-    pub file: Box<str>,
-    /// A digest of its text: a script that was edited is another host.
-    pub edition: Box<str>,
+    /// A host of another kind. A program that does not have that kind neither serves nor opens it,
+    /// and its tasks stay as they are.
+    Other(Box<str>),
 }
 
 /// Between what people see of a host's name and its details, which are JSON.
@@ -63,9 +49,6 @@ struct UrlDetails<S> {
 }
 
 impl HostRef {
-    /// The scripted host without a file.
-    pub const SCRIPTED: HostRef = HostRef::Scripted { script: None };
-
     /// The built-in agent in a folder.
     pub fn engine(folder: &str) -> Self {
         Self::Engine {
@@ -79,23 +62,14 @@ impl HostRef {
             Self::Engine { folder } => format!("engine:{folder}"),
             Self::OpenCodeBridge { folder, .. } => format!("opencode:{folder}"),
             Self::OpenCodeUrl { url, .. } => format!("opencode:{url}"),
-            Self::Scripted { script: None } => "scripted".to_owned(),
-            Self::Scripted {
-                script: Some(ScriptRef { file, edition }),
-            } if edition.is_empty() => format!("scripted:{file}"),
-            Self::Scripted {
-                script: Some(ScriptRef { file, edition }),
-            } => format!("scripted:{file}#{edition}"),
-            Self::Unknown(text) => text.to_string(),
+            Self::Other(text) => text.to_string(),
         }
     }
 
     /// The details beside the label, as JSON; empty if the label says everything.
     pub fn details(&self) -> String {
         let json = match self {
-            Self::Engine { .. } | Self::Scripted { .. } | Self::Unknown(_) => {
-                return String::new();
-            }
+            Self::Engine { .. } | Self::Other(_) => return String::new(),
             Self::OpenCodeBridge { process, data, .. } => {
                 serde_json::to_string(&BridgeDetails { process, data })
             }
@@ -112,17 +86,6 @@ impl HostRef {
         match kind {
             "engine" if !rest.is_empty() => Some(Self::engine(rest)),
             "opencode" => Self::parse_opencode(rest),
-            "scripted" if rest.is_empty() => Some(Self::SCRIPTED),
-            "scripted" => {
-                // The first version did not tell editions apart.
-                let (file, edition) = rest.rsplit_once('#').unwrap_or((rest, ""));
-                Some(Self::Scripted {
-                    script: Some(ScriptRef {
-                        file: file.into(),
-                        edition: edition.into(),
-                    }),
-                })
-            }
             _ => None,
         }
     }
@@ -158,7 +121,7 @@ impl fmt::Display for HostRef {
 
 impl From<&str> for HostRef {
     fn from(text: &str) -> Self {
-        Self::parse(text).unwrap_or_else(|| Self::Unknown(text.into()))
+        Self::parse(text).unwrap_or_else(|| Self::Other(text.into()))
     }
 }
 

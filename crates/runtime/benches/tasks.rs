@@ -87,7 +87,7 @@ async fn place(script: Script) -> Place {
 fn caller(n: usize) -> Caller {
     Caller::Session {
         session: format!("parent-{}", n % 50).as_str().into(),
-        host: HostRef::SCRIPTED.into(),
+        host: HostRef::from("scripted").into(),
         message: None,
     }
 }
@@ -258,7 +258,7 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                         agent: "general".into(),
                         model: None,
                         context: Context::Fresh,
-                        host: HostRef::SCRIPTED.into(),
+                        host: HostRef::from("scripted").into(),
                     },
                     prompt: "do it ".repeat(50),
                     fork: None,

@@ -512,7 +512,7 @@ async fn act(folder: &Path, manager: &Manager, known: &mut Vec<TaskId>, goal: us
 fn caller(session: SessionId) -> Caller {
     Caller::Session {
         session,
-        host: HostRef::SCRIPTED.into(),
+        host: HostRef::from("scripted").into(),
         message: None,
     }
 }

@@ -43,7 +43,7 @@ fn launched(parent: &str) -> Launched {
             agent: "general".into(),
             model: None,
             context: Context::Fresh,
-            host: HostRef::SCRIPTED.into(),
+            host: HostRef::from("scripted").into(),
         },
         prompt: "do it ".repeat(100),
         fork: None,

@@ -58,8 +58,8 @@ async fn tasks_of_an_earlier_format_are_what_they_were(#[case] file: &str, #[cas
     assert_eq!(launched, *waits, "what began the task says the same");
     for ended in &tasks[1..] {
         assert!(matches!(
-            ended.brief.host.host,
-            HostRef::Scripted { script: Some(_) }
+            &ended.brief.host.host,
+            HostRef::Other(name) if name.starts_with("scripted:")
         ));
     }
 }

@@ -99,7 +99,7 @@ async fn play(folder: &Path, keep: bool) -> Result<Exit, Failure> {
     let flags = flags.map(|(key, value)| (key.to_owned(), value)).to_vec();
     // The story is the same for everybody, whatever they have set.
     let loaded = Loaded::only(&flags).map_err(Failure::Input)?;
-    let shell = Shell::new(&loaded, flags)?;
+    let shell = Shell::new(&loaded, flags, &[])?;
     print::remark(&format!(
         "A demo: no key, no network. A scripted model answers at {}; the rest is real.\n\
          The project is a copy in {}.\n\n> {PROMPT}\n\n",

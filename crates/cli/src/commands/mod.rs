@@ -40,7 +40,7 @@ use crate::{
     config::{Config, Loaded, load, load_without_project, no_home},
     exit::{Exit, Failure},
     folders,
-    hosts::KnownHosts,
+    hosts::{ExtraHostKind, KnownHosts},
     log,
     make_visible::make_visible,
     print,
@@ -94,7 +94,7 @@ impl Command {
 }
 
 /// Does what was typed.
-pub(crate) fn run() -> Result<Exit, Failure> {
+pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
     let parse::Args {
         command,
         settings: flags,
@@ -112,7 +112,7 @@ pub(crate) fn run() -> Result<Exit, Failure> {
     }
     let shell = |quiet| {
         log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
-        Shell::new(&loaded, flags.clone())
+        Shell::new(&loaded, flags.clone(), extra)
     };
     match &command {
         Command::Run(args) => run::run(&shell(true)?, args),
@@ -140,7 +140,7 @@ pub(crate) fn run() -> Result<Exit, Failure> {
 
 /// A bridge has nobody to talk to but the plugin: what it has to say is in a file.
 fn bridge_shell(loaded: &Loaded, flags: &[Assignment]) -> Result<Shell, Failure> {
-    let mut shell = Shell::new(loaded, flags.to_vec())?;
+    let mut shell = Shell::new(loaded, flags.to_vec(), &[])?;
     let file = folders::beside(&shell.config.db, "opencode.log");
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)
@@ -159,10 +159,16 @@ struct Shell {
     said: BTreeMap<String, String>,
     /// What becomes of a database from before there were seals.
     older: Older,
+    /// Kinds of host that this program brings.
+    extra: &'static [ExtraHostKind],
 }
 
 impl Shell {
-    fn new(loaded: &Loaded, flags: Vec<Assignment>) -> Result<Self, Failure> {
+    fn new(
+        loaded: &Loaded,
+        flags: Vec<Assignment>,
+        extra: &'static [ExtraHostKind],
+    ) -> Result<Self, Failure> {
         let mut config = loaded.config.clone();
         if config.db.as_os_str().is_empty() {
             return Err(Failure::Input(anyhow!(
@@ -179,13 +185,15 @@ impl Shell {
                 true => Older::Believed,
                 false => Older::Refused,
             },
+            extra,
         })
     }
 
     /// Opens the database, to work on what is in it.
-    fn open(&self, options: AppOptions) -> Result<App, Failure> {
-        let older = self.older;
-        compose::open(&self.config, AppOptions { older, ..options })
+    fn open(&self, mut options: AppOptions) -> Result<App, Failure> {
+        options.older = self.older;
+        options.extra = self.extra;
+        compose::open(&self.config, options)
     }
 
     /// For requests that change something.

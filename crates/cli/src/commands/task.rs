@@ -68,8 +68,7 @@ pub(super) struct TaskArgs {
     #[arg(long, value_name = "MODE")]
     permission: Option<String>,
 
-    /// Where it runs: `engine`, `engine:FOLDER`, `opencode:URL`, `scripted` or `scripted:FILE`
-    /// [default: the setting `host`].
+    /// Where it runs: `engine`, `engine:FOLDER` or `opencode:URL` [default: the setting `host`].
     #[arg(long)]
     host: Option<String>,
 

@@ -117,8 +117,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "the file that holds all tasks";
     "host", host: allowed(host_name::FORMS), Refused,
         "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
-         opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), \
-         scripted, or scripted:FILE for a script of your own";
+         or opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD)";
     "session", session: allowed("a name"), Refused,
         "the session that tasks from the shell belong to";
     "agent", agent: allowed("the name of an agent"), Free,

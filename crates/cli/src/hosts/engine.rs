@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use async_trait::async_trait;
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::ModelName,
@@ -46,7 +45,6 @@ pub(super) struct EngineHosts {
     made: Mutex<HashMap<HostSetup, (Engine, Skills)>>,
 }
 
-#[async_trait]
 impl HostKind for EngineHosts {
     /// The settings are in the database, so what is confidential of them is kept elsewhere. Folder
     /// and settings are sealed: where something runs, and with what protection, is for the user to
@@ -63,30 +61,6 @@ impl HostKind for EngineHosts {
         let stored = launch_secrets::put_aside(overrides, launches)?;
         let json = serde_json::to_string(&stored)?;
         Ok(launches.seal(HostRef::engine(&folder), json))
-    }
-
-    /// What the built-in agent could not do is better known now than in a task that fails. A fork
-    /// inherits the newest run of the folder, unless a session is named.
-    async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
-        let request = launch.request;
-        let (engine, _) = self.get(&launch.host).map_err(Problem::from)?;
-        let checked = engine.check(&request.agent.as_str().into(), request.model.as_deref());
-        checked.map_err(exit::refused)?;
-        if request.fork && !launch.is_session_named {
-            let newest = engine.newest().await.map_err(Problem::from)?;
-            launch.session = newest.ok_or_else(|| {
-                Failure::Input(anyhow!(
-                    "there is no session in this folder to inherit; `asyncagents run` begins one, \
-                     and --session names another"
-                ))
-            })?;
-        }
-        if request.fork {
-            let parent = engine.session(&launch.session).await.map_err(no_session)?;
-            let title = make_visible(&parent.title);
-            print::remark(&format!("inherits {} \"{title}\"\n", launch.session));
-        }
-        Ok(())
     }
 
     /// A broken file of settings is told when the host is opened.
@@ -112,6 +86,30 @@ impl EngineHosts {
             context,
             made: Mutex::default(),
         }
+    }
+
+    /// What the built-in agent could not do is better known now than in a task that fails. A fork
+    /// inherits the newest run of the folder, unless a session is named.
+    pub(super) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
+        let request = launch.request;
+        let (engine, _) = self.get(&launch.host).map_err(Problem::from)?;
+        let checked = engine.check(&request.agent.as_str().into(), request.model.as_deref());
+        checked.map_err(exit::refused)?;
+        if request.fork && !launch.is_session_named {
+            let newest = engine.newest().await.map_err(Problem::from)?;
+            launch.session = newest.ok_or_else(|| {
+                Failure::Input(anyhow!(
+                    "there is no session in this folder to inherit; `asyncagents run` begins one, \
+                     and --session names another"
+                ))
+            })?;
+        }
+        if request.fork {
+            let parent = engine.session(&launch.session).await.map_err(no_session)?;
+            let title = make_visible(&parent.title);
+            print::remark(&format!("inherits {} \"{title}\"\n", launch.session));
+        }
+        Ok(())
     }
 
     /// The agent of a setup, and the skills of its folder.
@@ -235,7 +233,6 @@ impl EngineHosts {
             ".worker.lock",
             ".worker.log",
             ".opencode.log",
-            ".sessions",
         ];
         let db = db.map(|end| trust::ending(&self.context.config.db, end));
         let ours = db

@@ -3,7 +3,6 @@
 mod engine;
 mod opencode_bridge;
 mod opencode_url;
-mod scripted;
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +11,6 @@ use std::{
 };
 
 use anyhow::anyhow;
-use async_trait::async_trait;
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::SessionId,
@@ -23,27 +21,19 @@ use asyncagents_core::{
 use asyncagents_engine::{Approver, Engine};
 use asyncagents_runtime::{Hosts, Manager, Skills, WeakManager};
 
-use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts, scripted::ScriptedHosts};
+use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts};
 pub(crate) use self::{engine::models, opencode_bridge::Bridges};
 use crate::{config::Config, exit::Failure, host_name, trust::Launches};
 
 /// Settings of the built-in agent that flags and the environment override.
-pub(crate) type Overrides = BTreeMap<String, String>;
+pub type Overrides = BTreeMap<String, String>;
 
-/// What a kind of host brings: how it is named, checked and opened.
-#[async_trait]
-pub(crate) trait HostKind: Send + Sync {
+/// What a kind of host brings: how it is named and opened, and which of its tasks run here.
+pub trait HostKind: Send + Sync {
     /// The host that `--host` names by its word and what follows the colon.
     fn named(&self, rest: Option<&str>, overrides: &Overrides) -> anyhow::Result<HostSetup> {
         let _ = (rest, overrides);
         anyhow::bail!("it cannot be named")
-    }
-
-    /// What can be known before there is a task: a launch that could only fail is refused, and what
-    /// is missing is filled in.
-    async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
-        let _ = launch;
-        Ok(())
     }
 
     /// Whether this process can run its tasks.
@@ -64,7 +54,19 @@ pub(crate) trait HostKind: Send + Sync {
         limits.clone()
     }
 
+    /// The host, as the launcher of a task has set it up.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or is not opened for that launcher.
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError>;
+}
+
+/// A kind of host that a program brings, beside those that asyncagents has.
+pub struct ExtraHostKind {
+    /// What `--host` calls it, before a colon and what follows.
+    pub word: &'static str,
+    /// Makes it for the tasks of a database.
+    pub make: fn(db: &Path) -> Box<dyn HostKind>,
 }
 
 /// A task that is launched from a shell.
@@ -122,17 +124,20 @@ pub(crate) struct KnownHosts {
     engine: EngineHosts,
     opencode_url: OpenCodeUrlHosts,
     bridges: Arc<Bridges>,
-    scripted: ScriptedHosts,
+    extra: Vec<(&'static str, Box<dyn HostKind>)>,
 }
 
 impl KnownHosts {
-    pub(crate) fn new(context: HostContext) -> Self {
+    pub(crate) fn new(context: HostContext, extra: &[ExtraHostKind]) -> Self {
         let context = Arc::new(context);
+        let extra = extra.iter();
         Self {
+            extra: extra
+                .map(|extra| (extra.word, (extra.make)(&context.config.db)))
+                .collect(),
             engine: EngineHosts::new(context.clone()),
             opencode_url: OpenCodeUrlHosts(context.clone()),
             bridges: context.options.bridges.clone().unwrap_or_default(),
-            scripted: ScriptedHosts(context.clone()),
             context,
         }
     }
@@ -148,28 +153,41 @@ impl KnownHosts {
             HostRef::Engine { .. } => &self.engine,
             HostRef::OpenCodeBridge { .. } => &*self.bridges,
             HostRef::OpenCodeUrl { .. } => &self.opencode_url,
-            HostRef::Scripted { .. } => &self.scripted,
-            HostRef::Unknown(_) => &UnknownHosts,
+            HostRef::Other(name) => {
+                let (word, _) = host_name::split(name);
+                self.extra(word).unwrap_or(&UnknownHosts)
+            }
         }
+    }
+
+    fn extra(&self, word: &str) -> Option<&dyn HostKind> {
+        let mut extra = self.extra.iter();
+        let found = extra.find(|(known, _)| *known == word);
+        found.map(|(_, kind)| &**kind)
     }
 
     /// The host that `--host` names, set up so that any process works on its tasks as their
     /// launcher wants, and not as the one who started the worker.
     pub(crate) fn named(&self, name: &str, overrides: &Overrides) -> anyhow::Result<HostSetup> {
         let (word, rest) = host_name::split(name);
-        let kind: &dyn HostKind = match word {
-            host_name::ENGINE => &self.engine,
-            host_name::OPENCODE => &self.opencode_url,
-            host_name::SCRIPTED => &self.scripted,
-            _ => anyhow::bail!("--host {name}: must be {}", host_name::FORMS),
-        };
-        kind.named(rest, overrides)
+        match word {
+            host_name::ENGINE => self.engine.named(rest, overrides),
+            host_name::OPENCODE => self.opencode_url.named(rest, overrides),
+            _ => match self.extra(word) {
+                Some(kind) => kind.named(rest, overrides),
+                None => anyhow::bail!("--host {name}: must be {}", host_name::FORMS),
+            },
+        }
     }
 
-    /// See [`HostKind::check`].
+    /// What can be known before there is a task: a launch that could only fail is refused, and what
+    /// is missing is filled in.
     pub(crate) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
-        let kind = self.kind(&launch.host.host);
-        kind.check(launch).await
+        match &launch.host.host {
+            HostRef::Engine { .. } => self.engine.check(launch).await,
+            HostRef::OpenCodeUrl { .. } => self.opencode_url.check(launch).await,
+            HostRef::OpenCodeBridge { .. } | HostRef::Other(_) => Ok(()),
+        }
     }
 
     /// The built-in agent as it is set up.

@@ -3,7 +3,6 @@
 use std::{env, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use async_trait::async_trait;
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     port::{Host, HostError},
@@ -27,52 +26,9 @@ impl OpenCodeUrlHosts {
         Ok(self.0.launches()?.seal(host, String::new()))
     }
 
-    fn connect(&self, setup: &HostSetup) -> Result<OpenCode, HostError> {
-        let HostRef::OpenCodeUrl { url, folder } = &setup.host else {
-            return Err(wrong_kind(&setup.host));
-        };
-        let checked = self.0.launches().and_then(|ours| ours.check(setup));
-        checked.map_err(refused)?;
-        let address = Address {
-            url: url.to_string(),
-            directory: folder.as_deref().map(str::to_owned),
-            password: env::var("OPENCODE_SERVER_PASSWORD").ok(),
-        };
-        let manager = self.0.manager().ok();
-        let prefix = manager.map(|manager| manager.settings().wording.prefix.clone());
-        let settings = opencode::Settings {
-            prefix: prefix.unwrap_or_default(),
-            began: None,
-        };
-        let connection = Arc::new(HttpConnection::new(address)?);
-        Ok(OpenCode::new(connection, self.0.clock.clone(), settings))
-    }
-}
-
-#[async_trait]
-impl HostKind for OpenCodeUrlHosts {
-    fn named(&self, rest: Option<&str>, _: &Overrides) -> anyhow::Result<HostSetup> {
-        let url = rest.unwrap_or_default().trim_end_matches('/');
-        if !(url.starts_with("http://") || url.starts_with("https://")) {
-            anyhow::bail!(
-                "`{url}` is no address of an OpenCode; it begins with http:// or https://"
-            );
-        }
-        if url.contains(['?', '#']) {
-            anyhow::bail!("`{url}` is no address of an OpenCode; it has neither ? nor #");
-        }
-        if url.contains('@') {
-            anyhow::bail!(
-                "the password of OpenCode is not part of its address; set \
-                 OPENCODE_SERVER_PASSWORD"
-            );
-        }
-        self.setup(url, None)
-    }
-
     /// A child works in the folder of its parent; without one, in this folder if the server is on
     /// this machine.
-    async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
+    pub(super) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
         let HostRef::OpenCodeUrl { url, .. } = &launch.host.host else {
             return Ok(());
         };
@@ -97,6 +53,48 @@ impl HostKind for OpenCodeUrlHosts {
         };
         launch.host = self.setup(url, folder.as_deref()).map_err(Failure::Input)?;
         Ok(())
+    }
+
+    fn connect(&self, setup: &HostSetup) -> Result<OpenCode, HostError> {
+        let HostRef::OpenCodeUrl { url, folder } = &setup.host else {
+            return Err(wrong_kind(&setup.host));
+        };
+        let checked = self.0.launches().and_then(|ours| ours.check(setup));
+        checked.map_err(refused)?;
+        let address = Address {
+            url: url.to_string(),
+            directory: folder.as_deref().map(str::to_owned),
+            password: env::var("OPENCODE_SERVER_PASSWORD").ok(),
+        };
+        let manager = self.0.manager().ok();
+        let prefix = manager.map(|manager| manager.settings().wording.prefix.clone());
+        let settings = opencode::Settings {
+            prefix: prefix.unwrap_or_default(),
+            began: None,
+        };
+        let connection = Arc::new(HttpConnection::new(address)?);
+        Ok(OpenCode::new(connection, self.0.clock.clone(), settings))
+    }
+}
+
+impl HostKind for OpenCodeUrlHosts {
+    fn named(&self, rest: Option<&str>, _: &Overrides) -> anyhow::Result<HostSetup> {
+        let url = rest.unwrap_or_default().trim_end_matches('/');
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            anyhow::bail!(
+                "`{url}` is no address of an OpenCode; it begins with http:// or https://"
+            );
+        }
+        if url.contains(['?', '#']) {
+            anyhow::bail!("`{url}` is no address of an OpenCode; it has neither ? nor #");
+        }
+        if url.contains('@') {
+            anyhow::bail!(
+                "the password of OpenCode is not part of its address; set \
+                 OPENCODE_SERVER_PASSWORD"
+            );
+        }
+        self.setup(url, None)
     }
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {

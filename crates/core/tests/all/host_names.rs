@@ -1,6 +1,6 @@
 //! Names of hosts are in databases: what was written once is read for ever.
 
-use asyncagents_core::host_ref::{HostRef, ScriptRef};
+use asyncagents_core::host_ref::HostRef;
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -22,12 +22,10 @@ use rstest::rstest;
     r#"opencode:https://host//?{"directory":null}"#,
     HostRef::OpenCodeUrl { url: "https://host".into(), folder: None }
 )]
-#[case::scripted("scripted", HostRef::SCRIPTED)]
-#[case::a_script_with_a_hash_in_its_name(
+#[case::of_another_kind("scripted", HostRef::Other("scripted".into()))]
+#[case::of_another_kind_with_more(
     "scripted:/a#b.toml#0123abcd",
-    HostRef::Scripted {
-        script: Some(ScriptRef { file: "/a#b.toml".into(), edition: "0123abcd".into() })
-    }
+    HostRef::Other("scripted:/a#b.toml#0123abcd".into())
 )]
 fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
     assert_eq!(host.to_string(), text);
@@ -42,22 +40,11 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
 #[case("opencode:/folder//?{}")]
 #[case("opencode:http://host//?nonsense")]
 #[case("claude:/folder")]
+#[case("scripted:/a.toml")]
 fn a_host_of_another_version_keeps_its_name(#[case] text: &str) {
     let host = HostRef::from(text);
-    assert_eq!(host, HostRef::Unknown(text.into()));
+    assert_eq!(host, HostRef::Other(text.into()));
     assert_eq!(host.to_string(), text);
-}
-
-#[test]
-fn a_script_from_before_there_were_editions_is_known() {
-    let script = Some(ScriptRef {
-        file: "/a.toml".into(),
-        edition: "".into(),
-    });
-    assert_eq!(
-        HostRef::from("scripted:/a.toml"),
-        HostRef::Scripted { script }
-    );
 }
 
 proptest! {

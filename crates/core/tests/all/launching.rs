@@ -37,7 +37,7 @@ fn request() -> LaunchTask {
 fn session(name: &str) -> Caller {
     Caller::Session {
         session: name.into(),
-        host: HostRef::SCRIPTED.into(),
+        host: HostRef::from("scripted").into(),
         message: None,
     }
 }
@@ -51,7 +51,7 @@ fn facts(caller: &Caller, above: Option<&Task>) -> Facts {
         open_batch: 3,
         from: Some("asking".into()),
         chain: "chain".into(),
-        host: HostRef::SCRIPTED.into(),
+        host: HostRef::from("scripted").into(),
         owner: Some("worker".into()),
         fork: Plan::default(),
     }
@@ -257,7 +257,7 @@ fn whoever_works_in_the_calling_session_is_above() {
     let id = TaskId::from_random(7);
     let shell = Caller::Shell {
         session: "main".into(),
-        host: HostRef::SCRIPTED.into(),
+        host: HostRef::from("scripted").into(),
     };
     let task = working(1);
     let of = |caller: &Caller, above: Option<&Task>| {
@@ -291,7 +291,7 @@ fn a_launch_says_what_it_was_decided_by() {
     assert_eq!(from, Some("asking".into()));
     assert_eq!(
         (brief.host, prompt.as_str()),
-        (HostRef::SCRIPTED.into(), "do it")
+        (HostRef::from("scripted").into(), "do it")
     );
 }
 

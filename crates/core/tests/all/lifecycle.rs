@@ -39,7 +39,7 @@ fn launched() -> Launched {
             agent: "general".into(),
             model: None,
             context: Context::Fresh,
-            host: HostRef::SCRIPTED.into(),
+            host: HostRef::from("scripted").into(),
         },
         prompt: "do it".to_owned(),
         fork: None,

@@ -26,7 +26,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             agent: "general".into(),
             model: model.map(Into::into),
             context: Context::Fresh,
-            host: HostRef::SCRIPTED.into(),
+            host: HostRef::from("scripted").into(),
         },
         prompt: String::new(),
         fork: None,

@@ -269,7 +269,7 @@ async fn read<T: Send + 'static>(
 }
 
 pub(crate) fn key() -> HostRef {
-    HostRef::SCRIPTED
+    HostRef::from("scripted")
 }
 
 pub(crate) fn session(name: &str) -> Caller {

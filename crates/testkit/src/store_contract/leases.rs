@@ -109,7 +109,7 @@ pub(super) async fn tasks_whose_owner_has_no_lease_are_orphans(site: Arc<dyn Sit
     });
     let (orphans, unowned) = seen.await;
     assert_eq!(orphans, [2, 3, 6, 4].map(id));
-    assert_eq!(unowned, [HostRef::SCRIPTED]);
+    assert_eq!(unowned, [HostRef::from("scripted")]);
 }
 
 pub(super) async fn an_owner_finds_what_it_has_to_do(site: Arc<dyn Site>) {
@@ -152,7 +152,10 @@ pub(super) async fn unfinished_work_is_counted_by_host(site: Arc<dyn Site>) {
     hosts.sort_by_key(|(host, _)| host.to_string());
     assert_eq!(
         hosts,
-        [(HostRef::engine("/work"), 2), (HostRef::SCRIPTED, 1)]
+        [
+            (HostRef::engine("/work"), 2),
+            (HostRef::from("scripted"), 1)
+        ]
     );
     assert_eq!(below, 2);
 }

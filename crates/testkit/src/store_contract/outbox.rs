@@ -60,7 +60,7 @@ pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
     assert_eq!(found.notice.message.hidden, "<result>");
     assert_eq!(
         (&found.parent, &found.host),
-        (&"parent-me".into(), &HostRef::SCRIPTED.into())
+        (&"parent-me".into(), &HostRef::from("scripted").into())
     );
     assert_eq!((found.attempted, found.attempts), (None, 0));
 }

@@ -39,7 +39,7 @@ pub(super) fn launched(parent: &str) -> Launched {
             agent: "general".into(),
             model: None,
             context: Context::Fresh,
-            host: HostRef::SCRIPTED.into(),
+            host: HostRef::from("scripted").into(),
         },
         prompt: "do it".to_owned(),
         fork: None,
@@ -180,7 +180,7 @@ pub(super) fn events() -> Vec<Event> {
             from: Some("0198-00".into()),
         },
         Event::Moved {
-            host: HostRef::SCRIPTED,
+            host: HostRef::from("scripted"),
         },
         Event::Started,
         ended(Outcome::Cancelled),

@@ -56,7 +56,7 @@ impl Home {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents-stories"));
         command
             .current_dir(self.folder.path())
             .env_clear()
@@ -517,7 +517,7 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
 #[case(&["task", "x", "--max-tokens", "0"], "a task without tokens could not run")]
 #[case(&["task", "x", "--host", "opencode:http://127.0.0.1:9//?x"], "it has neither ? nor #")]
-#[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER, opencode:URL, scripted or scripted:FILE")]
+#[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER or opencode:URL")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
 #[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
 #[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; did you mean `limits.depth`? `asyncagents config` lists them all")]
@@ -654,7 +654,7 @@ fn copied_program(home: &Home) -> PathBuf {
     let copy = home.path("asyncagents");
     // Another process writes it: one that these tests have open for writing cannot be started.
     let mut install = Command::new("install");
-    install.args(["-m", "755", env!("CARGO_BIN_EXE_asyncagents")]);
+    install.args(["-m", "755", env!("CARGO_BIN_EXE_asyncagents-stories")]);
     assert!(install.arg(&copy).status().expect("it runs").success());
     fs::set_permissions(home.folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
     copy
@@ -718,7 +718,7 @@ fn a_disk_that_takes_no_more_is_a_clear_error_and_what_was_saved_stays() {
     fs::write(home.path("prompt.txt"), prompt).expect("written");
     let script = format!(
         "trap '' XFSZ; ulimit -f 400; exec '{}' -c worker.autostart=false task - < prompt.txt",
-        env!("CARGO_BIN_EXE_asyncagents")
+        env!("CARGO_BIN_EXE_asyncagents-stories")
     );
     let mut command = home.command();
     let output = Command::new("sh")
@@ -969,7 +969,7 @@ fn many_commands_at_once_start_one_worker_and_lose_nothing() {
 #[test]
 fn the_examples_in_the_repository_work() {
     let home = Home::new();
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/children.toml");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/children.toml");
     let host = format!("scripted:{}", examples.display());
     let id = home.ask(&["task", "--fork", "Why is the login slow?", "--host", &host]);
     let answer = home.ask(&["output", &id, "--block"]);

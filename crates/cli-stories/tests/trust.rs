@@ -45,7 +45,7 @@ impl User {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents-stories"));
         command
             .current_dir(self.path("project"))
             .env_clear()
@@ -939,7 +939,7 @@ fn words_of_a_project_do_not_steer_the_terminal() {
     let user = User::new();
     user.project("budget.tokens = \"\\u001b]0;OWNED\\u0007\"\n");
     let mut shown = Command::new("script");
-    let list = format!("{} list", env!("CARGO_BIN_EXE_asyncagents"));
+    let list = format!("{} list", env!("CARGO_BIN_EXE_asyncagents-stories"));
     shown
         .args(["-q", "-c", &list, "/dev/null"])
         .current_dir(user.path("project"))

@@ -1,0 +1,40 @@
+//! The command `asyncagents`, for a program that is that command, and perhaps brings a kind of
+//! host of its own.
+
+mod approval;
+mod args;
+mod color;
+mod commands;
+mod compose;
+mod config;
+mod exit;
+mod folders;
+mod host_name;
+mod hosts;
+mod launch_secrets;
+mod live_view;
+mod log;
+mod make_visible;
+mod markdown;
+mod own_file;
+mod print;
+mod read_input;
+mod screen;
+mod seal;
+mod skill_commands;
+mod trace_tree;
+mod trust;
+mod width;
+mod worker_process;
+
+pub use hosts::{ExtraHostKind, HostKind, Overrides};
+
+/// Does what was typed. Other kinds of host can be named and used beside the usual ones.
+pub fn main(extra: &'static [ExtraHostKind]) -> std::process::ExitCode {
+    let mut typed = std::env::args_os().skip(1);
+    // Every command of an agent comes through here, so it takes the shortest way.
+    if typed.next().is_some_and(|verb| verb == "sandbox-exec") {
+        std::process::exit(asyncagents_tools::sandbox_exec(typed.collect()));
+    }
+    exit::code(commands::run(extra))
+}
