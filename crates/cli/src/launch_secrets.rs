@@ -33,17 +33,14 @@ pub(crate) fn put_aside(
 ) -> anyhow::Result<BTreeMap<String, String>> {
     let mut stored = BTreeMap::new();
     for (key, value) in said {
-        match is_confidential(key, value) {
-            true => {
-                let name = launches.name_of(value);
-                let folder = folder().ok_or_else(|| anyhow!("HOME is not set"))?;
-                let written = write(&folder, &name, value);
-                written.with_context(|| format!("{key} cannot be kept in {}", folder.display()))?;
-                stored.insert(format!("{ASIDE}{key}"), name);
-            }
-            false => {
-                stored.insert(key.clone(), value.clone());
-            }
+        if is_confidential(key, value) {
+            let name = launches.name_of(value);
+            let folder = folder().ok_or_else(|| anyhow!("HOME is not set"))?;
+            let written = write(&folder, &name, value);
+            written.with_context(|| format!("{key} cannot be kept in {}", folder.display()))?;
+            stored.insert(format!("{ASIDE}{key}"), name);
+        } else {
+            stored.insert(key.clone(), value.clone());
         }
     }
     Ok(stored)
@@ -67,9 +64,10 @@ pub(crate) fn bring_back(
                 file.display()
             )
         })?;
-        match launches.name_of(&text) == value {
-            true => Ok((key.to_owned(), text)),
-            false => Err(anyhow!("{} was changed; launch it anew", file.display())),
+        if launches.name_of(&text) == value {
+            Ok((key.to_owned(), text))
+        } else {
+            Err(anyhow!("{} was changed; launch it anew", file.display()))
         }
     });
     back.collect()

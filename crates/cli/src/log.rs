@@ -9,9 +9,10 @@ use crate::{config::Config, own_file};
 
 /// Begins to log. Commands that answer on a terminal log only what goes wrong there.
 pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
-    let level = match quiet && config.log_file.is_none() {
-        true => "error",
-        false => &config.log,
+    let level = if quiet && config.log_file.is_none() {
+        "error"
+    } else {
+        &config.log
     };
     let log = fmt()
         .with_env_filter(EnvFilter::new(level))
@@ -21,9 +22,10 @@ pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
             let mut options = OpenOptions::new();
             options.create(true).append(true);
             // Beside the database others may have put a link; what the user names may be one.
-            let opened = match file.parent() == config.db.parent() {
-                true => own_file::open(file, &mut options),
-                false => options.mode(0o600).open(file),
+            let opened = if file.parent() == config.db.parent() {
+                own_file::open(file, &mut options)
+            } else {
+                options.mode(0o600).open(file)
             };
             let opened = opened.with_context(|| file.display().to_string())?;
             log.with_ansi(false).with_writer(Mutex::new(opened)).init();

@@ -18,11 +18,12 @@ pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let opened = options.mode(0o600).custom_flags(flags).open(file)?;
     let found = opened.metadata()?;
-    match found.is_file() && is_ours(&found) {
-        true => Ok(opened),
-        false => Err(io::Error::other(
+    if found.is_file() && is_ours(&found) {
+        Ok(opened)
+    } else {
+        Err(io::Error::other(
             "it is not a plain file of yours; it was left alone",
-        )),
+        ))
     }
 }
 

@@ -152,9 +152,10 @@ fn holder(lock: &Path) -> io::Result<Holder> {
         return Ok(Holder::Older { process: text });
     }
     let age = fs::metadata(lock)?.modified()?.elapsed();
-    Ok(match age.is_ok_and(|age| age > BEGINNING) {
-        true => Holder::Nobody,
-        false => Holder::Beginning,
+    Ok(if age.is_ok_and(|age| age > BEGINNING) {
+        Holder::Nobody
+    } else {
+        Holder::Beginning
     })
 }
 

@@ -218,9 +218,12 @@ impl Door for Office {
         let disclosed = disclosed.ok().flatten();
         let mut tools = tool_set::specs_with_skill(&self.prefix, disclosed.as_deref());
         let agents = self.agents(directory).await;
-        let lines = agents.iter().map(|agent| match agent.about.is_empty() {
-            true => format!("- {}", agent.name),
-            false => format!("- {}: {}", agent.name, agent.about),
+        let lines = agents.iter().map(|agent| {
+            if agent.about.is_empty() {
+                format!("- {}", agent.name)
+            } else {
+                format!("- {}: {}", agent.name, agent.about)
+            }
         });
         let lines: Vec<String> = lines.collect();
         if let Some(task) = tools.first_mut().filter(|_| !lines.is_empty()) {

@@ -304,17 +304,19 @@ impl Fuzz {
                 self.call(greeting, false);
             }
             40..44 => {
-                let id = match self.rng.bool() {
-                    true => json!(self.called),
-                    false => odd(&mut self.rng),
+                let id = if self.rng.bool() {
+                    json!(self.called)
+                } else {
+                    odd(&mut self.rng)
                 };
                 self.say(&json!({"method": "cancel", "params": {"id": id}}));
             }
             // An answer that nobody asked for, or not like this.
             44..52 => {
-                let id = match self.rng.bool() {
-                    true => json!(self.rng.u64(..2_000)),
-                    false => odd(&mut self.rng),
+                let id = if self.rng.bool() {
+                    json!(self.rng.u64(..2_000))
+                } else {
+                    odd(&mut self.rng)
                 };
                 let result = odd(&mut self.rng);
                 self.say(&json!({"id": id, "result": result}));
@@ -352,11 +354,10 @@ impl Fuzz {
             _ => self.rng.usize(..4 << 20),
         };
         let filler = "x".repeat(length);
-        let line = match self.rng.bool() {
-            true => {
-                json!({"method": "event", "params": {"directory": self.project, "event": filler}})
-            }
-            false => json!({"id": 7_777_777, "result": filler}),
+        let line = if self.rng.bool() {
+            json!({"method": "event", "params": {"directory": self.project, "event": filler}})
+        } else {
+            json!({"id": 7_777_777, "result": filler})
         };
         self.say(&line);
     }
@@ -537,10 +538,7 @@ impl Fuzz {
     /// Answers the bridge, or does something else.
     fn reply(&mut self, id: u64, result: Value) {
         let mut answer = json!({"id": id, "result": result});
-        let how = match self.honest {
-            true => 0,
-            false => self.rng.u8(..100),
-        };
+        let how = if self.honest { 0 } else { self.rng.u8(..100) };
         self.figures.spoiled += usize::from(how >= 80);
         match how {
             0..80 => self.say(&answer),

@@ -100,9 +100,10 @@ async fn work_out(
     let Some(ids) = ids else { return Ok(None) };
     let limits = plan.limits.clone();
     let worked_out = spawn_blocking(move || {
-        let parent = match recent.unread {
-            true => Parent::end_of(transcript),
-            false => Parent::new(transcript),
+        let parent = if recent.unread {
+            Parent::end_of(transcript)
+        } else {
+            Parent::new(transcript)
         };
         edits(&parent, &limits, tokens::o200k)
     });

@@ -89,9 +89,10 @@ impl Ears {
             }
             "session.error" => {
                 let problem = about.error.as_ref()?;
-                let end = match problem.is_abort() {
-                    true => BadEnd::Aborted,
-                    false => BadEnd::Failed(problem.sentence()),
+                let end = if problem.is_abort() {
+                    BadEnd::Aborted
+                } else {
+                    BadEnd::Failed(problem.sentence())
                 };
                 known.stopped(session, end);
                 SessionEvent::Idle

@@ -190,9 +190,10 @@ impl OpenCode {
 
     /// The session that was made for a task before, if one was.
     async fn made_before(&self, new: &NewSession) -> Result<Option<SessionId>, HostError> {
-        let sessions = match is_session(&new.parent) {
-            true => self.api.children(&new.parent).await?,
-            false => self.api.newest_sessions(branch::SEARCHED).await?,
+        let sessions = if is_session(&new.parent) {
+            self.api.children(&new.parent).await?
+        } else {
+            self.api.newest_sessions(branch::SEARCHED).await?
         };
         let task = Some(new.task.as_str());
         let made = sessions.into_iter().find(|session| session.task() == task);
@@ -650,9 +651,10 @@ impl Host for OpenCode {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
-        match is_session(session) {
-            true => self.api.delete(session).await,
-            false => Ok(()),
+        if is_session(session) {
+            self.api.delete(session).await
+        } else {
+            Ok(())
         }
     }
 

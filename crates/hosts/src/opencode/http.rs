@@ -340,9 +340,10 @@ fn unless_silent(response: reqwest::Response) -> impl Stream<Item = Result<Bytes
         };
         let end = memchr::memrchr(b'\n', &chunk);
         let line = end.map_or(line + chunk.len(), |end| chunk.len() - end);
-        match line > LONGEST_LINE {
-            true => Some((Err(io::Error::other("a line does not end")), None)),
-            false => Some((Ok(chunk), Some((bytes, line)))),
+        if line > LONGEST_LINE {
+            Some((Err(io::Error::other("a line does not end")), None))
+        } else {
+            Some((Ok(chunk), Some((bytes, line))))
         }
     })
 }

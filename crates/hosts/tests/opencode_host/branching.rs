@@ -290,9 +290,10 @@ async fn survives_accidents(prepare: impl Fn(&World, &SessionId) -> Plan) {
         let world = World::new();
         let parent = world.opencode.parent();
         let plan = prepare(&world, &parent);
-        match done {
-            true => world.opencode.loses_answer(change.method, &change.path),
-            false => world.opencode.is_silent(change.method, &change.path),
+        if done {
+            world.opencode.loses_answer(change.method, &change.path)
+        } else {
+            world.opencode.is_silent(change.method, &change.path)
         }
         let broken = world.host.branch(new_session(&parent), &plan).await;
         let when = format!("{} {}, done: {done}", change.method.as_str(), change.path);

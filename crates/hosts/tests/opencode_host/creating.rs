@@ -102,9 +102,10 @@ async fn only_at_the_depth_limit_may_a_child_launch_nothing() {
             ..new_session(&parent)
         };
         let child = world.host.create(new).await.unwrap();
-        let expected = match may_delegate {
-            true => json!([rule]),
-            false => json!([rule, no_tasks]),
+        let expected = if may_delegate {
+            json!([rule])
+        } else {
+            json!([rule, no_tasks])
         };
         assert_eq!(world.opencode.look_at(&child)["permission"], expected);
     }

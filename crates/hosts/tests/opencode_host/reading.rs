@@ -15,9 +15,10 @@ use crate::{
 
 /// What a child would inherit as text.
 fn context(recent: Recent, plan: &Plan) -> String {
-    let parent = match recent.unread {
-        true => Parent::end_of(recent.transcript),
-        false => Parent::new(recent.transcript),
+    let parent = if recent.unread {
+        Parent::end_of(recent.transcript)
+    } else {
+        Parent::new(recent.transcript)
     };
     let forked = fork(&parent, &plan.limits, tokens::o200k);
     forked.expect("a fork").context

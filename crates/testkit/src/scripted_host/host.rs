@@ -139,9 +139,10 @@ impl ScriptedHost {
         if !slow.is_zero() {
             time::sleep(slow).await;
         }
-        match fails {
-            true => Err(HostError::Unreachable(format!("{call:?} failed as told"))),
-            false => Ok(()),
+        if fails {
+            Err(HostError::Unreachable(format!("{call:?} failed as told")))
+        } else {
+            Ok(())
         }
     }
 
@@ -167,9 +168,10 @@ impl ScriptedHost {
     /// What is in a session that exists.
     fn existing(&self, session: &SessionId) -> Result<Vec<Line>, HostError> {
         let lines = self.lines(session)?;
-        match exists(session, &lines) {
-            true => Ok(lines),
-            false => Err(HostError::NoSession(session.clone())),
+        if exists(session, &lines) {
+            Ok(lines)
+        } else {
+            Err(HostError::NoSession(session.clone()))
         }
     }
 

@@ -230,9 +230,10 @@ fn file(folder: &Path, session: &SessionId) -> PathBuf {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut name = String::new();
     for c in session.as_str().chars() {
-        match plain(c) {
-            true => name.push(c),
-            false => name.push_str(&format!("%{:x}", u32::from(c))),
+        if plain(c) {
+            name.push(c)
+        } else {
+            name.push_str(&format!("%{:x}", u32::from(c)))
         }
     }
     if name.len() > LONGEST_NAME {
