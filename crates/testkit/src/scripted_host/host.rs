@@ -302,9 +302,7 @@ impl Course {
         match (&self.cut, &self.plan.end) {
             (Some((_, Cut::Interrupted)), _) => Standing::Interrupted,
             (Some((_, Cut::Aborted)), _) => Standing::Done {
-                outcome: Outcome::Failed {
-                    why: "it was aborted in its host".to_owned(),
-                },
+                outcome: Outcome::Cancelled,
                 answer: None,
             },
             (None, Some((after, outcome, answer))) if self.begun.after(*after) <= now => {
@@ -489,16 +487,36 @@ impl Host for ScriptedHost {
             messages.extend(saved.messages().iter().cloned().map(Message::into_owned));
         }
         let now = self.inner.clock.now();
-        for course in self.inner.courses(&lines) {
-            let asked = lines.iter().find_map(|line| match line {
-                Line::Prompted { id, text, .. } if *id == course.prompt.as_str() => Some(text),
-                _ => None,
-            });
-            let id = course.prompt.as_str();
-            messages.extend(asked.map(|text| said(id, Role::User, vec![spoken(text)])));
-            let parts = course.said(now);
-            if !parts.is_empty() {
-                messages.push(said(&format!("{id}.answer"), Role::Assistant, parts));
+        let mut courses = self.inner.courses(&lines).into_iter();
+        let by_user = |id: &str, texts: &[&String]| {
+            let parts = texts.iter().map(|text| spoken(text)).collect();
+            said(id, Role::User, parts)
+        };
+        for line in &lines {
+            match line {
+                Line::Inherited {
+                    id,
+                    preamble,
+                    context,
+                } => messages.push(by_user(id, &[preamble, context])),
+                Line::Told {
+                    id,
+                    visible,
+                    hidden,
+                    ..
+                } => messages.push(by_user(id, &[visible, hidden])),
+                Line::Prompted { id, text, .. } => {
+                    messages.push(by_user(id, &[text]));
+                    let parts = courses.next().map(|course| course.said(now));
+                    if let Some(parts) = parts.filter(|parts| !parts.is_empty()) {
+                        messages.push(said(&format!("{id}.answer"), Role::Assistant, parts));
+                    }
+                }
+                Line::Created { .. }
+                | Line::Aborted { .. }
+                | Line::AskedOnce { .. }
+                | Line::Interrupted { .. }
+                | Line::Deleted => {}
             }
         }
         Ok(Transcript::new(messages, Skipped::default()))
