@@ -130,7 +130,7 @@ impl Host for Engine {
             preamble: what.preamble,
             context: what.context,
         };
-        Ok(self.shared.record.file(session, entry).await?)
+        self.shared.record.file(session, entry).await
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {

@@ -74,14 +74,21 @@ impl Record {
         self.read(move |journal| whole(journal, &id)).await
     }
 
-    /// Adds to a session in the name of nobody in particular.
-    pub(crate) async fn file(&self, id: &SessionId, entry: Entry) -> Result<(), Trouble> {
-        let (id, now) = (id.clone(), self.clock.now());
-        self.write(move |journal| {
-            journal.file(&id, &entry, now)?;
+    /// Adds to a session that exists, whoever drives it.
+    pub(crate) async fn file(&self, id: &SessionId, entry: Entry) -> Result<(), HostError> {
+        let (session, now) = (id.clone(), self.clock.now());
+        let filed = self.write(move |journal| {
+            let there = journal.session(&session)?.is_some();
+            if there {
+                journal.file(&session, &entry, now)?;
+            }
+            Ok(there)
+        });
+        if filed.await? {
             Ok(())
-        })
-        .await
+        } else {
+            Err(HostError::NoSession(id.clone()))
+        }
     }
 }
 
