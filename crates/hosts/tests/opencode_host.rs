@@ -7,6 +7,8 @@
 
 #[path = "opencode_host/branching.rs"]
 mod branching;
+#[path = "opencode_host/contract.rs"]
+mod contract;
 #[path = "opencode_host/creating.rs"]
 mod creating;
 #[path = "opencode_host/fake.rs"]
@@ -17,6 +19,8 @@ mod hearing;
 mod inspecting;
 #[path = "opencode_host/message.rs"]
 mod message;
+#[path = "opencode_host/playing.rs"]
+mod playing;
 #[path = "opencode_host/prompting.rs"]
 mod prompting;
 #[path = "opencode_host/reading.rs"]

@@ -1,9 +1,10 @@
-//! Made-up sessions, a clock, a scripted host, and what every store promises, for tests and
-//! benchmarks. A dev-dependency only.
+//! Made-up sessions, a clock, a scripted host, and what every store and every host promises, for
+//! tests and benchmarks. A dev-dependency only.
 
 pub mod clock;
 pub mod fuzz;
 pub mod generate;
+pub mod host_contract;
 pub mod opencode;
 pub mod scripted_host;
 pub mod store_contract;

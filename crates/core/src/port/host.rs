@@ -35,7 +35,8 @@ pub trait Host: Send + Sync {
     /// Sets the session to work; returns as soon as the host has the prompt.
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError>;
 
-    /// Stops what the session is doing. A session that does nothing, or is gone, is stopped.
+    /// Stops what the session is doing: its prompt is done then, and cancelled. A session that
+    /// does nothing, or is gone, is stopped.
     async fn abort(&self, session: &SessionId) -> Result<(), HostError>;
 
     /// Makes a session that begins with its parent's own messages, or finds the one that was

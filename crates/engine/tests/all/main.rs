@@ -6,6 +6,7 @@
 )]
 
 mod bad_models;
+mod contract;
 mod crashing;
 mod delegating;
 mod folders;

@@ -172,6 +172,10 @@ impl FakeOpenCode {
         self.lock().statuses.remove(session.as_str());
     }
 
+    pub(crate) fn works(&self, session: &SessionId) -> bool {
+        self.lock().statuses.contains_key(session.as_str())
+    }
+
     /// A user removes a message.
     pub(crate) fn remove_message(&self, session: &SessionId, message: &str) {
         let mut inside = self.lock();

@@ -32,7 +32,7 @@ pub(crate) struct TestClock {
 }
 
 impl TestClock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
             ahead: Arc::new(AtomicI64::new(1_800_000_000_000)),

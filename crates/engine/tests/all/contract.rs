@@ -1,0 +1,108 @@
+//! The engine keeps what the port promises of a host.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use asyncagents_core::{
+    fork::{Mode, Plan as ForkPlan, Preset},
+    id::SessionId,
+    port::Host,
+};
+use asyncagents_scripted_model::{Fault, Reply, Script, When};
+use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, TOOL, host_contract};
+use serde_json::json;
+
+use crate::house::{House, Plan};
+
+const NOTES: &str = "the plants are dry";
+
+/// A process with its engine, and the one after it.
+struct Process(Mutex<Option<House>>);
+
+impl Process {
+    async fn start() -> Self {
+        let mut plan = Plan::default();
+        plan.runtime.lease = Duration::from_millis(300);
+        let house = House::with(script(), plan).await;
+        house.write("notes.md", NOTES);
+        Self(Mutex::new(Some(house)))
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&House) -> T) -> T {
+        let house = self.0.lock().expect("not poisoned");
+        look(house.as_ref().expect("a process"))
+    }
+}
+
+#[async_trait]
+impl Site for Process {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            keeps_posts_once: true,
+            has_foreign_sessions: true,
+            branches: Some(ForkPlan {
+                limits: Preset::Exact.limits(),
+                mode: Mode::Messages,
+                ..ForkPlan::default()
+            }),
+            // It gives a task its last turn itself.
+            asks_once: false,
+            is_another_process: false,
+        }
+    }
+
+    fn host(&self) -> Arc<dyn Host> {
+        self.with(|house| Arc::new(house.engine.clone()))
+    }
+
+    async fn parent(&self) -> SessionId {
+        let house = self.0.lock().expect("not poisoned").take();
+        let house = house.expect("a process");
+        let session = house.begin("general").await;
+        let prompt = house.prompt(&session, SCRIPT[0].0).await;
+        house.ended(&session, &prompt).await;
+        *self.0.lock().expect("not poisoned") = Some(house);
+        session
+    }
+
+    async fn shown(&self, _: &SessionId) -> String {
+        let requests = self.with(|house| house.model.requests());
+        requests.last().expect("a request").text()
+    }
+
+    async fn restart(&self) {
+        let house = self.0.lock().expect("not poisoned").take();
+        let next = house.expect("a process").killed().await;
+        *self.0.lock().expect("not poisoned") = Some(next);
+    }
+}
+
+fn script() -> Script {
+    let mut script = Script::new();
+    let call = || Reply::call(TOOL, json!({"path": "notes.md"}));
+    for (words, does) in SCRIPT {
+        let asked = When::always().last(*words);
+        // What is read is the last that the model is shown.
+        let has_read = When::always().last(NOTES).contains(*words);
+        script = match *does {
+            Does::Answer(text) => script.rule(asked, Reply::text(text)),
+            Does::AnswerAfter(time, text) => script.rule(asked, Reply::text(text).delay(time)),
+            Does::Fail(why) => script.rule(asked, Reply::status(400).message(why)),
+            Does::CallAndAnswer(text) => {
+                script.rule(asked, call()).rule(has_read, Reply::text(text))
+            }
+            Does::CallAndHang => script
+                .rule(asked, call())
+                .rule(has_read, Reply::fault(Fault::Hang)),
+        };
+    }
+    script
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engine_keeps_the_promises_of_a_host() {
+    host_contract(Process::start).await;
+}
