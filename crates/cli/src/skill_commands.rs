@@ -17,7 +17,7 @@ pub(crate) struct ReadOnlyCommands {
 #[async_trait]
 impl Commands for ReadOnlyCommands {
     async fn run(&self, command: &str) -> Result<String, String> {
-        let may_run_free = match self.permissions.judge("bash", Kind::Run, command) {
+        let unsandboxed = match self.permissions.judge("bash", Kind::Run, command) {
             Verdict::Allow => true,
             Verdict::Ask { by_rule: false } => false,
             Verdict::Ask { by_rule: true } => {
@@ -25,6 +25,6 @@ impl Commands for ReadOnlyCommands {
             }
             Verdict::Deny(why) => return Err(why),
         };
-        self.toolbox.glance(command, may_run_free).await
+        self.toolbox.run_read_only(command, unsandboxed).await
     }
 }

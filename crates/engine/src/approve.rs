@@ -9,25 +9,22 @@ use asyncagents_core::{
 /// Something that an agent wants to do and may not do unasked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Where.
     pub session: SessionId,
     /// What the session is about.
     pub title: String,
-    /// Whether it is a background task's.
+    /// Whether the session is a background task's.
     pub background: bool,
-    /// Who.
     pub agent: AgentName,
-    /// With which tool.
     pub tool: String,
-    /// What it would touch or run.
+    /// What the call would touch or run.
     pub target: String,
-    /// What it would do, whole: how much of it is shown at once is for the one who asks.
+    /// What the call would do, whole: the approver decides how much of it is shown at once.
     pub preview: Preview,
     /// What [`Reply::Always`] would cover, for people.
     pub always: String,
 }
 
-/// What a person says.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// This once.
@@ -38,7 +35,7 @@ pub enum Reply {
     No(String),
 }
 
-/// Someone who can be asked.
+/// A person who can be asked, by whatever means.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks, and waits for the answer.

@@ -19,21 +19,22 @@ use tokio::{
 /// The drivers of an engine, one for each session that has something to do.
 #[derive(Default)]
 pub(crate) struct Drivers {
-    /// Nothing is begun any more.
+    /// No driver is spawned any more.
     closed: AtomicBool,
     handles: Mutex<HashMap<SessionId, Arc<DriverHandle>>>,
     running: Mutex<JoinSet<()>>,
 }
 
-/// What others know of a driver, and stop it with.
+/// Wakes, stops and observes a driver from outside.
 #[derive(Default)]
 pub(crate) struct DriverHandle {
     /// There may be something new in the session.
     pub(crate) wake: Notify,
     pub(crate) halt: watch::Sender<Halt>,
-    /// Someone wanted it driven after it had looked for the last time.
+    /// The session is to be driven again: something came after the driver had looked for the last
+    /// time.
     again: Mutex<bool>,
-    /// Set when the driver has let go.
+    /// Set when the driver has released its session.
     gone: watch::Sender<bool>,
     /// What the session has used, as far as the driver knows.
     pub(crate) totals: Mutex<Option<Totals>>,
@@ -42,12 +43,10 @@ pub(crate) struct DriverHandle {
 /// Whether a driver is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Halt {
-    /// Go on.
     #[default]
     Go,
     /// After the tool that is running.
     Soon,
-    /// At once.
     Now,
 }
 
@@ -60,13 +59,13 @@ impl DriverHandle {
     }
 
     pub(crate) async fn is_gone(&self) {
-        // It goes with its driver, which says so or is dropped.
+        // The sender goes with its driver, which sets it or is dropped.
         let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
     }
 }
 
 impl Drivers {
-    /// Sees to it that a session is driven: wakes its driver, or spawns one.
+    /// Makes sure that a session is driven: wakes its driver, or spawns one.
     pub(crate) fn attend<F>(&self, session: &SessionId, drive: impl FnOnce(Arc<DriverHandle>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -103,9 +102,9 @@ impl Drivers {
         }
     }
 
-    /// Whether a driver that has nothing to do may go. If someone has wanted it since it
-    /// looked, it may not.
-    pub(crate) fn may_go(&self, session: &SessionId, handle: &Arc<DriverHandle>) -> bool {
+    /// Whether a driver that has nothing to do may end: not if its session was attended to since
+    /// it looked.
+    pub(crate) fn may_end(&self, session: &SessionId, handle: &Arc<DriverHandle>) -> bool {
         let mut handles = lock(&self.handles);
         if std::mem::take(&mut *lock(&handle.again)) {
             return false;
@@ -114,8 +113,8 @@ impl Drivers {
         true
     }
 
-    /// A driver has let go, for whatever reason.
-    pub(crate) fn let_go(&self, session: &SessionId, handle: &Arc<DriverHandle>) {
+    /// A driver has ended, for whatever reason.
+    pub(crate) fn release(&self, session: &SessionId, handle: &Arc<DriverHandle>) {
         remove(&mut lock(&self.handles), session, handle);
         handle.gone.send_replace(true);
     }
@@ -136,7 +135,7 @@ impl Drivers {
         self.kill();
     }
 
-    /// Stops all at once.
+    /// Stops all drivers at once.
     pub(crate) fn kill(&self) {
         lock(&self.running).abort_all();
         lock(&self.handles).clear();

@@ -32,11 +32,9 @@ pub struct Engine {
 /// A session of a person, to be begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begin {
-    /// For people.
     pub title: String,
-    /// Who works in it.
     pub agent: AgentName,
-    /// With which model, if not the agent's own.
+    /// If not the agent's own.
     pub model: Option<String>,
 }
 
@@ -66,7 +64,7 @@ impl Engine {
             workspace: self.shared.workspace(),
             terms: None,
             base: None,
-            begun: self.shared.record.clock.now(),
+            begun: self.shared.now(),
         };
         self.shared.make(session, None).await
     }
@@ -77,7 +75,7 @@ impl Engine {
     /// When the store fails.
     pub async fn newest(&self) -> Result<Option<SessionId>, HostError> {
         let workspace = self.shared.workspace();
-        let newest = self.shared.record.read(move |journal| {
+        let newest = self.shared.read(move |journal| {
             let newest = journal.newest_session(&workspace)?;
             Ok(newest.map(|session| session.id))
         });
@@ -90,7 +88,7 @@ impl Engine {
     /// When there is no such session, or the store fails.
     pub async fn go_on(&self, session: &SessionId) -> Result<Option<PostId>, HostError> {
         let id = session.clone();
-        let found = self.shared.record.read(move |journal| {
+        let found = self.shared.read(move |journal| {
             let there = journal.session(&id)?.is_some();
             Ok((there, journal.open_prompt(&id)?))
         });
@@ -109,7 +107,7 @@ impl Engine {
     /// # Errors
     /// When there is no such session, or the store fails.
     pub async fn session(&self, session: &SessionId) -> Result<Session, HostError> {
-        let found = self.shared.record.session(session).await?;
+        let found = self.shared.session(session).await?;
         found.ok_or_else(|| HostError::NoSession(session.clone()))
     }
 
@@ -121,12 +119,11 @@ impl Engine {
         let (id, mine) = (session.clone(), (self.shared.owner)());
         let busy = self
             .shared
-            .record
             .read(move |journal| is_driven_elsewhere(journal, &id, mine.as_ref()));
         Ok(busy.await?)
     }
 
-    /// How the run of a prompt ended and what was said last, if it is over.
+    /// How the run of a prompt ended and its last answer, if it is over.
     ///
     /// # Errors
     /// When the store fails.
@@ -136,7 +133,7 @@ impl Engine {
         prompt: &PostId,
     ) -> Result<Option<(End, Option<String>)>, HostError> {
         let (id, prompt) = (session.clone(), prompt.clone());
-        let ended = self.shared.record.read(move |journal| {
+        let ended = self.shared.read(move |journal| {
             Ok(match journal.end_of(&id, &prompt)? {
                 Some(Entry::Ended { end, answer, .. }) => Some((end, answer)),
                 _ => None,
@@ -179,7 +176,7 @@ impl Engine {
         foreign.map(remark).collect()
     }
 
-    /// What happens in a session from now on, for the one who watches it.
+    /// What happens in a session from now on, for its watcher.
     pub fn watch(&self, session: &SessionId) -> LiveEvents {
         let (sender, events) = live::channel();
         lock(&self.shared.watched).insert(session.clone(), sender);

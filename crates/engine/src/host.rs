@@ -24,7 +24,7 @@ use crate::{
     system_prompt,
 };
 
-/// What a forked child is told that begins with its parent's own messages.
+/// The preamble of a forked child that begins with its parent's own messages.
 const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
     to the agent that launched you; it is there so that you know what was found out. Do only the \
     task below. Do not continue the other agent's work, and do not wait for its background \
@@ -39,11 +39,12 @@ impl Host for Engine {
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
         let profiles = self.shared.profiles();
         let profile = profiles.known(&new.agent)?;
-        let parent = self.shared.record.session(&new.parent).await?;
+        let parent = self.shared.session(&new.parent).await?;
         let asked = new.model.as_ref().map(ModelName::as_str);
-        let liked = new.role.as_ref().and_then(|role| role.terms.model.as_ref());
-        let liked = liked.map(ModelName::as_str);
-        let asked = asked.or_else(|| liked.filter(|model| can_ask(&self.shared.models, model)));
+        let skills_model = new.role.as_ref().and_then(|role| role.terms.model.as_ref());
+        let skills_model = skills_model.map(ModelName::as_str);
+        let usable = |model: &&str| can_ask(&self.shared.models, model);
+        let asked = asked.or_else(|| skills_model.filter(usable));
         let model = choose_model(&self.shared, asked, profile, parent.as_ref())?;
         let mut profile = profile.clone();
         let terms = new.role.as_ref().map(|role| &role.terms);
@@ -64,7 +65,7 @@ impl Host for Engine {
             workspace: self.shared.workspace(),
             terms: new.role.map(|role| role.terms),
             base: None,
-            begun: self.shared.record.clock.now(),
+            begun: self.shared.now(),
         };
         self.shared.make(session, None).await
     }
@@ -114,7 +115,7 @@ impl Host for Engine {
                 session: parent.session.id,
                 until: conversation.newest(),
             }),
-            begun: self.shared.record.clock.now(),
+            begun: self.shared.now(),
         };
         let suffix = Entry::Inherited {
             post: new.task.inheritance(),
@@ -130,15 +131,15 @@ impl Host for Engine {
             preamble: what.preamble,
             context: what.context,
         };
-        self.shared.record.file(session, entry).await
+        self.shared.file(session, entry).await
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
         self.shared.profiles().known(&prompt.agent)?;
-        let (id, now) = (session.clone(), self.shared.record.clock.now());
+        let (id, now) = (session.clone(), self.shared.now());
         let post = prompt.id.clone();
         let chain = ChainId::from(Uuid::new_v4().to_string());
-        let filed = self.shared.record.write(move |journal| {
+        let filed = self.shared.write(move |journal| {
             let session = journal.session(&id)?;
             let there = session.is_some();
             if let Some(session) = session {
@@ -174,19 +175,19 @@ impl Host for Engine {
             handle.halt.send_replace(Halt::Now);
             handle.is_gone().await;
         }
-        let whole = self.shared.record.whole(session).await?;
-        let said = whole.and_then(|whole| whole.conversation().run()?.answer.clone());
-        let (id, now) = (session.clone(), self.shared.record.clock.now());
-        let aborted = self.shared.record.write(move |journal| {
+        let whole = self.shared.whole(session).await?;
+        let answer = whole.and_then(|whole| whole.conversation().run()?.answer.clone());
+        let (id, now) = (session.clone(), self.shared.now());
+        let aborted = self.shared.write(move |journal| {
             let Some(prompt) = journal.open_prompt(&id)? else {
                 return Ok(None);
             };
-            // Whoever else drives it may write no more.
+            // A driver in another process may write no more.
             journal.drive(&id, "")?;
             let ended = Entry::Ended {
                 prompt,
                 end: End::Aborted,
-                answer: said.clone(),
+                answer: answer.clone(),
             };
             journal.file(&id, &ended, now)?;
             Ok(Some(End::Aborted))
@@ -215,13 +216,13 @@ impl Host for Engine {
     }
 
     async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {
-        let there = self.shared.record.session(session).await?.is_some();
+        let there = self.shared.session(session).await?.is_some();
         Ok(there || !is_ours(session))
     }
 
     async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
         let (id, post) = (session.clone(), prompt.clone());
-        let seen = self.shared.record.read(move |journal| {
+        let seen = self.shared.read(move |journal| {
             let there = journal.session(&id)?.is_some();
             Ok((
                 there,
@@ -238,7 +239,8 @@ impl Host for Engine {
             }
             (true, _, false) => (Standing::Unprompted, None),
             (true, _, true) => {
-                // Only whoever looks after the task asks, so it is driven here from now on.
+                // Only the process that owns the task asks, so the session is driven here from now
+                // on.
                 self.attend(session);
                 (Standing::Working, self.shared.drivers.totals(session))
             }
@@ -251,21 +253,21 @@ impl Host for Engine {
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
-        let (id, now) = (session.clone(), self.shared.record.clock.now());
+        let (id, now) = (session.clone(), self.shared.now());
         let visible = notice.message.visible.clone();
         let entry = Entry::Told {
             post: notice.id,
             visible: notice.message.visible,
             hidden: notice.message.hidden,
         };
-        let told = self.shared.record.write(move |journal| {
+        let delivered = self.shared.write(move |journal| {
             let there = !is_ours(&id) || journal.session(&id)?.is_some();
             if there {
                 journal.file(&id, &entry, now)?;
             }
             Ok(there)
         });
-        if !told.await? {
+        if !delivered.await? {
             return Ok(Delivery::Gone);
         }
         self.shared.show(session, Live::Told(visible));
@@ -277,7 +279,6 @@ impl Host for Engine {
         let (id, post) = (session.clone(), notice.clone());
         let there = self
             .shared
-            .record
             .read(move |journal| Ok(journal.posted(&id, &post)?));
         Ok(there.await?)
     }
@@ -289,7 +290,7 @@ impl Host for Engine {
     async fn delete(&self, session: &SessionId) -> Result<(), HostError> {
         self.abort(session).await?;
         let id = session.clone();
-        let deleted = self.shared.record.write(move |journal| {
+        let deleted = self.shared.write(move |journal| {
             journal.delete_session(&id)?;
             Ok(())
         });
@@ -313,8 +314,8 @@ impl HostEvents for Listener {
     }
 }
 
-/// Whether a session is one of this host's, by its name. Any other is somebody's: the
-/// shell's, for instance. It has no conversation, but it can be told things.
+/// Whether a session is one of this host's, by its name. Others, such as the shell's, have no
+/// conversation, but notices can be delivered to them.
 fn is_ours(session: &SessionId) -> bool {
     session.as_str().starts_with(SessionId::KIND)
 }

@@ -19,20 +19,19 @@ pub enum Live {
     Reasoning(String),
     /// An answer is complete.
     Answered,
-    /// An answer broke off or was refused, and is asked for again. What was said of it is
-    /// void.
+    /// An answer broke off or was refused, and the request is retried. What was streamed of the
+    /// answer is void.
     Again(String),
     /// A tool begins.
     Tool {
         /// The model's name for the call.
         call: String,
-        /// The tool.
         name: String,
-        /// What it touches or runs.
+        /// What the call touches or runs.
         target: String,
         /// The parameters, as the model wrote them.
         input: String,
-        /// A person was asked about it and has seen all that.
+        /// A person was asked about the call and has seen all of it.
         approved: bool,
     },
     /// A tool has printed this.
@@ -41,28 +40,27 @@ pub enum Live {
     ToolEnded {
         /// The model's name for the call.
         call: String,
-        /// The tool.
         name: String,
         /// What went wrong, in a line.
         error: Option<String>,
-        /// What the model is told, unless the watcher is far behind.
+        /// What the model gets, unless the watcher is far behind.
         result: Option<String>,
     },
     /// A background task has ended.
     Told(String),
     /// The conversation is summarised.
     Compacting,
-    /// It waits for background tasks.
+    /// The run waits for background tasks.
     Waiting,
     /// The run is over.
     Ended(End),
 }
 
-/// What happens in a session, from now on.
+/// A stream of what happens in a session.
 pub struct LiveEvents(Arc<Queue>);
 
 impl LiveEvents {
-    /// The next one; `None` when nobody can tell any more.
+    /// The next event; `None` when no more can come.
     pub async fn next(&mut self) -> Option<Live> {
         loop {
             let more = self.0.more.notified();
@@ -88,11 +86,11 @@ impl Drop for LiveEvents {
     }
 }
 
-/// The other end: what tells the one who watches.
+/// The end that an engine writes to.
 pub(crate) struct LiveSender(Arc<Queue>);
 
 impl LiveSender {
-    /// Tells something. False if nobody watches any more.
+    /// Sends an event. False if the watcher is gone.
     pub(crate) fn send(&self, live: Live) -> bool {
         let mut waiting = lock(&self.0.waiting);
         if waiting.no_receiver {
@@ -122,14 +120,14 @@ struct Queue {
     more: Notify,
 }
 
-/// How much may wait for one who does not keep up, in bytes: more than the longest answer. Work
-/// does not wait for a watcher, so what is more is left out.
+/// How much may wait for a slow watcher, in bytes: more than the longest answer. Work does not wait
+/// for a watcher, so what is more is left out.
 const MOST_WAITING: usize = 16_000_000;
 
 /// What an event counts for besides its text.
 const EVENT: usize = 100;
 
-/// What nobody has taken yet.
+/// The events that wait for the watcher.
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Live>,

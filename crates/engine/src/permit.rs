@@ -67,12 +67,12 @@ impl Permitted {
 pub(crate) struct Judge<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) session: &'a Session,
-    /// Who calls.
+    /// The agent that calls.
     pub(crate) acting: Profile,
 }
 
 impl Judge<'_> {
-    /// Permits a call to this tool. Err is what the model is told.
+    /// Permits a call to this tool. The error is for the model.
     pub(crate) async fn permit(&self, tool: &str, prepared: Prepared) -> Result<Permitted, String> {
         let info = prepared.info();
         let CallInfo { kind, target, .. } = info;
@@ -161,7 +161,7 @@ impl Judge<'_> {
     fn reaching(&self, tool: &str, searched: &str) -> Reaching {
         let shared = self.shared.clone();
         let tools = self.acting.tools.clone();
-        // Whatever names a file reads its folder.
+        // A call that names a file reads its folder.
         let tool = match tool {
             search @ ("grep" | "glob") => search.to_owned(),
             _ => "read".to_owned(),
@@ -181,7 +181,7 @@ impl Judge<'_> {
     }
 }
 
-/// What a user can change so that nobody has to be asked.
+/// What a user can change so that the call is not asked about.
 fn how_to_allow(tool: &str, modes: &[Mode]) -> String {
     if modes.is_empty() {
         // Such a rule holds in every mode, and over one that allows.

@@ -1,5 +1,5 @@
-//! Lines that a tool has printed. A program prints faster than anybody reads, and nobody shows
-//! more than a few of them, so what waits to be shown is bounded.
+//! Lines that a tool has printed. A program prints faster than a person reads, and only a few lines
+//! are shown, so what waits to be shown is bounded.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,13 @@ const KEPT: usize = 32;
 /// Lines that a tool has printed, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PrintedLines {
-    /// The first.
     pub first: Vec<String>,
     /// How many between the first and the last are not kept.
     pub left_out: u64,
-    /// The last.
     pub last: VecDeque<String>,
 }
 
 impl PrintedLines {
-    /// One line.
     pub fn one(line: &str) -> Self {
         Self {
             first: vec![line.to_owned()],

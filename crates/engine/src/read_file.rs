@@ -1,4 +1,4 @@
-//! Reads the files that tell agents what to do. In a project somebody else may have put them there.
+//! Reads the files that instruct agents. In a project another user may have put them there.
 
 use std::{
     fs::OpenOptions,
@@ -16,17 +16,15 @@ const LARGEST: u64 = 1_000_000;
 /// Why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// There is none.
     Missing,
-    /// It is no regular file of reasonable size that is really in the project: a link could lead
-    /// to anything, a private key, or a device without an end.
+    /// Not a regular file of reasonable size that is really in the project: a link could lead to
+    /// anything, a private key, or a device without an end.
     NotAFile,
-    /// Another user's.
     Foreign,
 }
 
 impl Unread {
-    /// What to say about it.
+    /// The reason, for people.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Unread::Missing => "it is not there",
@@ -61,7 +59,7 @@ pub(crate) fn read_projects(project: &Path, file: &Path) -> Result<String, Unrea
 }
 
 fn read(real: &Path, is_trusted: impl Fn(u32) -> bool) -> Result<String, Unread> {
-    // By now it may have become a link, or a pipe that waits for somebody at its other end.
+    // By now it may have become a link, or a pipe that waits for a writer.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! How the built-in agent behaves.
+//! The settings of the built-in agent.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,7 +8,7 @@ use asyncagents_models::Effort;
 /// How the built-in agent behaves in one workspace.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The folder it works in, without links.
+    /// The folder that agents work in, without links.
     pub workspace: PathBuf,
     /// Sessions may work in folders of their own below these. What else a database says of a
     /// session's folder is not believed: others may have changed it.

@@ -11,7 +11,8 @@ use asyncagents_core::{
     agent::{Entry, ToolSpec, Tools},
     id::{OwnerId, SessionId, TaskId},
     lock::lock,
-    port::{Clock, Delegation, HostError, Report, Session, SessionEvent, Store},
+    moment::Moment,
+    port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store, typed},
     tool_set,
 };
 use asyncagents_models::Models;
@@ -24,7 +25,7 @@ use crate::{
     grants::Grants,
     live::LiveSender,
     profiles::{self, Profiles},
-    record::{Record, Whole},
+    record::{SessionError, Whole, whole},
 };
 
 /// How many reports a slow listener may be behind before it misses some.
@@ -53,7 +54,8 @@ pub type Owner = Arc<dyn Fn() -> Option<OwnerId> + Send + Sync>;
 
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
-    pub(crate) record: Record,
+    pub(crate) store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     pub(crate) models: Models,
     /// In the engine's own folder. Those of sessions are made of it.
     pub(crate) toolbox: Toolbox,
@@ -73,10 +75,8 @@ impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             settings: parts.settings,
-            record: Record {
-                store: parts.store,
-                clock: parts.clock,
-            },
+            store: parts.store,
+            clock: parts.clock,
             models: parts.models,
             toolbox: parts.toolbox,
             toolboxes: Mutex::default(),
@@ -88,6 +88,57 @@ impl Shared {
             watched: Mutex::default(),
             watched_tasks: Mutex::default(),
             drivers: Drivers::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut dyn Journal) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        let (work, answer) = typed(work);
+        self.store.write(work).await?;
+        answer.take()
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut dyn Journal) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        let (work, answer) = typed(work);
+        self.store.read(work).await?;
+        answer.take()
+    }
+
+    /// A session, if there is one.
+    pub(crate) async fn session(&self, id: &SessionId) -> Result<Option<Session>, SessionError> {
+        let id = id.clone();
+        self.read(move |journal| Ok(journal.session(&id)?)).await
+    }
+
+    /// A session and everything in it, what it begins with included.
+    pub(crate) async fn whole(&self, id: &SessionId) -> Result<Option<Whole>, SessionError> {
+        let id = id.clone();
+        self.read(move |journal| whole(journal, &id)).await
+    }
+
+    /// Adds an entry to a session, whether it is driven or not.
+    pub(crate) async fn file(&self, id: &SessionId, entry: Entry) -> Result<(), HostError> {
+        let (session, now) = (id.clone(), self.now());
+        let filed = self.write(move |journal| {
+            let there = journal.session(&session)?.is_some();
+            if there {
+                journal.file(&session, &entry, now)?;
+            }
+            Ok(there)
+        });
+        if filed.await? {
+            Ok(())
+        } else {
+            Err(HostError::NoSession(id.clone()))
         }
     }
 
@@ -158,7 +209,7 @@ impl Shared {
     }
 
     pub(crate) async fn existing(&self, session: &SessionId) -> Result<Whole, HostError> {
-        let whole = self.record.whole(session).await?;
+        let whole = self.whole(session).await?;
         whole.ok_or_else(|| HostError::NoSession(session.clone()))
     }
 
@@ -169,7 +220,7 @@ impl Shared {
         first: Option<Entry>,
     ) -> Result<SessionId, HostError> {
         let task = session.task.clone();
-        let made = self.record.write(move |journal| {
+        let made = self.write(move |journal| {
             if let Some(task) = &session.task
                 && let Some(made) = journal.session_for(task)?
             {

@@ -1,5 +1,5 @@
-//! What a model is told before everything else. It is written once, when a session begins,
-//! and kept with it: every request of the session begins with the same bytes.
+//! The system prompt, written once, when a session begins, and kept with it: every request of the
+//! session begins with the same bytes.
 
 use std::{
     fmt::Write,
@@ -26,7 +26,7 @@ const MOST_INSTRUCTIONS: usize = 32_000;
 /// each request is paid for.
 const MOST_OF_AGENTS: usize = 16_000;
 
-/// And what is left of each at least.
+/// What is left of each description at least.
 const SHORTEST_DESCRIPTION: usize = 20;
 
 /// Where projects keep instructions for agents. The first that is there counts.
@@ -41,7 +41,7 @@ pub(crate) fn write(
 ) -> String {
     let (workspace, prefix) = (&shared.settings.workspace, &shared.settings.prefix);
     let mut text = profile.prompt.clone();
-    let date = jiff::Timestamp::from_millisecond(shared.record.clock.now().as_millis())
+    let date = jiff::Timestamp::from_millisecond(shared.now().as_millis())
         .map(|at| at.strftime("%Y-%m-%d").to_string())
         .unwrap_or_default();
     let sandbox = match shared.toolbox.sandbox() {

@@ -19,9 +19,10 @@ use crate::memory::Stamp;
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(open_exactly(path, flags)?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a regular file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     for part in missing.components() {
         let name = Path::new(part.as_os_str());
         match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
-            // Somebody else was faster.
+            // Another process was faster.
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! What is remembered of each session: the files it has seen, and what it has been told.
+//! What is remembered of each session: the files it has seen, and the hints it has been given.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,11 +10,11 @@ use std::{
 
 use asyncagents_core::lock::lock;
 
-/// What is remembered.
+/// What is remembered of a session.
 #[derive(Default)]
 pub(crate) struct Memory {
     seen: Mutex<HashMap<PathBuf, Stamp>>,
-    told: Mutex<HashSet<&'static str>>,
+    hints: Mutex<HashSet<&'static str>>,
 }
 
 /// How a file looked from outside.
@@ -29,9 +29,9 @@ pub(crate) struct Stamp {
 /// Whether a session may change a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// It looks as the session knows it.
+    /// The file is as the session knows it.
     Current,
-    /// It has changed since.
+    /// The file has changed since.
     Stale,
     /// The session has not read it.
     Never,
@@ -64,8 +64,8 @@ impl Memory {
         }
     }
 
-    /// Whether this is the first time that the session is told this.
-    pub(crate) fn tell_once(&self, what: &'static str) -> bool {
-        lock(&self.told).insert(what)
+    /// Whether the session gets this hint for the first time.
+    pub(crate) fn is_first(&self, hint: &'static str) -> bool {
+        lock(&self.hints).insert(hint)
     }
 }

@@ -125,8 +125,8 @@ impl Places {
         })
     }
 
-    /// Whether a place that was found may be touched now. Somebody may have thought about it for a
-    /// while: it must still lead to itself, and not have become private.
+    /// Whether a place that was found may be touched now. A person may have been asked
+    /// meanwhile: the path must still lead to itself, and not have become private.
     pub(crate) fn enter(&self, place: &Place) -> Result<(), String> {
         if place.outside {
             return Err(self.refusal(place));
@@ -182,9 +182,10 @@ impl Places {
     fn refusal(&self, place: &Place) -> String {
         let given = &place.given;
         let shown = place.path.display().to_string();
-        let leads = match *given == shown {
-            true => String::new(),
-            false => format!(" (it leads to {})", echo(&shown)),
+        let leads = if *given == shown {
+            String::new()
+        } else {
+            format!(" (it leads to {})", echo(&shown))
         };
         let (what, folders) = match place.kind {
             Kind::Edit => ("written", self.writable.clone()),

@@ -107,7 +107,7 @@ async fn on_disk(
     }
 }
 
-/// Tells the work when its caller has gone.
+/// Sets the flag for the work when its caller has gone.
 #[derive(Default)]
 struct Waiting {
     abandoned: Arc<Abandoned>,

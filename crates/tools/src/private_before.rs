@@ -1,5 +1,5 @@
 //! Remembers which files were private: a list of paths in a file of the user's that commands cannot
-//! reach. Whoever wants one of them open again names it in `tools.readable`.
+//! reach. The user opens one of them again by naming it in `tools.readable`.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use asyncagents_core::lock::lock;
 /// How many paths are remembered.
 const MOST: usize = 20_000;
 
-/// The files that were private when somebody looked.
+/// The files that were found to be private.
 pub(crate) struct PrivateBefore {
     file: Option<PathBuf>,
     known: Mutex<Option<BTreeSet<PathBuf>>>,
@@ -77,7 +77,7 @@ fn load(file: &Path) -> BTreeSet<PathBuf> {
     paths.take(MOST).collect()
 }
 
-/// Whole or not at all, and for nobody else.
+/// Whole or not at all, and readable for the user only.
 fn save(file: &Path, known: &BTreeSet<PathBuf>) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut fresh = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,5 +1,5 @@
-//! Private files in the home's configuration. What a program keeps there for nobody but the user is
-//! taken for a credential, whatever its name: a list knows only programs that somebody has thought of.
+//! Private files in the home's configuration. What a program keeps there for the user alone is taken
+//! for a credential, whatever its name: a list knows only some programs.
 
 use std::{
     collections::VecDeque,
@@ -234,7 +234,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
     fs::read_dir(folder).into_iter().flatten().flatten()
 }
 
-/// Whether nobody but its owner may read a file, and nobody runs it.
+/// Whether only its owner may read a file, and it is not a program.
 fn is_private(file: &Metadata) -> bool {
     let mode = file.permissions().mode();
     file.is_file() && mode & 0o077 == 0 && mode & 0o111 == 0

@@ -68,9 +68,12 @@ pub fn named_by_variables(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Pa
         let value = set(name).unwrap_or_default();
         let paths: Vec<PathBuf> = env::split_paths(&value).collect();
         let below = below.iter();
-        let joined = |path: &PathBuf, below: &&&str| match below.is_empty() {
-            true => path.clone(),
-            false => path.join(below),
+        let joined = |path: &PathBuf, below: &&&str| {
+            if below.is_empty() {
+                path.clone()
+            } else {
+                path.join(below)
+            }
         };
         below
             .flat_map(|below| paths.iter().map(move |path| joined(path, &below)))

@@ -1,10 +1,10 @@
-//! What a toolbox is told about its workspace.
+//! The settings of a toolbox.
 
 use std::{path::PathBuf, time::Duration};
 
 use crate::resources::Resources;
 
-/// What a toolbox is told about its workspace.
+/// The settings of a toolbox.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the agent works.

@@ -12,19 +12,19 @@ use std::{
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// How the names of such folders begin. Nobody else calls one so: it may be removed.
+/// How the names of such folders begin. No other program calls one so: it may be removed.
 const PREFIX: &str = "asyncagents-of-commands-";
 
 /// How many random letters follow.
 const RANDOM: usize = 10;
 
-/// One that is younger may not be locked yet.
+/// A folder that is younger may not be locked yet.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// How many entries of the system's folder are looked at: starting must not take long.
 const MOST: usize = 10_000;
 
-/// A folder that nobody else uses, locked as long as its process lives.
+/// A folder of this process alone, locked as long as the process lives.
 pub(crate) struct Temporary {
     folder: TempDir,
     _lock: Option<File>,
@@ -43,7 +43,7 @@ impl Temporary {
             .rand_bytes(RANDOM)
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(above)?;
-        // Where folders cannot be locked nobody else can lock this one either, and it stays.
+        // Where folders cannot be locked no other process can lock this one either, and it stays.
         let lock = locked(folder.path());
         Ok(Self {
             folder,
@@ -78,7 +78,7 @@ fn is_ours(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let random = name.as_encoded_bytes().strip_prefix(PREFIX.as_bytes());
     let named = random.is_some_and(|random| random.len() == RANDOM);
-    // Of the entry itself: a link is nobody's folder.
+    // Of the entry itself, not of what a link leads to.
     named
         && fs::symlink_metadata(entry.path()).is_ok_and(|about| {
             let age = about.modified().ok().and_then(|at| at.elapsed().ok());

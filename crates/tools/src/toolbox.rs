@@ -1,6 +1,6 @@
 //! The toolbox of a session.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc};
 
 use asyncagents_core::{
     agent::{Reach, ToolOutcome},
@@ -8,11 +8,6 @@ use asyncagents_core::{
 };
 
 use crate::{prepared::Prepared, sandbox::Sandbox, settings::Settings, tool, workspace::Workspace};
-
-/// How long a command that only looks may take.
-const GLANCE: Duration = Duration::from_secs(5);
-/// How much of what it prints is kept.
-const GLANCED: usize = 10_000;
 
 /// The tools of one session, in its folder. Clones are the same toolbox.
 #[derive(Clone)]
@@ -54,7 +49,7 @@ impl Toolbox {
 
     /// Removes the temporary folder now, for a process that ends before the last clone goes.
     pub fn close(&self) {
-        // It is in the system's folder for such things, so it goes some day.
+        // What is left is in the system's temporary folder, which is cleaned some day.
         let _ = std::fs::remove_dir_all(self.workspace.temporary.path());
     }
 
@@ -80,14 +75,14 @@ impl Toolbox {
         }
     }
 
-    /// Runs a command that may only look, in a sandbox in which it can write nothing but its
-    /// temporary files, for 5 seconds at most. Returns what it prints, up to 10,000 characters
-    /// and the middle left out. Where there is no sandbox it runs only if it may do so freely.
+    /// Runs a read-only command: in a sandbox in which it can write nothing but its temporary files,
+    /// for 5 seconds at most. Returns what it prints, up to 10,000 characters and the middle left
+    /// out. Where there is no sandbox it runs only if it may run unsandboxed.
     ///
     /// # Errors
-    /// With a sentence: it was not run, it failed, or it took too long.
-    pub async fn glance(&self, command: &str, may_run_free: bool) -> Result<String, String> {
-        tool::glance(&self.workspace, command, GLANCE, GLANCED, may_run_free).await
+    /// With a sentence: the command was not run, failed, or took too long.
+    pub async fn run_read_only(&self, command: &str, unsandboxed: bool) -> Result<String, String> {
+        tool::run_read_only(&self.workspace, command, unsandboxed).await
     }
 
     /// Whether commands run in a sandbox. The first question takes some milliseconds.

@@ -19,7 +19,7 @@ use crate::{
 /// How many folders are named of those that are too large.
 const MOST_NAMED: usize = 5;
 
-/// Says what a call may do with a file that it was not asked for by name: the path as in
+/// Decides what a call may do with a file that it was not asked for by name: the path as in
 /// [`CallInfo::target`](asyncagents_core::agent::CallInfo::target).
 pub type Reaching = Arc<dyn Fn(&str) -> Reach + Send + Sync>;
 
@@ -84,14 +84,14 @@ impl Workspace {
                     limits: Some(self.limits()),
                     ..Order::default()
                 };
-                self.told_of_large_folders(sandbox::probe(&self.settings.helper, &order)?)
+                self.with_large_folders(sandbox::probe(&self.settings.helper, &order)?)
             }
         };
         Ok(self.sandbox.get_or_init(|| found).clone())
     }
 
-    /// Says where private files may be that are not closed.
-    fn told_of_large_folders(&self, sandbox: Sandbox) -> Sandbox {
+    /// Adds the folders in which private files may be that are not closed.
+    fn with_large_folders(&self, sandbox: Sandbox) -> Sandbox {
         let found = self.places.private.recently_found();
         match sandbox {
             Sandbox::Enforced { mut what } if !found.too_large.is_empty() => {
@@ -113,7 +113,7 @@ impl Workspace {
         }
     }
 
-    /// What a sandboxed command may do. It may have to look through the home's configuration.
+    /// What a sandboxed command may do. This may search the home's configuration.
     pub(crate) fn limits(&self) -> Limits {
         let private = self.places.private.recently_found();
         Limits {

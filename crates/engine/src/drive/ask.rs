@@ -45,7 +45,7 @@ impl Driver {
         };
         let Ok(asked) = asked else {
             if work_deadline.is_some_and(|until| until <= time::Instant::now()) {
-                // What was heard of the answer is void.
+                // What was streamed of the answer is void.
                 self.show(Live::Again("the time for work is up".to_owned()));
                 return Ok(());
             }
@@ -63,7 +63,7 @@ impl Driver {
                 let budget = self.run_budget.as_ref();
                 let used_up = budget.map(|budget| budget.used_up(&self.conversation));
                 if last.is_some() || used_up.is_some_and(|used_up| used_up.tool_calls.is_some()) {
-                    // They are not run.
+                    // The calls are not run.
                     reports.retain(|what| !matches!(what, Observation::ToolCalled { .. }));
                 }
                 self.report(reports);
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Tells those who follow the session what was observed.
+    /// Reports to the listeners of the session what was observed.
     pub(super) fn report(&self, observed: Vec<Observation>) {
         let newest = self.conversation.newest();
         for (number, what) in observed.into_iter().enumerate() {
@@ -126,18 +126,22 @@ impl Driver {
     }
 }
 
-/// What those who follow the session are told of an answer.
+/// What is reported of an answer.
 fn reports(answer: &Answer) -> Vec<Observation> {
-    let turned = Observation::Turned {
-        tokens: answer.usage.context(),
-        cost: answer.cost.unwrap_or_default(),
-        unpriced: answer.unpriced(),
-    };
     let called = |call: &Call| Observation::ToolCalled {
         tool: call.name.clone(),
         call: digest(&[&call.name, &call.input]),
     };
-    let mut reports = vec![turned];
+    let mut reports = vec![turned(answer)];
     reports.extend(answer.calls().map(called));
     reports
+}
+
+/// The turn that an answer is, with what it has used.
+pub(super) fn turned(answer: &Answer) -> Observation {
+    Observation::Turned {
+        tokens: answer.usage.context(),
+        cost: answer.cost.unwrap_or_default(),
+        unpriced: answer.unpriced(),
+    }
 }

@@ -75,7 +75,7 @@ impl Driver {
     /// The conversation as a fork would inherit it, within so many tokens: for a model that could
     /// not even read it to summarise it, or that cannot be paid for reading it.
     pub(super) async fn shortened(&self, most: u64) -> Result<Result<String, String>, DriveError> {
-        let whole = self.shared.record.whole(&self.session.id).await?;
+        let whole = self.shared.whole(&self.session.id).await?;
         let entries = whole.map(|whole| whole.entries()).unwrap_or_default();
         let forked = spawn_blocking(move || {
             let mut limits = Limits::default();

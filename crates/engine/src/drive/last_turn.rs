@@ -6,13 +6,15 @@ use asyncagents_core::{
     agent::{Answer, Conversation, End, Entry, Turn, Usage, UsedUp},
     budget::{Budget, Cost, Limit, Spent},
     last_turn::{self, Allowance},
-    progress::Observation,
     task::State,
 };
 use asyncagents_models::Model;
 use tokio::time::{self, Instant};
 
-use super::{DriveError, Driver, ask::Stream};
+use super::{
+    DriveError, Driver,
+    ask::{Stream, turned},
+};
 use crate::Live;
 
 /// The least that is left to a model for its answer.
@@ -24,8 +26,8 @@ const LEAST_CONTEXT: u64 = 1_000;
 /// A clock may be this far behind another.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(50);
 
-/// Who sums up from a shortened conversation. The session's own system prompt would take what
-/// there is for the answer.
+/// The system prompt for a shortened conversation. The session's own would take what there is for
+/// the answer.
 const SYSTEM: &str = "You are a coding agent whose budget is used up. What follows is your own \
     work so far, shortened.";
 
@@ -33,9 +35,9 @@ const SYSTEM: &str = "You are a coding agent whose budget is used up. What follo
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunBudget {
     budget: Budget,
-    /// What the tasks below it have spent.
+    /// What the tasks below the task have spent.
     below: Spent,
-    /// What all of them had spent when the run began.
+    /// What the task and those below it had spent when the run began.
     before: Spent,
     ran: Duration,
     read_at: Instant,
@@ -106,20 +108,17 @@ struct LastRequest {
 }
 
 impl Driver {
-    /// What the task of the session may still use, if it is one's and runs.
+    /// What the task of the session may still use, if it has one that runs.
     pub(super) async fn run_budget(&self) -> Result<Option<RunBudget>, DriveError> {
         let Some(task) = self.session.task.clone() else {
             return Ok(None);
         };
-        let read = self
-            .shared
-            .record
-            .read(move |journal| Ok(journal.task(&task)?));
+        let read = self.shared.read(move |journal| Ok(journal.task(&task)?));
         let Some(task) = read.await? else {
             return Ok(None);
         };
         let runs = matches!(task.state, State::Running { .. });
-        let now = self.shared.record.clock.now();
+        let now = self.shared.now();
         Ok(runs.then(|| RunBudget {
             budget: task.budget,
             below: task.below,
@@ -130,7 +129,7 @@ impl Driver {
     }
 
     /// Asks for the last answer of a run whose budget is used up: without tools, and within what
-    /// was kept back. If there is not enough for it, what was said before has to do.
+    /// was kept back. If there is not enough for that, the newest answer counts.
     pub(super) async fn sum_up(&mut self, model: &Model, why: String) -> Result<(), DriveError> {
         let seen = self.conversation.newest();
         let answer = match self.last_request(model, &why).await? {
@@ -140,14 +139,10 @@ impl Driver {
         let Some(answer) = answer else {
             return self.finish(End::Failed { why }).await;
         };
-        let spent = Observation::Turned {
-            tokens: answer.usage.context(),
-            cost: answer.cost.unwrap_or_default(),
-            unpriced: answer.unpriced(),
-        };
+        let turned = turned(&answer);
         self.save(vec![Entry::Answered { seen, answer }]).await?;
         self.show(Live::Answered);
-        self.report(vec![spent]);
+        self.report(vec![turned]);
         Ok(())
     }
 
@@ -189,7 +184,7 @@ impl Driver {
         let Some(allowance) = run_budget.allowance(&self.conversation) else {
             return Ok(None);
         };
-        // Something is left of the time for saving what was said.
+        // A part of the time is left for saving the answer.
         let within = allowance.time * 9 / 10;
         let last = |turns, shortened, max_output| LastRequest {
             turns,
@@ -213,8 +208,8 @@ impl Driver {
         }
         Ok(match self.shortened(context).await? {
             Ok(context) => {
-                let said = Turn::Said(format!("{context}\n\n{request}"));
-                Some(last(vec![said], true, Some(answer)))
+                let turn = Turn::Said(format!("{context}\n\n{request}"));
+                Some(last(vec![turn], true, Some(answer)))
             }
             Err(error) => {
                 tracing::warn!(session = %self.session.id, error, "last turn skipped");

@@ -26,7 +26,7 @@ use crate::{
     Live,
     drivers::{DriverHandle, Halt},
     profiles::{Profiles, restricted},
-    record::{Trouble, is_driven_elsewhere},
+    record::{SessionError, is_driven_elsewhere},
     shared::Shared,
 };
 
@@ -54,11 +54,11 @@ pub(super) async fn drive(guard: SessionGuard) {
     };
     match driven {
         Ok(()) | Err(DriveError::Halted) => {}
-        Err(DriveError::Failed(Trouble::NotOurs | Trouble::Busy)) => {
+        Err(DriveError::Failed(SessionError::NotOurs | SessionError::Busy)) => {
             tracing::warn!(session = %id, "another process drives the session");
             time::sleep(RETRY_AFTER).await;
         }
-        Err(DriveError::Failed(Trouble::Store(error))) => {
+        Err(DriveError::Failed(SessionError::Store(error))) => {
             tracing::error!(session = %id, %error, "the store failed, the driver stops");
             time::sleep(RETRY_AFTER).await;
         }
@@ -74,7 +74,7 @@ pub(crate) struct SessionGuard {
 
 impl Drop for SessionGuard {
     fn drop(&mut self) {
-        self.shared.drivers.let_go(&self.id, &self.handle);
+        self.shared.drivers.release(&self.id, &self.handle);
         self.shared.report(&self.id, SessionEvent::Idle);
     }
 }
@@ -84,12 +84,12 @@ enum DriveError {
     /// The driver was told to stop.
     Halted,
     /// What happened could not be saved.
-    Failed(Trouble),
+    Failed(SessionError),
 }
 
-impl From<Trouble> for DriveError {
-    fn from(trouble: Trouble) -> Self {
-        DriveError::Failed(trouble)
+impl From<SessionError> for DriveError {
+    fn from(error: SessionError) -> Self {
+        DriveError::Failed(error)
     }
 }
 
@@ -143,12 +143,12 @@ impl Driver {
         handle: Arc<DriverHandle>,
     ) -> Result<Self, DriveError> {
         let name = claim(&shared, id).await?;
-        let taken = shared.record.whole(id).await?.ok_or(Trouble::NotOurs)?;
+        let taken = shared.whole(id).await?.ok_or(SessionError::NotOurs)?;
         let conversation = taken.conversation();
         let session = taken.session;
         let profiles = shared.profiles();
         let outer_tools = outer_tools(&shared, &session).await?;
-        let profile = known_or_harmless(&profiles, &session.agent);
+        let profile = known_or_read_only(&profiles, &session.agent);
         let allowed = restricted(profile.tools, &outer_tools, session.terms.as_ref());
         // Skills are looked for in folders.
         let (engine, delegates) = (shared.clone(), session.delegates);
@@ -183,11 +183,11 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Who does what the newest prompt says. What the model is offered is the session's, so
-    /// that requests begin alike; what it may do is this agent's.
+    /// The agent of the newest prompt. What the model is offered is the session's, so that requests
+    /// begin alike; what it may do is this agent's.
     fn acting(&self) -> Profile {
         let agent = self.conversation.agent().unwrap_or(&self.session.agent);
-        let mut profile = known_or_harmless(&self.profiles, agent);
+        let mut profile = known_or_read_only(&self.profiles, agent);
         let terms = self.session.terms.as_ref();
         profile.tools = restricted(profile.tools, &self.outer_tools, terms);
         if let Some(terms) = terms {
@@ -267,7 +267,7 @@ impl Driver {
             Next::Wait => self.wait().await?,
             Next::Finish(end) => self.finish(end).await?,
             Next::Rest => {
-                if self.shared.drivers.may_go(&self.session.id, &self.handle) {
+                if self.shared.drivers.may_end(&self.session.id, &self.handle) {
                     return Ok(false);
                 }
                 self.catch_up().await?;
@@ -303,7 +303,7 @@ impl Driver {
     /// Waits until something may have changed about the tasks of the session.
     async fn wait(&mut self) -> Result<(), DriveError> {
         self.show(Live::Waiting);
-        let store = &self.shared.record.store;
+        let store = &self.shared.store;
         let before = self.version;
         let work_deadline = self.work_deadline();
         let time_is_up = async {
@@ -336,9 +336,9 @@ async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<String, DriveErro
     let owner = mine.as_ref().map_or("", OwnerId::as_str);
     let name = format!("{owner}/{}", Uuid::new_v4().simple());
     let (id, driver) = (id.clone(), name.clone());
-    let claimed = shared.record.write(move |journal| {
+    let claimed = shared.write(move |journal| {
         if is_driven_elsewhere(journal, &id, mine.as_ref())? {
-            return Err(Trouble::Busy);
+            return Err(SessionError::Busy);
         }
         journal.drive(&id, &driver)?;
         Ok(())
@@ -349,11 +349,11 @@ async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<String, DriveErro
 
 /// The tools of the skills above the task that a session is for: they restrict the session also where
 /// it began with its parent's own messages.
-async fn outer_tools(shared: &Shared, session: &Session) -> Result<Vec<Tools>, Trouble> {
+async fn outer_tools(shared: &Shared, session: &Session) -> Result<Vec<Tools>, SessionError> {
     let Some(task) = session.task.clone() else {
         return Ok(Vec::new());
     };
-    let tools = shared.record.read(move |journal| {
+    let tools = shared.read(move |journal| {
         Ok(match journal.task(&task)? {
             Some(task) => tools_above(journal, &task)?,
             None => Vec::new(),
@@ -362,13 +362,13 @@ async fn outer_tools(shared: &Shared, session: &Session) -> Result<Vec<Tools>, T
     tools.await
 }
 
-/// An agent, or one that changes nothing if its file is gone.
-fn known_or_harmless(profiles: &Profiles, agent: &AgentName) -> Profile {
-    let harmless = || {
+/// An agent, or a read-only one if its file is gone.
+fn known_or_read_only(profiles: &Profiles, agent: &AgentName) -> Profile {
+    let read_only = || {
         let mut built_in = Profile::built_in().into_iter();
         built_in.find(|profile| profile.name.as_str() == "explore")
     };
-    let known = profiles.get(agent).cloned().or_else(harmless);
+    let known = profiles.get(agent).cloned().or_else(read_only);
     known.unwrap_or_else(|| Profile {
         name: agent.clone(),
         description: String::new(),

@@ -10,7 +10,7 @@ use asyncagents_core::{
 use tokio::time;
 
 use super::{DriveError, Driver};
-use crate::{Live, record::Trouble};
+use crate::{Live, record::SessionError};
 
 /// How often saving is tried, with longer and longer pauses: what a model has answered was
 /// paid for.
@@ -38,10 +38,10 @@ impl Driver {
         };
         let waits = end == End::Answered && self.waits();
         let (id, name) = (self.session.id.clone(), self.name.clone());
-        let (newest, now) = (self.conversation.newest(), self.shared.record.clock.now());
+        let (newest, now) = (self.conversation.newest(), self.shared.now());
         // What changes from here on ends the wait.
-        self.version = self.shared.record.store.version().await.ok();
-        let finished = self.shared.record.write(move |journal| {
+        self.version = self.shared.store.version().await.ok();
+        let finished = self.shared.write(move |journal| {
             check_driver(journal, &id, &name)?;
             let news = journal.entries(&id, newest, u64::MAX)?;
             if !news.is_empty() {
@@ -67,12 +67,13 @@ impl Driver {
         Ok(())
     }
 
-    /// Saves what happened, and takes in what others have added meanwhile.
+    /// Saves what happened, retrying if the store fails, and takes in what other processes have added
+    /// meanwhile.
     pub(super) async fn save(&mut self, entries: Vec<Entry>) -> Result<(), DriveError> {
         let mut pause = Duration::from_millis(100);
         for _ in 1..SAVE_ATTEMPTS {
             match self.try_save(entries.clone()).await {
-                Err(DriveError::Failed(Trouble::Store(error))) => {
+                Err(DriveError::Failed(SessionError::Store(error))) => {
                     tracing::warn!(session = %self.session.id, %error, "saving failed, retrying");
                     time::sleep(pause).await;
                     pause *= 4;
@@ -85,8 +86,8 @@ impl Driver {
 
     async fn try_save(&mut self, entries: Vec<Entry>) -> Result<(), DriveError> {
         let (id, name) = (self.session.id.clone(), self.name.clone());
-        let (newest, now) = (self.conversation.newest(), self.shared.record.clock.now());
-        let saved = self.shared.record.write(move |journal| {
+        let (newest, now) = (self.conversation.newest(), self.shared.now());
+        let saved = self.shared.write(move |journal| {
             check_driver(journal, &id, &name)?;
             for entry in &entries {
                 journal.file(&id, entry, now)?;
@@ -101,7 +102,6 @@ impl Driver {
         let (id, newest) = (self.session.id.clone(), self.conversation.newest());
         let news = self
             .shared
-            .record
             .read(move |journal| Ok(journal.entries(&id, newest, u64::MAX)?));
         self.fold(&news.await?);
         Ok(())
@@ -124,15 +124,15 @@ enum Finished {
     Unsettled,
 }
 
-fn check_driver(journal: &mut dyn Journal, id: &SessionId, name: &str) -> Result<(), Trouble> {
+fn check_driver(journal: &mut dyn Journal, id: &SessionId, name: &str) -> Result<(), SessionError> {
     match journal.driver(id)? {
         Some(driver) if driver == name => Ok(()),
-        _ => Err(Trouble::NotOurs),
+        _ => Err(SessionError::NotOurs),
     }
 }
 
-/// Whether tasks of the session are unfinished, or it has not been told of all that ended.
-fn is_unsettled(journal: &mut dyn Journal, id: &SessionId) -> Result<bool, Trouble> {
+/// Whether tasks of the session are unfinished, or notices of ended ones are not delivered.
+fn is_unsettled(journal: &mut dyn Journal, id: &SessionId) -> Result<bool, SessionError> {
     let mut tasks = journal.tasks_of(Some(id))?.into_iter();
     Ok(tasks.any(|task| task.is_live()) || journal.any_pending(id)?)
 }

@@ -305,9 +305,10 @@ impl Commands for SaidCommands {
             .lock()
             .expect("not poisoned")
             .push(command.to_owned());
-        match command.contains("fails") {
-            true => Err("exit code 1".to_owned()),
-            false => Ok(format!("<printed by {command}>\n")),
+        if command.contains("fails") {
+            Err("exit code 1".to_owned())
+        } else {
+            Ok(format!("<printed by {command}>\n"))
         }
     }
 }

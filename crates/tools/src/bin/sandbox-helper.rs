@@ -1,5 +1,5 @@
 //! For the tests of this crate: a program with the verb `sandbox-exec`, as asyncagents has it.
-//! It also plays asyncagents itself, for a test that kills it, and a program in the sandbox that
+//! The program also plays asyncagents itself, for a test that kills it, and a program in the sandbox that
 //! tries sockets.
 
 use std::{
@@ -20,23 +20,23 @@ fn main() -> ExitCode {
         (Some("sandbox-exec"), _) => {
             ExitCode::from(u8::try_from(sandbox_exec(rest)).unwrap_or(u8::MAX))
         }
-        (Some("bash"), [workspace, input]) => told(bash(workspace.as_ref(), input, |_| {})),
+        (Some("bash"), [workspace, input]) => exit_code(bash(workspace.as_ref(), input, |_| {})),
         (Some("sandboxed"), [input, home, secrets @ ..]) => {
-            told(bash(Path::new("."), input, |settings| {
+            exit_code(bash(Path::new("."), input, |settings| {
                 settings.sandbox = SandboxMode::Required;
                 settings.home = Some(home.into());
                 settings.secret_paths = secrets.iter().map(Into::into).collect();
             }))
         }
         (Some("stream"), [to, what]) => {
-            told(UnixStream::connect(to).and_then(|mut s| s.write(what.as_encoded_bytes())))
+            exit_code(UnixStream::connect(to).and_then(|mut s| s.write(what.as_encoded_bytes())))
         }
         (Some("datagram"), [to, what]) => {
-            told(UnixDatagram::unbound().and_then(|s| s.send_to(what.as_encoded_bytes(), to)))
+            exit_code(UnixDatagram::unbound().and_then(|s| s.send_to(what.as_encoded_bytes(), to)))
         }
-        (Some("pair"), [to, what]) => {
-            told(UnixDatagram::pair().and_then(|(s, _)| s.send_to(what.as_encoded_bytes(), to)))
-        }
+        (Some("pair"), [to, what]) => exit_code(
+            UnixDatagram::pair().and_then(|(s, _)| s.send_to(what.as_encoded_bytes(), to)),
+        ),
         _ => ExitCode::from(2),
     }
 }
@@ -52,7 +52,7 @@ fn bash(workspace: &Path, input: &OsString, change: impl FnOnce(&mut Settings)) 
     std::io::stdout().write_all(outcome.text().as_bytes())
 }
 
-fn told<T>(result: Result<T>) -> ExitCode {
+fn exit_code<T>(result: Result<T>) -> ExitCode {
     match result {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::{group::Group, order::Order, report::say, restrict};
+use super::{group::Group, order::Order, report::write_text, restrict};
 use crate::resources::{Bytes, Resources};
 
 /// How much sooner than others a command is killed when the machine has no memory left: before
@@ -24,9 +24,9 @@ const SOONER: i32 = 500;
 
 /// Then the supervisor is gone, and this process soon too.
 #[cfg(target_os = "linux")]
-const PATIENCE: Duration = Duration::from_secs(2);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Becomes the command. Returns only if that fails, and tells why through the input, which is a
+/// Becomes the command. Returns only if that fails, and reports why through the input, which is a
 /// pipe to the supervisor.
 pub(super) fn become_command(order: &Order) -> i32 {
     let why = match prepare(order) {
@@ -34,7 +34,7 @@ pub(super) fn become_command(order: &Order) -> i32 {
         Err(why) => why,
     };
     if let Ok(failed) = io::stdin().as_fd().try_clone_to_owned() {
-        say(File::from(failed), &why);
+        write_text(File::from(failed), &why);
     }
     125
 }
@@ -50,7 +50,7 @@ fn prepare(order: &Order) -> Result<(), String> {
         wait_until_alone();
     }
     if let Some(group) = &order.group {
-        // Without it, the supervisor's own looks have to do.
+        // Without it, the supervisor's own polls have to do.
         Group::at(group.clone()).join().ok();
     }
     limit(&order.resources).map_err(|error| format!("the limits cannot be set: {error}"))?;
@@ -86,7 +86,7 @@ fn lower(resource: Resource, to: u64) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 fn wait_until_alone() {
     use rustix::process::{getppid, getsid};
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + SESSION_TIMEOUT;
     let own = getsid(None);
     while getppid().is_some_and(|parent| getsid(Some(parent)) == own) && Instant::now() < until {
         thread::sleep(Duration::from_micros(100));

@@ -91,13 +91,17 @@ impl OwnGroup {
     /// is none.
     fn parent_of_groups(&self) -> Option<Parent> {
         let is_root = |group: &Path| !group.join("cgroup.type").exists();
-        let folder = match is_root(&self.folder) {
-            true => self.folder.clone(),
-            false if self.folder == self.top => return None,
-            false => self.folder.parent()?.to_owned(),
+        let folder = if is_root(&self.folder) {
+            &self.folder
+        } else if self.folder == self.top {
+            return None;
+        } else {
+            self.folder.parent()?
         };
-        let is_root = is_root(&folder);
-        Some(Parent { folder, is_root })
+        Some(Parent {
+            is_root: is_root(folder),
+            folder: folder.to_owned(),
+        })
     }
 
     fn memory(&self) -> Option<Bytes> {
@@ -163,7 +167,7 @@ fn make_in(parent: &Parent, name: &str, resources: &Resources) -> Option<Group> 
     }
 }
 
-/// Whether groups in this one can have such limits. Only the root is told to: what is in another is
+/// Whether groups in this one can have such limits. Only at the root they are enabled: another group is
 /// its owner's.
 fn enable(parent: &Parent, controller: &str) -> bool {
     let control = parent.folder.join("cgroup.subtree_control");
@@ -172,8 +176,8 @@ fn enable(parent: &Parent, controller: &str) -> bool {
         let mut enabled = enabled.split_ascii_whitespace();
         enabled.any(|name| name.trim_start_matches('+') == controller)
     };
-    let told = || parent.is_root && fs::write(&control, format!("+{controller}")).is_ok();
-    is_enabled() || (told() && is_enabled())
+    let enable = || parent.is_root && fs::write(&control, format!("+{controller}")).is_ok();
+    is_enabled() || (enable() && is_enabled())
 }
 
 /// With the groups that a command made in it.

@@ -6,10 +6,10 @@ use std::{io, process::Command};
 use rustix::process::Pid;
 
 use super::{
-    family::Family,
+    descendants::Descendants,
     group::Group,
     order::{Order, Stage},
-    report::{Report, say},
+    report::{Report, write_text},
     this_program,
 };
 
@@ -22,7 +22,7 @@ pub(super) fn guard(order: &Order) -> i32 {
         Ok(Some(report)) => report,
         Err(error) => Report::Failed(error.to_string()),
     };
-    say(io::stdout(), &report.line());
+    write_text(io::stdout(), &report.line());
     1
 }
 
@@ -32,13 +32,13 @@ fn run(order: &Order) -> io::Result<Option<Report>> {
         group: Group::make(&order.resources),
         ..order.clone()
     };
-    let family = Family::adopt_orphans(order.group.clone())?;
-    // It has the same input, so that it notices the end of asyncagents also without the guard.
+    let descendants = Descendants::adopt_orphans(order.group.clone())?;
+    // The supervisor has the same input, so that it notices the end of asyncagents also without the guard.
     let supervisor = Command::new(this_program()?)
         .args(order.arguments(Stage::Supervise))
         .spawn()?;
-    let status = family.wait_for(Pid::from_child(&supervisor))?;
-    let ended = family.end_all();
+    let status = descendants.wait_for(Pid::from_child(&supervisor))?;
+    let ended = descendants.end_all();
     let how = match (status.exit_status(), status.terminating_signal()) {
         (Some(0), _) => return Ok(None),
         (_, Some(signal)) => format!("was ended by signal {signal}"),

@@ -33,7 +33,7 @@ const DEVICES: [&str; 6] = [
     "/dev/tty",
 ];
 
-/// Restricts this process to the limits and tells what is enforced.
+/// Restricts this process to the limits and returns what is enforced.
 pub(super) fn enforce(limits: &Limits) -> Result<String, Unrestricted> {
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(RULES))?
@@ -44,7 +44,7 @@ pub(super) fn enforce(limits: &Limits) -> Result<String, Unrestricted> {
     let secrets = secrets(&limits.secret);
     let mut rules = Rules {
         ruleset: ruleset.create()?,
-        ways: ways(&secrets),
+        above_secrets: above(&secrets),
         secrets,
     };
     let read = AccessFs::from_read(RULES);
@@ -74,8 +74,7 @@ pub(super) fn enforce(limits: &Limits) -> Result<String, Unrestricted> {
 struct Rules {
     ruleset: RulesetCreated,
     secrets: HashSet<PathBuf>,
-    /// The folders above the secrets.
-    ways: HashSet<PathBuf>,
+    above_secrets: HashSet<PathBuf>,
 }
 
 impl Rules {
@@ -94,7 +93,7 @@ impl Rules {
         kind: FileType,
         rights: BitFlags<AccessFs>,
     ) -> Result<(), RulesetError> {
-        if kind.is_dir() && self.ways.contains(path) {
+        if kind.is_dir() && self.above_secrets.contains(path) {
             for entry in fs::read_dir(path).into_iter().flatten().flatten() {
                 let path = entry.path();
                 // A link would allow what it leads to.
@@ -107,9 +106,10 @@ impl Rules {
             }
             return Ok(());
         }
-        let rights = match kind.is_dir() {
-            true => rights,
-            false => rights & AccessFs::from_file(RULES),
+        let rights = if kind.is_dir() {
+            rights
+        } else {
+            rights & AccessFs::from_file(RULES)
         };
         self.allow(path, rights)
     }
@@ -131,20 +131,21 @@ fn secrets(given: &[PathBuf]) -> HashSet<PathBuf> {
     there.chain([PathBuf::from("/dev")]).collect()
 }
 
-fn ways(secrets: &HashSet<PathBuf>) -> HashSet<PathBuf> {
-    let mut ways = HashSet::new();
+/// The folders above the secrets.
+fn above(secrets: &HashSet<PathBuf>) -> HashSet<PathBuf> {
+    let mut folders = HashSet::new();
     for secret in secrets {
-        for way in secret.ancestors().skip(1) {
+        for folder in secret.ancestors().skip(1) {
             // Those above it are known too, then.
-            if !ways.insert(way.to_owned()) {
+            if !folders.insert(folder.to_owned()) {
                 break;
             }
         }
     }
-    ways
+    folders
 }
 
-/// Somebody else's file that this user cannot read anyway, such as the password file: it would
+/// Another user's file that this user cannot read anyway, such as the password file: it would
 /// cost a rule for everything beside it.
 fn is_out_of_reach(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
@@ -158,9 +159,10 @@ fn describe(enforced: ABI, limits: &Limits) -> String {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let network = match limits.network {
-        true => "network allowed, local sockets not",
-        false => "no network, no local sockets",
+    let network = if limits.network {
+        "network allowed, local sockets not"
+    } else {
+        "no network, no local sockets"
     };
     let mut what = format!(
         "Landlock (version {}) and seccomp: writes only in {}; what usually holds credentials, and \

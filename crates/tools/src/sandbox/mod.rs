@@ -3,7 +3,7 @@
 //! that restricts itself and becomes the command.
 
 mod become_command;
-mod family;
+mod descendants;
 mod group;
 mod guard;
 mod order;
@@ -53,7 +53,7 @@ pub enum Sandbox {
         /// What is missing.
         why: String,
     },
-    /// Nobody wants it.
+    /// The settings switch it off.
     Off,
 }
 
@@ -68,7 +68,7 @@ pub fn sandbox_exec(arguments: Vec<OsString>) -> i32 {
         Ok((Stage::Become, order)) => become_command::become_command(&order),
         Ok((Stage::Probe, order)) => probe::answer(&order),
         Err(why) => {
-            report::say(io::stderr(), &format!("sandbox-exec: {why}\n"));
+            report::write_text(io::stderr(), &format!("sandbox-exec: {why}\n"));
             2
         }
     }

@@ -1,4 +1,4 @@
-//! What the toolbox tells `sandbox-exec`, as arguments: paths need not be Unicode.
+//! The command line of `sandbox-exec`, as arguments: paths need not be Unicode.
 
 use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
@@ -39,7 +39,7 @@ pub(crate) enum Stage {
     Supervise,
     /// Limits and restricts itself and becomes the command.
     Become,
-    /// Restricts itself and tells what came of it.
+    /// Restricts itself and reports what is enforced.
     Probe,
 }
 

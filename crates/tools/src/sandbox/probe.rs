@@ -11,35 +11,28 @@ use std::{
 use super::{
     Sandbox,
     order::{Order, Stage},
-    report::say,
+    report::write_text,
     restrict,
     unrestricted::Unrestricted,
 };
 
 /// A helper that takes longer is not one.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How the helper says that this machine cannot.
+/// The exit code of a helper on a machine that has no sandbox.
 const LACKING: i32 = 3;
 
 /// What the helper does when asked.
 pub(super) fn answer(order: &Order) -> i32 {
     let limits = order.limits.clone().unwrap_or_default();
-    match restrict::restrict(&limits) {
-        Ok(what) => {
-            say(io::stdout(), &what);
-            0
-        }
-        Err(Unrestricted::Lacking(why)) => {
-            say(io::stdout(), &why);
-            LACKING
-        }
+    let (text, code) = match restrict::restrict(&limits) {
+        Ok(what) => (what, 0),
+        Err(Unrestricted::Lacking(why)) => (why, LACKING),
         #[cfg(target_os = "linux")]
-        Err(Unrestricted::Failed(why)) => {
-            say(io::stdout(), &why);
-            1
-        }
-    }
+        Err(Unrestricted::Failed(why)) => (why, 1),
+    };
+    write_text(io::stdout(), &text);
+    code
 }
 
 /// Asks the helper to restrict itself. An error is no answer: the helper is broken, or the
@@ -53,7 +46,7 @@ pub(crate) fn probe(helper: &Path, order: &Order) -> Result<Sandbox, String> {
         .stderr(Stdio::null())
         .spawn()
         .map_err(broken)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + PROBE_TIMEOUT;
     let status = loop {
         match asked.try_wait().map_err(broken)? {
             Some(status) => break status,
@@ -65,13 +58,13 @@ pub(crate) fn probe(helper: &Path, order: &Order) -> Result<Sandbox, String> {
             None => thread::sleep(Duration::from_millis(1)),
         }
     };
-    let mut said = String::new();
-    if let Some(mut output) = asked.stdout.take() {
-        output.read_to_string(&mut said).map_err(broken)?;
+    let mut output = String::new();
+    if let Some(mut pipe) = asked.stdout.take() {
+        pipe.read_to_string(&mut output).map_err(broken)?;
     }
     match status.code() {
-        Some(0) => Ok(Sandbox::Enforced { what: said }),
-        Some(LACKING) => Ok(Sandbox::Missing { why: said }),
-        _ => Err(broken(io::Error::other(format!("{status} {said}")))),
+        Some(0) => Ok(Sandbox::Enforced { what: output }),
+        Some(LACKING) => Ok(Sandbox::Missing { why: output }),
+        _ => Err(broken(io::Error::other(format!("{status} {output}")))),
     }
 }

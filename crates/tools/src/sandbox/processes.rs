@@ -1,4 +1,4 @@
-//! The processes that come of this one, as the kernel tells them.
+//! The processes that come of this one, as the kernel lists them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal},
 };
 
-/// A process at the time it was looked at.
+/// A process at the time it was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Process {
     pub(super) pid: Pid,
@@ -19,29 +19,26 @@ pub(super) struct Process {
     /// When it began: numbers are given again, but not for the same time.
     began: u64,
     pub(super) threads: u64,
-    /// Its memory that is not on disk, in pages, some of them shared with others.
+    /// Memory that is not on disk, in pages, some of them shared with others.
     pub(super) pages: u64,
 }
 
 impl Process {
-    /// What tells it from all others.
+    /// What distinguishes the process from all others.
     pub(super) fn identity(&self) -> (i32, u64) {
         (self.pid.as_raw_nonzero().get(), self.began)
     }
 
-    /// Sends it a signal. To have ended meanwhile is no error, and whoever got its number since
-    /// gets no signal.
+    /// Sends the process a signal. To have ended meanwhile is no error, and a process that got its
+    /// number since gets no signal.
     pub(super) fn send(&self, signal: Signal) -> rustix::io::Result<()> {
         let sent = match pidfd_open(self.pid, PidfdFlags::empty()) {
-            // What is looked at now is what was opened, or came after it: then the signal goes to
+            // What is read now is what was opened, or came after it: then the signal goes to
             // one that has ended.
-            Ok(opened) => match self.is_there() {
-                true => pidfd_send_signal(opened, signal),
-                false => Ok(()),
-            },
+            Ok(opened) if self.is_there() => pidfd_send_signal(opened, signal),
             // Linux before 5.3.
             Err(Errno::NOSYS) if self.is_there() => kill_process(self.pid, signal),
-            Err(Errno::NOSYS) => Ok(()),
+            Ok(_) | Err(Errno::NOSYS) => Ok(()),
             Err(error) => Err(error),
         };
         match sent {
@@ -51,7 +48,7 @@ impl Process {
     }
 
     fn is_there(&self) -> bool {
-        matches!(look(self.pid), Ok(Some(now)) if now.began == self.began)
+        matches!(read_process(self.pid), Ok(Some(now)) if now.began == self.began)
     }
 }
 
@@ -95,16 +92,16 @@ pub(super) fn descendants() -> io::Result<Vec<Process>> {
 }
 
 fn walk_lists(visit: &mut dyn FnMut(&Process) -> ControlFlow<()>) -> io::Result<()> {
-    let mut family = HashSet::from([getpid()]);
-    let mut to_look_at = listed_children(getpid(), None)?;
-    while let Some(pid) = to_look_at.pop() {
-        // One that has ended may have left its number to somebody else's process.
-        match look(pid)? {
-            Some(process) if family.contains(&process.parent) && family.insert(pid) => {
+    let mut known = HashSet::from([getpid()]);
+    let mut pending = listed_children(getpid(), None)?;
+    while let Some(pid) = pending.pop() {
+        // One that has ended may have left its number to another process.
+        match read_process(pid)? {
+            Some(process) if known.contains(&process.parent) && known.insert(pid) => {
                 if visit(&process).is_break() {
                     break;
                 }
-                to_look_at.extend(listed_children(pid, Some(process.threads))?);
+                pending.extend(listed_children(pid, Some(process.threads))?);
             }
             _ => {}
         }
@@ -158,7 +155,7 @@ fn all_processes() -> io::Result<Vec<Process>> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc")? {
         if let Some(pid) = entry?.file_name().to_str().and_then(number)
-            && let Some(process) = look(pid)?
+            && let Some(process) = read_process(pid)?
         {
             all.push(process);
         }
@@ -166,8 +163,8 @@ fn all_processes() -> io::Result<Vec<Process>> {
     Ok(all)
 }
 
-/// `None`: it has ended.
-fn look(pid: Pid) -> io::Result<Option<Process>> {
+/// `None`: the process has ended.
+fn read_process(pid: Pid) -> io::Result<Option<Process>> {
     let stat = or_none(fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())))?;
     Ok(stat.and_then(|stat| parse(pid, &String::from_utf8_lossy(&stat))))
 }
@@ -196,7 +193,7 @@ fn or_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Whether a process ended while it was looked at.
+/// Whether a process ended while it was read.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -217,7 +214,7 @@ mod tests {
 
     use rustix::process::{Pid, Signal};
 
-    use super::{Process, descendants, look, parse, searched_descendants};
+    use super::{Process, descendants, parse, read_process, searched_descendants};
 
     #[test]
     fn a_name_cannot_pretend_to_be_fields() {
@@ -262,7 +259,7 @@ mod tests {
         child.send(Signal::KILL).expect("it is ours");
         ended(&mut shell);
         assert!(
-            look(child.pid)
+            read_process(child.pid)
                 .expect("/proc")
                 .is_none_or(|p| p.began != child.began)
         );

@@ -1,4 +1,4 @@
-//! Where the kernel does not tell which processes come of this one.
+//! Where the kernel does not list which processes come of this one.
 
 use std::{io, ops::ControlFlow};
 

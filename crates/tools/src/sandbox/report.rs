@@ -1,26 +1,23 @@
-//! What the supervisor tells about the end of a command: one line.
+//! What the supervisor reports about the end of a command: one line.
 
 use std::io::Write;
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// With an exit code.
     Exited(i32),
-    /// By a signal.
     Killed(i32),
-    /// It could not be started as ordered.
+    /// The command could not be started as ordered.
     Failed(String),
-    /// It used more than it may and was ended, with all that came of it.
+    /// The command used more than it may and was ended, with all its processes.
     Exceeded(String),
-    /// What became of its supervisor. All that came of the command has ended; nobody knows how.
+    /// What became of the supervisor. All processes of the command have ended; how is unknown.
     Lost(String),
-    /// It ended, but not all that came of it, and why.
+    /// The command ended, but not all its processes, and why.
     Left(String),
 }
 
 impl Report {
-    /// The line.
     pub(crate) fn line(&self) -> String {
         match self {
             Report::Exited(code) => format!("exited {code}\n"),
@@ -32,7 +29,7 @@ impl Report {
         }
     }
 
-    /// Reads the line. `None`: nobody was left to write it.
+    /// Reads the line. `None`: the processes that write it were killed.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let (word, rest) = line.trim_end().split_once(' ')?;
         match word {
@@ -51,8 +48,8 @@ fn one_line(text: &str) -> String {
     text.trim().replace('\n', " ")
 }
 
-/// Writes to somebody who may no longer listen.
-pub(super) fn say(mut to: impl Write, text: &str) {
+/// Writes to a pipe that may be closed at its other end.
+pub(super) fn write_text(mut to: impl Write, text: &str) {
     to.write_all(text.as_bytes()).ok();
     to.flush().ok();
 }

@@ -27,7 +27,7 @@ const GIVEN_UP: [CapabilitySet; 19] = [
     CapabilitySet::SYS_TIME,
 ];
 
-/// Restricts this process and tells what is enforced.
+/// Restricts this process and returns what is enforced.
 pub(super) fn restrict(limits: &Limits) -> Result<String, Unrestricted> {
     give_up_capabilities();
     set_no_new_privs(true)?;

@@ -2,7 +2,7 @@
 
 use super::{order::Limits, unrestricted::Unrestricted};
 
-/// Says why not.
+/// The reason why not.
 pub(super) fn restrict(_: &Limits) -> Result<String, Unrestricted> {
     let why = "commands can be sandboxed on Linux only";
     Err(Unrestricted::Lacking(why.to_owned()))

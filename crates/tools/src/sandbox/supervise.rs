@@ -17,16 +17,16 @@ use rustix::{
 };
 
 use super::{
-    family::Family,
+    descendants::Descendants,
     order::{Order, Stage},
-    report::{Report, say},
+    report::{Report, write_text},
     this_program,
     watch::{self, Watch},
 };
 use crate::resources::Resources;
 
 /// Runs the command and everything that comes of it to the end, and reports. An exit code other
-/// than 0 tells the guard that it was not to the end.
+/// than 0 means to the guard that it was not to the end.
 pub(super) fn supervise(order: &Order) -> i32 {
     let report = match run(order) {
         Ok(Some(report)) => report,
@@ -34,19 +34,19 @@ pub(super) fn supervise(order: &Order) -> i32 {
         Ok(None) => return 1,
         Err(error) => Report::Failed(error.to_string()),
     };
-    say(io::stdout(), &report.line());
+    write_text(io::stdout(), &report.line());
     0
 }
 
 /// `None`: not all could be ended.
 fn run(order: &Order) -> io::Result<Option<Report>> {
-    let family = Arc::new(Family::adopt_orphans(order.group.clone())?);
-    let exceeded = watch(&family, order.resources);
+    let descendants = Arc::new(Descendants::adopt_orphans(order.group.clone())?);
+    let exceeded = watch(&descendants, order.resources);
 
     let (mut failure, failed) = io::pipe()?;
     let mut command = command(order, failed)?;
     let started = command.spawn();
-    // It holds the other end of the pipe.
+    // The command holds the other end of the pipe.
     drop(command);
     let started = Pid::from_child(&started?);
     // Leaves its session to the command, which waits for that: signals to the command's group do
@@ -57,10 +57,10 @@ fn run(order: &Order) -> io::Result<Option<Report>> {
     let mut why = String::new();
     failure.read_to_string(&mut why)?;
 
-    let status = family.wait_for(started)?;
-    let group = family.group();
+    let status = descendants.wait_for(started)?;
+    let group = descendants.group();
     let short_of_memory = group.is_some_and(|group| group.was_short_of_memory());
-    if family.end_all().is_err() {
+    if descendants.end_all().is_err() {
         return Ok(None);
     }
     if !why.is_empty() {
@@ -88,7 +88,7 @@ fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
     let output = || io::stderr().as_fd().try_clone_to_owned();
     command
         .args(order.arguments(Stage::Become))
-        // Where the stage tells why it failed; the command gets an empty input.
+        // Where the stage writes why it failed; the command gets an empty input.
         .stdin(failed)
         .stdout(output()?)
         .stderr(output()?);
@@ -99,9 +99,9 @@ fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
 
 /// Ends everything at the end of the input, or when the processes use more than they may; which
 /// limit that was, will be in what is returned.
-fn watch(family: &Arc<Family>, resources: Resources) -> Arc<OnceLock<String>> {
+fn watch(descendants: &Arc<Descendants>, resources: Resources) -> Arc<OnceLock<String>> {
     let exceeded = Arc::new(OnceLock::new());
-    let (family, noted) = (Arc::clone(family), Arc::clone(&exceeded));
+    let (descendants, noted) = (Arc::clone(descendants), Arc::clone(&exceeded));
     thread::spawn(move || {
         let mut watch = Watch::new(&resources);
         while !is_input_closed(watch.pause) {
@@ -110,7 +110,7 @@ fn watch(family: &Arc<Family>, resources: Resources) -> Arc<OnceLock<String>> {
                 break;
             }
         }
-        family.end_until_noticed();
+        descendants.end_until_noticed();
     });
     exceeded
 }

@@ -112,7 +112,7 @@ const SCHEDULING: [libc::c_long; 4] = [
     SYS_sched_setscheduler,
 ];
 
-/// How `setpriority` and `ioprio_set` are told that one process is meant, not a group or a user.
+/// How calls of `setpriority` and `ioprio_set` mean one process, not a group or a user.
 const PRIO_PROCESS: u64 = 0;
 const IOPRIO_PROCESS: u64 = 1;
 
@@ -122,7 +122,8 @@ const SECOND_NUMBER: libc::c_long = 0x4000_0000;
 /// Filters the calls of this process and of all that come of it.
 pub(super) fn enforce(network: bool) -> Result<(), Unrestricted> {
     let refuse = filter(refused(network)?, EPERM)?;
-    // Its flags cannot be seen from here. Programs that are told it does not exist use `clone`.
+    // The flags of `clone3` cannot be seen from here. Programs for which it does not exist use
+    // `clone`.
     let hide = filter(vec![(SYS_clone3, Vec::new())], libc::ENOSYS)?;
     for program in [hide, refuse] {
         seccompiler::apply_filter(&program).map_err(seccomp)?;

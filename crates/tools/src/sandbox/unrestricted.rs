@@ -3,10 +3,10 @@
 /// Why a process could not be restricted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unrestricted {
-    /// This machine has not the means.
+    /// This machine lacks the means.
     #[error("{0}")]
     Lacking(String),
-    /// It has, and they failed.
+    /// The machine has the means, and they failed.
     #[cfg(target_os = "linux")]
     #[error("{0}")]
     Failed(String),

@@ -1,4 +1,4 @@
-//! Looks at what the processes of a command use, at intervals.
+//! Polls what the processes of a command use.
 
 use std::{
     fs, io,
@@ -12,21 +12,21 @@ use super::{
 };
 use crate::resources::{Bytes, MemoryLimit, Resources};
 
-/// Between two looks.
+/// Between two polls.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Between two looks that take long.
+/// Between two polls that take long.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(250);
-/// A look may take one part in so many of the time.
+/// A poll may take one part in so many of the time.
 const SHARE: u32 = 10;
 
 /// How many threads a process may have on average.
 pub(super) const THREADS: u64 = 16;
 
-/// Looks at what the processes of a command use.
+/// Polls what the processes of a command use.
 pub(super) struct Watch {
     processes: Option<u64>,
     memory: Option<(MemoryLimit, Bytes)>,
-    /// When to look again.
+    /// Until the next poll.
     pub(super) pause: Duration,
 }
 
@@ -45,19 +45,20 @@ impl Watch {
     pub(super) fn exceeded(&mut self) -> Option<String> {
         let began = Instant::now();
         let most = self.processes.unwrap_or(u64::MAX);
-        // Those that fork and end at once are gone before they can be looked at, but each is on
-        // this list, until it is buried.
+        // Those that fork and end at once are gone before they can be read, but each is on this
+        // list, until it is reaped.
         if processes::children().is_ok_and(|children| children.len() as u64 > most) {
             return Some(too_many_processes(most));
         }
         let mut all = Vec::new();
-        // To look at all of a fork bomb would take longer than it needs to grow. What cannot be
+        // To read all of a fork bomb would take longer than it needs to grow. What cannot be
         // listed now may be listed the next time.
         let _ = processes::walk(|process| {
             all.push(*process);
-            match all.len() as u64 > most {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if all.len() as u64 > most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         let exceeded = self.too_many(&all).or_else(|| self.too_large(&all));

@@ -129,7 +129,7 @@ fn load(path: &Path, shown: &str) -> Result<(String, Stamp), String> {
     let file = exact_file::open(path).map_err(broken)?;
     let stamp = Stamp::of(&file.metadata().map_err(broken)?);
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     let mut within_bounds = file.take(LARGEST + 1);
     within_bounds.read_to_end(&mut bytes).map_err(broken)?;
     if bytes.len() as u64 > LARGEST {

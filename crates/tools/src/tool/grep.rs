@@ -107,9 +107,10 @@ impl Grep {
         };
         let in_time = walk(workspace, &place.path, abandoned, |entry, until| {
             let path = entry.path();
-            let below = match path == place.path {
-                true => Path::new(entry.file_name()),
-                false => path.strip_prefix(&place.path).unwrap_or(path),
+            let below = if path == place.path {
+                Path::new(entry.file_name())
+            } else {
+                path.strip_prefix(&place.path).unwrap_or(path)
             };
             if names.as_ref().is_none_or(|names| names.is_match(below)) {
                 let shown = workspace.places.shown(path);
@@ -121,14 +122,12 @@ impl Grep {
             }
             !search.found.full
         });
-        let none = match search.found.text.is_empty() && !search.found.full {
-            true => {
-                let pattern = echo(&self.pattern);
-                format!("No line fits `{pattern}` in {}.\n", place.named())
-            }
-            false => String::new(),
-        };
-        let mut text = none + &search.found.finish();
+        let mut text = String::new();
+        if search.found.text.is_empty() && !search.found.full {
+            let pattern = echo(&self.pattern);
+            text = format!("No line fits `{pattern}` in {}.\n", place.named());
+        }
+        text.push_str(&search.found.finish());
         if !in_time {
             text.push_str(&out_of_time());
         }
@@ -212,8 +211,8 @@ impl Search {
     }
 }
 
-/// A file that cannot be read on once there is no time, or nobody waits: it may have gigabytes
-/// without a hit.
+/// A file that cannot be read on once there is no time, or no caller waits: it may have
+/// gigabytes without a hit.
 struct InTime<'a, F> {
     file: F,
     until: Instant,

@@ -39,9 +39,10 @@ fn of_repository(folder: &Path) -> Vec<PathBuf> {
     files.push(common.clone());
     if let Some(repository) = first_line(&common) {
         // As the walker takes it.
-        let repository = match repository.starts_with('.') {
-            true => named.join(repository),
-            false => PathBuf::from(repository),
+        let repository = if repository.starts_with('.') {
+            named.join(repository)
+        } else {
+            PathBuf::from(repository)
         };
         files.push(repository.join("info/exclude"));
     }

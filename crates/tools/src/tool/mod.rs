@@ -1,12 +1,14 @@
 //! The tools, one file each.
 
 mod bash;
+mod command;
 mod edit;
 mod glob;
 mod grep;
 mod ignore_files;
 mod nearest;
 mod read;
+mod read_only;
 mod similar_name;
 mod todo;
 mod walk;
@@ -19,7 +21,7 @@ use asyncagents_core::{
     arguments::{Arguments, CallError},
 };
 
-pub(crate) use self::bash::{Bash, glance};
+pub(crate) use self::{bash::Bash, read_only::run_read_only};
 use crate::{
     places::{Place, echo},
     workspace::{Reaching, Workspace},
@@ -77,7 +79,7 @@ pub(crate) struct Site<'a> {
     pub(crate) abandoned: &'a Abandoned,
 }
 
-/// Says when nobody waits for the answer any more.
+/// Set when no caller waits for the answer any more.
 #[derive(Default)]
 pub(crate) struct Abandoned(AtomicBool);
 

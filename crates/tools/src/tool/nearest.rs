@@ -1,5 +1,5 @@
-//! What to say when the text to replace is not in the file: what comes nearest, and why it does
-//! not match.
+//! The error when the text to replace is not in the file: what comes nearest, and why it does not
+//! match.
 
 use std::collections::HashSet;
 

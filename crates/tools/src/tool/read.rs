@@ -91,14 +91,14 @@ impl Read {
         let mut text = String::new();
         let mut used = 0;
         let mut remarks = Vec::new();
+        let goes_on = |end: u64| {
+            let (first, next) = (self.offset, end + 1);
+            format!("lines {first} to {end}; the file goes on: read on with offset={next}")
+        };
         loop {
             if lines.number == last || used >= room {
                 if lines.has_more().map_err(broken)? {
-                    let (first, end) = (self.offset, lines.number);
-                    let next = end + 1;
-                    remarks.push(format!(
-                        "lines {first} to {end}; the file goes on: read on with offset={next}"
-                    ));
+                    remarks.push(goes_on(lines.number));
                 }
                 break;
             }
@@ -108,11 +108,7 @@ impl Read {
                     let line = format!("{:>6}\t{line}\n", lines.number);
                     let length = line.chars().count();
                     if used > 0 && used + length > room {
-                        let (first, end) = (self.offset, lines.number - 1);
-                        let next = lines.number;
-                        remarks.push(format!(
-                            "lines {first} to {end}; the file goes on: read on with offset={next}"
-                        ));
+                        remarks.push(goes_on(lines.number - 1));
                         break;
                     }
                     text.push_str(&line);
@@ -149,7 +145,7 @@ impl Read {
     }
 }
 
-/// What is said about pipes, devices and sockets.
+/// The error about pipes, devices and sockets.
 pub(super) fn special(shown: &str) -> String {
     format!("{shown} is a pipe, socket or device; only files and folders can be used")
 }
@@ -209,9 +205,10 @@ impl Lines {
             }
             let end = buffered.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(buffered.len(), |end| end + 1);
-            let kept = match wanted {
-                true => taken.min(most.saturating_sub(line.len())),
-                false => 0,
+            let kept = if wanted {
+                taken.min(most.saturating_sub(line.len()))
+            } else {
+                0
             };
             line.extend_from_slice(&buffered[..kept]);
             dropped += taken - kept;
@@ -222,9 +219,10 @@ impl Lines {
             }
         }
         self.number += 1;
-        Ok(Next::Line(match wanted {
-            true => self.text(&line, dropped),
-            false => String::new(),
+        Ok(Next::Line(if wanted {
+            self.text(&line, dropped)
+        } else {
+            String::new()
         }))
     }
 

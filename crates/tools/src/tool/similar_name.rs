@@ -1,4 +1,4 @@
-//! Names that somebody might have meant.
+//! Similar names for a path that is not there.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::places::Place;
 /// A folder with more entries is not searched.
 const MOST_ENTRIES: usize = 10_000;
 
-/// What to say about a path that is not there. Names that a rule hides are not said.
+/// The error about a path that is not there. Names that a rule hides are left out.
 pub(super) fn missing(place: &Place, site: &Site) -> String {
     let (path, shown) = (&place.path, &place.shown);
     let Some(folder) = path.parent() else {
@@ -47,7 +47,7 @@ fn similar_names(folder: &Path, path: &Path, hides: &dyn Fn(&Path) -> bool) -> V
     close.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// How far apart two names are; `None` if nobody would confuse them.
+/// How far apart two names are; `None` if they are not similar.
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     let (wanted, name) = (wanted.to_lowercase(), name.to_lowercase());
     let stem = |name: &str| name.split('.').next().unwrap_or_default().to_owned();

@@ -14,11 +14,6 @@ pub(super) const TOOL: Tool = Tool {
     read,
 };
 
-/// A list of steps.
-struct Todo {
-    items: Vec<(Status, String)>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Pending,
@@ -38,24 +33,22 @@ fn read(arguments: &Arguments) -> Result<Call, String> {
         let text = item.filled_text("text")?;
         Ok((item.one_of("status", &STATUSES)?, text))
     };
-    let items = items.iter().map(item).collect::<Result<_, String>>()?;
-    Ok(Work::Answer(Todo { items }.answer()).into())
+    let items = items.iter().map(item).collect::<Result<Vec<_>, String>>()?;
+    Ok(Work::Answer(check_boxes(&items)).into())
 }
 
-impl Todo {
-    /// The list as check boxes.
-    fn answer(&self) -> String {
-        if self.items.is_empty() {
-            return "The list is empty.".to_owned();
-        }
-        let line = |(status, text): &(Status, String)| {
-            let text = one_line(text);
-            match status {
-                Status::Pending => format!("- [ ] {text}"),
-                Status::Doing => format!("- [ ] **{text}** (doing)"),
-                Status::Done => format!("- [x] {text}"),
-            }
-        };
-        self.items.iter().map(line).collect::<Vec<_>>().join("\n")
+/// The list as check boxes.
+fn check_boxes(items: &[(Status, String)]) -> String {
+    if items.is_empty() {
+        return "The list is empty.".to_owned();
     }
+    let line = |(status, text): &(Status, String)| {
+        let text = one_line(text);
+        match status {
+            Status::Pending => format!("- [ ] {text}"),
+            Status::Doing => format!("- [ ] **{text}** (doing)"),
+            Status::Done => format!("- [x] {text}"),
+        }
+    };
+    items.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -13,7 +13,7 @@ use super::{Abandoned, ignore_files};
 use crate::{places::echo, workspace::Workspace};
 
 /// A walk that takes longer answers with what it has.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WALK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Visits regular files, sorted by path. `visit` says whether to go on. `false`: there was no
 /// time for all.
@@ -23,10 +23,10 @@ pub(super) fn walk(
     abandoned: &Abandoned,
     mut visit: impl FnMut(DirEntry, Instant) -> bool,
 ) -> bool {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + WALK_TIMEOUT;
     let secret: Arc<[_]> = workspace.places.secret.clone().into();
     let private = Arc::clone(&workspace.places.private);
-    // The walker reads those above too, whatever it is told about parents.
+    // The walker reads those above too, whatever its settings say about parents.
     let ignore = root.ancestors().all(ignore_files::are_readable);
     let walker = WalkBuilder::new(root)
         .standard_filters(ignore)
@@ -54,19 +54,20 @@ pub(super) fn walk(
     Instant::now() <= until
 }
 
-/// What is said when there was no time for all.
+/// The remark when there was no time for all.
 pub(super) fn out_of_time() -> String {
     format!(
         "[stopped after {} s; not all files were looked at: name a smaller folder with `path`]\n",
-        PATIENCE.as_secs()
+        WALK_TIMEOUT.as_secs()
     )
 }
 
 /// A pattern for paths below the root. One without a slash fits in every folder.
 pub(super) fn pattern(pattern: &str) -> Result<GlobMatcher, String> {
-    let whole = match pattern.contains('/') {
-        true => pattern.trim_start_matches("./").to_owned(),
-        false => format!("**/{pattern}"),
+    let whole = if pattern.contains('/') {
+        pattern.trim_start_matches("./").to_owned()
+    } else {
+        format!("**/{pattern}")
     };
     GlobBuilder::new(&whole)
         .literal_separator(true)

@@ -24,55 +24,46 @@ pub(super) const TOOL: Tool = Tool {
     read,
 };
 
-/// What shall be in a file.
-struct Write {
-    content: String,
-}
-
 fn read(arguments: &Arguments) -> Result<Call, String> {
     let path = arguments.filled_text("path")?;
     let content = arguments.text("content")?;
     let preview = Preview::Write {
         content: content.clone(),
     };
-    let write = Write { content };
     Ok(Call {
         preview: Some(preview),
-        ..Call::on_path(Kind::Edit, path, |site, place| write.work(site, place))
+        ..Call::on_path(Kind::Edit, path, move |site, place| {
+            write(&content, site, place)
+        })
     })
 }
 
-impl Write {
-    fn work(self, site: &Site, place: &Place) -> Result<String, String> {
-        let workspace = site.workspace;
-        let _alone = lock(&workspace.changing);
-        let shown = &place.shown;
-        let broken = |error: io::Error| format!("cannot write {shown}: {error}");
-        let existed = match fs::symlink_metadata(&place.path) {
-            Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
-            Ok(found) if found.is_file() => {
-                let seen = workspace.memory.compare(&place.path, Stamp::of(&found));
-                must_be_current(seen, shown)?;
-                true
-            }
-            Ok(_) => return Err(super::read::special(shown)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(broken(error)),
-        };
-        let folder = place.path.parent().unwrap_or(Path::new("/"));
-        exact_file::make_folders(folder).map_err(broken)?;
-        let stamp = exact_file::replace(&place.path, self.content.as_bytes()).map_err(broken)?;
-        workspace.memory.saw(&place.path, stamp);
-        let done = match existed {
-            true => "overwritten",
-            false => "created",
-        };
-        let lines = match self.content.lines().count() {
-            1 => "1 line".to_owned(),
-            lines => format!("{lines} lines"),
-        };
-        Ok(format!("{shown} {done} ({lines})"))
-    }
+fn write(content: &str, site: &Site, place: &Place) -> Result<String, String> {
+    let workspace = site.workspace;
+    let _alone = lock(&workspace.changing);
+    let shown = &place.shown;
+    let broken = |error: io::Error| format!("cannot write {shown}: {error}");
+    let existed = match fs::symlink_metadata(&place.path) {
+        Ok(found) if found.is_dir() => return Err(format!("{shown} is a folder")),
+        Ok(found) if found.is_file() => {
+            let seen = workspace.memory.compare(&place.path, Stamp::of(&found));
+            must_be_current(seen, shown)?;
+            true
+        }
+        Ok(_) => return Err(super::read::special(shown)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(broken(error)),
+    };
+    let folder = place.path.parent().unwrap_or(Path::new("/"));
+    exact_file::make_folders(folder).map_err(broken)?;
+    let stamp = exact_file::replace(&place.path, content.as_bytes()).map_err(broken)?;
+    workspace.memory.saw(&place.path, stamp);
+    let done = if existed { "overwritten" } else { "created" };
+    let lines = match content.lines().count() {
+        1 => "1 line".to_owned(),
+        lines => format!("{lines} lines"),
+    };
+    Ok(format!("{shown} {done} ({lines})"))
 }
 
 /// Refuses to change a file that the session does not know as it is.

@@ -255,12 +255,13 @@ fn only_listed_variables_get_into_the_sandbox(#[case] name: &str, #[case] passes
         .output()
         .expect("the helper");
     let text = String::from_utf8_lossy(&output.stdout);
-    let expected = match passes {
-        true => "<value>\n".to_owned(),
-        false => format!(
+    let expected = if passes {
+        "<value>\n".to_owned()
+    } else {
+        format!(
             "[exit code 127]\n[{name} is set, but not passed on to sandboxed commands; the user can \
              list it in `sandbox.variables`]\n"
-        ),
+        )
     };
     assert!(text.ends_with(&expected), "{text}");
     assert_eq!(text.contains("<value>"), passes, "{text}");

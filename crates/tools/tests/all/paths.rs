@@ -36,9 +36,10 @@ async fn a_file_outside_is_out_of_reach(
     let input =
         json!({"path": path, "pattern": ".", "content": "x", "old": "precious", "new": "x"});
     let error = bench.failed(tool, input.clone()).await;
-    let leads = match path == bench.filled("{outside}/precious") {
-        true => String::new(),
-        false => bench.filled(" (it leads to {outside}/precious)"),
+    let leads = if path == bench.filled("{outside}/precious") {
+        String::new()
+    } else {
+        bench.filled(" (it leads to {outside}/precious)")
     };
     let begin = format!("{path} is outside of the workspace{leads}. Files can be ");
     assert!(error.starts_with(&begin), "{error}");

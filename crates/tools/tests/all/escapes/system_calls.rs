@@ -118,9 +118,10 @@ fn no_socket_is_made() {
     let mut given = Vec::new();
     for family in 0..=46 {
         for kind in [1, 2, 3, 5, 1 | 0x800, 2 | 0x8_0000] {
-            let name = match known.contains(&family) {
-                true => format!("known_{family}_{kind}"),
-                false => format!("other_{family}_{kind}"),
+            let name = if known.contains(&family) {
+                format!("known_{family}_{kind}")
+            } else {
+                format!("other_{family}_{kind}")
             };
             given.push((name, format!("{family} {kind} 0")));
         }

@@ -222,19 +222,16 @@ fn run(tricks: &[Trick], who: Who, sandboxed: bool, goal: &mut impl Goal) -> Vec
         .iter()
         .map(|row| tree(&outside.join(row.0)))
         .collect();
-    let mut command = match sandboxed {
-        false => {
-            let mut command = who.command("bash");
-            command.args(["-c", ALL]);
-            command
-        }
-        true => {
-            let input = json!({"command": ALL, "timeout": 300}).to_string();
-            let mut command = who.command(&helper);
-            command.args(["sandboxed", &input]).arg(&home);
-            command.args(tricks.iter().map(|row| outside.join(row.0).join("vault")));
-            command
-        }
+    let mut command = if sandboxed {
+        let input = json!({"command": ALL, "timeout": 300}).to_string();
+        let mut command = who.command(&helper);
+        command.args(["sandboxed", &input]).arg(&home);
+        command.args(tricks.iter().map(|row| outside.join(row.0).join("vault")));
+        command
+    } else {
+        let mut command = who.command("bash");
+        command.args(["-c", ALL]);
+        command
     };
     let ran = command.current_dir(&workspace).output().expect("a shell");
     let left = tricks.iter().zip(before).map(|((name, ..), before)| {

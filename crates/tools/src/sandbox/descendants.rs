@@ -1,4 +1,4 @@
-//! The processes of a command, from the view of the one that has to end them: its descendants,
+//! The processes of a command, from the view of the process that has to end them: its descendants,
 //! because orphans become its children.
 
 #[cfg(target_os = "linux")]
@@ -24,34 +24,34 @@ use super::group::Group;
 #[cfg(target_os = "linux")]
 use super::processes::{self, Process};
 
-/// Between two looks at processes that were sent the signal and are not gone, at first.
+/// Between two polls of processes that were sent the signal and are not gone, at first.
 const PAUSE: Duration = Duration::from_millis(1);
-/// And at last: some wait for a disk that does not answer.
+/// And the longest: some wait for a disk that does not answer.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long to try what cannot be done: to list processes while the machine is short of files,
 /// or to end those of other users. Guard and supervisor together take less time than asyncagents
 /// waits for the report.
-const PATIENCE: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often to look for processes that were made while others were stopped. Should that not
-/// do, what is stopped is killed, and it begins anew.
+/// How often to look for processes that were forked while others were stopped. If there are still
+/// new ones, those that are stopped are killed, and it begins again.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 100;
 
 /// The processes of a command.
-pub(super) struct Family {
-    /// The first of them.
+pub(super) struct Descendants {
+    /// The process that was started; all others come of it.
     first: OnceLock<Pid>,
     group: Option<Group>,
-    /// Held while a list of children is in use, and while one is buried: a number on the list
-    /// must not be given to another process meanwhile.
-    buried: Mutex<Option<WaitStatus>>,
+    /// How the first process ended. Held while a list of children is in use, and while one is
+    /// reaped: a number on the list must not be given to another process meanwhile.
+    first_status: Mutex<Option<WaitStatus>>,
     /// The main thread is ending all, so that no other thread has to.
     ending: AtomicBool,
 }
 
-impl Family {
+impl Descendants {
     /// Orphans become children of this process from now on.
     pub(super) fn adopt_orphans(group: Option<PathBuf>) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
@@ -59,7 +59,7 @@ impl Family {
         Ok(Self {
             first: OnceLock::new(),
             group: group.map(Group::at),
-            buried: Mutex::new(None),
+            first_status: Mutex::new(None),
             ending: AtomicBool::new(false),
         })
     }
@@ -68,15 +68,15 @@ impl Family {
         self.group.as_ref()
     }
 
-    /// Waits until the first process has ended, and buries orphans on the way.
+    /// Waits until the first process has ended, and reaps orphans on the way.
     pub(super) fn wait_for(&self, first: Pid) -> io::Result<WaitStatus> {
         self.first.get_or_init(|| first);
         loop {
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             let waited = waitid(WaitId::All, ended);
-            let mut buried = lock(&self.buried);
-            while let Ok(Some(_)) = self.bury(&mut buried) {}
-            match (*buried, waited) {
+            let mut first_status = lock(&self.first_status);
+            while let Ok(Some(_)) = self.reap(&mut first_status) {}
+            match (*first_status, waited) {
                 (Some(status), _) => return Ok(status),
                 (None, Ok(_) | Err(Errno::INTR)) => {}
                 (None, Err(error)) => return Err(error.into()),
@@ -91,7 +91,7 @@ impl Family {
         let mut pause = PAUSE;
         while self.has_children()? {
             match self.stop_and_kill() {
-                Err(error) if began.elapsed() > PATIENCE => return Err(error),
+                Err(error) if began.elapsed() > KILL_TIMEOUT => return Err(error),
                 Ok(()) | Err(_) => {}
             }
             thread::sleep(pause);
@@ -119,9 +119,9 @@ impl Family {
     }
 
     fn has_children(&self) -> io::Result<bool> {
-        let mut buried = lock(&self.buried);
+        let mut first_status = lock(&self.first_status);
         loop {
-            match self.bury(&mut buried) {
+            match self.reap(&mut first_status) {
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(true),
                 Err(Errno::CHILD) => return Ok(false),
@@ -130,21 +130,21 @@ impl Family {
         }
     }
 
-    /// Buries a child that has ended, if there is one. Keeps how the first process ended; its
+    /// Reaps a child that has ended, if there is one. Keeps how the first process ended; its
     /// number may be given to an orphan later.
-    fn bury(&self, buried: &mut Option<WaitStatus>) -> rustix::io::Result<Option<Pid>> {
+    fn reap(&self, first_status: &mut Option<WaitStatus>) -> rustix::io::Result<Option<Pid>> {
         let Some((pid, status)) = wait(WaitOptions::NOHANG)? else {
             return Ok(None);
         };
         if self.first.get() == Some(&pid) {
-            buried.get_or_insert(status);
+            first_status.get_or_insert(status);
         }
         Ok(Some(pid))
     }
 
     #[cfg(not(target_os = "linux"))]
     fn stop_and_kill(&self) -> io::Result<()> {
-        let _held = lock(&self.buried);
+        let _held = lock(&self.first_status);
         if let Some(first) = self.first.get() {
             rustix::process::kill_process_group(*first, Signal::KILL).ok();
         }
@@ -158,7 +158,7 @@ impl Family {
         if let Some(group) = &self.group {
             group.kill();
         }
-        let mut held = lock(&self.buried);
+        let mut held = lock(&self.first_status);
         let children = self.stop_children(&mut held)?;
         let descendants = self.stop_descendants(&mut held);
         // Also if there is no list of the others: their parents' end makes them children.
@@ -185,7 +185,7 @@ impl Family {
     /// Stops the children, and those that become children meanwhile: a process that forks and
     /// ends at once is always one, and soon gone.
     #[cfg(target_os = "linux")]
-    fn stop_children(&self, buried: &mut Option<WaitStatus>) -> io::Result<Vec<Pid>> {
+    fn stop_children(&self, first_status: &mut Option<WaitStatus>) -> io::Result<Vec<Pid>> {
         let mut stopped = HashSet::new();
         for _ in 1..ROUNDS {
             let mut found_more = false;
@@ -200,14 +200,14 @@ impl Family {
                 return Ok(children);
             }
             // Those that have ended would only make the list longer.
-            while let Ok(Some(pid)) = self.bury(buried) {
+            while let Ok(Some(pid)) = self.reap(first_status) {
                 stopped.remove(&pid);
             }
         }
         processes::children()
     }
 
-    /// Stops all others, until a look finds no new one.
+    /// Stops all others, until no new one is found.
     #[cfg(target_os = "linux")]
     fn stop_descendants(&self, _held: &mut Option<WaitStatus>) -> io::Result<Vec<Process>> {
         let mut stopped = HashSet::new();
@@ -217,7 +217,7 @@ impl Family {
             processes::walk(|process| {
                 if stopped.insert(process.identity()) {
                     found_more = true;
-                    // Who may not be stopped may not be killed either: that will be told.
+                    // One that may not be stopped may not be killed either, which is an error then.
                     process.send(Signal::STOP).ok();
                 }
                 all.push(*process);
