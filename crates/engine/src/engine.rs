@@ -87,15 +87,11 @@ impl Engine {
     /// # Errors
     /// When there is no such session, or the store fails.
     pub async fn go_on(&self, session: &SessionId) -> Result<Option<PostId>, HostError> {
-        let id = session.clone();
-        let found = self.shared.read(move |journal| {
-            let there = journal.session(&id)?.is_some();
-            Ok((there, journal.open_prompt(&id)?))
-        });
-        let (there, prompt) = found.await?;
-        if !there {
-            return Err(HostError::NoSession(session.clone()));
-        }
+        let id = self.session(session).await?.id;
+        let read = self
+            .shared
+            .read(move |journal| Ok(journal.open_prompt(&id)?));
+        let prompt = read.await?;
         if prompt.is_some() {
             self.attend(session);
         }

@@ -140,28 +140,27 @@ impl Host for Engine {
         let post = prompt.id.clone();
         let chain = ChainId::from(Uuid::new_v4().to_string());
         let filed = self.shared.write(move |journal| {
-            let session = journal.session(&id)?;
-            let there = session.is_some();
-            if let Some(session) = session {
-                let entry = Entry::Prompted {
-                    post: prompt.id.clone(),
-                    text: prompt.text.clone(),
-                    agent: prompt.agent.clone(),
-                    model: prompt.model.clone(),
-                    chain: session.task.is_none().then(|| chain.clone()),
+            let Some(session) = journal.session(&id)? else {
+                return Ok(false);
+            };
+            if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
+                let why = "a newer prompt took its place".to_owned();
+                let ended = Entry::Ended {
+                    prompt: before,
+                    end: End::Failed { why },
+                    answer: None,
                 };
-                if let Some(before) = journal.open_prompt(&id)?.filter(|before| *before != post) {
-                    let why = "a newer prompt took its place".to_owned();
-                    let ended = Entry::Ended {
-                        prompt: before,
-                        end: End::Failed { why },
-                        answer: None,
-                    };
-                    journal.file(&id, &ended, now)?;
-                }
-                journal.file(&id, &entry, now)?;
+                journal.file(&id, &ended, now)?;
             }
-            Ok(there)
+            let entry = Entry::Prompted {
+                post: prompt.id.clone(),
+                text: prompt.text.clone(),
+                agent: prompt.agent.clone(),
+                model: prompt.model.clone(),
+                chain: session.task.is_none().then(|| chain.clone()),
+            };
+            journal.file(&id, &entry, now)?;
+            Ok(true)
         });
         if !filed.await? {
             return Err(HostError::NoSession(session.clone()));
@@ -180,7 +179,7 @@ impl Host for Engine {
         let (id, now) = (session.clone(), self.shared.now());
         let aborted = self.shared.write(move |journal| {
             let Some(prompt) = journal.open_prompt(&id)? else {
-                return Ok(None);
+                return Ok(false);
             };
             // A driver in another process may write no more.
             journal.drive(&id, "")?;
@@ -190,10 +189,10 @@ impl Host for Engine {
                 answer: answer.clone(),
             };
             journal.file(&id, &ended, now)?;
-            Ok(Some(End::Aborted))
+            Ok(true)
         });
-        if let Some(end) = aborted.await? {
-            self.shared.show(session, Live::Ended(end));
+        if aborted.await? {
+            self.shared.show(session, Live::Ended(End::Aborted));
         }
         self.shared.report(session, SessionEvent::Idle);
         Ok(())

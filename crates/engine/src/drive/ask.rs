@@ -9,7 +9,7 @@ use asyncagents_core::{
 use asyncagents_models::{Heard, Model, ModelError, Request};
 use tokio::time;
 
-use super::{DriveError, Driver, compact::SummaryOf};
+use super::{DriveError, Driven, Driver, compact::SummaryOf};
 use crate::{Live, drivers::Halt};
 
 /// Whether a watcher sees an answer while it comes.
@@ -21,7 +21,7 @@ pub(super) enum Stream {
 
 impl Driver {
     /// Asks the model what to do next, and saves its answer.
-    pub(super) async fn ask(&mut self, model: &Model) -> Result<(), DriveError> {
+    pub(super) async fn ask(&mut self, model: &Model) -> Driven {
         let run = self.conversation.run();
         let last = run.and_then(|run| run.last_turn.clone());
         if let Some(last) = last.clone().filter(|last| last.fails) {
@@ -108,7 +108,7 @@ impl Driver {
         model: &Model,
         request: Request<'_>,
         stream: Stream,
-    ) -> Result<Result<Answer, ModelError>, DriveError> {
+    ) -> Driven<Result<Answer, ModelError>> {
         let mut hear = |heard: Heard| match heard {
             Heard::Text(_) | Heard::Reasoning(_) if stream == Stream::Hidden => {}
             Heard::Text(text) => self.show(Live::Text(text.to_owned())),

@@ -9,7 +9,7 @@ use asyncagents_core::{
 use asyncagents_models::{Model, ModelError};
 use tokio::task::spawn_blocking;
 
-use super::{DriveError, Driver, ask::Stream};
+use super::{Driven, Driver, ask::Stream};
 use crate::Live;
 
 /// What a summary is made of.
@@ -24,7 +24,7 @@ pub(super) enum SummaryOf {
 impl Driver {
     /// Summarises what the model has seen: as it is, for the provider has it in its cache; if
     /// that comes to nothing, once more with what fits of it and without tools.
-    pub(super) async fn compact(&mut self, model: &Model, of: SummaryOf) -> Result<(), DriveError> {
+    pub(super) async fn compact(&mut self, model: &Model, of: SummaryOf) -> Driven {
         self.show(Live::Compacting);
         let seen = self.conversation.newest();
         let mut spent = (Usage::default(), Some(Cost::default()));
@@ -65,7 +65,7 @@ impl Driver {
         model: &Model,
         mut turns: Vec<Turn>,
         no_tools: bool,
-    ) -> Result<Result<Answer, ModelError>, DriveError> {
+    ) -> Driven<Result<Answer, ModelError>> {
         turns.push(Turn::Said(SUMMARISE.to_owned()));
         let mut request = self.whole(&turns);
         request.no_tools = no_tools;
@@ -74,7 +74,7 @@ impl Driver {
 
     /// The conversation as a fork would inherit it, within so many tokens: for a model that could
     /// not even read it to summarise it, or that cannot be paid for reading it.
-    pub(super) async fn shortened(&self, most: u64) -> Result<Result<String, String>, DriveError> {
+    pub(super) async fn shortened(&self, most: u64) -> Driven<Result<String, String>> {
         let whole = self.shared.whole(&self.session.id).await?;
         let entries = whole.map(|whole| whole.entries()).unwrap_or_default();
         let forked = spawn_blocking(move || {

@@ -12,7 +12,7 @@ use asyncagents_models::Model;
 use tokio::time::{self, Instant};
 
 use super::{
-    DriveError, Driver,
+    Driven, Driver,
     ask::{Stream, turned},
 };
 use crate::Live;
@@ -109,7 +109,7 @@ struct LastRequest {
 
 impl Driver {
     /// What the task of the session may still use, if it has one that runs.
-    pub(super) async fn run_budget(&self) -> Result<Option<RunBudget>, DriveError> {
+    pub(super) async fn run_budget(&self) -> Driven<Option<RunBudget>> {
         let Some(task) = self.session.task.clone() else {
             return Ok(None);
         };
@@ -130,7 +130,7 @@ impl Driver {
 
     /// Asks for the last answer of a run whose budget is used up: without tools, and within what
     /// was kept back. If there is not enough for that, the newest answer counts.
-    pub(super) async fn sum_up(&mut self, model: &Model, why: String) -> Result<(), DriveError> {
+    pub(super) async fn sum_up(&mut self, model: &Model, why: String) -> Driven {
         let seen = self.conversation.newest();
         let answer = match self.last_request(model, &why).await? {
             Some(last) => self.last_answer(model, &last).await?,
@@ -146,11 +146,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn last_answer(
-        &self,
-        model: &Model,
-        last: &LastRequest,
-    ) -> Result<Option<Answer>, DriveError> {
+    async fn last_answer(&self, model: &Model, last: &LastRequest) -> Driven<Option<Answer>> {
         let mut request = self.whole(&last.turns);
         request.no_tools = true;
         request.max_output = last.max_output;
@@ -172,11 +168,7 @@ impl Driver {
     }
 
     /// What the last turn is asked with; nothing if what was kept back is not enough.
-    async fn last_request(
-        &self,
-        model: &Model,
-        why: &str,
-    ) -> Result<Option<LastRequest>, DriveError> {
+    async fn last_request(&self, model: &Model, why: &str) -> Driven<Option<LastRequest>> {
         let whole = || self.conversation.shown().turns;
         let Some(run_budget) = self.run_budget().await? else {
             return Ok(None);

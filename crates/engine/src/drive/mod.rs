@@ -48,8 +48,13 @@ pub(super) async fn drive(guard: SessionGuard) {
             shared.report(id, SessionEvent::Alive);
         }
     };
+    let steps = async {
+        let mut driver = Driver::enter(shared.clone(), id, handle.clone()).await?;
+        while driver.step().await? {}
+        Ok(())
+    };
     let driven = tokio::select! {
-        driven = steps(shared, id, handle) => driven,
+        driven = steps => driven,
         () = heartbeats => Ok(()),
     };
     match driven {
@@ -87,20 +92,12 @@ enum DriveError {
     Failed(SessionError),
 }
 
+type Driven<T = ()> = Result<T, DriveError>;
+
 impl From<SessionError> for DriveError {
     fn from(error: SessionError) -> Self {
         DriveError::Failed(error)
     }
-}
-
-async fn steps(
-    shared: &Arc<Shared>,
-    id: &SessionId,
-    handle: &Arc<DriverHandle>,
-) -> Result<(), DriveError> {
-    let mut driver = Driver::enter(shared.clone(), id, handle.clone()).await?;
-    while driver.step().await? {}
-    Ok(())
 }
 
 /// The driver of a session: what it knows, and what it does next.
@@ -137,11 +134,7 @@ struct Driver {
 
 impl Driver {
     /// Takes the session over from the driver before.
-    async fn enter(
-        shared: Arc<Shared>,
-        id: &SessionId,
-        handle: Arc<DriverHandle>,
-    ) -> Result<Self, DriveError> {
+    async fn enter(shared: Arc<Shared>, id: &SessionId, handle: Arc<DriverHandle>) -> Driven<Self> {
         let name = claim(&shared, id).await?;
         let taken = shared.whole(id).await?.ok_or(SessionError::NotOurs)?;
         let conversation = taken.conversation();
@@ -215,7 +208,7 @@ impl Driver {
     }
 
     /// Does what comes next. False when there is nothing.
-    async fn step(&mut self) -> Result<bool, DriveError> {
+    async fn step(&mut self) -> Driven<bool> {
         if *self.handle.halt.borrow() != Halt::Go {
             return Err(DriveError::Halted);
         }
@@ -301,7 +294,7 @@ impl Driver {
     }
 
     /// Waits until something may have changed about the tasks of the session.
-    async fn wait(&mut self) -> Result<(), DriveError> {
+    async fn wait(&mut self) -> Driven {
         self.show(Live::Waiting);
         let store = &self.shared.store;
         let before = self.version;
@@ -331,7 +324,7 @@ impl Driver {
 }
 
 /// Takes a session over, unless another process that is alive drives it.
-async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<String, DriveError> {
+async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Driven<String> {
     let mine = (shared.owner)();
     let owner = mine.as_ref().map_or("", OwnerId::as_str);
     let name = format!("{owner}/{}", Uuid::new_v4().simple());

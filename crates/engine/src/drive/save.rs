@@ -9,7 +9,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use super::{DriveError, Driver};
+use super::{DriveError, Driven, Driver};
 use crate::{Live, record::SessionError};
 
 /// How often saving is tried, with longer and longer pauses: what a model has answered was
@@ -17,13 +17,13 @@ use crate::{Live, record::SessionError};
 const SAVE_ATTEMPTS: u32 = 4;
 
 impl Driver {
-    pub(super) async fn fail(&mut self, error: &(dyn ToString + Sync)) -> Result<(), DriveError> {
+    pub(super) async fn fail(&mut self, error: &(dyn ToString + Sync)) -> Driven {
         let why = error.to_string();
         self.finish(End::Broken { why }).await
     }
 
     /// Ends the run, unless there is more to it than this driver knew.
-    pub(super) async fn finish(&mut self, end: End) -> Result<(), DriveError> {
+    pub(super) async fn finish(&mut self, end: End) -> Driven {
         let Some(run) = self.conversation.run() else {
             return Ok(());
         };
@@ -69,7 +69,7 @@ impl Driver {
 
     /// Saves what happened, retrying if the store fails, and takes in what other processes have added
     /// meanwhile.
-    pub(super) async fn save(&mut self, entries: Vec<Entry>) -> Result<(), DriveError> {
+    pub(super) async fn save(&mut self, entries: Vec<Entry>) -> Driven {
         let mut pause = Duration::from_millis(100);
         for _ in 1..SAVE_ATTEMPTS {
             match self.try_save(entries.clone()).await {
@@ -84,7 +84,7 @@ impl Driver {
         self.try_save(entries).await
     }
 
-    async fn try_save(&mut self, entries: Vec<Entry>) -> Result<(), DriveError> {
+    async fn try_save(&mut self, entries: Vec<Entry>) -> Driven {
         let (id, name) = (self.session.id.clone(), self.name.clone());
         let (newest, now) = (self.conversation.newest(), self.shared.now());
         let saved = self.shared.write(move |journal| {
@@ -98,7 +98,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) async fn catch_up(&mut self) -> Result<(), DriveError> {
+    pub(super) async fn catch_up(&mut self) -> Driven {
         let (id, newest) = (self.session.id.clone(), self.conversation.newest());
         let news = self
             .shared

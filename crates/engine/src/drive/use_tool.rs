@@ -12,7 +12,7 @@ use asyncagents_core::{
 use futures_util::future::join_all;
 use tokio::time;
 
-use super::{DriveError, Driver};
+use super::{DriveError, Driven, Driver};
 use crate::{
     Live, PrintedLines,
     drivers::Halt,
@@ -30,7 +30,7 @@ impl Driver {
     /// Runs the first of these calls; the others are considered again afterwards, for by then the
     /// run may have been ended. Read-only calls that stand together run together; a call that
     /// changes something runs alone.
-    pub(super) async fn run_tools(&mut self, calls: Vec<Call>) -> Result<(), DriveError> {
+    pub(super) async fn run_tools(&mut self, calls: Vec<Call>) -> Driven {
         let mut read_only: Vec<(Call, Prepared)> = Vec::new();
         for call in calls {
             match self.prepare(&call) {
@@ -82,7 +82,7 @@ impl Driver {
         self.delegation.iter().any(|name| name == tool)
     }
 
-    async fn run_together(&mut self, calls: Vec<(Call, Prepared)>) -> Result<(), DriveError> {
+    async fn run_together(&mut self, calls: Vec<(Call, Prepared)>) -> Driven {
         if calls.is_empty() {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl Driver {
         }
     }
 
-    async fn run_alone(&mut self, call: Call, prepared: Prepared) -> Result<(), DriveError> {
+    async fn run_alone(&mut self, call: Call, prepared: Prepared) -> Driven {
         let begun = time::Instant::now();
         let judged = async { self.judge().permit(&call.name, prepared).await };
         let judged = self.unless_halted(judged).await?;
@@ -142,17 +142,22 @@ impl Driver {
     }
 
     /// A call that is not run is reported to the model, and to the watcher.
-    async fn refuse(&mut self, call: Call, why: String) -> Result<(), DriveError> {
+    async fn refuse(&mut self, call: Call, why: String) -> Driven {
         self.show_refusal(&call, &why);
         self.end(call, ToolOutcome::Failed(why)).await
     }
 
     fn show_refusal(&self, call: &Call, why: &str) {
+        let first_line = why.lines().next().unwrap_or_default();
+        self.show_end(call, Some(first_line.to_owned()), why);
+    }
+
+    fn show_end(&self, call: &Call, error: Option<String>, result: &str) {
         self.show(Live::ToolEnded {
             call: call.id.clone(),
             name: call.name.clone(),
-            error: Some(why.lines().next().unwrap_or_default().to_owned()),
-            result: Some(why.to_owned()),
+            error,
+            result: Some(result.to_owned()),
         });
     }
 
@@ -161,7 +166,7 @@ impl Driver {
         self.iteration_deadline = self.iteration_deadline.map(|at| at + by);
     }
 
-    async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Result<(), DriveError> {
+    async fn end(&mut self, call: Call, outcome: ToolOutcome) -> Driven {
         self.save(vec![Entry::ToolEnded {
             call: call.id,
             outcome,
@@ -216,12 +221,7 @@ impl Driver {
             None => work.await,
         };
         let error = outcome.is_error().then(|| last_line(outcome.text()));
-        self.show(Live::ToolEnded {
-            call: call.id.clone(),
-            name: call.name.clone(),
-            error,
-            result: Some(outcome.text().to_owned()),
-        });
+        self.show_end(call, error, outcome.text());
         outcome
     }
 
@@ -240,7 +240,7 @@ impl Driver {
 
     /// Waits for work, unless the driver is halted: at once, or after the shutdown timeout if the work
     /// may finish first. Dropping the work stops it.
-    async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Result<T, DriveError> {
+    async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Driven<T> {
         let halted = async {
             if self.handle.halted(Halt::Soon).await == Halt::Soon {
                 let now = self.handle.halted(Halt::Now);

@@ -3,7 +3,6 @@
 use std::{
     io::{self, Read},
     path::Path,
-    time::Instant,
 };
 
 use asyncagents_core::{
@@ -14,10 +13,10 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
 use super::{
-    Abandoned, Call, Site, Tool,
+    Call, Site, Tool,
     glob::folder,
     similar_name::missing,
-    walk::{out_of_time, pattern, walk},
+    walk::{Deadline, out_of_time, pattern, walk},
 };
 use crate::{
     exact_file,
@@ -105,7 +104,7 @@ impl Grep {
             searcher: searcher(self.context),
             found: Found::new(workspace.settings.output_limit),
         };
-        let in_time = walk(workspace, &place.path, abandoned, |entry, until| {
+        let in_time = walk(workspace, &place.path, abandoned, |entry, deadline| {
             let path = entry.path();
             let below = if path == place.path {
                 Path::new(entry.file_name())
@@ -115,7 +114,7 @@ impl Grep {
             if names.as_ref().is_none_or(|names| names.is_match(below)) {
                 let shown = workspace.places.shown(path);
                 match reaching(&shown) {
-                    Reach::Show => search.file(path, &shown, until, abandoned),
+                    Reach::Show => search.file(path, &shown, deadline),
                     Reach::Ask => search.found.to_be_asked_for += 1,
                     Reach::Hide => search.found.forbidden += 1,
                 }
@@ -178,7 +177,7 @@ struct Search {
 }
 
 impl Search {
-    fn file(&mut self, path: &Path, shown: &str, until: Instant, abandoned: &Abandoned) {
+    fn file(&mut self, path: &Path, shown: &str, deadline: Deadline) {
         // What cannot be opened is passed over, as a link that took the file's place would be.
         let Ok(file) = exact_file::open(path) else {
             return;
@@ -188,14 +187,9 @@ impl Search {
             shown,
             lines: 0,
             found: &mut self.found,
-            until,
-            abandoned,
+            deadline,
         };
-        let file = InTime {
-            file,
-            until,
-            abandoned,
-        };
+        let file = InTime { file, deadline };
         let searched = self.searcher.search_reader(&self.matcher, file, &mut hits);
         let lines = hits.lines;
         match self.mode {
@@ -215,13 +209,12 @@ impl Search {
 /// gigabytes without a hit.
 struct InTime<'a, F> {
     file: F,
-    until: Instant,
-    abandoned: &'a Abandoned,
+    deadline: Deadline<'a>,
 }
 
 impl<F: Read> Read for InTime<'_, F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if Instant::now() > self.until || self.abandoned.is_set() {
+        if self.deadline.is_over() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.file.read(into)
@@ -229,6 +222,7 @@ impl<F: Read> Read for InTime<'_, F> {
 }
 
 /// What was found so far.
+#[derive(Default)]
 struct Found {
     text: String,
     used: usize,
@@ -243,15 +237,9 @@ struct Found {
 impl Found {
     fn new(limit: usize) -> Self {
         Self {
-            text: String::new(),
-            used: 0,
             // Room for the remarks.
             room: limit.saturating_sub(400),
-            files: 0,
-            full: false,
-            skipped: 0,
-            to_be_asked_for: 0,
-            forbidden: 0,
+            ..Self::default()
         }
     }
 
@@ -315,8 +303,7 @@ struct Hits<'a> {
     shown: &'a str,
     lines: u64,
     found: &'a mut Found,
-    until: Instant,
-    abandoned: &'a Abandoned,
+    deadline: Deadline<'a>,
 }
 
 impl Hits<'_> {
@@ -329,7 +316,7 @@ impl Hits<'_> {
     }
 
     fn goes_on(&self) -> bool {
-        !self.found.full && Instant::now() <= self.until && !self.abandoned.is_set()
+        !self.found.full && !self.deadline.is_over()
     }
 }
 
@@ -371,7 +358,7 @@ mod tests {
     use grep_regex::RegexMatcher;
     use grep_searcher::sinks::Bytes;
 
-    use super::{Abandoned, InTime, searcher};
+    use super::{super::Abandoned, Deadline, InTime, searcher};
 
     /// Lines without end; nobody waits for the answer after some of them.
     struct Endless<'a> {
@@ -401,11 +388,11 @@ mod tests {
                 reads: 0,
                 abandoned: &abandoned,
             };
-            let file = InTime {
-                file,
-                until,
+            let deadline = Deadline {
+                at: until,
                 abandoned: &abandoned,
             };
+            let file = InTime { file, deadline };
             let ignored = Bytes(|_, _| Ok(true));
             let searched = searcher(0).search_reader(&matcher, file, ignored);
             let error = searched.expect_err("it never ends");

@@ -15,15 +15,30 @@ use crate::{places::echo, workspace::Workspace};
 /// A walk that takes longer answers with what it has.
 const WALK_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// When a search stops though it has not seen all files.
+#[derive(Clone, Copy)]
+pub(super) struct Deadline<'a> {
+    pub(super) at: Instant,
+    pub(super) abandoned: &'a Abandoned,
+}
+
+impl Deadline<'_> {
+    /// Whether the time is up, or no caller waits any more.
+    pub(super) fn is_over(self) -> bool {
+        Instant::now() > self.at || self.abandoned.is_set()
+    }
+}
+
 /// Visits regular files, sorted by path. `visit` says whether to go on. `false`: there was no
 /// time for all.
 pub(super) fn walk(
     workspace: &Workspace,
     root: &Path,
     abandoned: &Abandoned,
-    mut visit: impl FnMut(DirEntry, Instant) -> bool,
+    mut visit: impl FnMut(DirEntry, Deadline) -> bool,
 ) -> bool {
-    let until = Instant::now() + WALK_TIMEOUT;
+    let at = Instant::now() + WALK_TIMEOUT;
+    let deadline = Deadline { at, abandoned };
     let secret: Arc<[_]> = workspace.places.secret.clone().into();
     let private = Arc::clone(&workspace.places.private);
     // The walker reads those above too, whatever its settings say about parents.
@@ -44,14 +59,14 @@ pub(super) fn walk(
         })
         .build();
     for entry in walker.flatten() {
-        if Instant::now() > until || abandoned.is_set() {
+        if deadline.is_over() {
             return false;
         }
-        if entry.file_type().is_some_and(|kind| kind.is_file()) && !visit(entry, until) {
+        if entry.file_type().is_some_and(|kind| kind.is_file()) && !visit(entry, deadline) {
             break;
         }
     }
-    Instant::now() <= until
+    Instant::now() <= at
 }
 
 /// The remark when there was no time for all.
