@@ -7,13 +7,13 @@ mod compaction;
 mod conversation;
 mod effort;
 mod entry;
+mod glob;
 mod guarded_files;
 mod next;
 mod permission;
 mod profile;
 mod risky_options;
 mod shell_words;
-mod spell;
 mod tool;
 mod transcript;
 

@@ -3,9 +3,9 @@
 use std::{fmt, str::FromStr};
 
 use super::{
+    glob::fits,
     guarded_files::{guarded_part, speaks_of},
     risky_options,
-    spell::fits,
 };
 
 /// What a call would do.

@@ -2,8 +2,8 @@
 //! with a wildcard (`git diff *`) speaks of the program, not of these.
 
 use super::{
+    glob::fits,
     shell_words::{Word, words},
-    spell::fits,
 };
 
 /// A program and what makes it more than it looks.
