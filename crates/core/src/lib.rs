@@ -48,3 +48,4 @@ pub mod trace;
 pub mod transcript;
 pub mod unknown_names;
 mod wording;
+mod words;

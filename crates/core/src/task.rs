@@ -10,6 +10,7 @@ use crate::{
     moment::Moment,
     progress::Progress,
     skill::Terms,
+    words::words,
 };
 
 /// A background task. Everything here is folded from the task's events; see
@@ -224,22 +225,14 @@ pub enum Status {
     Cancelled,
 }
 
-impl Status {
-    /// Every status, with its name.
-    pub const ALL: &[(&str, Status)] = &[
-        ("queued", Status::Queued),
-        ("running", Status::Running),
-        ("resumed", Status::Resumed),
-        ("completed", Status::Completed),
-        ("error", Status::Error),
-        ("cancelled", Status::Cancelled),
-    ];
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let known = Status::ALL.iter().find(|(_, status)| status == self);
-        f.pad(known.map_or("", |(name, _)| name))
+words! {
+    Status {
+        Queued = "queued",
+        Running = "running",
+        Resumed = "resumed",
+        Completed = "completed",
+        Error = "error",
+        Cancelled = "cancelled",
     }
 }
 
@@ -247,8 +240,7 @@ impl FromStr for Status {
     type Err = UnknownStatus;
 
     fn from_str(name: &str) -> Result<Self, UnknownStatus> {
-        let known = Status::ALL.iter().find(|(known, _)| *known == name);
-        known.map(|(_, status)| *status).ok_or(UnknownStatus)
+        Status::of_word(name).ok_or(UnknownStatus)
     }
 }
 

@@ -1,5 +1,7 @@
 //! How hard a model thinks.
 
+use crate::words::words;
+
 /// How long a model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
@@ -11,28 +13,16 @@ pub enum Effort {
     High,
 }
 
+// The words are those of every protocol too.
+words! {
+    Effort { Low = "low", Medium = "medium", High = "high" }
+}
+
 impl Effort {
-    /// The words for it, in every protocol too.
-    pub const ALL: [(&'static str, Effort); 3] = [
-        ("low", Effort::Low),
-        ("medium", Effort::Medium),
-        ("high", Effort::High),
-    ];
-
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Effort::Low => "low",
-            Effort::Medium => "medium",
-            Effort::High => "high",
-        }
-    }
-
     /// By its word. What some models have above `high` is `high` to all others.
     pub fn named(word: &str) -> Option<Self> {
         let word = word.trim().to_lowercase();
-        let known = Self::ALL.iter().find(|(name, _)| *name == word);
         let above = matches!(word.as_str(), "xhigh" | "max").then_some(Effort::High);
-        known.map(|(_, effort)| *effort).or(above)
+        Self::of_word(&word).or(above)
     }
 }

@@ -7,6 +7,7 @@ use super::{
     guarded_files::{guarded_part, speaks_of},
     risky_options,
 };
+use crate::words::words;
 
 /// What a call would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,20 +34,8 @@ pub enum Mode {
     Yolo,
 }
 
-impl Mode {
-    /// Every mode, with the name a user types.
-    pub const ALL: &[(&str, Mode)] = &[
-        ("ask", Mode::Ask),
-        ("auto-edit", Mode::AutoEdit),
-        ("yolo", Mode::Yolo),
-    ];
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let known = Mode::ALL.iter().find(|(_, mode)| mode == self);
-        f.write_str(known.map_or("", |(name, _)| name))
-    }
+words! {
+    Mode { Ask = "ask", AutoEdit = "auto-edit", Yolo = "yolo" }
 }
 
 /// A tool, or some uses of it: `bash`, `bash(cargo test*)`, `edit(src/*)`.

@@ -3,9 +3,13 @@
 use std::{collections::BTreeMap, fmt, ops::RangeInclusive, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::Value;
 
 use super::LimitError;
-use crate::wording::{grouped, listed};
+use crate::{
+    wording::{grouped, listed},
+    words::words,
+};
 
 /// The longest context that can be asked for. No token has more than 128 characters, so
 /// 100,000 tokens never have this many.
@@ -75,14 +79,12 @@ pub enum Preset {
     Exact,
 }
 
-impl Preset {
-    /// Every preset, with the name a user types.
-    pub const ALL: &[(&str, Preset)] = &[
-        ("graduated", Preset::Graduated),
-        ("flat", Preset::Flat),
-        ("exact", Preset::Exact),
-    ];
+words! {
+    OverBudget { Remove = "remove", Refuse = "refuse" }
+    Preset { Graduated = "graduated", Flat = "flat", Exact = "exact" }
+}
 
+impl Preset {
     /// The limits it stands for.
     pub fn limits(self) -> Limits {
         match self {
@@ -97,8 +99,7 @@ impl FromStr for Preset {
     type Err = LimitError;
 
     fn from_str(name: &str) -> Result<Self, LimitError> {
-        let known = Preset::ALL.iter().find(|(known, _)| *known == name);
-        known.map(|(_, preset)| *preset).ok_or_else(|| {
+        Preset::of_word(name).ok_or_else(|| {
             let names = Preset::ALL.iter().map(|(name, _)| *name);
             refused("preset", name, listed(names, "or"))
         })
@@ -245,38 +246,39 @@ impl Limits {
     /// The one list of keys and allowed values.
     fn slots(&mut self) -> Vec<(&'static str, Slot<'_>)> {
         use Slot::{Number, Switch, WhenOver, Words};
-        let results = 0..=1_000_000;
-        let chars = 0..=ALL_CHARS;
+        let results = || 0..=1_000_000;
+        let chars = || 0..=ALL_CHARS;
+        // A thousand of each leaves room for the wrapper, a summary and a message.
+        let all = || 1_000..=MOST_CHARS;
         vec![
+            ("whole_results", Number(&mut self.whole_results, results())),
             (
-                "whole_results",
-                Number(&mut self.whole_results, results.clone()),
+                "middle_results",
+                Number(&mut self.middle_results, results()),
             ),
-            ("middle_results", Number(&mut self.middle_results, results)),
             (
                 "middle_result_chars",
-                Number(&mut self.middle_result_chars, chars.clone()),
+                Number(&mut self.middle_result_chars, chars()),
             ),
             (
                 "old_result_chars",
-                Number(&mut self.old_result_chars, chars.clone()),
+                Number(&mut self.old_result_chars, chars()),
             ),
             (
                 "whole_param_chars",
-                Number(&mut self.whole_param_chars, chars.clone()),
+                Number(&mut self.whole_param_chars, chars()),
             ),
             (
                 "middle_param_chars",
-                Number(&mut self.middle_param_chars, chars.clone()),
+                Number(&mut self.middle_param_chars, chars()),
             ),
-            ("old_param_chars", Number(&mut self.old_param_chars, chars)),
-            ("head_percent", Number(&mut self.head_percent, 0..=100)),
-            // A thousand of each leaves room for the wrapper, a summary and a message.
-            ("max_chars", Number(&mut self.max_chars, 1_000..=MOST_CHARS)),
             (
-                "max_tokens",
-                Number(&mut self.max_tokens, 1_000..=MOST_CHARS),
+                "old_param_chars",
+                Number(&mut self.old_param_chars, chars()),
             ),
+            ("head_percent", Number(&mut self.head_percent, 0..=100)),
+            ("max_chars", Number(&mut self.max_chars, all())),
+            ("max_tokens", Number(&mut self.max_tokens, all())),
             ("when_over", WhenOver(&mut self.when_over)),
             ("call_ids", Switch(&mut self.call_ids)),
             ("mark_repeated_reads", Switch(&mut self.mark_repeated_reads)),
@@ -298,11 +300,7 @@ impl Slot<'_> {
             }
             (Slot::Switch(switch), Setting::One(value)) => **switch = value.parse().ok()?,
             (Slot::WhenOver(policy), Setting::One(value)) => {
-                **policy = match value.as_str() {
-                    "remove" => OverBudget::Remove,
-                    "refuse" => OverBudget::Refuse,
-                    _ => return None,
-                }
+                **policy = OverBudget::of_word(value)?;
             }
             (_, Setting::List(_)) => return None,
         }
@@ -313,8 +311,7 @@ impl Slot<'_> {
         match self {
             Slot::Number(number, _) => number.to_string(),
             Slot::Switch(switch) => switch.to_string(),
-            Slot::WhenOver(OverBudget::Remove) => "remove".to_owned(),
-            Slot::WhenOver(OverBudget::Refuse) => "refuse".to_owned(),
+            Slot::WhenOver(policy) => policy.to_string(),
             Slot::Words(words) => words.join(","),
         }
     }
@@ -391,50 +388,36 @@ impl<'de> Deserialize<'de> for Limits {
 }
 
 impl<'de> Deserialize<'de> for Setting {
+    /// Takes any simple value; the limit it is for knows what it has to be.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SettingVisitor)
+        Setting::try_from(Value::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 
-/// Takes any simple value; the limit it is for knows what it has to be.
-struct SettingVisitor;
+impl TryFrom<Value> for Setting {
+    type Error = &'static str;
 
-impl<'de> de::Visitor<'de> for SettingVisitor {
-    type Value = Setting;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a number, a word, true, false or a list of words")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Setting, E> {
-        Ok(Setting::One(value.to_string()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Setting, E> {
-        Ok(Setting::One(value.to_string()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Setting, E> {
-        Ok(Setting::One(value.to_string()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Setting, E> {
-        Ok(Setting::One(value.to_string()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Setting, E> {
-        Ok(Setting::One(value.to_owned()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Setting, E> {
-        Ok(Setting::One(String::new()))
-    }
-
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Setting, A::Error> {
-        let mut words = Vec::new();
-        while let Some(word) = list.next_element::<Setting>()? {
-            words.push(word.to_string());
-        }
-        Ok(Setting::List(words))
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        Ok(match value {
+            Value::Null => Setting::One(String::new()),
+            Value::Bool(switch) => Setting::One(switch.to_string()),
+            Value::Number(number) => Setting::One(match number.as_f64() {
+                // `3.0` is three, as everywhere else.
+                Some(fraction) if number.is_f64() => fraction.to_string(),
+                _ => number.to_string(),
+            }),
+            Value::String(text) => Setting::One(text),
+            Value::Array(list) => {
+                let word = |value| Ok(Setting::try_from(value)?.to_string());
+                Setting::List(
+                    list.into_iter()
+                        .map(word)
+                        .collect::<Result<_, Self::Error>>()?,
+                )
+            }
+            Value::Object(_) => {
+                return Err("expected a number, a word, true, false or a list of words");
+            }
+        })
     }
 }

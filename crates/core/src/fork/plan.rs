@@ -1,8 +1,9 @@
 //! How a child is to inherit its parent's conversation.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use super::Limits;
+use crate::words::words;
 
 /// How a child is to inherit its parent's conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,26 +27,14 @@ pub enum Mode {
     Messages,
 }
 
-impl Mode {
-    /// Every mode, with the name a user types.
-    pub const ALL: &[(&str, Mode)] = &[
-        ("transcript", Mode::Transcript),
-        ("messages", Mode::Messages),
-    ];
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let known = Mode::ALL.iter().find(|(_, mode)| mode == self);
-        f.write_str(known.map_or("", |(name, _)| name))
-    }
+words! {
+    Mode { Transcript = "transcript", Messages = "messages" }
 }
 
 impl FromStr for Mode {
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Mode::ALL.iter().find(|(known, _)| *known == name);
-        known.map(|(_, mode)| *mode).ok_or("transcript or messages")
+        Mode::of_word(name).ok_or("transcript or messages")
     }
 }

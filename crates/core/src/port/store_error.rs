@@ -1,8 +1,8 @@
 //! What can be wrong with a store.
 
-use std::fmt;
-
 use thiserror::Error;
+
+use crate::words::words;
 
 /// The result of looking into the journal.
 pub type Stored<T> = Result<T, StoreError>;
@@ -123,12 +123,6 @@ pub enum FileWork {
     Lock,
 }
 
-impl fmt::Display for FileWork {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            FileWork::Read => "read",
-            FileWork::Write => "write",
-            FileWork::Lock => "lock",
-        })
-    }
+words! {
+    FileWork { Read = "read", Write = "write", Lock = "lock" }
 }
