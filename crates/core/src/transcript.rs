@@ -57,46 +57,36 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A host's name for a message.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MessageId<'a>(Cow<'a, str>);
+macro_rules! host_names {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub struct $name<'a>(Cow<'a, str>);
 
-impl<'a> MessageId<'a> {
-    /// An ID as the host writes it.
-    pub fn new(id: impl Into<Cow<'a, str>>) -> Self {
-        Self(id.into())
-    }
+        impl<'a> $name<'a> {
+            /// An ID as the host writes it.
+            pub fn new(id: impl Into<Cow<'a, str>>) -> Self {
+                Self(id.into())
+            }
 
-    /// The same ID, borrowed from nobody.
-    pub fn into_owned(self) -> MessageId<'static> {
-        MessageId(Cow::Owned(self.0.into_owned()))
-    }
+            /// The same ID, borrowed from nobody.
+            pub fn into_owned(self) -> $name<'static> {
+                $name(Cow::Owned(self.0.into_owned()))
+            }
 
-    /// The ID as the host writes it.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+            /// The ID as the host writes it.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+    )*};
 }
 
-/// A host's name for one tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CallId<'a>(Cow<'a, str>);
-
-impl<'a> CallId<'a> {
-    /// An ID as the host writes it.
-    pub fn new(id: impl Into<Cow<'a, str>>) -> Self {
-        Self(id.into())
-    }
-
-    /// The same ID, borrowed from nobody.
-    pub fn into_owned(self) -> CallId<'static> {
-        CallId(Cow::Owned(self.0.into_owned()))
-    }
-
-    /// The ID as the host writes it.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+host_names! {
+    /// A host's name for a message.
+    MessageId;
+    /// A host's name for one tool call.
+    CallId;
 }
 
 /// Who speaks.

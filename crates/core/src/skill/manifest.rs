@@ -10,7 +10,7 @@ use crate::{
     frontmatter::{self, Unsplit},
     id::ModelName,
     similar::nearest,
-    wording::counted,
+    wording::{counted, grouped},
 };
 
 /// A skill that can be used.
@@ -279,16 +279,16 @@ impl<'a> Head<'a> {
         self.flaws.sort();
         self.refused_elsewhere.sort();
         self.remarks.sort();
-        match self.flaws.is_empty() {
-            true => Ok(Skill {
-                manifest,
-                body: body.replace("\r\n", "\n"),
-                refused_elsewhere: self.refused_elsewhere,
-                remarks: self.remarks,
-                lines: self.lines,
-            }),
-            false => Err(self.flaws),
+        if !self.flaws.is_empty() {
+            return Err(self.flaws);
         }
+        Ok(Skill {
+            manifest,
+            body: body.replace("\r\n", "\n"),
+            refused_elsewhere: self.refused_elsewhere,
+            remarks: self.remarks,
+            lines: self.lines,
+        })
     }
 
     fn manifest(&mut self, folder: &str, body: &str) -> Manifest {
@@ -299,7 +299,7 @@ impl<'a> Head<'a> {
             title,
             description: self.description(body),
             license: self.note("license", value::text),
-            compatibility: self.compatibility(),
+            compatibility: self.limited("compatibility", COMPATIBILITY, COMPATIBILITY),
             metadata: self.note("metadata", value::table).unwrap_or_default(),
             tools: Tools {
                 only: self.allowed_tools(),
@@ -315,12 +315,7 @@ impl<'a> Head<'a> {
             model: self
                 .take("model", value::text)
                 .filter(|model| is_filled(model))
-                .map(
-                    |model| match model.eq_ignore_ascii_case(ModelName::INHERIT) {
-                        true => ModelName::INHERIT.to_owned(),
-                        false => model,
-                    },
-                ),
+                .map(inherit_in_small_letters),
             effort: self.note("effort", effort),
             max_iterations: self
                 .take("max-iterations", number(1, 100))
@@ -395,36 +390,25 @@ impl<'a> Head<'a> {
     }
 
     fn description(&mut self, body: &str) -> String {
-        let line = self.line_of("description");
-        let said = self.refused_note("description", value::text);
-        let Some(said) = said.filter(|said| is_filled(said)) else {
+        let text = self.limited("description", DESCRIPTION, KEPT_DESCRIPTION);
+        text.filter(|text| is_filled(text)).unwrap_or_else(|| {
             let why = "it has no `description`, which the Agent Skills standard requires";
             self.remarks.push(flaw(1, why));
-            return first_paragraph(body);
-        };
-        let length = said.chars().count();
-        if length > DESCRIPTION {
-            let why = format!(
-                "`description` has {}; allowed: 1,024",
-                counted(length, "character", "characters"),
-            );
-            self.refused_elsewhere.push(flaw(line, &why));
-        }
-        said.chars().take(KEPT_DESCRIPTION).collect()
+            first_paragraph(body)
+        })
     }
 
-    fn compatibility(&mut self) -> Option<String> {
-        let line = self.line_of("compatibility");
-        let said = self.refused_note("compatibility", value::text)?;
-        let length = said.chars().count();
-        if length > COMPATIBILITY {
-            let why = format!(
-                "`compatibility` has {}; allowed: 500",
-                counted(length, "character", "characters"),
-            );
+    /// The beginning of a text that may have `allowed` characters by the standard.
+    fn limited(&mut self, key: &str, allowed: usize, kept: usize) -> Option<String> {
+        let line = self.line_of(key);
+        let text = self.refused_note(key, value::text)?;
+        let length = text.chars().count();
+        if length > allowed {
+            let length = counted(length, "character", "characters");
+            let why = format!("`{key}` has {length}; allowed: {}", grouped(allowed));
             self.refused_elsewhere.push(flaw(line, &why));
         }
-        Some(said.chars().take(COMPATIBILITY).collect())
+        Some(text.chars().take(kept).collect())
     }
 
     /// A tool that cannot be read is not allowed; the others are.
@@ -441,9 +425,7 @@ impl<'a> Head<'a> {
 
     /// The value of a key that does no harm if it cannot be used.
     fn note<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
-        let (value, why) = self.read(key, read)?;
-        self.remarks.extend(why);
-        value
+        self.read(key, read, |head| &mut head.remarks)
     }
 
     /// The same for one that the standard has something to say about.
@@ -452,32 +434,27 @@ impl<'a> Head<'a> {
         key: &str,
         read: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<T> {
-        let (value, why) = self.read(key, read)?;
-        self.refused_elsewhere.extend(why);
-        value
+        self.read(key, read, |head| &mut head.refused_elsewhere)
     }
 
     /// The value of a key, if it is there and will do.
     fn take<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
-        let (value, why) = self.read(key, read)?;
-        self.flaws.extend(why);
-        value
+        self.read(key, read, |head| &mut head.flaws)
     }
 
-    /// The value of a key that is there, or what is wrong with it.
+    /// The value of a key. If it will not do, that is noted in one of the lists.
     fn read<T>(
         &mut self,
         key: &str,
         read: impl Fn(&Value) -> Result<T, String>,
-    ) -> Option<(Option<T>, Option<Flaw>)> {
+        list: fn(&mut Self) -> &mut Vec<Flaw>,
+    ) -> Option<T> {
         let (written, value) = self.keys.remove(key)?;
-        Some(match read(&value) {
-            Ok(value) => (Some(value), None),
-            Err(why) => {
-                let line = self.line(&written);
-                (None, Some(flaw(line, &format!("`{written}`: {why}"))))
-            }
-        })
+        let wrong = |why| {
+            let flaw = flaw(self.line(&written), &format!("`{written}`: {why}"));
+            list(self).push(flaw);
+        };
+        read(&value).map_err(wrong).ok()
     }
 
     fn line_of(&self, key: &str) -> usize {
@@ -497,6 +474,13 @@ impl<'a> Head<'a> {
         // The fence is the first line.
         at.map_or(1, |at| at + 2)
     }
+}
+
+fn inherit_in_small_letters(model: String) -> String {
+    if model.eq_ignore_ascii_case(ModelName::INHERIT) {
+        return ModelName::INHERIT.to_owned();
+    }
+    model
 }
 
 fn is_filled(text: &str) -> bool {
@@ -562,14 +546,11 @@ fn first_paragraph(body: &str) -> String {
     let is_text = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     let lines = body.lines().skip_while(|line| !is_text(line));
     let lines: Vec<&str> = lines.take_while(is_text).map(str::trim).collect();
-    let text = match lines.is_empty() {
-        true => body
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_matches(['#', ' '])
-            .to_owned(),
-        false => lines.join(" "),
+    let text = if lines.is_empty() {
+        let heading = body.lines().next().unwrap_or_default();
+        heading.trim_matches(['#', ' ']).to_owned()
+    } else {
+        lines.join(" ")
     };
     text.chars().take(KEPT_DESCRIPTION).collect()
 }
