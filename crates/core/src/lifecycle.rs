@@ -111,6 +111,23 @@ pub struct Decision {
     pub effects: Vec<Effect>,
 }
 
+impl Decision {
+    fn only(effect: Effect) -> Self {
+        Self {
+            events: Vec::new(),
+            effects: vec![effect],
+        }
+    }
+
+    /// What was spent comes before everything else; the tasks above spend it too.
+    fn spends_first(&mut self, task: &Task, spent: Option<Observation>) {
+        if spent.is_some() && task.place.above.is_some() {
+            self.effects.push(Effect::SpendAbove);
+        }
+        self.events.splice(0..0, spent.map(Event::Observed));
+    }
+}
+
 /// What has to be done about other things than the task itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -126,8 +143,8 @@ pub enum Effect {
     SpendAbove,
 }
 
-/// Answers a command. What comes too late is answered with nothing at all; what a caller
-/// has to know is a refusal.
+/// Maps a command to events and effects. A command that arrives too late yields an empty
+/// [`Decision`]; an error that the caller must see is a [`Refusal`].
 ///
 /// # Errors
 /// When the command makes no sense in this state and the caller should be told.
@@ -137,82 +154,75 @@ pub fn decide(
     now: Moment,
     limits: &TaskLimits,
 ) -> Result<Decision, Refusal> {
+    use State::{Ended, Queued, Running};
     let nothing = Ok(Decision::default());
     match (&task.state, command) {
-        (
-            State::Queued { .. } | State::Running { .. } | State::Ended { .. },
-            Command::Assign { to },
-        ) => happens(Event::Owned { by: to }),
-        (
-            State::Queued { .. } | State::Running { .. } | State::Ended { .. },
-            Command::SpentBelow(spent),
-        ) => spent_below(task, spent),
+        (Queued { .. } | Running { .. } | Ended { .. }, Command::Assign { to }) => {
+            happens(Event::Owned { by: to })
+        }
+        (Queued { .. } | Running { .. } | Ended { .. }, Command::SpentBelow(spent)) => {
+            spent_below(task, spent)
+        }
 
-        (State::Queued { .. }, Command::Start) => happens(Event::Started),
+        (Queued { .. }, Command::Start) => happens(Event::Started),
         (
-            State::Queued { .. },
+            Queued { .. },
             Command::Finish {
                 outcome, answer, ..
             },
         ) => ends(outcome, answer, false),
-        (State::Queued { .. }, Command::GiveUp { why } | Command::SumUp { why }) => {
+        (Queued { .. }, Command::GiveUp { why } | Command::SumUp { why }) => {
             ends(Outcome::Failed { why }, None, false)
         }
-        (State::Queued { .. }, Command::Cancel(by)) => cancelled(by, false),
+        (Queued { .. }, Command::Cancel(by)) => cancelled(by, false),
         (
-            State::Queued { .. },
+            Queued { .. },
             Command::SessionMade(_)
             | Command::Prompted
             | Command::Observe(_)
             | Command::SummedUp { .. }
             | Command::Stopped,
         ) => stopped_or_late(task),
-        (State::Queued { .. }, Command::Move { host }) => happens(Event::Moved { host }),
+        (Queued { .. }, Command::Move { host }) => happens(Event::Moved { host }),
         // A run stays where it began.
-        (State::Running { .. } | State::Ended { .. }, Command::Move { .. }) => nothing,
-        (State::Queued { .. } | State::Ended { .. }, Command::ClockMoved { .. }) => nothing,
+        (Running { .. } | Ended { .. }, Command::Move { .. }) => nothing,
+        (Queued { .. } | Ended { .. }, Command::ClockMoved { .. }) => nothing,
 
-        (State::Running { .. }, Command::SessionMade(session)) => {
-            happens(Event::SessionMade { session })
-        }
-        (State::Running { .. }, Command::Prompted) => happens(Event::Prompted),
-        (State::Running { .. }, Command::ClockMoved { by }) => happens(Event::ClockMoved { by }),
-        (State::Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
+        (Running { .. }, Command::SessionMade(session)) => happens(Event::SessionMade { session }),
+        (Running { .. }, Command::Prompted) => happens(Event::Prompted),
+        (Running { .. }, Command::ClockMoved { by }) => happens(Event::ClockMoved { by }),
+        (Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
         (
-            State::Running { .. },
+            Running { .. },
             Command::Finish {
                 outcome,
                 answer,
                 totals,
             },
         ) => finished(task, at_limit(task, outcome), answer, totals),
-        (State::Running { .. }, Command::GiveUp { why }) => {
-            ends(Outcome::Failed { why }, None, true)
-        }
-        (State::Running { stage, .. }, Command::SumUp { why }) => sums_up(stage, why),
+        (Running { .. }, Command::GiveUp { why }) => ends(Outcome::Failed { why }, None, true),
+        (Running { stage, .. }, Command::SumUp { why }) => sums_up(stage, why),
         (
-            State::Running {
+            Running {
                 stage: Stage::SummingUp { why },
                 ..
             },
             Command::SummedUp { answer, spent },
         ) => summed_up(task, why, answer, spent),
-        (State::Running { .. }, Command::SummedUp { .. }) => nothing,
-        (State::Running { .. }, Command::Cancel(by)) => cancelled(by, true),
-        (State::Running { .. }, Command::Start | Command::Stopped) => nothing,
+        (Running { .. }, Command::SummedUp { .. }) => nothing,
+        (Running { .. }, Command::Cancel(by)) => cancelled(by, true),
+        (Running { .. }, Command::Start | Command::Stopped) => nothing,
 
-        (State::Queued { .. } | State::Running { .. }, Command::Resume { .. }) => {
-            Err(Refusal::StillRunning {
-                task: task.id.clone(),
-                status: task.status(),
-            })
-        }
-        (State::Queued { .. } | State::Running { .. }, Command::Retrieve) => nothing,
-        (State::Queued { .. }, Command::Clear) => cleared(task, true, false),
-        (State::Running { .. }, Command::Clear) => cleared(task, true, true),
+        (Queued { .. } | Running { .. }, Command::Resume { .. }) => Err(Refusal::StillRunning {
+            task: task.id.clone(),
+            status: task.status(),
+        }),
+        (Queued { .. } | Running { .. }, Command::Retrieve) => nothing,
+        (Queued { .. }, Command::Clear) => cleared(task, true, false),
+        (Running { .. }, Command::Clear) => cleared(task, true, true),
 
         (
-            State::Ended { .. },
+            Ended { .. },
             Command::Resume {
                 prompt,
                 batch,
@@ -229,20 +239,18 @@ pub fn decide(
             };
             resumed(task, resume)
         }
-        (State::Ended { .. }, Command::Cancel(CancelledBy::Request)) => {
-            Err(Refusal::AlreadyEnded {
-                task: task.id.clone(),
-                status: task.status(),
-            })
-        }
-        (State::Ended { .. }, Command::Retrieve) => match task.retrieved_at {
+        (Ended { .. }, Command::Cancel(CancelledBy::Request)) => Err(Refusal::AlreadyEnded {
+            task: task.id.clone(),
+            status: task.status(),
+        }),
+        (Ended { .. }, Command::Retrieve) => match task.retrieved_at {
             Some(_) => nothing,
             None => happens(Event::Retrieved),
         },
-        (State::Ended { .. }, Command::Clear) => cleared(task, false, false),
-        (State::Ended { .. }, Command::Stopped) => stopped_or_late(task),
+        (Ended { .. }, Command::Clear) => cleared(task, false, false),
+        (Ended { .. }, Command::Stopped) => stopped_or_late(task),
         (
-            State::Ended { .. },
+            Ended { .. },
             Command::Start
             | Command::SessionMade(_)
             | Command::Prompted
@@ -265,10 +273,10 @@ fn happens(event: Event) -> Result<Decision, Refusal> {
 
 /// A resumed task waits until the host has stopped working for the run before.
 fn stopped_or_late(task: &Task) -> Result<Decision, Refusal> {
-    match task.stopping {
-        true => happens(Event::Stopped),
-        false => Ok(Decision::default()),
+    if task.stopping {
+        return happens(Event::Stopped);
     }
+    Ok(Decision::default())
 }
 
 fn ends(outcome: Outcome, answer: Option<String>, stop: bool) -> Result<Decision, Refusal> {
@@ -320,11 +328,7 @@ fn summed_up(
 ) -> Result<Decision, Refusal> {
     let why = why.to_owned();
     let mut decision = ends(Outcome::Failed { why }, answer, true)?;
-    if spent.is_some() && task.place.above.is_some() {
-        decision.effects.push(Effect::SpendAbove);
-    }
-    let spent = spent.map(Event::Observed);
-    decision.events.splice(0..0, spent);
+    decision.spends_first(task, spent);
     Ok(decision)
 }
 
@@ -335,12 +339,8 @@ fn finished(
     answer: Option<String>,
     totals: Option<Totals>,
 ) -> Result<Decision, Refusal> {
-    let counted = totals.map(|totals| Event::Observed(Observation::Counted(totals)));
     let mut decision = ends(outcome, answer, false)?;
-    if counted.is_some() && task.place.above.is_some() {
-        decision.effects.push(Effect::SpendAbove);
-    }
-    decision.events.splice(0..0, counted);
+    decision.spends_first(task, totals.map(Observation::Counted));
     Ok(decision)
 }
 
@@ -353,10 +353,7 @@ fn spent_below(task: &Task, below: Spent) -> Result<Decision, Refusal> {
         decision = match &task.state {
             State::Queued { .. } => ends(Outcome::Failed { why }, None, false)?,
             State::Running { .. } => ends(Outcome::Failed { why }, None, true)?,
-            State::Ended { .. } => Decision {
-                events: Vec::new(),
-                effects: vec![Effect::StopBelow],
-            },
+            State::Ended { .. } => Decision::only(Effect::StopBelow),
         };
     }
     decision.events.insert(0, Event::SpentBelow(below));
@@ -383,12 +380,10 @@ fn cleared(task: &Task, live: bool, stop: bool) -> Result<Decision, Refusal> {
     if task.cleared {
         return Ok(Decision::default());
     }
-    let mut decision = match live {
-        true => cancelled(CancelledBy::Above, stop)?,
-        false => Decision {
-            events: Vec::new(),
-            effects: vec![Effect::StopBelow],
-        },
+    let mut decision = if live {
+        cancelled(CancelledBy::Above, stop)?
+    } else {
+        Decision::only(Effect::StopBelow)
     };
     decision.events.push(Event::Cleared);
     decision.effects.push(Effect::Withdraw);
