@@ -131,6 +131,12 @@ impl Spent {
         }
     }
 
+    /// The same where the price is known for all tokens, or for none.
+    pub fn of_answer(tokens: u64, cost: Option<Cost>) -> Self {
+        let unpriced = if cost.is_some() { 0 } else { tokens };
+        Self::answer(tokens, cost.unwrap_or_default(), unpriced)
+    }
+
     /// What it came to.
     pub fn price(self) -> Price {
         Price::new(self.cost, self.unpriced)

@@ -56,24 +56,10 @@ pub enum Observation {
         /// A digest of tool and parameters, for telling calls apart.
         call: u64,
     },
-    /// The model answered.
-    Turned {
-        /// Tokens of this answer, in and out.
-        tokens: u64,
-        /// What it cost, as far as prices are known.
-        cost: Cost,
-        /// Of the tokens, those that nobody knows the price of.
-        unpriced: u64,
-    },
+    /// The model answered: see [`Spent::answer`].
+    Turned(Spent),
     /// A model was asked one thing beside its session, which its host does not count there.
-    AskedBeside {
-        /// Tokens, in and out.
-        tokens: u64,
-        /// What it cost, as far as prices are known.
-        cost: Cost,
-        /// Of the tokens, those that nobody knows the price of.
-        unpriced: u64,
-    },
+    AskedBeside(Spent),
     /// It asks its user something, a permission mostly, and waits.
     Asked {
         /// The host's name for the question.
@@ -107,6 +93,14 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Counts an answer of the model.
+    pub fn add(&mut self, answer: Spent) {
+        self.tokens = self.tokens.saturating_add(answer.tokens);
+        self.cost += answer.cost;
+        self.unpriced = self.unpriced.saturating_add(answer.unpriced);
+        self.turns = self.turns.saturating_add(answer.turns);
+    }
+
     /// The same without the names of the tools.
     pub fn spent(&self) -> Spent {
         Spent {
@@ -125,25 +119,15 @@ impl Progress {
         self.last_activity = Some(at);
         match observation {
             Observation::ToolCalled { tool, call } => self.note_tool(tool, *call),
-            Observation::Turned {
-                tokens,
-                cost,
-                unpriced,
-            } => {
+            Observation::Turned(answer) => {
                 // A model that goes on has all its answers.
                 self.asking.clear();
                 self.using = None;
-                let answer = Spent::answer(*tokens, *cost, *unpriced);
-                self.spent = self.spent.plus(answer);
+                self.spent = self.spent.plus(*answer);
             }
-            Observation::AskedBeside {
-                tokens,
-                cost,
-                unpriced,
-            } => {
-                let answer = Spent::answer(*tokens, *cost, *unpriced);
-                self.beside = self.beside.plus(answer);
-                self.spent = self.spent.plus(answer);
+            Observation::AskedBeside(answer) => {
+                self.beside = self.beside.plus(*answer);
+                self.spent = self.spent.plus(*answer);
             }
             Observation::Asked { id, question } => {
                 self.asking.insert(id.clone(), question.clone());

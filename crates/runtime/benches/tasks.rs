@@ -16,7 +16,7 @@ use std::{
 };
 
 use asyncagents_core::{
-    budget::Cost,
+    budget::{Cost, Spent},
     host_ref::{HostRef, HostSetup},
     id::TaskId,
     lifecycle::{Command, decide},
@@ -211,11 +211,7 @@ async fn append(store: &Sqlite, id: TaskId) {
     let work = Box::new(move |journal: &mut dyn Journal| {
         let now = Moment::from_millis(1);
         let mut task = journal.task(&id).expect("read").expect("a task");
-        let seen = vec![Observation::Turned {
-            tokens: 10,
-            cost: Cost(1),
-            unpriced: 0,
-        }];
+        let seen = vec![Observation::Turned(Spent::answer(10, Cost(1), 0))];
         let limits = TaskLimits::default();
         let decision = decide(&task, Command::Observe(seen), now, &limits).expect("decided");
         journal

@@ -129,28 +129,41 @@ const OBSERVATIONS: &[&str] = &[
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Observation", tag = "kind", rename_all = "snake_case")]
 enum ObservationRecord {
-    ToolCalled {
-        tool: String,
-        call: u64,
-    },
-    Turned {
-        tokens: u64,
-        cost: Cost,
-        unpriced: u64,
-    },
-    AskedBeside {
-        tokens: u64,
-        cost: Cost,
-        unpriced: u64,
-    },
-    Asked {
-        id: String,
-        question: String,
-    },
-    Answered {
-        id: String,
-    },
+    ToolCalled { tool: String, call: u64 },
+    Turned(#[serde(with = "As::<AnswerRecord>")] Spent),
+    AskedBeside(#[serde(with = "As::<AnswerRecord>")] Spent),
+    Asked { id: String, question: String },
+    Answered { id: String },
     Counted(#[serde(with = "TotalsRecord")] Totals),
+}
+
+#[derive(Serialize, Deserialize)]
+struct AnswerRecord {
+    tokens: u64,
+    cost: Cost,
+    unpriced: u64,
+}
+
+impl From<Spent> for AnswerRecord {
+    fn from(answer: Spent) -> Self {
+        let Spent {
+            tokens,
+            cost,
+            unpriced,
+            ..
+        } = answer;
+        Self {
+            tokens,
+            cost,
+            unpriced,
+        }
+    }
+}
+
+impl From<AnswerRecord> for Spent {
+    fn from(record: AnswerRecord) -> Self {
+        Spent::answer(record.tokens, record.cost, record.unpriced)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -400,7 +413,7 @@ pub(crate) fn unpriced_of(saved: Option<u64>, tokens: u64, cost: Cost) -> u64 {
 #[cfg(test)]
 mod tests {
     use asyncagents_core::{
-        budget::Cost,
+        budget::{Cost, Spent},
         event::Event,
         fork::{Limits, Preset},
         progress::Observation,
@@ -429,11 +442,7 @@ mod tests {
         #[case] unpriced: u64,
     ) -> serde_json::Result<()> {
         let event = super::deserialize(&mut serde_json::Deserializer::from_str(json))?;
-        let turned = Observation::Turned {
-            tokens: 5,
-            cost: Cost(cost),
-            unpriced,
-        };
+        let turned = Observation::Turned(Spent::answer(5, Cost(cost), unpriced));
         assert_eq!(event, Event::Observed(turned));
         Ok(())
     }

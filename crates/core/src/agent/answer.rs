@@ -1,6 +1,9 @@
 //! What a model answers.
 
-use crate::{budget::Cost, id::ModelName};
+use crate::{
+    budget::{Cost, Spent},
+    id::ModelName,
+};
 
 /// One answer of a model, complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,12 +105,9 @@ impl Usage {
 }
 
 impl Answer {
-    /// Of its tokens, those that nobody knows the price of.
-    pub fn unpriced(&self) -> u64 {
-        match self.cost {
-            Some(_) => 0,
-            None => self.usage.context(),
-        }
+    /// What it took.
+    pub fn spent(&self) -> Spent {
+        Spent::of_answer(self.usage.context(), self.cost)
     }
 
     /// The tools it wants to be run.

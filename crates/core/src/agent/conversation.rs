@@ -387,10 +387,7 @@ impl Conversation {
 
     fn count(&mut self, answer: &Answer) {
         self.usage = self.usage.plus(answer.usage);
-        self.totals.tokens = self.totals.tokens.saturating_add(answer.usage.context());
-        self.totals.cost += answer.cost.unwrap_or_default();
-        self.totals.unpriced = self.totals.unpriced.saturating_add(answer.unpriced());
-        self.totals.turns += 1;
+        self.totals.add(answer.spent());
     }
 
     fn ended(&mut self, prompt: &PostId, end: &End, answer: Option<String>) {

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{
     agent::Tools,
-    budget::Cost,
+    budget::Spent,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     lifecycle::Standing,
@@ -192,14 +192,9 @@ pub struct OneQuestion {
 /// The answer to one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneAnswer {
-    /// What was said.
     pub text: String,
-    /// Tokens, in and out.
-    pub tokens: u64,
-    /// What it cost, as far as prices are known.
-    pub cost: Cost,
-    /// Of the tokens, those that nobody knows the price of.
-    pub unpriced: u64,
+    /// What it took.
+    pub spent: Spent,
 }
 
 /// What a parent is told.

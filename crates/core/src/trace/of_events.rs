@@ -22,24 +22,15 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
         }
         let before = last.unwrap_or(saved.at);
         let what = match &saved.event {
-            Event::Observed(
-                Observation::Turned {
-                    tokens,
-                    cost,
-                    unpriced,
+            Event::Observed(Observation::Turned(answer) | Observation::AskedBeside(answer)) => {
+                StepKind::Model {
+                    model: None,
+                    usage: Usage::default(),
+                    untold: answer.tokens,
+                    cost: (answer.unpriced == 0).then_some(answer.cost),
+                    said: String::new(),
                 }
-                | Observation::AskedBeside {
-                    tokens,
-                    cost,
-                    unpriced,
-                },
-            ) => StepKind::Model {
-                model: None,
-                usage: Usage::default(),
-                untold: *tokens,
-                cost: (*unpriced == 0).then_some(*cost),
-                said: String::new(),
-            },
+            }
             Event::Observed(Observation::ToolCalled { tool, .. }) => StepKind::Tool {
                 name: tool.clone(),
                 input: String::new(),

@@ -38,9 +38,7 @@ impl TraceTotals {
     }
 
     fn answer(usage: Usage, untold: u64, cost: Option<Cost>) -> Self {
-        let tokens = usage.context().saturating_add(untold);
-        let unpriced = if cost.is_some() { 0 } else { tokens };
-        let spent = Spent::answer(tokens, cost.unwrap_or_default(), unpriced);
+        let spent = Spent::of_answer(usage.context().saturating_add(untold), cost);
         Self { spent, usage }
     }
 

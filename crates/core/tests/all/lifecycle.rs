@@ -93,11 +93,7 @@ fn sum_up() -> Command {
 fn summed_up() -> Command {
     Command::SummedUp {
         answer: Some("so far".to_owned()),
-        spent: Some(Observation::Turned {
-            tokens: 10,
-            cost: Cost(1),
-            unpriced: 0,
-        }),
+        spent: Some(Observation::Turned(Spent::answer(10, Cost(1), 0))),
     }
 }
 
@@ -457,11 +453,7 @@ fn what_a_task_does_is_told_by_what_was_heard_last() {
     assert_eq!(hear(Event::Observed(asked)), "asking");
     let answered = Observation::Answered { id: "1".to_owned() };
     assert_eq!(hear(Event::Observed(answered)), "using bash");
-    let turned = Observation::Turned {
-        tokens: 1,
-        cost: Cost(1),
-        unpriced: 0,
-    };
+    let turned = Observation::Turned(Spent::answer(1, Cost(1), 0));
     assert_eq!(hear(Event::Observed(turned)), "working");
     apply(&mut task, &ended(Outcome::Completed, false), at(3));
     assert_eq!(phase(&task), None);
@@ -494,11 +486,7 @@ fn a_task_that_takes_its_workers_along_is_ended_unless_it_makes_progress() {
     assert!(!owned(Some("b"), &mut task), "a died");
     assert!(!owned(None, &mut task), "b gave it back");
     assert!(!owned(Some("c"), &mut task), "so nobody died");
-    let turned = Observation::Turned {
-        tokens: 1,
-        cost: Cost(1),
-        unpriced: 0,
-    };
+    let turned = Observation::Turned(Spent::answer(1, Cost(1), 0));
     apply(&mut task, &Event::Observed(turned), at(6));
     assert!(!owned(Some("d"), &mut task), "c died, after progress");
     assert!(owned(Some("e"), &mut task), "and d, without any");
@@ -520,11 +508,11 @@ fn any_observation() -> impl Strategy<Value = Observation> {
             tool: format!("tool {call}"),
             call,
         }),
-        (0..1_000_u64, 0..1_000_u64).prop_map(|(tokens, cost)| Observation::Turned {
+        (0..1_000_u64, 0..1_000_u64).prop_map(|(tokens, cost)| Observation::Turned(Spent::answer(
             tokens,
-            cost: Cost(cost),
-            unpriced: 0,
-        }),
+            Cost(cost),
+            0
+        ))),
         (0..1_000_u64).prop_map(|tokens| Observation::Counted(Totals {
             tokens,
             ..Totals::default()

@@ -128,20 +128,12 @@ impl Driver {
 
 /// What is reported of an answer.
 fn reports(answer: &Answer) -> Vec<Observation> {
+    let turned = Observation::Turned(answer.spent());
     let called = |call: &Call| Observation::ToolCalled {
         tool: call.name.clone(),
         call: digest(&[&call.name, &call.input]),
     };
-    let mut reports = vec![turned(answer)];
+    let mut reports = vec![turned];
     reports.extend(answer.calls().map(called));
     reports
-}
-
-/// The turn that an answer is, with what it has used.
-pub(super) fn turned(answer: &Answer) -> Observation {
-    Observation::Turned {
-        tokens: answer.usage.context(),
-        cost: answer.cost.unwrap_or_default(),
-        unpriced: answer.unpriced(),
-    }
 }

@@ -6,15 +6,13 @@ use asyncagents_core::{
     agent::{Answer, Conversation, End, Entry, Turn, Usage, UsedUp},
     budget::{Budget, Cost, Limit, Spent},
     last_turn::{self, Allowance},
+    progress::Observation,
     task::State,
 };
 use asyncagents_models::Model;
 use tokio::time::{self, Instant};
 
-use super::{
-    Driven, Driver,
-    ask::{Stream, turned},
-};
+use super::{Driven, Driver, ask::Stream};
 use crate::Live;
 
 /// The least that is left to a model for its answer.
@@ -139,7 +137,7 @@ impl Driver {
         let Some(answer) = answer else {
             return self.finish(End::Failed { why }).await;
         };
-        let turned = turned(&answer);
+        let turned = Observation::Turned(answer.spent());
         self.save(vec![Entry::Answered { seen, answer }]).await?;
         self.show(Live::Answered);
         self.report(vec![turned]);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    budget::Spent,
     digest::digest,
     id::SessionId,
     port::{Clock, HostEvents, Report, SessionEvent},
@@ -159,11 +160,8 @@ fn seen(part: &Part) -> SessionEvent {
     if part.kind == "step-finish" {
         let tokens = part.tokens.unwrap_or_default().sum();
         let cost = wire::cost(part.cost);
-        let what = Observation::Turned {
-            tokens,
-            cost,
-            unpriced: wire::unpriced(tokens, cost),
-        };
+        let answer = Spent::answer(tokens, cost, wire::unpriced(tokens, cost));
+        let what = Observation::Turned(answer);
         return SessionEvent::Observed { key, what };
     }
     SessionEvent::Alive

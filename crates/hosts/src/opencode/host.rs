@@ -9,6 +9,7 @@ use std::{
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::Tools,
+    budget::Spent,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     lifecycle::Standing,
@@ -685,9 +686,7 @@ impl OpenCode {
                     let totals = totals.unwrap_or_default();
                     return Ok(Some(OneAnswer {
                         text: answer.unwrap_or_default(),
-                        tokens: totals.tokens,
-                        cost: totals.cost,
-                        unpriced: totals.unpriced,
+                        spent: Spent::answer(totals.tokens, totals.cost, totals.unpriced),
                     }));
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use asyncagents_core::{
-    budget::Cost,
+    budget::{Cost, Spent},
     id::SessionId,
     port::{Report, SessionEvent},
     progress::Observation,
@@ -101,11 +101,7 @@ async fn what_a_step_used_is_told_at_its_end() {
     let mut world = World::new();
     let mut finish = step_finish();
     finish["id"] = json!("prt_9");
-    let what = Observation::Turned {
-        tokens: 8_292,
-        cost: Cost(250_000),
-        unpriced: 0,
-    };
+    let what = Observation::Turned(Spent::answer(8_292, Cost(250_000), 0));
     assert_eq!(world.hears(part(finish)).await, observed("prt_9", what));
 }
 

@@ -474,8 +474,8 @@ impl Run {
         news.observed.retain(|news| match news {
             Observation::Asked { .. } | Observation::Answered { .. } => true,
             Observation::ToolCalled { .. }
-            | Observation::Turned { .. }
-            | Observation::AskedBeside { .. }
+            | Observation::Turned(_)
+            | Observation::AskedBeside(_)
             | Observation::Counted(_) => !summed,
         });
         if !news.observed.is_empty() {

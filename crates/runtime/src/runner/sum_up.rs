@@ -50,11 +50,9 @@ impl Run {
             AskedBefore::No => self.ask_last_turn(session).await,
             AskedBefore::Perhaps => None,
         };
-        let spent = last.as_ref().map(|last| Observation::AskedBeside {
-            tokens: last.tokens,
-            cost: last.cost,
-            unpriced: last.unpriced,
-        });
+        let spent = last
+            .as_ref()
+            .map(|last| Observation::AskedBeside(last.spent));
         let last = last.map(|last| last.text);
         let answer = match last.filter(|text| !text.trim().is_empty()) {
             Some(text) => Some(text),

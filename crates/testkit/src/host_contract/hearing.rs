@@ -41,14 +41,10 @@ pub(super) async fn what_is_reported_adds_up_to_what_is_inspected(scene: Scene) 
             Observation::ToolCalled { tool, .. } => {
                 *sums.by_tool.entry(tool).or_default() += 1;
             }
-            Observation::Turned {
-                tokens,
-                cost,
-                unpriced,
-            } => {
-                sums.tokens += tokens;
-                sums.cost.0 += cost.0;
-                sums.unpriced += unpriced;
+            Observation::Turned(spent) => {
+                sums.tokens += spent.tokens;
+                sums.cost += spent.cost;
+                sums.unpriced += spent.unpriced;
                 sums.turns += 1;
             }
             other => panic!("nothing of the kind has happened: {other:?}"),

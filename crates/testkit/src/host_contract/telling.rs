@@ -114,7 +114,7 @@ pub(super) async fn one_question_is_answered_beside_the_session(scene: Scene) {
     assert_eq!(answered.is_some(), scene.site.abilities().asks_once);
     if let Some(answered) = answered {
         assert_eq!(answered.text, SUMMED_UP);
-        assert!(answered.tokens > 0);
+        assert!(answered.spent.tokens > 0);
     }
     assert_eq!(scene.messages(&session).await, before);
 }

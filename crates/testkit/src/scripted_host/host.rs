@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    budget::Spent,
     id::{AgentName, PostId, SessionId, TaskId},
     lifecycle::Standing,
     lock::lock,
@@ -358,12 +359,8 @@ impl Course {
                 Observation::ToolCalled { tool, .. } => {
                     *totals.by_tool.entry(tool.clone()).or_default() += 1;
                 }
-                Observation::Turned { tokens, cost, .. } => {
-                    totals.tokens += tokens;
-                    totals.cost += *cost;
-                    totals.turns += 1;
-                }
-                Observation::AskedBeside { .. }
+                Observation::Turned(answer) => totals.add(*answer),
+                Observation::AskedBeside(_)
                 | Observation::Asked { .. }
                 | Observation::Answered { .. }
                 | Observation::Counted(_) => {}
@@ -461,9 +458,7 @@ impl Host for ScriptedHost {
         let thinks = time::timeout(question.within, time::sleep(last.after));
         Ok(thinks.await.ok().map(|()| OneAnswer {
             text: last.text.clone(),
-            tokens: last.tokens,
-            cost: last.cost,
-            unpriced: 0,
+            spent: Spent::answer(last.tokens, last.cost, 0),
         }))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use asyncagents_core::{digest::digest, progress::Observation, task::Outcome};
+use asyncagents_core::{budget::Spent, digest::digest, progress::Observation, task::Outcome};
 
 use super::script::{Script, Step};
 
@@ -36,14 +36,7 @@ impl Plan {
                 }
                 Step::Turn { tokens, cost } => {
                     let (tokens, cost) = (*tokens, *cost);
-                    seen.push((
-                        time,
-                        Observation::Turned {
-                            tokens,
-                            cost,
-                            unpriced: 0,
-                        },
-                    ));
+                    seen.push((time, Observation::Turned(Spent::answer(tokens, cost, 0))));
                 }
                 Step::Ask(question) => {
                     let (id, question) = (QUESTION.to_owned(), question.clone());

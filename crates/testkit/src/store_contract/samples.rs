@@ -126,11 +126,7 @@ pub(super) fn events() -> Vec<Event> {
             call: u64::MAX,
         },
         turned(10, 3, 1),
-        Observation::AskedBeside {
-            tokens: 5,
-            cost: Cost(1),
-            unpriced: 2,
-        },
+        Observation::AskedBeside(Spent::answer(5, Cost(1), 2)),
         Observation::Asked {
             id: "q".to_owned(),
             question: "May I?".to_owned(),
@@ -197,11 +193,7 @@ pub(super) fn events() -> Vec<Event> {
 }
 
 pub(super) fn turned(tokens: u64, cost: u64, unpriced: u64) -> Observation {
-    Observation::Turned {
-        tokens,
-        cost: Cost(cost),
-        unpriced,
-    }
+    Observation::Turned(Spent::answer(tokens, Cost(cost), unpriced))
 }
 
 /// The end of a run that said something and whose host has to be stopped.
