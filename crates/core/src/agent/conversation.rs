@@ -428,9 +428,10 @@ impl Run {
         }
         for call in answer.calls() {
             let call = Some((call.name.clone(), call.input.clone()));
-            match self.newest_call == call {
-                true => self.same_calls += 1,
-                false => self.same_calls = 1,
+            if self.newest_call == call {
+                self.same_calls += 1
+            } else {
+                self.same_calls = 1
             }
             self.newest_call = call;
         }

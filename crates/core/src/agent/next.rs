@@ -108,9 +108,10 @@ pub fn next(conversation: &Conversation, around: &Around) -> Next {
     };
     match last.stop {
         Stop::Finished | Stop::Tools | Stop::Length | Stop::Refused if !last.useful => {
-            match run.nudges < MOST_NUDGES {
-                true => Next::Nudge(EMPTY.to_owned()),
-                false => failed("the model answered nothing, three times in a row"),
+            if run.nudges < MOST_NUDGES {
+                Next::Nudge(EMPTY.to_owned())
+            } else {
+                failed("the model answered nothing, three times in a row")
             }
         }
         Stop::Length if run.nudges < MOST_NUDGES => Next::Nudge(CUT.to_owned()),
@@ -128,13 +129,13 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
     let Some(run) = conversation.run() else {
         return Next::Rest;
     };
+    let full = conversation.weight() >= around.compact_from && conversation.can_compact();
+    let compact_or_ask = if full { Next::Compact } else { Next::Ask };
     // It has been announced and is not over: nothing else counts any more.
-    if let Some(last) = &run.last_turn {
-        let full = conversation.weight() >= around.compact_from && conversation.can_compact();
-        return match full && !last.fails {
-            true => Next::Compact,
-            false => Next::Ask,
-        };
+    match &run.last_turn {
+        Some(last) if last.fails => return Next::Ask,
+        Some(_) => return compact_or_ask,
+        None => {}
     }
     if let Some(most) = around.most_answers {
         if run.answers >= most && has_answered(conversation) {
@@ -161,10 +162,7 @@ fn ask(conversation: &Conversation, around: &Around) -> Next {
     if run.cuts >= MOST_CUTS {
         return failed("the model's answers are cut at its greatest length, again and again");
     }
-    match conversation.weight() >= around.compact_from && conversation.can_compact() {
-        true => Next::Compact,
-        false => Next::Ask,
-    }
+    compact_or_ask
 }
 
 fn limit_of_answers(most: u64) -> String {

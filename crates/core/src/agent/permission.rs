@@ -276,12 +276,11 @@ pub(crate) fn pieces(line: &str) -> Vec<String> {
             '\n' => depth = 0,
             _ => {}
         }
-        match depth == 0 && (c == ',' || c.is_whitespace()) {
-            true => pieces.push(String::new()),
-            false => {
-                if let Some(piece) = pieces.last_mut() {
-                    piece.push(c);
-                }
+        if depth == 0 && (c == ',' || c.is_whitespace()) {
+            pieces.push(String::new())
+        } else {
+            if let Some(piece) = pieces.last_mut() {
+                piece.push(c);
             }
         }
     }
@@ -341,9 +340,10 @@ impl Permissions {
             return Reach::Hide;
         }
         let asks = |rule: &Rule| stops(rule, file) && !stops(rule, searched);
-        match self.ask.iter().any(asks) {
-            true => Reach::Ask,
-            false => Reach::Show,
+        if self.ask.iter().any(asks) {
+            Reach::Ask
+        } else {
+            Reach::Show
         }
     }
 

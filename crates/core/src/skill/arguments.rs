@@ -44,9 +44,9 @@ fn quoted(word: &str) -> String {
     }
     // Whatever has no double quote in it stands between two of them; a double quote between
     // single ones.
-    let pieces = word.split('"').map(|piece| match piece.is_empty() {
-        true => String::new(),
-        false => format!("\"{piece}\""),
+    let pieces = word.split('"').map(|piece| match piece {
+        "" => String::new(),
+        piece => format!("\"{piece}\""),
     });
     let pieces: Vec<String> = pieces.collect();
     match pieces.join("'\"'") {

@@ -233,9 +233,10 @@ fn check_author(command: &[Token]) -> Result<(), String> {
         _ => None,
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+".contains(c);
-    match first.is_some_and(|(program, _)| program.chars().all(is_plain)) {
-        true => Ok(()),
-        false => Err("arguments cannot say which program a command runs".to_owned()),
+    if first.is_some_and(|(program, _)| program.chars().all(is_plain)) {
+        Ok(())
+    } else {
+        Err("arguments cannot say which program a command runs".to_owned())
     }
 }
 
@@ -274,9 +275,10 @@ impl Quote {
 /// A text as one word of a shell.
 pub(super) fn as_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%=".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
@@ -446,10 +448,8 @@ mod tests {
             let pieces = Body::parse(&body, &[]).fill(&Surroundings::default());
             let is_text = !body.contains(['\\', '!']);
             if let (true, Ok(pieces)) = (is_text, pieces) {
-                let expected: Vec<Piece> = match body.is_empty() {
-                    true => Vec::new(),
-                    false => vec![Piece::Text(body)],
-                };
+                let text = Some(body).filter(|body| !body.is_empty());
+                let expected: Vec<Piece> = text.map(Piece::Text).into_iter().collect();
                 prop_assert_eq!(pieces, expected);
             }
         }

@@ -63,9 +63,10 @@ fn longest_that_fits(names: &[(&str, String)]) -> usize {
     let (mut least, mut most) = (0, longest);
     while least < most {
         let middle = least + (most - least).div_ceil(2);
-        match fits(middle) {
-            true => least = middle,
-            false => most = middle - 1,
+        if fits(middle) {
+            least = middle;
+        } else {
+            most = middle - 1;
         }
     }
     match least {

@@ -36,9 +36,10 @@ fn filled(rule: &Rule, around: &Surroundings) -> Option<(Rule, bool)> {
         // What is not there fits nothing.
         let value = variable.value(around)?;
         exact &= !value.contains(['*', '?', '[', '{']);
-        let value = match rule.is_about_files() {
-            true => within_project(value, around.project_dir),
-            false => as_word(value),
+        let value = if rule.is_about_files() {
+            within_project(value, around.project_dir)
+        } else {
+            as_word(value)
         };
         pattern = pattern.replace(name, &value);
     }

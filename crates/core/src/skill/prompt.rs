@@ -18,9 +18,9 @@ pub fn isolated<'a>(
     for (name, about) in tools {
         any = true;
         // Writing to a string cannot fail.
-        let _ = match about.is_empty() {
-            true => writeln!(text, "- {name}"),
-            false => writeln!(text, "- {name}: {about}"),
+        let _ = match about {
+            "" => writeln!(text, "- {name}"),
+            about => writeln!(text, "- {name}: {about}"),
         };
     }
     if !any {

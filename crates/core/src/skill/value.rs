@@ -68,10 +68,8 @@ pub(super) fn duration(value: &Value) -> Result<Duration, String> {
     };
     let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
     let time = Duration::try_from_secs_f64(number * unit_in_seconds).map_err(|_| wrong())?;
-    match !time.is_zero() && time <= LONGEST {
-        true => Ok(time),
-        false => Err(wrong()),
-    }
+    let fits = !time.is_zero() && time <= LONGEST;
+    fits.then_some(time).ok_or_else(wrong)
 }
 
 /// A list, or one text split at blanks and commas.

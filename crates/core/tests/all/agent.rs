@@ -750,9 +750,10 @@ fn guarded_files_are_asked_for(#[case] rule: &str, #[case] file: &str, #[case] f
         };
         permissions.judge("write", Kind::Edit, file)
     };
-    let expected = match free {
-        true => Verdict::Allow,
-        false => Verdict::Ask { by_rule: true },
+    let expected = if free {
+        Verdict::Allow
+    } else {
+        Verdict::Ask { by_rule: true }
     };
     assert_eq!(judged(Mode::Ask), expected);
     assert_eq!(judged(Mode::AutoEdit), expected);

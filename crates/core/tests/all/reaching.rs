@@ -577,9 +577,10 @@ fn session(conversation: &Conversation) -> Session {
                     let output = filler(n, call.output);
                     parts.push(tool(calls, call.tool, input, call.status, &output));
                 }
-                match in_flight {
-                    true => session.agent_in_flight(parts),
-                    false => session.agent(parts),
+                if in_flight {
+                    session.agent_in_flight(parts)
+                } else {
+                    session.agent(parts)
                 }
             }
             Turn::Compacted { summary, tail } => {

@@ -522,9 +522,10 @@ fn a_summary_is_the_first_500_characters(#[case] length: usize, #[case] cut: boo
     for letter in ["a", "ü", "語", "🦀"] {
         let answer = letter.repeat(length);
         let said = SubAgentReport::new(&Outcome::Completed, Some(&answer), None).summary;
-        let expected = match cut {
-            true => format!("{}... (truncated)", letter.repeat(500)),
-            false => answer,
+        let expected = if cut {
+            format!("{}... (truncated)", letter.repeat(500))
+        } else {
+            answer
         };
         assert_eq!(said, expected);
     }
