@@ -54,7 +54,7 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut settings = config.runtime();
     if options.hosts.bridges.is_some() {
-        settings.look = POLL_INTERVAL_OF_BRIDGES;
+        settings.poll_interval = POLL_INTERVAL_OF_BRIDGES;
     }
     let context = HostContext {
         config: config.clone(),

@@ -59,7 +59,7 @@ pub(crate) enum Heard {
 
 /// The hosts that are open.
 pub(crate) struct HostBook {
-    source: Arc<dyn Hosts>,
+    pub(crate) source: Arc<dyn Hosts>,
     open: Mutex<HashMap<HostSetup, Arc<OpenHost>>>,
 }
 
@@ -76,18 +76,6 @@ impl HostBook {
             source,
             open: Mutex::default(),
         }
-    }
-
-    pub(crate) fn serves(&self, host: &HostRef) -> bool {
-        self.source.serves(host)
-    }
-
-    pub(crate) fn heir(&self, host: &HostRef) -> Option<HostRef> {
-        self.source.heir(host)
-    }
-
-    pub(crate) fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
-        self.source.limits(host, limits)
     }
 
     /// The host, opened if it was not.

@@ -25,7 +25,7 @@ pub(crate) async fn listen(
                 if deleted {
                     // Everyone who could ask for its tasks is gone.
                     if let Err(problem) = clear(&shared, &session).await {
-                        tracing::error!(%problem, "the tasks of a deleted session go on");
+                        tracing::error!(%problem, "cannot stop the tasks of a deleted session");
                     }
                 } else if idle && !heard {
                     hurry_notices(&shared, session).await;

@@ -51,7 +51,7 @@ pub(crate) async fn ended(shared: &Shared, task: &Task) {
     match looked.await {
         Ok(Some((task, used))) => log(&task, used),
         Ok(None) => {}
-        Err(problem) => tracing::warn!(%problem, "what a sub-agent came to cannot be read"),
+        Err(problem) => tracing::warn!(%problem, "cannot read what a sub-agent used"),
     }
 }
 

@@ -15,16 +15,16 @@ use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The pause after the store has failed.
-const BREATH: Duration = Duration::from_secs(1);
+const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// What is to be done about a notice.
 enum Verdict {
-    /// It is in the parent's history.
-    Told,
-    /// It will never be.
-    Never(String),
-    /// Not now. It may have been sent at a moment, or certainly not.
-    Later {
+    /// Delivered: it is in the parent's history.
+    Delivered,
+    /// Undeliverable, for a reason; do not retry.
+    Undeliverable(String),
+    /// Retry then. `attempted` is when it may have been sent.
+    Retry {
         at: Moment,
         attempted: Option<Moment>,
     },
@@ -39,8 +39,8 @@ pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, notices: Vec<Pe
         match settle(&shared, &owner, pending).await {
             Ok(()) => {}
             Err(problem) => {
-                tracing::warn!(notice = %id, %problem, "a notice waits");
-                time::sleep(BREATH).await;
+                tracing::warn!(notice = %id, %problem, "store failed, retrying delivery");
+                time::sleep(STORE_RETRY).await;
             }
         }
     }
@@ -52,12 +52,12 @@ async fn settle(shared: &Shared, owner: &OwnerId, pending: PendingNotice) -> Res
     let verdict = attempt(shared, owner, pending).await?;
     let now = shared.now();
     match verdict {
-        Verdict::Told => note(shared, move |journal| journal.told(&id, now)).await,
-        Verdict::Never(why) => {
-            tracing::warn!(notice = %id, why, "a notice cannot be delivered");
+        Verdict::Delivered => note(shared, move |journal| journal.told(&id, now)).await,
+        Verdict::Undeliverable(why) => {
+            tracing::warn!(notice = %id, why, "notice is undeliverable");
             note(shared, move |journal| journal.untold(&id, &why, now)).await
         }
-        Verdict::Later { at, attempted } => {
+        Verdict::Retry { at, attempted } => {
             note(shared, move |journal| journal.put_off(&id, at, attempted)).await
         }
         Verdict::NotOurs => Ok(()),
@@ -74,30 +74,32 @@ async fn attempt(
     let pause = Duration::from_millis(250).saturating_mul(1 << pending.attempts.min(10));
     let pause = pause.min(LONGEST_PAUSE);
     let id = pending.notice.id.clone();
-    let later = |error: &HostError, attempted: Option<Moment>| {
-        tracing::warn!(notice = %id, %error, "a notice waits for its host");
-        Verdict::Later {
-            at: shared.now().after(pause.max(shared.settings.settle)),
+    let retry = |error: &HostError, attempted: Option<Moment>| {
+        tracing::warn!(notice = %id, %error, "host unavailable, retrying delivery");
+        Verdict::Retry {
+            at: shared
+                .now()
+                .after(pause.max(shared.settings.confirm_timeout)),
             attempted,
         }
     };
     let host = match shared.hosts.get(&pending.host) {
         Ok(host) => host,
-        Err(error) => return Ok(verdict(error, |error| later(error, pending.attempted))),
+        Err(error) => return Ok(verdict(error, |error| retry(error, pending.attempted))),
     };
     let parent = &pending.parent;
     let confirm = || host.ask(HOST_TIMEOUT, |host| host.confirm(parent, &id));
     if let Some(attempted) = pending.attempted {
         match confirm().await {
-            Ok(true) => return Ok(Verdict::Told),
+            Ok(true) => return Ok(Verdict::Delivered),
             Ok(false) => {
-                let at = attempted.after(shared.settings.settle);
+                let at = attempted.after(shared.settings.confirm_timeout);
                 if shared.now() < at {
                     let attempted = Some(attempted);
-                    return Ok(Verdict::Later { at, attempted });
+                    return Ok(Verdict::Retry { at, attempted });
                 }
             }
-            Err(error) => return Ok(verdict(error, |error| later(error, Some(attempted)))),
+            Err(error) => return Ok(verdict(error, |error| retry(error, Some(attempted)))),
         }
     }
     if !mark(shared, owner, &pending).await? || !shared.has_own_lease() {
@@ -106,26 +108,32 @@ async fn attempt(
     let delivered = host.ask(HOST_TIMEOUT, |host| host.deliver(parent, pending.notice));
     match delivered.await {
         Ok(Delivery::Taken) => match confirm().await {
-            Ok(true) => Ok(Verdict::Told),
-            Ok(false) | Err(_) => Ok(Verdict::Later {
-                at: shared.now().after(pause.max(shared.settings.settle)),
+            Ok(true) => Ok(Verdict::Delivered),
+            Ok(false) | Err(_) => Ok(Verdict::Retry {
+                at: shared
+                    .now()
+                    .after(pause.max(shared.settings.confirm_timeout)),
                 attempted: Some(shared.now()),
             }),
         },
-        Ok(Delivery::NotNow) => Ok(Verdict::Later {
+        Ok(Delivery::NotNow) => Ok(Verdict::Retry {
             at: shared.now().after(pause),
             attempted: None,
         }),
-        Ok(Delivery::Gone) => Ok(Verdict::Never("the parent's session is gone".to_owned())),
-        Err(error) => Ok(verdict(error, |error| later(error, Some(shared.now())))),
+        Ok(Delivery::Gone) => Ok(Verdict::Undeliverable(
+            "the parent's session is gone".to_owned(),
+        )),
+        Err(error) => Ok(verdict(error, |error| retry(error, Some(shared.now())))),
     }
 }
 
 /// A host that cannot be reached may be reached later; one that refuses will refuse again.
-fn verdict(error: HostError, later: impl FnOnce(&HostError) -> Verdict) -> Verdict {
+fn verdict(error: HostError, retry: impl FnOnce(&HostError) -> Verdict) -> Verdict {
     match error {
-        HostError::Unreachable(_) => later(&error),
-        HostError::Refused(_) | HostError::NoSession(_) => Verdict::Never(error.to_string()),
+        HostError::Unreachable(_) => retry(&error),
+        HostError::Refused(_) | HostError::NoSession(_) => {
+            Verdict::Undeliverable(error.to_string())
+        }
     }
 }
 

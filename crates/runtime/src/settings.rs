@@ -23,16 +23,16 @@ pub struct Settings {
     /// A worker that has not been heard of for this long is dead, and its tasks are taken
     /// over. Workers renew their lease three times as often.
     pub lease: Duration,
-    /// A child that is silent for this long is asked about; then after twice that, and so on.
-    pub silence: Duration,
-    /// How often to look whether another process has written.
-    pub look: Duration,
+    /// A child that is silent for this long is inspected; then after twice that, and so on.
+    pub inspect_after: Duration,
+    /// How often the store is polled for what other processes have written.
+    pub poll_interval: Duration,
     /// How long a notice waits for a caller who is blocked and will read the result.
-    pub grace: Duration,
-    /// How long a notice that was sent may take to show in the parent's history.
-    pub settle: Duration,
+    pub notice_delay: Duration,
+    /// How long a notice or a prompt that was sent may take to show in the session's history.
+    pub confirm_timeout: Duration,
     /// How long work in progress may take to come to an end when a worker stops.
-    pub farewell: Duration,
+    pub shutdown_timeout: Duration,
     /// On what terms skills run that do not say.
     pub skills: UsualTerms,
 }
@@ -45,11 +45,11 @@ impl Default for Settings {
             fork_mode: Mode::default(),
             wording: Wording::default(),
             lease: Duration::from_secs(10),
-            silence: Duration::from_secs(60),
-            look: Duration::from_millis(50),
-            grace: Duration::from_secs(2),
-            settle: Duration::from_secs(2),
-            farewell: Duration::from_secs(3),
+            inspect_after: Duration::from_secs(60),
+            poll_interval: Duration::from_millis(50),
+            notice_delay: Duration::from_secs(2),
+            confirm_timeout: Duration::from_secs(2),
+            shutdown_timeout: Duration::from_secs(3),
             skills: UsualTerms::default(),
         }
     }

@@ -13,7 +13,7 @@ use asyncagents_core::{
     port::{Clock, Journal, LeaseTime, Store, typed},
     task_limits::TaskLimits,
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::{Hosts, Problem, Settings, hosts::HostBook, watch::Watch};
 
@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) watch: Watch,
+    /// Waits that their callers gave up, to be ended in the journal.
+    pub(crate) given_up: mpsc::UnboundedSender<i64>,
     /// Grows when this process has written something that others may wait for.
     pub(crate) commits: watch::Sender<u64>,
     /// The worker of this process, while there is one.
@@ -38,6 +40,7 @@ impl Shared {
         hosts: Arc<dyn Hosts>,
         clock: Arc<dyn Clock>,
         settings: Settings,
+        given_up: mpsc::UnboundedSender<i64>,
     ) -> Self {
         Self {
             store,
@@ -45,6 +48,7 @@ impl Shared {
             clock,
             settings: Arc::new(settings),
             watch: Watch::default(),
+            given_up,
             commits: watch::Sender::new(0),
             owner: Mutex::default(),
             lease_until: Mutex::default(),
@@ -81,9 +85,14 @@ impl Shared {
         LeaseTime::now(&*self.clock)
     }
 
+    /// Whether tasks of this host can be run by this process.
+    pub(crate) fn serves(&self, host: &HostRef) -> bool {
+        self.hosts.source.serves(host)
+    }
+
     /// The limits of a host's tasks.
     pub(crate) fn limits(&self, host: &HostRef) -> TaskLimits {
-        self.hosts.limits(host, &self.settings.limits)
+        self.hosts.source.limits(host, &self.settings.limits)
     }
 
     /// Tells the process that something was written.

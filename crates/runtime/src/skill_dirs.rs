@@ -258,9 +258,10 @@ pub fn check_skills(path: &Path) -> io::Result<Vec<Found>> {
     let about = fs::metadata(path)?;
     let mut walk = Walk::new(None);
     walk.everywhere = true;
-    match about.is_dir() {
-        true => walk.one_or_many(path, 0),
-        false => walk.file(path.to_owned()),
+    if about.is_dir() {
+        walk.one_or_many(path, 0)
+    } else {
+        walk.file(path.to_owned())
     }
     let mut files: Vec<Seen> = walk.seen;
     files.sort_by(|one, other| one.file.cmp(&other.file));
@@ -312,9 +313,10 @@ impl Walk {
     /// A folder of skills, which need not be there.
     fn folder(&mut self, folder: &Path) {
         let is_link = fs::symlink_metadata(folder).is_ok_and(|about| about.is_symlink());
-        match is_link && folder.is_dir() {
-            true => self.link(folder, 0),
-            false => self.many(folder, 0),
+        if is_link && folder.is_dir() {
+            self.link(folder, 0)
+        } else {
+            self.many(folder, 0)
         }
     }
 
@@ -370,10 +372,13 @@ impl Walk {
                 self.refuse(&path, &why);
                 continue;
             }
-            match self.everywhere || depth < DEEPEST {
-                true if kind.is_dir() => self.one_or_many(&path, depth + 1),
-                true if kind.is_symlink() => self.link(&path, depth + 1),
-                _ => {}
+            if !self.everywhere && depth >= DEEPEST {
+                continue;
+            }
+            if kind.is_dir() {
+                self.one_or_many(&path, depth + 1);
+            } else if kind.is_symlink() {
+                self.link(&path, depth + 1);
             }
         }
     }

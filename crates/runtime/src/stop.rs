@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 use asyncagents_core::{id::OwnerId, lifecycle::Command, port::HostError, task::Task};
 use tokio::time;
 
-use crate::{Problem, hosts::HOST_TIMEOUT, manager::carry_out, shared::Shared};
+use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
 
 /// The pause after the store has failed.
-const BREATH: Duration = Duration::from_secs(1);
+const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Stops the host, and frees the task's slot when that is done.
 pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
     let mut pause = Duration::from_millis(100);
     let begun = time::Instant::now();
     while let Err(error) = try_stop(&shared, &task).await {
-        tracing::warn!(task = %task.id, %error, "the host does not stop");
+        tracing::warn!(task = %task.id, %error, "host did not stop, retrying");
         // One that refuses will refuse again, and one that is gone for so long has stopped.
         let gone = begun.elapsed() >= shared.settings.limits.stall;
         if gone || !matches!(error, HostError::Unreachable(_)) {
@@ -24,22 +24,19 @@ pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
         time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(30));
     }
-    let id = task.id.clone();
-    let settings = shared.settings.clone();
-    let now = shared.now();
+    let (id, handle) = (task.id.clone(), shared.clone());
     let stopped = shared.write(move |journal| match journal.task(&id)? {
         Some(mut task) if task.owner.as_ref() == Some(&owner) => {
-            carry_out(journal, &mut task, Command::Stopped, now, &settings)?;
-            Ok(())
+            handle.carry_out(journal, &mut task, Command::Stopped)
         }
         _ => Err(Problem::NotOurs),
     });
     match stopped.await {
-        Ok(()) | Err(Problem::NotOurs) => {}
+        Ok(_) | Err(Problem::NotOurs) => {}
         Err(problem) => {
-            tracing::error!(task = %task.id, %problem, "a stop was not saved");
-            // It will be found again; a store that fails is not helped by haste.
-            time::sleep(BREATH).await;
+            tracing::error!(task = %task.id, %problem, "could not save that the host has stopped");
+            // The next round finds the task again; a store that fails is not helped by haste.
+            time::sleep(STORE_RETRY).await;
         }
     }
     shared.written();

@@ -46,7 +46,7 @@ pub(crate) async fn survey(
             let unowned = journal.unowned()?;
             Ok(Round {
                 queued,
-                unowned: unowned.iter().any(|host| handle.hosts.serves(host)),
+                unowned: unowned.iter().any(|host| handle.serves(host)),
                 to_stop: journal.to_stop(&owner)?,
                 due: due(journal, &owner, now, &busy)?,
                 next_due: journal.next_due(&owner, now)?,

@@ -30,7 +30,6 @@ use crate::{
     clock::Clocks,
     hosts::OpenHost,
     listen::listen,
-    manager::carry_out,
     outbox,
     runner::{Got, Run, RunKey, ours},
     shared::Shared,
@@ -42,7 +41,8 @@ use crate::{
 pub struct Worker {
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
-    floor: JoinSet<()>,
+    /// Holds the one loop, so that it ends with the worker.
+    work: JoinSet<()>,
 }
 
 impl Worker {
@@ -52,16 +52,12 @@ impl Worker {
     /// When the store fails.
     pub async fn start(manager: &Manager) -> Result<Self, Problem> {
         let shared = manager.shared.clone();
-        let mut floor = Floor::new(shared.clone());
-        floor.enter().await?;
+        let mut worker_loop = WorkerLoop::new(shared.clone());
+        worker_loop.enter().await?;
         let (stop, stopped) = watch::channel(false);
-        let mut task = JoinSet::new();
-        task.spawn(floor.work(stopped, manager.clone()));
-        Ok(Self {
-            shared,
-            stop,
-            floor: task,
-        })
+        let mut work = JoinSet::new();
+        work.spawn(worker_loop.work(stopped, manager.clone()));
+        Ok(Self { shared, stop, work })
     }
 
     /// Stops in good order: what is in the middle of something finishes it, and every task
@@ -69,14 +65,14 @@ impl Worker {
     pub async fn stop(mut self) {
         set_owner(&self.shared, None);
         let _ = self.stop.send(true);
-        while self.floor.join_next().await.is_some() {}
+        while self.work.join_next().await.is_some() {}
     }
 }
 
 impl Worker {
     /// Ends at once, as if the process had died: nothing is given back.
     pub fn kill(mut self) {
-        self.floor.abort_all();
+        self.work.abort_all();
     }
 }
 
@@ -85,21 +81,21 @@ fn set_owner(shared: &Shared, owner: Option<OwnerId>) {
 }
 
 /// The loop and what it has under way.
-struct Floor {
+struct WorkerLoop {
     shared: Arc<Shared>,
     owner: OwnerId,
     jobs: JoinSet<()>,
     /// What each job is, also of one that panics.
     under_way: HashMap<task::Id, Job>,
-    runners: HashMap<TaskId, Hand>,
+    runners: HashMap<TaskId, RunHandle>,
     stopping: HashSet<TaskId>,
     delivering: HashSet<SessionId>,
-    ears: JoinSet<HostSetup>,
-    heard: HashSet<HostSetup>,
+    /// One for each host: passes its events on, and returns when the host is gone.
+    listeners: JoinSet<HostSetup>,
+    listened_to: HashSet<HostSetup>,
 }
 
-/// A hold on a runner.
-struct Hand {
+struct RunHandle {
     run: u32,
     stop: Arc<Notify>,
 }
@@ -111,7 +107,7 @@ enum Job {
     Deliver(SessionId),
 }
 
-impl Floor {
+impl WorkerLoop {
     fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
@@ -121,8 +117,8 @@ impl Floor {
             runners: HashMap::new(),
             stopping: HashSet::new(),
             delivering: HashSet::new(),
-            ears: JoinSet::new(),
-            heard: HashSet::new(),
+            listeners: JoinSet::new(),
+            listened_to: HashSet::new(),
         }
     }
 
@@ -141,7 +137,7 @@ impl Floor {
         renewal.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let mut next_due = self.round().await;
         loop {
-            let look = self.pause(next_due);
+            let poll = self.pause(next_due);
             let something_to_do = tokio::select! {
                 _ = stopped.changed() => break,
                 _ = renewal.tick() => self.keep_lease().await,
@@ -149,12 +145,12 @@ impl Floor {
                     self.finish(done.map_or_else(|error| error.id(), |(id, ())| id));
                     true
                 }
-                Some(Ok(gone)) = self.ears.join_next(), if !self.ears.is_empty() => {
-                    self.heard.remove(&gone);
+                Some(Ok(gone)) = self.listeners.join_next(), if !self.listeners.is_empty() => {
+                    self.listened_to.remove(&gone);
                     false
                 }
                 changed = commits.changed() => changed.is_ok(),
-                () = time::sleep(look) => {
+                () = time::sleep(poll) => {
                     let now = self.shared.store.version().await.ok();
                     let due = next_due.is_some_and(|due| due <= self.shared.now());
                     due || std::mem::replace(&mut version, now) != now
@@ -168,13 +164,13 @@ impl Floor {
         self.leave().await;
     }
 
-    /// How long until someone should look again, even if nothing is heard.
+    /// How long to sleep before the store is polled again.
     fn pause(&self, next_due: Option<Moment>) -> Duration {
-        let look = self.shared.settings.look;
-        match next_due {
-            Some(due) => look.min(due.since(self.shared.now()).max(Duration::from_millis(1))),
-            None => look,
-        }
+        let poll_interval = self.shared.settings.poll_interval;
+        next_due.map_or(poll_interval, |due| {
+            let until_due = due.since(self.shared.now());
+            poll_interval.min(until_due.max(Duration::from_millis(1)))
+        })
     }
 
     /// Does everything there is to do now; returns when the next notice is due.
@@ -182,7 +178,7 @@ impl Floor {
         let round = match survey(&self.shared, &self.owner, &self.delivering).await {
             Ok(round) => round,
             Err(problem) => {
-                tracing::error!(%problem, "the store cannot be read");
+                tracing::error!(%problem, "cannot read the store");
                 return None;
             }
         };
@@ -208,17 +204,12 @@ impl Floor {
                 let limits = &shared.settings.limits;
                 // What another worker has just given back may be running and has no slot yet:
                 // it is taken over first, in the next round.
-                if journal
-                    .unowned()?
-                    .iter()
-                    .any(|host| shared.hosts.serves(host))
-                {
+                if journal.unowned()?.iter().any(|host| shared.serves(host)) {
                     return Ok(Vec::new());
                 }
                 let mut started = startable(journal, &owner, limits, STARTED_AT_ONCE)?;
                 for task in &mut started {
-                    let now = shared.now();
-                    carry_out(journal, task, Command::Start, now, &shared.settings)?;
+                    shared.carry_out(journal, task, Command::Start)?;
                 }
                 Ok(started)
             });
@@ -235,7 +226,7 @@ impl Floor {
                     }
                 }
                 Err(problem) => {
-                    tracing::error!(%problem, "tasks cannot be started");
+                    tracing::error!(%problem, "cannot start queued tasks");
                     return;
                 }
             }
@@ -251,7 +242,7 @@ impl Floor {
                 self.pick_up().await;
             }
             Ok(None) => {
-                tracing::warn!("the lease was lost; beginning anew");
+                tracing::warn!("lease lost, taking a new one");
                 self.jobs.shutdown().await;
                 self.under_way.clear();
                 self.runners.clear();
@@ -259,10 +250,10 @@ impl Floor {
                 self.delivering.clear();
                 self.owner = new_owner();
                 if let Err(problem) = self.enter().await {
-                    tracing::error!(%problem, "no new lease");
+                    tracing::error!(%problem, "cannot take a new lease");
                 }
             }
-            Err(problem) => tracing::error!(%problem, "the lease cannot be renewed"),
+            Err(problem) => tracing::error!(%problem, "cannot renew the lease"),
         }
         true
     }
@@ -290,22 +281,15 @@ impl Floor {
     /// Follows what is ours and nobody follows: a runner gives up when the store fails.
     async fn pick_up(&mut self) {
         let (owner, shared) = (self.owner.clone(), self.shared.clone());
-        let ours = shared.read(move |journal| Ok(journal.running(&owner)?));
-        for (id, run) in ours.await.unwrap_or_default() {
+        let running = shared.read(move |journal| Ok(journal.running(&owner)?));
+        for (id, run) in running.await.unwrap_or_default() {
             if self.runners.contains_key(&id) {
                 continue;
             }
-            let task = shared
-                .read({
-                    let id = id.clone();
-                    move |journal| Ok(journal.task(&id)?)
-                })
-                .await
-                .ok()
-                .flatten();
-            let same = |task: &Task| task.run == run && matches!(task.state, State::Running { .. });
-            if let Some(task) = task.filter(same) {
-                tracing::warn!(task = %id, "followed again");
+            let owner = self.owner.clone();
+            let task = shared.read(move |journal| ours(journal.task(&id)?, &owner, run));
+            if let Ok(task) = task.await {
+                tracing::warn!(task = %task.id, "re-attaching to running task");
                 self.run(task, Got::TakenOver);
             }
         }
@@ -315,7 +299,7 @@ impl Floor {
     /// found in the journal.
     fn take_over(&mut self, claimed: Vec<Task>) {
         for task in claimed {
-            tracing::info!(task = %task.id, status = %task.status(), "taken over");
+            tracing::info!(task = %task.id, status = %task.status(), "lease expired, taking over");
             match task.state {
                 State::Running { .. } => self.run(task, Got::TakenOver),
                 State::Queued { .. } | State::Ended { .. } => {}
@@ -325,7 +309,7 @@ impl Floor {
 
     fn run(&mut self, task: Task, got: Got) {
         let key = (task.id.clone(), task.run);
-        let host = match self.hear(&task.brief.host) {
+        let host = match self.open(&task.brief.host) {
             Ok(host) => host,
             Err(problem) => {
                 self.fail(task, problem.to_string());
@@ -333,11 +317,11 @@ impl Floor {
             }
         };
         let stop = Arc::new(Notify::new());
-        let hand = Hand {
+        let handle = RunHandle {
             run: task.run,
             stop: stop.clone(),
         };
-        self.runners.insert(task.id.clone(), hand);
+        self.runners.insert(task.id.clone(), handle);
         let run = Run {
             limits: self.shared.limits(&task.brief.host.host),
             clocks: Clocks::look(&*self.shared.clock),
@@ -366,12 +350,11 @@ impl Floor {
             let handle = shared.clone();
             let failed = shared.write(move |journal| {
                 let mut task = ours(journal.task(&task.id)?, &owner, task.run)?;
-                let command = Command::GiveUp { why: why.clone() };
-                carry_out(journal, &mut task, command, handle.now(), &handle.settings)
+                handle.carry_out(journal, &mut task, Command::GiveUp { why: why.clone() })
             });
             match failed.await {
                 Ok(_) | Err(Problem::NotOurs) => {}
-                Err(problem) => tracing::error!(%problem, "a task cannot be ended"),
+                Err(problem) => tracing::error!(%problem, "cannot end the task"),
             }
             shared.written();
         });
@@ -379,8 +362,8 @@ impl Floor {
 
     /// Stops the host of a task that has ended, after its runner has let go of it.
     fn stop(&mut self, task: Task) {
-        if let Some(hand) = self.runners.get(&task.id) {
-            hand.stop.notify_one();
+        if let Some(handle) = self.runners.get(&task.id) {
+            handle.stop.notify_one();
             return;
         }
         if self.stopping.insert(task.id.clone()) {
@@ -401,17 +384,22 @@ impl Floor {
         for (parent, notices) in by_parent {
             self.delivering.insert(parent.clone());
             let (shared, owner) = (self.shared.clone(), self.owner.clone());
-            let told = outbox::deliver(shared, owner, notices);
-            self.begin(Job::Deliver(parent), told);
+            let delivery = outbox::deliver(shared, owner, notices);
+            self.begin(Job::Deliver(parent), delivery);
         }
     }
 
     fn finish(&mut self, id: task::Id) {
         match self.under_way.remove(&id) {
             Some(Job::Run((task, run))) => {
-                let same = self.runners.get(&task).is_some_and(|hand| hand.run == run);
                 // The next run may have begun already.
-                let _ = same.then(|| self.runners.remove(&task));
+                if self
+                    .runners
+                    .get(&task)
+                    .is_some_and(|handle| handle.run == run)
+                {
+                    self.runners.remove(&task);
+                }
             }
             Some(Job::Stop(task)) => {
                 self.stopping.remove(&task);
@@ -423,13 +411,13 @@ impl Floor {
         }
     }
 
-    /// Opens a host and listens to it, if that is not done yet.
-    fn hear(&mut self, key: &HostSetup) -> Result<Arc<OpenHost>, Problem> {
+    /// Opens a host and listens to its events, unless that is done already.
+    fn open(&mut self, key: &HostSetup) -> Result<Arc<OpenHost>, Problem> {
         let host = self.shared.hosts.get(key)?;
-        if self.heard.insert(key.clone()) {
+        if self.listened_to.insert(key.clone()) {
             let (shared, events) = (self.shared.clone(), host.host.subscribe());
             let (host, key) = (host.clone(), key.clone());
-            self.ears.spawn(async move {
+            self.listeners.spawn(async move {
                 listen(shared, host, events).await;
                 key
             });
@@ -439,12 +427,12 @@ impl Floor {
 
     /// Lets what is in the middle of something finish it, then gives everything back.
     async fn leave(mut self) {
-        self.ears.abort_all();
-        for hand in self.runners.values() {
-            hand.stop.notify_one();
+        self.listeners.abort_all();
+        for handle in self.runners.values() {
+            handle.stop.notify_one();
         }
         let finished = async { while self.jobs.join_next().await.is_some() {} };
-        if time::timeout(self.shared.settings.farewell, finished)
+        if time::timeout(self.shared.settings.shutdown_timeout, finished)
             .await
             .is_err()
         {
@@ -453,13 +441,12 @@ impl Floor {
         let (shared, owner) = (self.shared.clone(), self.owner.clone());
         let left = self.shared.write(move |journal| {
             for mut task in journal.owned(&owner)? {
-                let (command, now) = (Command::Assign { to: None }, shared.now());
-                carry_out(journal, &mut task, command, now, &shared.settings)?;
+                shared.carry_out(journal, &mut task, Command::Assign { to: None })?;
             }
             Ok(journal.retire(&owner)?)
         });
         if let Err(problem) = left.await {
-            tracing::error!(%problem, "the tasks were not given back; their lease will run out");
+            tracing::error!(%problem, "cannot hand tasks back; they are taken over when the lease expires");
         }
     }
 }
@@ -477,10 +464,10 @@ fn claim(
     let nobody = Command::Assign { to: None };
     let mut claimed = Vec::new();
     for mut task in journal.orphans()? {
-        if !shared.hosts.serves(&task.brief.host.host) {
+        if !shared.serves(&task.brief.host.host) {
             if task.owner.is_some() {
                 // Nobody's, until someone comes who has its host; it holds no slot.
-                carry_out(journal, &mut task, nobody.clone(), now, settings)?;
+                shared.carry_out(journal, &mut task, nobody.clone())?;
             }
             continue;
         }
@@ -492,14 +479,13 @@ fn claim(
         // Who waits for others did nothing that a worker could have died of.
         let waits = journal.unsettled_below(&task.id)? > 0;
         if waits || was.is_some_and(|was| was.is_of_another_boot) {
-            carry_out(journal, &mut task, nobody.clone(), now, settings)?;
+            shared.carry_out(journal, &mut task, nobody.clone())?;
         }
         let to = Some(owner.clone());
-        carry_out(journal, &mut task, Command::Assign { to }, now, settings)?;
-        journal.let_settle(&task.id, now, now.after(settings.settle))?;
+        shared.carry_out(journal, &mut task, Command::Assign { to })?;
+        journal.let_settle(&task.id, now, now.after(settings.confirm_timeout))?;
         if let Some(by) = moved {
-            let command = Command::ClockMoved { by };
-            carry_out(journal, &mut task, command, now, settings)?;
+            shared.carry_out(journal, &mut task, Command::ClockMoved { by })?;
         }
         claimed.push(task);
     }

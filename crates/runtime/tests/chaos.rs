@@ -339,9 +339,10 @@ fn examine(folder: &Path) -> Verdict {
                 Some(Fate::Pending) => verdict.lost_notices += 1,
                 Some(Fate::Untold(why)) => {
                     verdict.unexpected_notices += arrived;
-                    match why.contains("blocked") {
-                        true => verdict.read_instead += 1,
-                        false => verdict.nobody_to_tell += 1,
+                    if why.contains("blocked") {
+                        verdict.read_instead += 1
+                    } else {
+                        verdict.nobody_to_tell += 1
                     }
                 }
                 None => verdict.lost_notices += 1,
@@ -406,10 +407,10 @@ fn manager(folder: &Path) -> Manager {
     let store = Sqlite::open(folder.join("tasks.db")).expect("the store");
     let mut settings = Settings {
         lease: LEASE,
-        silence: Duration::from_millis(500),
-        look: Duration::from_millis(20),
-        grace: Duration::from_millis(200),
-        settle: Duration::from_millis(200),
+        inspect_after: Duration::from_millis(500),
+        poll_interval: Duration::from_millis(20),
+        notice_delay: Duration::from_millis(200),
+        confirm_timeout: Duration::from_millis(200),
         ..Settings::default()
     };
     settings.limits.concurrency = 40;

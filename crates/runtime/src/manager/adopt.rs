@@ -3,7 +3,7 @@
 
 use asyncagents_core::{lifecycle::Command, port::Fate, task::Outcome};
 
-use super::{Manager, carry_out};
+use super::Manager;
 use crate::Problem;
 
 /// What becomes of the conversations in a journal that is taken over.
@@ -46,12 +46,12 @@ impl Manager {
                             answer: None,
                             totals: None,
                         };
-                        carry_out(journal, &mut task, command, now, &shared.settings)?;
+                        shared.carry_out(journal, &mut task, command)?;
                         ended += 1;
                     }
                 }
                 for mut task in journal.orphans()? {
-                    carry_out(journal, &mut task, Command::Stopped, now, &shared.settings)?;
+                    shared.carry_out(journal, &mut task, Command::Stopped)?;
                     for (notice, fate) in journal.notices(&task.id)? {
                         if fate == Fate::Pending {
                             journal.untold(&notice, &why, now)?;

@@ -15,7 +15,7 @@ use asyncagents_core::{
 };
 use uuid::Uuid;
 
-use super::{Manager, carry_out, find, shown};
+use super::{Manager, find, shown};
 use crate::{
     Problem,
     hosts::{CALLER_TIMEOUT, OpenHost},
@@ -133,7 +133,7 @@ impl Manager {
             .await?;
         if !task.is_live()
             && let Some(session) = &task.session
-            && self.shared.hosts.serves(&task.brief.host.host)
+            && self.shared.serves(&task.brief.host.host)
             && let Some(host) = self.host_at_the_door(&task)?
             && let Ok(false) = host.ask(CALLER_TIMEOUT, |host| host.exists(session)).await
         {
@@ -157,8 +157,6 @@ impl Manager {
                     bound.check_resume(&task.id, &tools_above(journal, &task)?)?;
                 }
                 let batch = journal.open_batch(&task.place.parent)?;
-                let now = shared.now();
-                let chain = new_chain();
                 let from = match &asking {
                     Some(session) => journal.open_chain(session)?,
                     None => None,
@@ -166,19 +164,19 @@ impl Manager {
                 let command = Command::Resume {
                     prompt: prompt.clone(),
                     batch,
-                    chain,
+                    chain: new_chain(),
                     from,
                 };
-                carry_out(journal, &mut task, command, now, &shared.settings)?;
+                shared.carry_out(journal, &mut task, command)?;
                 // Where it goes on, it is looked for if that ends too.
-                if let Some(host) = shared.hosts.heir(&task.brief.host.host) {
+                if let Some(host) = shared.hosts.source.heir(&task.brief.host.host) {
                     let command = Command::Move { host };
-                    carry_out(journal, &mut task, command, now, &shared.settings)?;
+                    shared.carry_out(journal, &mut task, command)?;
                 }
                 let by = shared.owner();
                 if !has_owner(journal, &task)? && task.owner != by {
                     let command = Command::Assign { to: by };
-                    carry_out(journal, &mut task, command, now, &shared.settings)?;
+                    shared.carry_out(journal, &mut task, command)?;
                 }
                 shown(journal, task)
             })

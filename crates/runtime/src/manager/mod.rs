@@ -25,11 +25,10 @@ use asyncagents_core::{
     request::{Caller, TaskArgs, TaskRequest},
     task::{Outcome, Status, Task},
 };
-use tokio::{task::JoinSet, time};
+use tokio::{sync::mpsc, task::JoinSet, time};
 
 pub use adopt::Conversations;
 pub use launch::Accepted;
-pub(crate) use perform::carry_out;
 pub use sessions::{SessionState, SessionSummary};
 pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
@@ -38,7 +37,7 @@ pub(crate) use trace::{DEEPEST, of_task};
 use crate::{Hosts, Problem, Settings, shared::Shared};
 
 /// How long something that another process did may go unnoticed by those who only look on.
-const GLANCE: Duration = Duration::from_secs(1);
+const ONLOOKER_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The handle by which everybody asks for things. Clones are the same handle.
 #[derive(Clone)]
@@ -73,9 +72,11 @@ impl Manager {
         clock: Arc<dyn Clock>,
         settings: Settings,
     ) -> Self {
-        let shared = Arc::new(Shared::new(store, hosts, clock, settings));
+        let (given_up, waits) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared::new(store, hosts, clock, settings, given_up));
         let mut pump = JoinSet::new();
         pump.spawn(wake_watchers(shared.clone()));
+        pump.spawn(output::end_waits(shared.clone(), waits));
         Self {
             shared,
             _pump: Arc::new(pump),
@@ -148,7 +149,7 @@ impl Manager {
             .await?;
         let ours = counts
             .into_iter()
-            .filter(|(host, _)| self.shared.hosts.serves(host));
+            .filter(|(host, _)| self.shared.serves(host));
         Ok(ours.map(|(_, count)| count).sum())
     }
 
@@ -184,7 +185,7 @@ impl Manager {
             }
             tokio::select! {
                 _ = commits.changed() => {}
-                () = time::sleep_until(deadline.min(time::Instant::now() + GLANCE)) => {}
+                () = time::sleep_until(deadline.min(time::Instant::now() + ONLOOKER_POLL_INTERVAL)) => {}
             }
         }
     }
@@ -210,7 +211,7 @@ impl Manager {
                         answer: None,
                         totals: None,
                     };
-                    carry_out(journal, &mut task, command, shared.now(), &shared.settings)?;
+                    shared.carry_out(journal, &mut task, command)?;
                 }
                 Ok(())
             })
@@ -329,14 +330,14 @@ async fn wake_watchers(shared: Arc<Shared>) {
                 .await
             {
                 Ok((_, newest)) => position = Some(newest),
-                Err(_) => time::sleep(shared.settings.look).await,
+                Err(_) => time::sleep(shared.settings.poll_interval).await,
             }
             shared.watch.wake_all();
             continue;
         };
         tokio::select! {
             changed = commits.changed() => if changed.is_err() { return },
-            () = time::sleep(shared.settings.look) => {
+            () = time::sleep(shared.settings.poll_interval) => {
                 let now = shared.store.version().await.ok();
                 if now == version {
                     continue;

@@ -12,9 +12,9 @@ use asyncagents_core::{
     task::Task,
     transcript::{Message, Outcome, Part},
 };
-use tokio::{runtime::Handle, time};
+use tokio::{sync::mpsc, time};
 
-use super::{Manager, carry_out, find, shown};
+use super::{Manager, find, shown};
 use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
 
 impl Manager {
@@ -185,12 +185,11 @@ impl Manager {
                 journal.stop_waiting(wait)?;
             }
             if let Some(mut task) = journal.task(&id)? {
-                let now = shared.now();
-                carry_out(journal, &mut task, Command::Retrieve, now, &shared.settings)?;
+                shared.carry_out(journal, &mut task, Command::Retrieve)?;
                 if wait.is_some() && !task.is_live() {
                     // Of the runs before it nobody has heard here.
                     let notice = id.notice(task.run);
-                    journal.withdraw(&notice, "a blocked caller got the result", now)?;
+                    journal.withdraw(&notice, "a blocked caller got the result", shared.now())?;
                 }
             }
             look(journal, &id)
@@ -203,15 +202,15 @@ impl Manager {
     }
 }
 
-/// Somebody's wait, as the journal knows it. One that is given up is forgotten there: nobody
-/// got the result, so the parent has to be told.
+/// A caller's wait, as the journal knows it. One that is given up is ended there: the caller did
+/// not get the result, so the parent has to be told.
 struct Wait {
     shared: Arc<Shared>,
     row: Option<i64>,
 }
 
 impl Wait {
-    /// It was not given up; whoever has its name ends it.
+    /// It was not given up; the caller of this ends it.
     fn keep(&mut self) -> Option<i64> {
         self.row.take()
     }
@@ -219,18 +218,21 @@ impl Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        let (Some(row), Ok(runtime)) = (self.row.take(), Handle::try_current()) else {
-            return;
-        };
-        let shared = self.shared.clone();
-        // If this is not done any more, the wait runs out by itself.
-        runtime.spawn(async move {
-            let ended = shared.write(move |journal| Ok(journal.stop_waiting(row)?));
-            match ended.await {
-                Ok(()) => shared.written(),
-                Err(problem) => tracing::warn!(%problem, "a wait that was given up goes on"),
-            }
-        });
+        if let Some(row) = self.row.take() {
+            // Without a handle nobody ends it any more, and the wait runs out by itself.
+            let _ = self.shared.given_up.send(row);
+        }
+    }
+}
+
+/// Ends waits that were given up, for as long as there is a handle.
+pub(super) async fn end_waits(shared: Arc<Shared>, mut given_up: mpsc::UnboundedReceiver<i64>) {
+    while let Some(row) = given_up.recv().await {
+        let ended = shared.write(move |journal| Ok(journal.stop_waiting(row)?));
+        match ended.await {
+            Ok(()) => shared.written(),
+            Err(problem) => tracing::warn!(%problem, "cannot end a wait that was given up"),
+        }
     }
 }
 
@@ -239,9 +241,10 @@ fn look(journal: &mut dyn Journal, id: &TaskId) -> Result<Report, Problem> {
         let asked = id.to_string();
         return Err(Refusal::UnknownTask { asked }.into());
     };
-    let answer = match task.is_live() {
-        true => None,
-        false => journal.answer(id)?,
+    let answer = if task.is_live() {
+        None
+    } else {
+        journal.answer(id)?
     };
     Ok(Report {
         shown: shown(journal, task)?,

@@ -10,10 +10,21 @@ use asyncagents_core::{
 };
 
 use super::shown;
-use crate::{Problem, Settings};
+use crate::{Problem, Settings, shared::Shared};
 
-/// Carries out a command on a task. Returns how many tasks below were stopped.
-pub(crate) fn carry_out(
+impl Shared {
+    /// Carries out a command on a task, now. Returns how many tasks below were stopped.
+    pub(crate) fn carry_out(
+        &self,
+        journal: &mut dyn Journal,
+        task: &mut Task,
+        command: Command,
+    ) -> Result<u64, Problem> {
+        carry_out(journal, task, command, self.now(), &self.settings)
+    }
+}
+
+fn carry_out(
     journal: &mut dyn Journal,
     task: &mut Task,
     command: Command,
@@ -80,7 +91,7 @@ fn tell(
 ) -> Result<(), Problem> {
     // A parent that waits for the task reads the result itself, unless it dies first.
     let not_before = match journal.awaited(&task.id, &task.place.parent, now)? {
-        Some(_) => now.after(settings.grace),
+        Some(_) => now.after(settings.notice_delay),
         None => now,
     };
     post(journal, task, not_before, settings)?;

@@ -9,7 +9,7 @@ use asyncagents_core::{
     request::Caller,
 };
 
-use super::{Manager, carry_out, find, perform::stop_below, shown};
+use super::{Manager, find, perform::stop_below, shown};
 use crate::{Problem, shared::Shared};
 
 /// What was cancelled.
@@ -56,16 +56,16 @@ impl Manager {
             .shared
             .write(move |journal| {
                 let mut task = find(journal, &caller, &asked)?;
-                let (now, settings) = (shared.now(), &shared.settings);
                 // A task that has ended may have left others at work.
-                let left = match task.is_live() {
-                    true => 0,
-                    false => stop_below(journal, &task.id, now, settings)?,
+                let left = if task.is_live() {
+                    0
+                } else {
+                    stop_below(journal, &task.id, shared.now(), &shared.settings)?
                 };
                 let below = match left {
                     0 => {
                         let command = Command::Cancel(CancelledBy::Request);
-                        carry_out(journal, &mut task, command, now, settings)?
+                        shared.carry_out(journal, &mut task, command)?
                     }
                     left => left,
                 };
@@ -98,8 +98,7 @@ pub(crate) async fn clear(shared: &Arc<Shared>, session: &SessionId) -> Result<C
             for mut task in journal.tasks_of(Some(&session))? {
                 cleared.tasks += 1;
                 cleared.stopped += u64::from(task.is_live());
-                let (now, settings) = (handle.now(), &handle.settings);
-                cleared.stopped += carry_out(journal, &mut task, Command::Clear, now, settings)?;
+                cleared.stopped += handle.carry_out(journal, &mut task, Command::Clear)?;
             }
             Ok(cleared)
         })

@@ -35,15 +35,14 @@ use crate::{
     Problem,
     clock::Clocks,
     hosts::{HOST_TIMEOUT, Heard, OpenHost},
-    manager::carry_out,
     metrics,
     shared::Shared,
 };
 
 /// How many reports are remembered, to recognise one that comes again.
 const REMEMBERED: usize = 256;
-/// How often a child that waits for its own tasks looks how they stand.
-const GLANCE: Duration = Duration::from_secs(2);
+/// How often a child that waits for its own tasks is checked.
+const CHILDREN_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// How many reports are saved together.
 const TOGETHER: usize = 64;
 
@@ -72,19 +71,19 @@ pub(crate) struct Run {
     pub(crate) waits: bool,
 }
 
-/// Why the runner has nothing more to do.
-pub(crate) enum Over {
+/// Why a runner lets go of its task.
+pub(crate) enum LetGo {
     /// The task has ended, or the worker stops, or another worker has it.
-    Enough,
+    Done,
     /// The store failed. The task is as it was, and will be taken over.
-    Broken(Problem),
+    Failed(Problem),
 }
 
-impl From<Problem> for Over {
+impl From<Problem> for LetGo {
     fn from(problem: Problem) -> Self {
         match problem {
-            Problem::NotOurs => Over::Enough,
-            problem => Over::Broken(problem),
+            Problem::NotOurs => LetGo::Done,
+            problem => LetGo::Failed(problem),
         }
     }
 }
@@ -98,9 +97,9 @@ impl Run {
         let driven = self.steps().await;
         metrics::ended(&self.shared, &self.task).await;
         match driven {
-            Ok(()) | Err(Over::Enough) => {}
-            Err(Over::Broken(problem)) => {
-                tracing::error!(task = %self.task.id, %problem, "a task cannot be followed");
+            Ok(()) | Err(LetGo::Done) => {}
+            Err(LetGo::Failed(problem)) => {
+                tracing::error!(task = %self.task.id, %problem, "cannot follow the task, letting go of it");
             }
         }
         if let Some(session) = &self.task.session {
@@ -108,7 +107,7 @@ impl Run {
         }
     }
 
-    async fn steps(&mut self) -> Result<(), Over> {
+    async fn steps(&mut self) -> Result<(), LetGo> {
         let lost = lost_its_workers(&self.task, &self.limits);
         if let Some(why) = lost.filter(|_| !is_summing_up(&self.task)) {
             return Err(self.give_up(why).await);
@@ -135,28 +134,28 @@ impl Run {
     }
 
     /// Goes on where another worker left off.
-    async fn go_on(&mut self, session: &SessionId) -> Result<(), Over> {
+    async fn go_on(&mut self, session: &SessionId) -> Result<(), LetGo> {
         let mut inspection = self.ask_until_answered(session).await?;
         let on_its_way = stage(&self.task) == Some(&Stage::Prompting);
         if on_its_way && inspection.standing == Standing::Unprompted {
             // The other worker may have sent the prompt just before it died.
-            self.pause(self.shared.settings.settle).await?;
+            self.pause(self.shared.settings.confirm_timeout).await?;
             inspection = self.ask_until_answered(session).await?;
         }
         self.act(session, inspection).await
     }
 
     /// A pause that the worker's end cuts short.
-    async fn pause(&self, time: Duration) -> Result<(), Over> {
+    async fn pause(&self, time: Duration) -> Result<(), LetGo> {
         tokio::select! {
             () = time::sleep(time) => Ok(()),
-            () = self.stop.notified() => Err(Over::Enough),
+            () = self.stop.notified() => Err(LetGo::Done),
         }
     }
 
     /// Makes the child's session, with what it inherits. A failure ends the task; it never
     /// becomes a task that knows less than was asked for.
-    async fn make_session(&mut self) -> Result<SessionId, Over> {
+    async fn make_session(&mut self) -> Result<SessionId, LetGo> {
         match self.try_make_session().await {
             Ok(session) => {
                 let made = Command::SessionMade(session.clone());
@@ -212,7 +211,7 @@ impl Run {
                 .await;
             injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
             let injected = begun.elapsed();
-            tracing::debug!(task = %id, ?created, ?injected, "its context is passed on");
+            tracing::debug!(task = %id, ?created, ?injected, "context injected");
         }
         Ok(session)
     }
@@ -258,9 +257,10 @@ impl Run {
             recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
         let read = begun.elapsed();
         let fork = move || {
-            let parent = match recent.unread {
-                true => Parent::end_of(recent.transcript),
-                false => Parent::new(recent.transcript),
+            let parent = if recent.unread {
+                Parent::end_of(recent.transcript)
+            } else {
+                Parent::new(recent.transcript)
             };
             fork(&parent, &plan.limits, tokens::o200k)
         };
@@ -272,12 +272,12 @@ impl Run {
             .map_err(|error| format!("the conversation could not be forked: {error}"))?
             .map_err(|error| format!("the conversation could not be forked: {error}"))?;
         let cut = begun.elapsed().saturating_sub(read);
-        tracing::debug!(task = %self.task.id, ?read, ?cut, "the conversation is forked");
+        tracing::debug!(task = %self.task.id, ?read, ?cut, "conversation forked");
         Ok(forked)
     }
 
     /// Sends the prompt. If that fails, the host may have it all the same.
-    async fn prompt(&mut self, session: &SessionId) -> Result<(), Over> {
+    async fn prompt(&mut self, session: &SessionId) -> Result<(), LetGo> {
         let (id, run, owner) = (self.task.id.clone(), self.task.run, self.owner.clone());
         let text = self
             .shared
@@ -296,7 +296,7 @@ impl Run {
             role: self.role.clone(),
         };
         if !self.shared.has_own_lease() {
-            return Err(Over::Enough);
+            return Err(LetGo::Done);
         }
         let sent = self
             .host
@@ -321,30 +321,30 @@ impl Run {
         &mut self,
         session: &SessionId,
         mut heard: mpsc::UnboundedReceiver<Heard>,
-    ) -> Result<(), Over> {
+    ) -> Result<(), LetGo> {
         let mut seen = Seen::default();
         let mut last = time::Instant::now();
-        let mut silence = self.shared.settings.silence;
+        let mut inspect_after = self.shared.settings.inspect_after;
         // What was found out on taking the task over may have been too much.
         self.check_budget(session).await?;
         loop {
-            let wake = self.next_wake(last, silence);
+            let wake = self.next_wake(last, inspect_after);
             let first = tokio::select! {
                 first = heard.recv() => first,
                 () = self.stop.notified() => return Ok(()),
                 () = time::sleep(wake) => {
                     self.check_budget(session).await?;
-                    silence = silence.saturating_mul(2);
+                    inspect_after = inspect_after.saturating_mul(2);
                     if self.catch_up(session, &mut heard, &mut seen).await? {
                         last = time::Instant::now();
-                        silence = self.shared.settings.silence;
+                        inspect_after = self.shared.settings.inspect_after;
                     }
                     self.check_progress(session, &mut last).await?;
                     continue;
                 }
-                () = time::sleep(GLANCE), if self.waits && self.host.host.notices_wake() => {
+                () = time::sleep(CHILDREN_POLL_INTERVAL), if self.waits && self.host.host.notices_wake() => {
                     if self.unsettled_below().await? == 0 {
-                        self.look(session).await?;
+                        self.inspect(session).await?;
                     }
                     self.check_budget(session).await?;
                     continue;
@@ -360,7 +360,7 @@ impl Run {
             }
             if news.alive || !news.observed.is_empty() {
                 last = time::Instant::now();
-                silence = self.shared.settings.silence;
+                inspect_after = self.shared.settings.inspect_after;
             }
             if !news.observed.is_empty() {
                 self.record(Command::Observe(news.observed)).await?;
@@ -371,7 +371,7 @@ impl Run {
             // That it is idle is no progress: a host could say so for ever.
             if news.ask && self.catch_up(session, &mut heard, &mut seen).await? {
                 last = time::Instant::now();
-                silence = self.shared.settings.silence;
+                inspect_after = self.shared.settings.inspect_after;
             }
             self.check_iterations(session).await?;
             self.check_progress(session, &mut last).await?;
@@ -379,7 +379,7 @@ impl Run {
     }
 
     /// Ends a skill that has had its iterations, unless its host sees to that.
-    async fn check_iterations(&mut self, session: &SessionId) -> Result<(), Over> {
+    async fn check_iterations(&mut self, session: &SessionId) -> Result<(), LetGo> {
         let why = over_iterations(&self.task);
         match why.filter(|_| !self.host.host.counts_iterations()) {
             Some(why) => self.end_at_limit(session, why).await,
@@ -392,7 +392,7 @@ impl Run {
         &mut self,
         session: &SessionId,
         last: &mut time::Instant,
-    ) -> Result<(), Over> {
+    ) -> Result<(), LetGo> {
         self.check_budget(session).await?;
         let (quiet, now) = (last.elapsed(), self.shared.now());
         let Some(why) = overdue(&self.task, quiet, now, &self.limits) else {
@@ -408,18 +408,17 @@ impl Run {
 
     /// Ends a task whose budget is used up, or used up but for its last turn. A task whose time is
     /// up is not asked about first.
-    async fn check_budget(&mut self, session: &SessionId) -> Result<(), Over> {
-        self.mind_the_clock().await?;
+    async fn check_budget(&mut self, session: &SessionId) -> Result<(), LetGo> {
+        self.note_clock_moves().await?;
         if is_summing_up(&self.task) {
             return self.sum_up(session, AskedBefore::No).await;
         }
         let now = self.shared.now();
-        let why = match self.host.host.sums_up() {
-            true => self.task.budget.out_of_time(self.task.ran(now)),
-            false => {
-                let task = &self.task;
-                last_turn::due(task.budget, task.spent_in_run(), task.ran(now))
-            }
+        let (task, ran) = (&self.task, self.task.ran(now));
+        let why = if self.host.host.sums_up() {
+            task.budget.out_of_time(ran)
+        } else {
+            last_turn::due(task.budget, task.spent_in_run(), ran)
         };
         match why {
             Some(why) => self.end_at_limit(session, why).await,
@@ -429,7 +428,7 @@ impl Run {
 
     /// The time that a task has run is told by the clock. If that was set, or the machine slept, the
     /// task did not run for so long: its beginning moves along.
-    async fn mind_the_clock(&mut self) -> Result<(), Over> {
+    async fn note_clock_moves(&mut self) -> Result<(), LetGo> {
         let moved = self.clocks.moved(&*self.shared.clock);
         match moved {
             Some(by) => self.record(Command::ClockMoved { by }).await,
@@ -438,20 +437,22 @@ impl Run {
     }
 
     /// How long to wait for news before something has to be done.
-    fn next_wake(&self, last: time::Instant, silence: Duration) -> Duration {
+    fn next_wake(&self, last: time::Instant, inspect_after: Duration) -> Duration {
         let now = self.shared.now();
         let quiet = last.elapsed();
-        let budget = match self.host.host.sums_up() {
-            true => self.task.budget,
-            false => self.task.budget.for_work(),
+        let budget = if self.host.host.sums_up() {
+            self.task.budget
+        } else {
+            self.task.budget.for_work()
         };
         let left = budget.left(Spent::default(), self.task.ran(now)).time;
         let left = left.unwrap_or(Duration::MAX);
-        let stall = match self.task.progress.asking.is_empty() {
-            true => self.limits.stall.saturating_sub(quiet),
-            false => Duration::MAX,
+        let stall = if self.task.progress.asking.is_empty() {
+            self.limits.stall.saturating_sub(quiet)
+        } else {
+            Duration::MAX
         };
-        let wake = silence.saturating_sub(quiet).min(left).min(stall);
+        let wake = inspect_after.saturating_sub(quiet).min(left).min(stall);
         wake.max(Duration::from_millis(1))
     }
 
@@ -462,9 +463,9 @@ impl Run {
         session: &SessionId,
         heard: &mut mpsc::UnboundedReceiver<Heard>,
         seen: &mut Seen,
-    ) -> Result<bool, Over> {
+    ) -> Result<bool, LetGo> {
         let before = self.task.progress.spent;
-        let Some(Look { summed }) = self.look(session).await? else {
+        let Some(Inspected { summed }) = self.inspect(session).await? else {
             return Ok(false);
         };
         let mut news = News::default();
@@ -482,30 +483,30 @@ impl Run {
             self.record(Command::Observe(news.observed)).await?;
         }
         if news.ask || news.deleted {
-            self.look(session).await?;
+            self.inspect(session).await?;
         }
         Ok(self.task.progress.spent.beyond(before) != Spent::default())
     }
 
-    /// Asks the host what became of the prompt, and acts on it. Nothing if it does not answer;
-    /// it will be asked again.
-    async fn look(&mut self, session: &SessionId) -> Result<Option<Look>, Over> {
+    /// Asks the host what became of the prompt, and acts on it. Nothing if the host does not answer:
+    /// it is asked again later.
+    async fn inspect(&mut self, session: &SessionId) -> Result<Option<Inspected>, LetGo> {
         self.waits = self.unsettled_below().await? > 0;
         match self.ask(session).await {
             Ok(inspection) => {
                 let summed = inspection.totals.is_some();
                 self.act(session, inspection).await?;
-                Ok(Some(Look { summed }))
+                Ok(Some(Inspected { summed }))
             }
             Err(error) => {
-                tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
+                tracing::warn!(task = %self.task.id, %error, "inspecting the session failed, retrying");
                 Ok(None)
             }
         }
     }
 
     /// Asks the host until it answers: nothing can be done before that is known.
-    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, Over> {
+    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, LetGo> {
         let mut pause = Duration::from_millis(100);
         let begun = time::Instant::now();
         loop {
@@ -513,10 +514,10 @@ impl Run {
             match self.ask(session).await {
                 Ok(inspection) => return Ok(inspection),
                 Err(error) => {
-                    tracing::warn!(task = %self.task.id, %error, "the host does not say how it stands");
+                    tracing::warn!(task = %self.task.id, %error, "inspecting the session failed, retrying");
                 }
             }
-            self.mind_the_clock().await?;
+            self.note_clock_moves().await?;
             let now = self.shared.now();
             if let Some(why) = overdue(&self.task, begun.elapsed(), now, &self.limits) {
                 return Err(self.give_up(why).await);
@@ -533,7 +534,7 @@ impl Run {
             .await
     }
 
-    async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), Over> {
+    async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), LetGo> {
         let totals = inspection.totals.filter(|totals| self.is_news(totals));
         let counted = |totals| Command::Observe(vec![Observation::Counted(totals)]);
         match after_asking(inspection.standing) {
@@ -562,7 +563,7 @@ impl Run {
                     totals,
                 };
                 self.record(finish).await?;
-                Err(Over::Enough)
+                Err(LetGo::Done)
             }
         }
     }
@@ -571,7 +572,7 @@ impl Run {
     /// What it is told sets it to work again, so until then it is not done, whatever it says. This
     /// is read before the host is asked: what settles in between comes with a turn that the
     /// host knows of.
-    pub(crate) async fn unsettled_below(&self) -> Result<u64, Over> {
+    pub(crate) async fn unsettled_below(&self) -> Result<u64, LetGo> {
         let id = self.task.id.clone();
         let unsettled = self
             .shared
@@ -600,19 +601,19 @@ impl Run {
         !same || self.task.progress.by_tool != totals.by_tool
     }
 
-    async fn give_up(&mut self, why: String) -> Over {
+    async fn give_up(&mut self, why: String) -> LetGo {
         match self.record(Command::GiveUp { why }).await {
-            Ok(()) => Over::Enough,
-            Err(over) => over,
+            Ok(()) => LetGo::Done,
+            Err(let_go) => let_go,
         }
     }
 
-    pub(crate) async fn record(&mut self, command: Command) -> Result<(), Over> {
+    pub(crate) async fn record(&mut self, command: Command) -> Result<(), LetGo> {
         self.record_all(vec![command]).await
     }
 
     /// Saves what has happened, if the task is still this worker's and this run still runs.
-    async fn record_all(&mut self, commands: Vec<Command>) -> Result<(), Over> {
+    async fn record_all(&mut self, commands: Vec<Command>) -> Result<(), LetGo> {
         if commands.is_empty() {
             return Ok(());
         }
@@ -621,20 +622,17 @@ impl Run {
         let recorded = self.shared.write(move |journal| {
             let mut task = ours(journal.task(&id)?, &owner, run)?;
             for command in &commands {
-                let command = command.clone();
-                carry_out(journal, &mut task, command, shared.now(), &shared.settings)?;
+                shared.carry_out(journal, &mut task, command.clone())?;
             }
             Ok(task)
         });
         self.task = recorded.await?;
         self.shared.watch.wake(std::slice::from_ref(&self.task.id));
-        match self.task.is_live() {
-            true => Ok(()),
-            false => {
-                self.shared.written();
-                Err(Over::Enough)
-            }
+        if !self.task.is_live() {
+            self.shared.written();
+            return Err(LetGo::Done);
         }
+        Ok(())
     }
 
     fn prompt_id(&self) -> PostId {
@@ -664,8 +662,8 @@ fn is_summing_up(task: &Task) -> bool {
 }
 
 /// What came of asking the host.
-struct Look {
-    /// It said what the session has used in all.
+struct Inspected {
+    /// Whether the host told the totals of the session.
     summed: bool,
 }
 
@@ -706,9 +704,10 @@ impl News {
         match heard {
             Heard::Event(SessionEvent::Observed { key, what }) => {
                 // What is heard again, such as a tool whose output grows, is a sign of life.
-                match seen.is_new(key) {
-                    true => self.observed.push(what),
-                    false => self.alive = true,
+                if seen.is_new(key) {
+                    self.observed.push(what);
+                } else {
+                    self.alive = true;
                 }
             }
             Heard::Event(SessionEvent::Alive) => self.alive = true,

@@ -12,7 +12,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use super::{Over, Run, stage};
+use super::{LetGo, Run, stage};
 use crate::hosts::HOST_TIMEOUT;
 
 /// Whether the last turn of a task was asked for before.
@@ -30,7 +30,7 @@ impl Run {
         &mut self,
         session: &SessionId,
         why: String,
-    ) -> Result<(), Over> {
+    ) -> Result<(), LetGo> {
         self.finish_if_done(session).await?;
         self.record(Command::SumUp { why }).await?;
         self.sum_up(session, AskedBefore::No).await
@@ -41,10 +41,10 @@ impl Run {
         &mut self,
         session: &SessionId,
         asked: AskedBefore,
-    ) -> Result<(), Over> {
+    ) -> Result<(), LetGo> {
         let aborted = self.host.ask(HOST_TIMEOUT, |host| host.abort(session));
         if let Err(error) = aborted.await {
-            tracing::warn!(task = %self.task.id, %error, "the host does not stop");
+            tracing::warn!(task = %self.task.id, %error, "host did not stop");
         }
         let last = match asked {
             AskedBefore::No => self.ask_last_turn(session).await,
@@ -56,14 +56,14 @@ impl Run {
         let last = last.map(|last| last.text);
         let answer = match last.filter(|text| !text.trim().is_empty()) {
             Some(text) => Some(text),
-            None => self.said_before(session).await,
+            None => self.last_answer(session).await,
         };
         self.record(Command::SummedUp { answer, spent }).await?;
-        Err(Over::Enough)
+        Err(LetGo::Done)
     }
 
     /// Ends a task that has done with its prompt. One that only waits for tasks of its own has not.
-    async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), Over> {
+    async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), LetGo> {
         let waits = self.unsettled_below().await? > 0;
         let Ok(Inspection {
             standing: Standing::Done { outcome, answer },
@@ -82,11 +82,11 @@ impl Run {
             totals,
         };
         self.record(finish).await?;
-        Err(Over::Enough)
+        Err(LetGo::Done)
     }
 
-    /// What a task said last that does not work any more.
-    async fn said_before(&self, session: &SessionId) -> Option<String> {
+    /// The last answer of a task that has been stopped.
+    async fn last_answer(&self, session: &SessionId) -> Option<String> {
         match self.ask(session).await.ok()?.standing {
             Standing::Done { answer, .. } => answer,
             Standing::Gone | Standing::Unprompted | Standing::Working | Standing::Interrupted => {
@@ -111,7 +111,7 @@ impl Run {
         let context = match self.shortened(session, room).await {
             Ok(context) => context,
             Err(why) => {
-                tracing::warn!(task = %self.task.id, why, "no last turn");
+                tracing::warn!(task = %self.task.id, why, "skipping the last turn");
                 return None;
             }
         };
@@ -126,7 +126,7 @@ impl Run {
         let asked = self.host.host.ask_once(session, question).await;
         asked
             .inspect_err(|error| {
-                tracing::warn!(task = %self.task.id, %error, "no last turn");
+                tracing::warn!(task = %self.task.id, %error, "skipping the last turn");
             })
             .ok()
             .flatten()

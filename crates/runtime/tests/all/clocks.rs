@@ -129,9 +129,10 @@ async fn time_that_was_worked_is_not_given_back_by_a_takeover() {
         first.until_prompted(&task).await;
         // One long command, of which nothing is heard.
         tokio::time::sleep(seconds(50 * 60)).await;
-        match killed {
-            true => drop(first),
-            false => first.worker.stop().await,
+        if killed {
+            drop(first)
+        } else {
+            first.worker.stop().await
         }
         let second = house.start().await;
         tokio::time::sleep(seconds(15 * 60)).await;

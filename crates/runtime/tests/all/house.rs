@@ -95,14 +95,11 @@ pub(crate) struct Flaky {
 #[async_trait::async_trait]
 impl Store for Flaky {
     async fn write(&self, work: Work) -> Stored<()> {
-        match self.fails.load(Ordering::SeqCst) {
-            true => Err(StoreError::new(
-                StoreErrorKind::Full,
-                "tasks.db",
-                "the disk is full",
-            )),
-            false => self.store.write(work).await,
+        if self.fails.load(Ordering::SeqCst) {
+            let (kind, why) = (StoreErrorKind::Full, "the disk is full");
+            return Err(StoreError::new(kind, "tasks.db", why));
         }
+        self.store.write(work).await
     }
 
     async fn read(&self, work: Work) -> Stored<()> {
@@ -124,9 +121,10 @@ impl Hosts for OneHost {
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         let host = &setup.host;
-        match self.serves(host) {
-            true => Ok(Arc::new(self.1.clone())),
-            false => Err(HostError::Unreachable(format!("no host {host}"))),
+        if self.serves(host) {
+            Ok(Arc::new(self.1.clone()))
+        } else {
+            Err(HostError::Unreachable(format!("no host {host}")))
         }
     }
 }
@@ -150,7 +148,7 @@ impl House {
         // Setting the clock does not make children faster.
         let clock = Arc::new(SetClock::start());
         let settings = Settings {
-            look: seconds(5),
+            poll_interval: seconds(5),
             ..Settings::default()
         };
         Self {

@@ -119,7 +119,7 @@ async fn a_blocked_parent_gets_the_result_and_no_notice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_parent_in_another_process_has_the_time_it_needs_to_notice() {
-    let house = House::new(usual()).with(|settings| settings.look = seconds(1));
+    let house = House::new(usual()).with(|settings| settings.poll_interval = seconds(1));
     let process = house.start().await;
     let elsewhere = house.manager();
     let task = process.launch("one").await;

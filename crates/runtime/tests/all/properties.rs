@@ -359,9 +359,10 @@ impl Story {
     async fn live_of(&self, parent: &str) -> Vec<usize> {
         let mut live = Vec::new();
         for (at, model) in self.tasks.iter().enumerate() {
-            let status = match model.parent == parent && !model.cleared {
-                true => self.status(at).await,
-                false => None,
+            let status = if model.parent == parent && !model.cleared {
+                self.status(at).await
+            } else {
+                None
             };
             if matches!(
                 status,
@@ -495,7 +496,7 @@ async fn tell(ops: Vec<Op>) {
         // Workers crash here without any task's doing.
         settings.limits.worker_deaths = u64::MAX;
         settings.limits.concurrency = SLOTS as u64;
-        settings.look = seconds(1);
+        settings.poll_interval = seconds(1);
     });
     let mut story = Story {
         processes: vec![house.start().await],

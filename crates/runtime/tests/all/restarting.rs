@@ -100,7 +100,7 @@ async fn a_worker_that_dies_inside_any_call_leaves_nothing_undone_and_nothing_do
 async fn a_notice_that_shows_late_is_not_sent_again_by_a_worker_that_takes_over_early() {
     let house = House::new(usual()).with(|settings| {
         settings.lease = Duration::from_millis(600);
-        settings.settle = seconds(10);
+        settings.confirm_timeout = seconds(10);
     });
     let first = house.start().await;
     house.host.faults().late = seconds(8);
@@ -343,7 +343,7 @@ async fn a_task_is_followed_again_after_the_store_has_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
-    let house = House::new(usual()).with(|settings| settings.settle = seconds(10));
+    let house = House::new(usual()).with(|settings| settings.confirm_timeout = seconds(10));
     let first = house.start().await;
     first.launch("the agents are known now").await;
     first.settled().await;
@@ -360,7 +360,7 @@ async fn a_prompt_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
-    let house = House::new(usual()).with(|settings| settings.settle = seconds(4));
+    let house = House::new(usual()).with(|settings| settings.confirm_timeout = seconds(4));
     let first = house.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
