@@ -515,7 +515,7 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["task", "  "], "the prompt is empty")]
 #[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
-#[case(&["task", "x", "--max-tokens", "0"], "a task without tokens could not run")]
+#[case(&["task", "x", "--max-tokens", "0"], "no tokens left in its own budget")]
 #[case(&["task", "x", "--host", "opencode:http://127.0.0.1:9//?x"], "it has neither ? nor #")]
 #[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER or opencode:URL")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]

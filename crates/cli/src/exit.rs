@@ -1,13 +1,13 @@
 //! Exit codes, and the one line a failure prints.
 
-use std::{fmt, io, path::Path, process::ExitCode};
+use std::{borrow::Cow, fmt, io, path::Path, process::ExitCode};
 
 use anyhow::anyhow;
 use asyncagents_core::{
     port::{HostError, StoreError, StoreErrorKind},
     refusal::Refusal,
 };
-use asyncagents_runtime::Problem;
+use asyncagents_runtime::{Problem, ProblemKind};
 
 use crate::{print, worker_process::stopped_process};
 
@@ -16,8 +16,8 @@ use crate::{print, worker_process::stopped_process};
 pub(crate) enum Exit {
     /// Everything went well.
     Done = 0,
-    /// The machine failed: the answer could not be written, the disk is full, the host
-    /// cannot be reached. Or a check (`skill check`, `setup opencode --check`) found something
+    /// I/O or internal error: the answer could not be written, the disk is full, the host cannot
+    /// be reached. Or a check (`skill check`, `setup opencode --check`) found something
     /// wrong.
     Failed = 1,
     /// What was asked cannot be done: wrong arguments, an input that is not what it should
@@ -32,9 +32,9 @@ pub(crate) enum Exit {
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The input's fault.
+    /// Wrong arguments or input, or refused.
     Input(anyhow::Error),
-    /// The machine's.
+    /// I/O or internal error.
     Machine(anyhow::Error),
     /// The answer could not be written.
     Output(io::Error),
@@ -46,79 +46,77 @@ impl Failure {
     }
 }
 
-/// The one table from kinds of problems to how the command ends, with a hint where there is
-/// something to do.
+/// The one table from kinds of problems to how the command ends.
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        let hinted = |hint: &str| anyhow!("{problem}; {hint}");
-        match &problem {
-            Problem::Refused(Refusal::UnknownTask { asked }) => Failure::Input(anyhow!(
-                "there is no task `{asked}`; `asyncagents list` shows which there are"
-            )),
-            Problem::Refused(
-                refusal @ (Refusal::NeverBegan { .. } | Refusal::SessionGone { .. }),
-            ) => {
-                // A model is told of its tool.
-                let refusal = refusal
-                    .to_string()
-                    .replace("asyncagents_task", "`asyncagents task`");
-                Failure::Input(anyhow!(refusal))
-            }
-            Problem::Refused(_) => Failure::Input(problem.into()),
-            Problem::NotOurs => Failure::Machine(problem.into()),
-            Problem::Host(error) => match error {
-                HostError::Refused(_) | HostError::NoSession(_) => Failure::Input(problem.into()),
-                HostError::Unreachable(_) => Failure::Machine(problem.into()),
-            },
-            Problem::Store(error) => match error.kind() {
-                StoreErrorKind::NotADatabase | StoreErrorKind::NotOurs => {
-                    Failure::Input(hinted("it was left alone. Choose another file with --db"))
-                }
-                StoreErrorKind::Newer { .. } => Failure::Input(hinted(
-                    "it was left alone. Update asyncagents, or choose another file with --db",
-                )),
-                StoreErrorKind::Unknown { .. } => Failure::Input(hinted(&format!(
-                    "it was left alone. {}",
-                    adopting(Path::new(error.place()))
-                ))),
-                StoreErrorKind::InUse { .. } => Failure::Machine(hinted(
-                    "nothing was changed. A worker ends by itself when it has nothing to do; an \
-                     OpenCode has to be restarted. Try again then",
-                )),
-                StoreErrorKind::CannotOpen => {
-                    Failure::Input(hinted("choose another file with --db"))
-                }
-                StoreErrorKind::Damaged => Failure::Machine(hinted(
-                    "it was left as it is. If the system's log tells of a disk that failed to read, try \
-                     again; else bring back a copy, or choose another file with --db",
-                )),
-                StoreErrorKind::Locked => {
-                    Failure::Machine(match stopped_process(Path::new(error.place())) {
-                        // Its lease runs out, and a lock on a file does not.
-                        Some(process) => hinted(&format!(
-                            "nothing was saved. asyncagents, process {process}, was stopped while it \
-                         wrote: `kill -CONT {process}` lets it go on, `kill -KILL {process}` ends it, \
-                         and nothing is lost by either"
-                        )),
-                        None => hinted(
-                            "nothing was saved. Try again when that program has let go of it",
-                        ),
-                    })
-                }
-                StoreErrorKind::ReadOnly => Failure::Machine(hinted(
-                    "nothing was saved. Make it writable, or choose another file with --db",
-                )),
-                StoreErrorKind::Full => {
-                    Failure::Machine(hinted("nothing was saved. Make room and try again"))
-                }
-                StoreErrorKind::Disk(_) => Failure::Machine(hinted(
-                    "nothing was saved. The system's log tells more; a quota or a limit on the size of \
-                     files looks the same",
-                )),
-                StoreErrorKind::Failed => Failure::Machine(problem.into()),
-            },
+        let error = match hint(&problem) {
+            Some(hint) => anyhow!("{problem}; {hint}"),
+            None => problem.clone().into(),
+        };
+        match problem.kind() {
+            ProblemKind::Refused(_) | ProblemKind::WrongDatabase => Failure::Input(error),
+            ProblemKind::Unavailable | ProblemKind::Failed => Failure::Machine(error),
         }
     }
+}
+
+/// What can be done about a problem, at a shell.
+fn hint(problem: &Problem) -> Option<Cow<'static, str>> {
+    let hint = match problem {
+        Problem::Refused(Refusal::UnknownTask { .. }) => "`asyncagents list` shows which there are",
+        Problem::Refused(Refusal::UnknownChain { .. }) => "`asyncagents trace` shows the newest",
+        Problem::Refused(Refusal::NeverBegan { .. }) => "start a new `asyncagents task`",
+        Problem::Refused(Refusal::SessionGone { .. }) => "start a new `asyncagents task` instead",
+        Problem::Refused(_) | Problem::Host(_) | Problem::NotOurs => return None,
+        Problem::Store(error) => return store_hint(error),
+    };
+    Some(hint.into())
+}
+
+fn store_hint(error: &StoreError) -> Option<Cow<'static, str>> {
+    let place = Path::new(error.place());
+    let hint = match error.kind() {
+        StoreErrorKind::NotADatabase | StoreErrorKind::NotOurs => {
+            "it was left alone. Choose another file with --db"
+        }
+        StoreErrorKind::Newer { .. } => {
+            "it was left alone. Update asyncagents, or choose another file with --db"
+        }
+        StoreErrorKind::Unknown { .. } => {
+            return Some(format!("it was left alone. {}", adopting(place)).into());
+        }
+        StoreErrorKind::InUse { .. } => {
+            "nothing was changed. A worker ends by itself when it has nothing to do; an OpenCode has \
+             to be restarted. Try again then"
+        }
+        StoreErrorKind::CannotOpen => "choose another file with --db",
+        StoreErrorKind::Damaged => {
+            "it was left as it is. If the system's log tells of a disk that failed to read, try \
+             again; else bring back a copy, or choose another file with --db"
+        }
+        StoreErrorKind::Locked => {
+            // A lease expires, and a lock on a file does not.
+            return Some(match stopped_process(place) {
+                Some(process) => format!(
+                    "nothing was saved. asyncagents, process {process}, was stopped while it wrote: \
+                     `kill -CONT {process}` lets it go on, `kill -KILL {process}` ends it, and \
+                     nothing is lost by either"
+                )
+                .into(),
+                None => "nothing was saved. Try again when that program has let go of it".into(),
+            });
+        }
+        StoreErrorKind::ReadOnly => {
+            "nothing was saved. Make it writable, or choose another file with --db"
+        }
+        StoreErrorKind::Full => "nothing was saved. Make room and try again",
+        StoreErrorKind::Disk(_) => {
+            "nothing was saved. The system's log tells more; a quota or a limit on the size of \
+             files looks the same"
+        }
+        StoreErrorKind::Failed => return None,
+    };
+    Some(hint.into())
 }
 
 /// How a database without a seal becomes the user's.
@@ -138,7 +136,7 @@ pub(crate) fn refused(error: HostError) -> Failure {
     }
 }
 
-/// The same, for a session that was named.
+/// The same as [`refused`], for a session that was named.
 pub(crate) fn no_session(error: HostError) -> Failure {
     match error {
         HostError::NoSession(session) => Failure::Input(anyhow!(
@@ -164,11 +162,11 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Says what went wrong and how to end.
+/// Prints what went wrong, if anything did, and returns the exit code.
 pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
     let exit = match outcome {
         Ok(exit) => exit,
-        // Whoever reads us has read enough: `asyncagents fork … | head`.
+        // The reader has read enough: `asyncagents fork … | head`.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
         Err(failure) => {
             print::failure(&failure.to_string());

@@ -47,5 +47,5 @@ pub mod tool_set;
 pub mod trace;
 pub mod transcript;
 pub mod unknown_names;
-mod wording;
+pub mod wording;
 mod words;

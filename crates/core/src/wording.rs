@@ -1,9 +1,9 @@
 //! Numbers, lists and durations as people write them.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 /// `12500` as `12,500`.
-pub(crate) fn grouped(number: usize) -> String {
+pub fn grouped(number: impl Display) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -16,9 +16,10 @@ pub(crate) fn grouped(number: usize) -> String {
 }
 
 /// `1 message`, `2,000 messages`.
-pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
-    let noun = if number == 1 { one } else { many };
-    format!("{} {noun}", grouped(number))
+pub fn counted(number: impl Display, one: &str, many: &str) -> String {
+    let number = grouped(number);
+    let noun = if number == "1" { one } else { many };
+    format!("{number} {noun}")
 }
 
 /// `a, b and c`.
@@ -34,6 +35,14 @@ pub(crate) fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &s
         text.push_str(item.as_ref());
     }
     text
+}
+
+/// The first `most` characters, and a mark if there were more.
+pub fn cut(text: &str, most: usize, mark: &str) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}{mark}", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// `350ms`, `3.2s`, `45s`, `2m 05s`, `1h 02m`.

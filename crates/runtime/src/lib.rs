@@ -29,7 +29,7 @@ pub use hosts::Hosts;
 pub use manager::{
     Accepted, Cancelled, Cleared, Conversations, Manager, SessionState, SessionSummary, WeakManager,
 };
-pub use problem::Problem;
+pub use problem::{Problem, ProblemKind};
 pub use settings::Settings;
 pub use skill_dirs::{SkillAround, SkillDirs, SkillPlaces, check_skills};
 pub use skill_run::SkillRun;

@@ -7,6 +7,7 @@ use asyncagents_core::{
     host_ref::HostSetup,
     id::SessionId,
     port::Delegation,
+    refusal::Refusal,
     request::{Caller, OutputRequest},
     skill::SkillContext,
     skill_event::ErrorCode,
@@ -79,7 +80,25 @@ impl ToolDoor {
             message,
         };
         let answered = self.answer(&manager, session, caller, request).await;
-        answered.unwrap_or_else(|problem| ToolOutcome::Failed(problem.to_string()))
+        answered.unwrap_or_else(|problem| ToolOutcome::Failed(self.with_hint(&problem)))
+    }
+
+    /// A problem, and what can be called instead.
+    fn with_hint(&self, problem: &Problem) -> String {
+        let prefix = &self.prefix;
+        let hint = match problem {
+            Problem::Refused(Refusal::UnknownTask { .. }) => {
+                format!("; call {prefix}list to see which there are")
+            }
+            Problem::Refused(Refusal::NeverBegan { .. }) => format!("; start a new {prefix}task"),
+            Problem::Refused(Refusal::SessionGone { .. }) => {
+                format!("; start a new {prefix}task instead")
+            }
+            Problem::Refused(_) | Problem::Store(_) | Problem::Host(_) | Problem::NotOurs => {
+                String::new()
+            }
+        };
+        format!("{problem}{hint}")
     }
 
     async fn use_skill(

@@ -87,8 +87,7 @@ pub(super) async fn show(
 ) -> Result<Exit, Failure> {
     shell.ensure_worker(manager).await;
     // Checked before anyone waits.
-    let refused = |refusal: Refusal| Failure::Input(refusal.into());
-    let asked = OutputRequest::new(&args.task, args.block, args.timeout).map_err(refused)?;
+    let asked = OutputRequest::new(&args.task, args.block, args.timeout).map_err(Problem::from)?;
     let patience = match args.follow {
         true => Some(Duration::MAX),
         false => asked.wait,

@@ -45,6 +45,6 @@ one_of_each! {
 #[test]
 fn every_refusal_is_worded_as_it_was() {
     let all = one_of_each().into_iter();
-    let lines = all.map(|(kind, refusal)| format!("{kind}: {refusal}\n"));
+    let lines = all.map(|(name, refusal)| format!("{name} ({:?}): {refusal}\n", refusal.kind()));
     insta::assert_snapshot!("refusals", lines.collect::<String>());
 }

@@ -9,7 +9,10 @@ use asyncagents_core::{
 };
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 
-use super::house::{House, Process, asks, seconds, session, takes, tool, turn, usual};
+use super::{
+    house::{House, Process, asks, seconds, session, takes, tool, turn, usual},
+    refusals::refused_resume,
+};
 
 fn aborted(house: &House, task: &TaskId) -> bool {
     let lines = house.child(task);
@@ -203,12 +206,9 @@ async fn a_queued_task_is_cancelled_without_ever_beginning() {
         .expect("cancelled");
     process.settled().await;
     assert_eq!(house.child(&second), [], "the host never heard of it");
-    let refused = process
-        .resume(&second, "now then")
-        .await
-        .expect_err("never began");
+    let refused = refused_resume(&process, &second).await;
     assert!(
-        refused.to_string().contains("start a new asyncagents_task"),
+        refused.contains("start a new asyncagents_task"),
         "{refused}"
     );
 }

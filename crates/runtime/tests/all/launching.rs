@@ -34,19 +34,19 @@ async fn refusal(process: &Process, from: &str, args: TaskArgs) -> String {
 )]
 #[case::no_tokens(
     TaskArgs { budget: Budget { tokens: Some(0), ..Budget::default() }, ..asks("x") },
-    "a task without tokens could not run: its own budget leaves 0"
+    "no tokens left in its own budget"
 )]
 #[case::no_time(
     TaskArgs { budget: Budget { time: Some(Duration::ZERO), ..Budget::default() }, ..asks("x") },
-    "a task without time could not run"
+    "no time left in its own budget"
 )]
 #[case::no_turns(
     TaskArgs { budget: Budget { turns: Some(0), ..Budget::default() }, ..asks("x") },
-    "a task without turns could not run"
+    "no turns left in its own budget"
 )]
 #[case::resume_of_nothing(
     TaskArgs { resume: Some("task_00".into()), ..asks("x") },
-    "there is no task `task_00`; list the tasks"
+    "there is no task `task_00`"
 )]
 #[case::resume_of_nonsense(
     TaskArgs { resume: Some("'; DROP TABLE tasks; --".into()), ..asks("x") },

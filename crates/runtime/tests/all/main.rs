@@ -15,6 +15,7 @@ mod launching;
 mod limits;
 mod notices;
 mod properties;
+mod refusals;
 mod restarting;
 mod seeds;
 mod traces;

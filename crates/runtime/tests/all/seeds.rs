@@ -12,7 +12,10 @@ use asyncagents_runtime::Problem;
 use asyncagents_testkit::opencode::{Session, result, text};
 use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost};
 
-use super::house::{House, asks, seconds, takes, usual};
+use super::{
+    house::{House, asks, seconds, takes, usual},
+    refusals::refused_resume,
+};
 
 fn forked(prompt: &str) -> TaskArgs {
     TaskArgs {
@@ -154,8 +157,7 @@ async fn seed_003_handle_expired_session_on_resume() {
     process.settled().await;
     let session = ScriptedHost::session_of(&task);
     house.host.delete(&session).await.expect("deleted");
-    let refused = process.resume(&task, "go on").await.expect_err("gone");
-    let said = refused.to_string();
+    let said = refused_resume(&process, &task).await;
     assert!(said.contains("no longer exists"), "{said}");
     assert!(said.contains("start a new asyncagents_task"), "{said}");
     assert_eq!(process.status(&task).await, Status::Completed, "as it was");
