@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use asyncagents_core::{
-    id::{ModelName, SessionId},
-    port::HostError,
-};
+use asyncagents_core::{id::SessionId, port::HostError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -14,7 +11,7 @@ use super::{
     wire::{Agent, Message, Properties, Session, Statuses},
 };
 
-/// How a connection says that an answer is too long for it.
+/// The status of a connection for an answer that is too long for it.
 const TOO_LONG: u16 = 413;
 
 /// The API of one OpenCode, in one folder.
@@ -216,27 +213,19 @@ pub(super) fn is_session(id: &SessionId) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// A model as prompts name it. A name without a provider is none.
-pub(super) fn model(name: &ModelName) -> Result<Value, HostError> {
-    match name.as_str().split_once('/') {
-        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
-            Ok(json!({"providerID": provider, "modelID": model}))
-        }
-        _ => Err(HostError::Refused(format!(
-            "`{name}` is no model of OpenCode; write provider/model"
-        ))),
-    }
-}
-
-/// Who answers with a status of 400 and more has not done it.
+/// The response, or the error that its status means.
 fn judged(response: Response, path: &str) -> Result<Response, HostError> {
-    let said = || {
+    let answered = || {
         let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
-        let said = body["data"]["message"]
+        let message = body["data"]["message"]
             .as_str()
             .or(body["message"].as_str());
-        let said = said.unwrap_or(&response.body);
-        said.chars().take(300).collect::<String>()
+        let message: String = message
+            .unwrap_or(&response.body)
+            .chars()
+            .take(300)
+            .collect();
+        format!("OpenCode answered {}: {message}", response.status)
     };
     match response.status {
         200..400 => Ok(response),
@@ -245,16 +234,9 @@ fn judged(response: Response, path: &str) -> Result<Response, HostError> {
             let session = session.split('/').next().unwrap_or_default();
             Err(HostError::NoSession(session.into()))
         }
-        // It may be able to do it later.
-        409 | 429 | 500.. => Err(HostError::Unreachable(format!(
-            "OpenCode answered {}: {}",
-            response.status,
-            said()
-        ))),
-        status => Err(HostError::Refused(format!(
-            "OpenCode answered {status}: {}",
-            said()
-        ))),
+        // Transient: a retry may succeed.
+        409 | 429 | 500.. => Err(HostError::Unreachable(answered())),
+        _ => Err(HostError::Refused(answered())),
     }
 }
 

@@ -15,12 +15,13 @@ use tokio::task::spawn_blocking;
 use super::{
     api::{Api, is_session},
     history::{self, Pages},
-    host::Ruled,
+    session_rules::SessionRules,
+    wire,
 };
 
 /// Among how many of the newest sessions one of ours is looked for.
 pub(super) const SEARCHED: usize = 100;
-/// More changes than this take longer than anybody wants to wait.
+/// More edits than this take too long, one request each.
 const MOST_EDITS: usize = 500;
 
 /// A session with the parent's own messages, and what the child has to know about them. Nothing
@@ -31,16 +32,16 @@ pub(super) async fn branch(
     new: &NewSession,
     plan: &Plan,
     prefix: &str,
-    ruled: Ruled,
+    rules: SessionRules,
 ) -> Result<Option<(SessionId, String)>, HostError> {
     if plan.mode != Mode::Messages || !is_session(&new.parent) {
         return Ok(None);
     }
-    let made = made_before(api, new).await?;
+    let made = wire::made_for(&new.task, api.newest_sessions(SEARCHED).await?);
     if let Some(made) = &made
         && history::find(api, made, &new.task.inheritance(), None).await?
     {
-        // All of it was done, by whoever did not live to say so.
+        // Another attempt finished it and ended before that was saved.
         return Ok(Some((made.clone(), String::new())));
     }
     let Some(Work {
@@ -52,19 +53,19 @@ pub(super) async fn branch(
         return Ok(None);
     };
     if edits.cut.len() + edits.removed.len() > MOST_EDITS {
-        tracing::info!(task = %new.task, "a fork as messages would take too long; it is a text");
+        tracing::info!(task = %new.task, "too many edits for a fork as messages, falling back to text");
         return Ok(None);
     }
     if let Some(unfinished) = made {
-        // Which of its messages were changed already nobody knows.
+        // It is not known which of its messages were changed already.
         api.delete(&unfinished).await?;
     }
-    let session = copy(api, new, until, ruled).await?;
+    let session = copy(api, new, until, rules).await?;
     edit(api, &session, &parent, &edits).await?;
     Ok(Some((session, edits.preamble)))
 }
 
-/// What is to be done.
+/// How the copy is made.
 struct Work {
     /// The message before which the copy ends, if there is one.
     until: Option<String>,
@@ -133,24 +134,18 @@ fn before(transcript: Transcript<'static>, asked_in: &str) -> Transcript<'static
     Transcript::new(messages.cloned().collect(), transcript.skipped())
 }
 
-async fn made_before(api: &Api, new: &NewSession) -> Result<Option<SessionId>, HostError> {
-    let sessions = api.newest_sessions(SEARCHED).await?.into_iter();
-    let mut made = sessions.filter(|session| session.task() == Some(new.task.as_str()));
-    Ok(made.next().map(|session| session.id.as_str().into()))
-}
-
 async fn copy(
     api: &Api,
     new: &NewSession,
     until: Option<String>,
-    ruled: Ruled,
+    rules: SessionRules,
 ) -> Result<SessionId, HostError> {
     let copy = api.fork(&new.parent, until.as_deref()).await?;
     let session: SessionId = copy.id.as_str().into();
     let about = json!({
         "title": format!("{} (@{} in the background)", new.title, new.agent),
-        "metadata": ruled.metadata,
-        "permission": ruled.rules,
+        "metadata": rules.metadata,
+        "permission": rules.rules,
     });
     api.change(&session, about).await?;
     Ok(session)

@@ -13,8 +13,8 @@ use asyncagents_core::{
 use tokio::sync::mpsc;
 
 use super::{
+    activity::Activity,
     connection::Signal,
-    known::{BadEnd, Known},
     wire::{self, Event, Part, Properties},
 };
 
@@ -34,36 +34,23 @@ pub const EVENTS: &[&str] = &[
     "question.rejected",
 ];
 
-/// Listens to one OpenCode.
-pub(super) struct Ears {
-    signals: mpsc::UnboundedReceiver<Signal>,
-    known: Arc<Known>,
-    clock: Arc<dyn Clock>,
+/// The events of one OpenCode as reports.
+pub(super) struct EventStream {
+    pub(super) signals: mpsc::UnboundedReceiver<Signal>,
+    pub(super) activity: Arc<Activity>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
-impl Ears {
-    pub(super) fn new(
-        signals: mpsc::UnboundedReceiver<Signal>,
-        known: Arc<Known>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
-            signals,
-            known,
-            clock,
-        }
-    }
-
+impl EventStream {
     /// What a signal means, if it means something.
-    fn hear(&self, signal: Signal) -> Option<Report> {
+    fn report(&self, signal: Signal) -> Option<Report> {
         let event: Event = match signal {
             Signal::Missed => {
-                self.known.forget();
+                self.activity.events_lost();
                 return Some(Report::Missed);
             }
-            // An event that we cannot read tells us nothing.
             Signal::Event(text) => serde_json::from_str(text.get())
-                .inspect_err(|error| tracing::debug!(%error, "an event that is not known"))
+                .inspect_err(|error| tracing::debug!(%error, "ignoring malformed event"))
                 .ok()?,
         };
         let session = session(&event)?;
@@ -72,34 +59,28 @@ impl Ears {
     }
 
     fn meaning(&self, session: &SessionId, event: &Event) -> Option<SessionEvent> {
-        let (known, now) = (&self.known, self.clock.now());
-        known.heard(session, now);
+        let (activity, now) = (&self.activity, self.clock.now());
+        activity.event(session, now);
         let about = &event.properties;
         Some(match event.kind.as_str() {
             "session.status" => match about.status.as_ref()?.kind.as_str() {
                 // What follows is `session.idle`.
                 "idle" => return None,
                 _ => {
-                    known.busy(session, now);
+                    activity.busy(session, now);
                     SessionEvent::Alive
                 }
             },
             "session.idle" => {
-                known.idle(session);
+                activity.idle(session);
                 SessionEvent::Idle
             }
             "session.error" => {
-                let problem = about.error.as_ref()?;
-                let end = if problem.is_abort() {
-                    BadEnd::Aborted
-                } else {
-                    BadEnd::Failed(problem.sentence())
-                };
-                known.stopped(session, end);
+                activity.ended(session, about.error.as_ref()?.outcome());
                 SessionEvent::Idle
             }
             "session.deleted" => {
-                known.deleted(session);
+                activity.deleted(session);
                 SessionEvent::Deleted
             }
             "message.part.updated" => seen(&about.part.as_ref()?.part),
@@ -117,11 +98,11 @@ impl Ears {
 }
 
 #[async_trait]
-impl HostEvents for Ears {
+impl HostEvents for EventStream {
     async fn next(&mut self) -> Option<Report> {
         loop {
             let signal = self.signals.recv().await?;
-            if let Some(report) = self.hear(signal) {
+            if let Some(report) = self.report(signal) {
                 return Some(report);
             }
         }
@@ -186,11 +167,9 @@ pub(super) fn question(about: &Properties) -> Option<(String, String)> {
                 .to_owned()
         }
         None => {
-            let said = about
-                .questions
-                .iter()
-                .filter_map(|question| question.question.clone());
-            said.collect::<Vec<_>>().join(" ")
+            let questions = about.questions.iter();
+            let texts = questions.filter_map(|question| question.question.as_deref());
+            texts.collect::<Vec<_>>().join(" ")
         }
     };
     Some((about.id.clone()?, question))

@@ -3,11 +3,13 @@
 use asyncagents_core::{
     fork::{Plan, Reach},
     id::{PostId, SessionId},
+    lifecycle::Standing,
     moment::Moment,
     port::{HostError, Recent},
     progress::Totals,
     read::Format,
-    transcript::{self, Outcome, Part, Skipped, Transcript},
+    task::Outcome,
+    transcript::{self, Part, Skipped, Transcript},
 };
 
 use super::{
@@ -15,14 +17,14 @@ use super::{
     wire::Message,
 };
 
-/// How many messages are asked for at first. A request takes OpenCode longer than the messages
-/// do, so whoever needs more gets twice as many each time.
+/// How many messages the first page has. A request takes OpenCode longer than the messages do, so
+/// each page has twice as many as the one before.
 const PAGE: usize = 100;
 /// How many messages are asked for at most.
 const WIDEST: usize = 400;
 /// What was put into a session lately is among this many messages.
 const LATELY: usize = 20;
-/// How far back something is looked for of which nobody knows when it was sent.
+/// How many messages are searched for one of ours if it is not known when it was sent.
 const SEARCHED: usize = 2_000;
 
 /// A run of a session, as it stands in its history.
@@ -31,6 +33,45 @@ pub(super) struct Run {
     pub(super) since: Option<Vec<Message>>,
     /// What the session has used since its first prompt.
     pub(super) totals: Totals,
+}
+
+impl Run {
+    /// What became of the prompt, by the last message of the agent. `reported` is how the run ended
+    /// by an event: OpenCode sends that before it writes it into the message, and also when there is
+    /// no message.
+    pub(super) fn standing(&self, reported: Option<Outcome>, is_starting: bool) -> Standing {
+        let done = |outcome, answer| Standing::Done { outcome, answer };
+        let without_message = |otherwise| match reported.clone() {
+            Some(outcome) => done(outcome, None),
+            None if is_starting => Standing::Working,
+            None => otherwise,
+        };
+        let Some(messages) = &self.since else {
+            return without_message(Standing::Unprompted);
+        };
+        let mut of_agent = messages.iter().filter(|message| message.is_of_agent());
+        let answer = of_agent.clone().find_map(Message::text);
+        let Some(last) = of_agent.next() else {
+            return without_message(Standing::Interrupted);
+        };
+        // A notice came, and the agent has not begun to answer it.
+        if is_starting && !messages.first().is_some_and(Message::is_of_agent) {
+            return Standing::Working;
+        }
+        match (&last.info.error, last.info.finish.as_deref()) {
+            (Some(problem), _) => done(problem.outcome(), answer),
+            // The agent was to go on and did not. After a refusal of the user it does not.
+            (None, None | Some("tool-calls" | "unknown")) => {
+                let refused = || {
+                    let why = last.refusal()?.to_owned();
+                    Some(Outcome::Failed { why })
+                };
+                let end = reported.or_else(refused);
+                end.map_or(Standing::Interrupted, |end| done(end, answer))
+            }
+            (None, Some(_)) => done(Outcome::Completed, answer),
+        }
+    }
 }
 
 /// What became of a prompt.
@@ -107,7 +148,7 @@ pub(super) async fn recent(
     let read = read_back(api, session, plan, prefix, plan.asked_in.as_deref()).await?;
     match read {
         Some(recent) => Ok(recent),
-        // The message that asked is gone: whoever removed it wanted it so.
+        // The message that asked was removed: the conversation without it is inherited.
         None => {
             let read = read_back(api, session, plan, prefix, None).await?;
             read.ok_or_else(|| HostError::NoSession(session.clone()))
@@ -163,7 +204,7 @@ fn in_the_making(message: &mut transcript::Message, prefix: &str) {
         if let Part::Tool(call) = part
             && call.name.as_str().starts_with(prefix)
         {
-            call.outcome = Outcome::Pending;
+            call.outcome = transcript::Outcome::Pending;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! OpenCode as a host: in its own process, through a plugin, or over the network.
 
+mod activity;
+mod agents;
 mod api;
 mod branch;
 mod bridge;
@@ -8,11 +10,12 @@ mod events;
 mod history;
 mod host;
 mod http;
-mod known;
 mod lines;
 pub mod plugin;
 pub mod process;
 pub mod rpc;
+mod session_model;
+mod session_rules;
 mod skill_rules;
 pub mod version;
 mod wire;

@@ -13,19 +13,19 @@ const NOT_TOOLS: [&str; 2] = ["external_directory", "doom_loop"];
 pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
     let mut rules = Vec::new();
     if let Some(only) = &tools.only {
-        rules.push(rule("*", "*", "deny"));
+        rules.push(Rule::new("*", "*", "deny"));
         for kept in NOT_TOOLS {
             rules.extend(own(theirs, kept));
         }
         for listed in only {
             for permission in permissions(listed.tool_name(), prefix) {
                 match listed.pattern() {
-                    // Nobody could say what such a pattern means for each of them.
+                    // What such a pattern means for each of them is not known.
                     Some(_) if permission.contains('*') => {}
                     None => rules.extend(own(theirs, &permission)),
                     Some(pattern) => {
                         let action = action(theirs, &permission, pattern);
-                        rules.push(rule(&permission, pattern, &action));
+                        rules.push(Rule::new(&permission, pattern, &action));
                         // What is forbidden or asked for in particular stays so.
                         let narrower = own(theirs, &permission).into_iter();
                         rules.extend(
@@ -38,18 +38,14 @@ pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
     }
     for listed in &tools.not {
         for permission in permissions(listed.tool_name(), prefix) {
-            rules.push(rule(&permission, listed.pattern().unwrap_or("*"), "deny"));
+            rules.push(Rule::new(
+                &permission,
+                listed.pattern().unwrap_or("*"),
+                "deny",
+            ));
         }
     }
     rules
-}
-
-fn rule(permission: &str, pattern: &str, action: &str) -> Rule {
-    Rule {
-        permission: permission.to_owned(),
-        pattern: pattern.to_owned(),
-        action: action.to_owned(),
-    }
 }
 
 /// What a tool is called where OpenCode speaks of permissions.
@@ -73,19 +69,19 @@ fn permissions(tool: &str, prefix: &str) -> Vec<String> {
 /// Everything that the agent's own rules say about a permission, in order. Its name may have
 /// `*` in it; then what they say about some of those it stands for is kept as it is.
 fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
-    let about = theirs.iter().filter_map(|said| {
-        let named = said.permission.as_str();
+    let about = theirs.iter().filter_map(|given| {
+        let named = given.permission.as_str();
         if covers(named, permission) {
-            return Some(rule(permission, &said.pattern, &said.action));
+            return Some(Rule::new(permission, &given.pattern, &given.action));
         }
         if covers(permission, named) {
-            return Some(said.clone());
+            return Some(given.clone());
         }
         // It may be about some of those that the name stands for.
         let perhaps = permission.contains('*') && may_meet(permission, named);
-        match said.action.as_str() {
-            "deny" if perhaps => Some(said.clone()),
-            "ask" if perhaps => Some(rule(permission, &said.pattern, "ask")),
+        match given.action.as_str() {
+            "deny" if perhaps => Some(given.clone()),
+            "ask" if perhaps => Some(Rule::new(permission, &given.pattern, "ask")),
             _ => None,
         }
     });
@@ -93,7 +89,7 @@ fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
     // OpenCode asks where nothing is said.
     let all = |rule: &Rule| rule.permission == permission && rule.pattern == "*";
     if !rules.iter().any(all) {
-        rules.insert(0, rule(permission, "*", "ask"));
+        rules.insert(0, Rule::new(permission, "*", "ask"));
     }
     rules
 }
@@ -136,7 +132,7 @@ fn may_meet(one: &str, other: &str) -> bool {
 mod tests {
     use asyncagents_core::agent::{Rule as Tool, Tools};
 
-    use super::{Rule, rule, rules};
+    use super::{Rule, rules};
 
     fn tools(only: Option<&[&str]>, not: &[&str]) -> Tools {
         let read = |names: &[&str]| -> Vec<Tool> {
@@ -159,10 +155,10 @@ mod tests {
     #[test]
     fn a_skill_narrows_what_its_agent_may_do_and_widens_nothing() {
         let theirs = [
-            rule("*", "*", "allow"),
-            rule("bash", "*", "ask"),
-            rule("bash", "git push*", "deny"),
-            rule("edit", "*", "deny"),
+            Rule::new("*", "*", "allow"),
+            Rule::new("bash", "*", "ask"),
+            Rule::new("bash", "git push*", "deny"),
+            Rule::new("edit", "*", "deny"),
         ];
         let rules = rules(
             &tools(
@@ -191,11 +187,11 @@ mod tests {
     #[test]
     fn names_with_stars_widen_nothing_either() {
         let theirs = [
-            rule("*", "*", "allow"),
-            rule("bash", "*", "ask"),
-            rule("edit", "*", "deny"),
-            rule("mcp_*_write", "*", "deny"),
-            rule("mcp_dangerous", "*", "deny"),
+            Rule::new("*", "*", "allow"),
+            Rule::new("bash", "*", "ask"),
+            Rule::new("edit", "*", "deny"),
+            Rule::new("mcp_*_write", "*", "deny"),
+            Rule::new("mcp_dangerous", "*", "deny"),
         ];
         let all = rules(&tools(Some(&["*"]), &[]), &theirs, "a_");
         let last = |name: &str| {
@@ -209,7 +205,10 @@ mod tests {
             shown(&rules(&tools(Some(&["*(**)"]), &[]), &theirs, "a_")).len(),
             3
         );
-        let writers = [rule("*", "*", "allow"), rule("*_write", "*", "ask")];
+        let writers = [
+            Rule::new("*", "*", "allow"),
+            Rule::new("*_write", "*", "ask"),
+        ];
         let reads = rules(&tools(Some(&["read"]), &[]), &writers, "a_");
         assert!(!shown(&reads).contains(&"*_write * ask".to_owned()));
         let some = rules(&tools(Some(&["mcp_*"]), &[]), &theirs, "a_");
@@ -225,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_skill_without_a_list_has_its_agents_tools() {
-        let theirs = [rule("*", "*", "allow")];
+        let theirs = [Rule::new("*", "*", "allow")];
         assert!(rules(&tools(None, &[]), &theirs, "a_").is_empty());
         let without = rules(&tools(None, &["Skill"]), &theirs, "a_");
         assert_eq!(shown(&without), ["skill * deny", "a_skill * deny"]);

@@ -7,6 +7,7 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     moment::Moment,
     progress::Totals,
+    task::Outcome,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 /// Where our names are in what OpenCode keeps for us.
 const OURS: &str = "asyncagents";
 
-/// A session.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Session {
     pub(super) id: String,
@@ -26,11 +26,12 @@ pub(super) struct Session {
 }
 
 /// A model, as sessions name it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SessionModel {
     pub(super) id: String,
     #[serde(rename = "providerID")]
     pub(super) provider: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) variant: Option<String>,
 }
 
@@ -42,34 +43,31 @@ pub(super) struct Rule {
     pub(super) action: String,
 }
 
-/// An agent.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Agent {
     pub(super) name: String,
     pub(super) description: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) hidden: bool,
-    /// Its own model, if it has one.
+    /// The agent's own model, if it has one.
     pub(super) model: Option<Value>,
-    /// What it may do, if that is said in the way that is known here.
+    /// What the agent may do; nothing if OpenCode writes it in a way that is not known here.
     #[serde(default, deserialize_with = "rules_or_none")]
     pub(super) permission: Vec<Rule>,
 }
 
 /// Rules, or none if they are written in another way.
 fn rules_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
-    let said = Value::deserialize(from)?;
-    Ok(serde_json::from_value(said).unwrap_or_default())
+    let rules = Value::deserialize(from)?;
+    Ok(serde_json::from_value(rules).unwrap_or_default())
 }
 
-/// A message with its parts.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Message {
     pub(super) info: Info,
     pub(super) parts: Vec<Part>,
 }
 
-/// What is known about a message.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Info {
     pub(super) role: String,
@@ -87,14 +85,12 @@ pub(super) struct Time {
     pub(super) created: f64,
 }
 
-/// What went wrong.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Problem {
     pub(super) name: String,
     pub(super) data: Option<Value>,
 }
 
-/// What was used.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct Tokens {
     #[serde(default, deserialize_with = "or_default")]
@@ -143,20 +139,37 @@ pub(super) struct ToolState {
 }
 
 impl Info {
-    /// When it was begun.
+    /// When the message was begun.
     #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
     pub(super) fn created(&self) -> Moment {
         Moment::from_millis(self.time.created as i64)
     }
 }
 
+/// The session among these that was made for a task.
+pub(super) fn made_for(task: &TaskId, sessions: Vec<Session>) -> Option<SessionId> {
+    let mut sessions = sessions.into_iter();
+    let made = sessions.find(|session| session.task() == Some(task.as_str()))?;
+    Some(made.id.into())
+}
+
+impl Rule {
+    pub(super) fn new(permission: &str, pattern: &str, action: &str) -> Self {
+        Self {
+            permission: permission.to_owned(),
+            pattern: pattern.to_owned(),
+            action: action.to_owned(),
+        }
+    }
+}
+
 impl Session {
-    /// The task it was made for.
+    /// The task that the session was made for.
     pub(super) fn task(&self) -> Option<&str> {
         self.metadata.as_ref()?.get(OURS)?.get("task")?.as_str()
     }
 
-    /// How many of its rules are not those of a skill, if it runs one.
+    /// How many of the session's rules are not those of a skill, if it runs one.
     pub(super) fn inherited_rules(&self) -> Option<usize> {
         let count = self.metadata.as_ref()?.get(OURS)?.get("inherited_rules")?;
         usize::try_from(count.as_u64()?).ok()
@@ -164,8 +177,8 @@ impl Session {
 }
 
 impl Message {
-    /// Something the agent did. The summary of a compaction is not, unless it failed: then that
-    /// is how it ended.
+    /// Whether the agent wrote the message. The summary of a compaction does not count, unless it
+    /// failed: then that is how the run ended.
     pub(super) fn is_of_agent(&self) -> bool {
         self.info.role == "assistant" && (!self.is_summary() || self.info.error.is_some())
     }
@@ -174,25 +187,25 @@ impl Message {
         self.info.summary == Some(Value::Bool(true))
     }
 
-    /// Our name for it, if we put it there.
+    /// Our name for the message, if we sent it.
     pub(super) fn post<'a>(&'a self) -> Option<&'a str> {
         let name = |part: &'a Part| part.metadata.as_ref()?.get(OURS)?.get("post")?.as_str();
         self.parts.iter().find_map(name)
     }
 
-    /// What was said in it.
-    pub(super) fn said(&self) -> Option<String> {
+    /// The text in it that is meant for people.
+    pub(super) fn text(&self) -> Option<String> {
         if self.is_summary() {
             return None;
         }
         let texts = self.parts.iter().filter(|part| part.kind == "text");
         let texts = texts.filter(|part| !part.ignored && !part.synthetic);
         let texts: Vec<&str> = texts.filter_map(|part| part.text.as_deref()).collect();
-        let said = texts.join("\n\n");
-        (!said.trim().is_empty()).then_some(said)
+        let text = texts.join("\n\n");
+        (!text.trim().is_empty()).then_some(text)
     }
 
-    /// What the user refused, if that is how one of its calls ended.
+    /// What the user refused, if that is how one of the message's calls ended.
     pub(super) fn refusal(&self) -> Option<&str> {
         let calls = self.parts.iter().filter_map(|part| part.state.as_ref());
         let mut errors = calls.filter_map(|state| state.error.as_deref());
@@ -200,7 +213,7 @@ impl Message {
         errors.rfind(|error| refusals.iter().any(|refusal| error.starts_with(refusal)))
     }
 
-    /// Adds what it used.
+    /// Adds what the message used.
     pub(super) fn add_to(&self, totals: &mut Totals) {
         for part in &self.parts {
             let begun = part.state.as_ref().is_some_and(ToolState::has_begun);
@@ -229,23 +242,20 @@ impl ToolState {
 }
 
 impl Problem {
-    /// Somebody stopped it.
-    pub(super) fn is_abort(&self) -> bool {
-        self.name == "MessageAbortedError"
-    }
-
-    /// What went wrong, for people.
-    pub(super) fn sentence(&self) -> String {
-        let said = self.data.as_ref().and_then(|data| data.get("message"));
-        match said.and_then(Value::as_str).filter(|said| !said.is_empty()) {
-            Some(said) => said.to_owned(),
-            None => self.name.clone(),
+    /// How a run ended that stopped because of it: a user's abort is a problem, too.
+    pub(super) fn outcome(&self) -> Outcome {
+        if self.name == "MessageAbortedError" {
+            return Outcome::Cancelled;
+        }
+        let message = self.data.as_ref().and_then(|data| data["message"].as_str());
+        let why = message.filter(|message| !message.is_empty());
+        Outcome::Failed {
+            why: why.unwrap_or(&self.name).to_owned(),
         }
     }
 }
 
 impl Tokens {
-    /// In and out.
     pub(super) fn sum(self) -> u64 {
         let sum = self.input + self.output + self.reasoning + self.cache.read + self.cache.write;
         whole(sum)
@@ -257,7 +267,7 @@ pub(super) fn cost(dollars: Option<f64>) -> Cost {
     Cost(whole(dollars.unwrap_or(0.0) * 1e6))
 }
 
-/// OpenCode takes a price that it does not know for nothing, so nothing is not known.
+/// OpenCode counts an unknown price as zero, so tokens that cost nothing are taken for unpriced.
 pub(super) fn unpriced(tokens: u64, cost: Cost) -> u64 {
     match cost {
         Cost(0) => tokens,
@@ -275,7 +285,7 @@ fn whole(number: f64) -> u64 {
     number.round() as u64
 }
 
-/// What is not said may be left out or be null.
+/// A field that is null is like one that is left out.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -283,10 +293,10 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 }
 
 /// A text part under a name of ours.
-pub(super) fn text(said: &str, post: &PostId, synthetic: bool) -> Value {
+pub(super) fn text(text: &str, post: &PostId, synthetic: bool) -> Value {
     let mut part = json!({
         "type": "text",
-        "text": said,
+        "text": text,
         "metadata": {OURS: {"post": post.as_str()}},
     });
     if synthetic {
@@ -295,7 +305,7 @@ pub(super) fn text(said: &str, post: &PostId, synthetic: bool) -> Value {
     part
 }
 
-/// What a session of ours says about itself.
+/// What OpenCode keeps for us with a session.
 pub(super) fn metadata(task: &TaskId, parent: &SessionId) -> Value {
     json!({OURS: {"task": task.as_str(), "parent": parent.as_str()}})
 }
