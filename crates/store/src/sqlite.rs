@@ -236,15 +236,12 @@ impl Inner {
             }
             sql("COMMIT")
         };
-        run()
-            .map_err(|error| {
-                // A full disk may have ended the transaction already.
-                if !connection.is_autocommit() {
-                    let _ = connection.execute_batch("ROLLBACK");
-                }
-                error
-            })
-            .at(&self.path)
+        let committed = run();
+        // A full disk may have ended the transaction already.
+        if committed.is_err() && !connection.is_autocommit() {
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+        committed.at(&self.path)
     }
 
     fn read(&self, work: Work) -> Stored<()> {
