@@ -97,7 +97,7 @@ mod tests {
     use crate::{
         request::Heard,
         wire::{
-            Fold, Trouble,
+            Fold, StreamError,
             Wire::{self, Anthropic, Chat, Responses},
             testing::{LIMITS, empty},
         },
@@ -118,7 +118,7 @@ mod tests {
         json!({"choices": [{"delta": delta}]})
     }
 
-    fn take(fold: &mut dyn Fold, event: &Value) -> Result<(), Trouble> {
+    fn take(fold: &mut dyn Fold, event: &Value) -> Result<(), StreamError> {
         let heard = fold.event(&event.to_string(), &mut |_: Heard<'_>| {});
         heard.map(drop)
     }
@@ -220,7 +220,7 @@ mod tests {
     ) {
         let mut fold = empty(wire);
         let trouble = (0..20_000).find_map(|n| take(&mut *fold, &endless(n)).err());
-        assert_eq!(trouble, Some(Trouble::Exceeded(exceeded)));
+        assert_eq!(trouble, Some(StreamError::TooLong(exceeded)));
     }
 
     /// A router says the same of each piece of a thought; only the text grows.

@@ -38,7 +38,6 @@ pub enum ModelError {
     /// The provider wants a key.
     #[error("{provider} needs a key: {how}")]
     MissingKey {
-        /// Which one.
         provider: String,
         /// How to give it one.
         how: String,
@@ -46,25 +45,22 @@ pub enum ModelError {
     /// The command that prints the key has failed.
     #[error("the key command of {provider} failed: {why}")]
     KeyCommand {
-        /// Whose key.
         provider: String,
         /// In which way. What the command printed is not part of it.
         why: String,
     },
-    /// Nobody answers there.
+    /// No server answers at this address.
     #[error("cannot reach {provider} at {url}: {why}")]
     Unreachable {
-        /// Who.
         provider: String,
         /// Where, without secrets.
         url: String,
         /// What the network says.
         why: String,
     },
-    /// The provider does not want this request, now or later.
+    /// The provider refuses this request for good.
     #[error("{provider} refuses ({status}): {message}{}", added(hint.as_deref()))]
     Refused {
-        /// Who.
         provider: String,
         /// The HTTP status.
         status: u16,
@@ -79,13 +75,11 @@ pub enum ModelError {
         /// What the provider says.
         message: String,
     },
-    /// The answer did not end where every honest answer does. The same request would give the
-    /// same.
+    /// The answer is longer than any honest one. A retry would give the same.
     #[error(
         "the answer of {provider} was dropped: {what} than {limit} bytes, which `{setting}` allows"
     )]
     AnswerTooLong {
-        /// Who.
         provider: String,
         /// What is too long.
         what: &'static str,
@@ -94,20 +88,18 @@ pub enum ModelError {
         /// The setting that says so.
         setting: &'static str,
     },
-    /// The provider had no time for us, as often as we asked.
+    /// Every attempt was turned away.
     #[error("{provider} is overloaded: {why} ({})", tries(*attempts))]
     Overloaded {
-        /// Who.
         provider: String,
         /// How often it was asked.
         attempts: u32,
         /// What it said last.
         why: String,
     },
-    /// Answers came, but none was whole.
+    /// Every attempt ended in the middle of the answer.
     #[error("the answer of {provider} was broken off: {why} ({})", tries(*attempts))]
     Broken {
-        /// Who.
         provider: String,
         /// How often it was asked.
         attempts: u32,
@@ -117,50 +109,37 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    pub(crate) fn settings(what: impl Into<String>, why: impl ToString) -> Self {
+        ModelError::Settings {
+            what: what.into(),
+            why: why.to_string(),
+        }
+    }
+
     /// A shorter conversation would help.
     pub fn is_too_long(&self) -> bool {
         matches!(self, ModelError::TooLong { .. })
     }
-
-    /// The same request may succeed later, without anybody changing anything.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            ModelError::Unreachable { .. }
-            | ModelError::Overloaded { .. }
-            | ModelError::Broken { .. } => true,
-            ModelError::Settings { .. }
-            | ModelError::UnknownModel { .. }
-            | ModelError::NoModel { .. }
-            | ModelError::MissingKey { .. }
-            | ModelError::KeyCommand { .. }
-            | ModelError::Refused { .. }
-            | ModelError::TooLong { .. }
-            | ModelError::AnswerTooLong { .. } => false,
-        }
-    }
 }
 
-/// Why one attempt gave no answer.
+/// Why one attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It is useless to try again.
-    Final(ModelError),
-    /// Too many requests: nobody may send one for a while.
-    Limited {
-        why: String,
-        after: Option<Duration>,
-    },
-    /// It may go better next time.
-    Passing {
-        kind: Passing,
+    /// A retry is useless.
+    Permanent(ModelError),
+    /// A retry may succeed.
+    Transient {
+        kind: TransientKind,
         why: String,
         after: Option<Duration>,
     },
 }
 
-/// What kind of trouble passes.
+/// Decides how a retry waits, and which error is left when all attempts are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passing {
+pub(crate) enum TransientKind {
+    /// Too many requests: all requests to this provider wait.
+    RateLimited,
     Overloaded,
     Broken,
     Unreachable,
@@ -168,8 +147,8 @@ pub(crate) enum Passing {
 
 impl Failure {
     pub(crate) fn broken(why: impl Into<String>) -> Self {
-        Failure::Passing {
-            kind: Passing::Broken,
+        Failure::Transient {
+            kind: TransientKind::Broken,
             why: why.into(),
             after: None,
         }

@@ -21,30 +21,30 @@ use tokio::time::{Instant, timeout};
 use crate::{
     Settings,
     answer_limits::Exceeded,
-    error::{Failure, ModelError, Passing},
-    judge::{Complaint, Verdict, error_in},
+    error::{Failure, ModelError, TransientKind},
+    provider_error::{ProviderError, Verdict, error_in},
     request::Hear,
     retry,
-    wire::{Fold, Folded, Step, Trouble},
+    wire::{Fold, Folded, Step, StreamError},
 };
 
-/// A server that does not even take the connection in this time is not there.
-const CONNECT: Duration = Duration::from_secs(30);
+/// A server that does not accept the connection in this time is unreachable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for the token count of an answer that is complete.
-const AFTERWARDS: Duration = Duration::from_secs(5);
+const USAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// An event that has no end by then will have none. The last event of an answer may repeat all
 /// of it, and the instructions too.
 const LONGEST_EVENT: usize = 32 * 1024 * 1024;
 /// An error text is not longer than this.
 const LONGEST_ERROR: usize = 64 * 1024;
 
-/// The connections. Each kind is set up when it is needed first.
+/// Connection pools, each set up when it is needed first.
 #[derive(Default)]
 pub(crate) struct Http {
     clients: [OnceLock<Client>; 4],
 }
 
-/// What is sent.
+/// One HTTP request.
 pub(crate) struct Sending<'a> {
     pub(crate) provider: &'a str,
     pub(crate) url: &'a Url,
@@ -52,13 +52,13 @@ pub(crate) struct Sending<'a> {
     pub(crate) shown: &'a str,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) silence: Duration,
-    /// What to check when the key is not accepted.
+    pub(crate) idle_timeout: Duration,
+    /// What the user can check when the key is not accepted.
     pub(crate) key_hint: String,
 }
 
 impl Http {
-    /// Sends the request and listens to the end.
+    /// Sends the request and reads the stream to its end.
     pub(crate) async fn ask(
         &self,
         sending: Sending<'_>,
@@ -66,37 +66,18 @@ impl Http {
         hear: Hear<'_>,
     ) -> Result<Folded, Failure> {
         let client = self.client(sending.url).map_err(|error| {
-            Failure::Final(ModelError::Settings {
-                what: "the HTTP client".to_owned(),
-                why: cause(error),
-            })
+            Failure::Permanent(ModelError::settings("the HTTP client", cause(error)))
         })?;
         let request = client
             .post(sending.url.clone())
             .headers(sending.headers.clone())
             .body(sending.body.clone());
-        let response = timeout(sending.silence, request.send())
+        let response = timeout(sending.idle_timeout, request.send())
             .await
-            .map_err(|_| silent(sending.silence))?
+            .map_err(|_| Failure::broken(no_byte(sending.idle_timeout)))?
             .map_err(unreachable)?;
         let response = accepted(response, &sending).await?;
-        listen(response, sending.silence, fold, hear)
-            .await
-            .map_err(|trouble| match trouble {
-                Heeded::Failure(failure) => failure,
-                Heeded::Complaint(complaint) => judged(&complaint, None, &sending),
-                Heeded::Exceeded(exceeded) => Failure::Final(too_long(exceeded, &sending)),
-                // It may have thought all the time; to ask again would pay for that again.
-                Heeded::Idle(time) => Failure::Final(ModelError::Broken {
-                    provider: sending.provider.to_owned(),
-                    attempts: 1,
-                    why: format!(
-                        "nothing but keep-alives came for {} s; `models.silence` says how long that \
-                         may be",
-                        time.as_secs_f32()
-                    ),
-                }),
-            })
+        read_stream(response, &sending, fold, hear).await
     }
 
     /// Reading the system's certificates takes time, so it is done only for `https`. A proxy
@@ -113,9 +94,9 @@ impl Http {
         if let Some(client) = slot.get() {
             return Ok(client);
         }
-        // A redirect could carry the key to a stranger.
+        // A redirect could carry the key to another server.
         let mut builder = Client::builder()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(Policy::none())
             .user_agent(concat!("asyncagents/", env!("CARGO_PKG_VERSION")));
         if here {
@@ -129,7 +110,8 @@ impl Http {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether a server is on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address = host.parse::<IpAddr>();
@@ -140,29 +122,23 @@ fn is_loopback(url: &Url) -> bool {
 async fn accepted(response: Response, sending: &Sending<'_>) -> Result<Response, Failure> {
     let status = response.status().as_u16();
     let kind = response.headers().get(CONTENT_TYPE);
-    let kind = kind
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default()
-        .to_owned();
-    let is = |page: &str| kind.starts_with(page);
-    let streams = !is("text/html") && !is("application/json");
-    if status == 200 && streams {
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().to_owned();
+    let is_page = kind.starts_with("text/html") || kind.starts_with("application/json");
+    if status == 200 && !is_page {
         return Ok(response);
     }
-    let wait = retry::asked_for(response.headers(), SystemTime::now());
-    let text = error_text(response, sending.silence).await;
+    let wait = retry::retry_after(response.headers(), SystemTime::now());
+    let text = error_text(response, sending.idle_timeout).await;
     if status != 200 {
-        return Err(judged(
-            &Complaint::with_status(status, &text),
-            wait,
-            sending,
-        ));
+        let error = ProviderError::with_status(status, &text);
+        return Err(failure(&error, wait, sending));
     }
-    // Some servers put errors into a page that says that all is well.
+    // Some servers answer 200 with an error in the body.
     let json = serde_json::from_str::<serde_json::Value>(&text).ok();
     match json.filter(|json| error_in(json).is_some()) {
-        Some(json) => Err(judged(&Complaint::in_stream(&json), wait, sending)),
-        None => Err(Failure::Final(ModelError::Refused {
+        Some(json) => Err(failure(&ProviderError::in_stream(&json), wait, sending)),
+        None => Err(Failure::Permanent(ModelError::Refused {
             provider: sending.provider.to_owned(),
             status,
             message: format!("it answers with {kind}, not with a stream of events"),
@@ -171,7 +147,7 @@ async fn accepted(response: Response, sending: &Sending<'_>) -> Result<Response,
     }
 }
 
-async fn error_text(mut response: Response, silence: Duration) -> String {
+async fn error_text(mut response: Response, idle_timeout: Duration) -> String {
     let mut bytes = Vec::new();
     let read = async {
         while bytes.len() < LONGEST_ERROR
@@ -181,42 +157,41 @@ async fn error_text(mut response: Response, silence: Duration) -> String {
         }
     };
     // Half an error says more than none.
-    let _ = timeout(silence, read).await;
+    let _ = timeout(idle_timeout, read).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What a complaint means for this attempt.
-fn judged(complaint: &Complaint, after: Option<Duration>, sending: &Sending<'_>) -> Failure {
-    let why = complaint.text();
-    let after = after.or_else(|| complaint.asks_for());
-    match complaint.verdict() {
-        Verdict::TooLong => Failure::Final(ModelError::TooLong {
-            message: complaint.message.clone(),
+/// What a provider's error means for this attempt.
+fn failure(error: &ProviderError, after: Option<Duration>, sending: &Sending<'_>) -> Failure {
+    let transient = |kind| Failure::Transient {
+        kind,
+        why: error.text(),
+        after: after.or_else(|| error.retry_after()),
+    };
+    match error.verdict() {
+        Verdict::TooLong => Failure::Permanent(ModelError::TooLong {
+            message: error.message.clone(),
         }),
-        Verdict::Limited => Failure::Limited { why, after },
-        Verdict::Passing => Failure::Passing {
-            kind: Passing::Overloaded,
-            why,
-            after,
-        },
-        Verdict::Refused => {
-            let status = complaint.status.unwrap_or(200);
+        Verdict::RateLimited => transient(TransientKind::RateLimited),
+        Verdict::Transient => transient(TransientKind::Overloaded),
+        Verdict::Permanent => {
+            let status = error.status.unwrap_or(200);
             let hint = match status {
                 401 | 403 => Some(sending.key_hint.clone()),
                 300..=399 => Some(format!("is {} the right address?", sending.shown)),
                 _ => None,
             };
-            Failure::Final(ModelError::Refused {
+            Failure::Permanent(ModelError::Refused {
                 provider: sending.provider.to_owned(),
                 status,
-                message: complaint.message.clone(),
+                message: error.message.clone(),
                 hint,
             })
         }
     }
 }
 
-fn too_long(exceeded: Exceeded, sending: &Sending<'_>) -> ModelError {
+fn too_long(exceeded: Exceeded, sending: &Sending<'_>) -> Failure {
     let provider = sending.provider.to_owned();
     let (what, limit, setting) = match exceeded {
         Exceeded::Answer { limit } => ("it is longer", limit, "models.max_answer"),
@@ -225,49 +200,53 @@ fn too_long(exceeded: Exceeded, sending: &Sending<'_>) -> ModelError {
             (what, limit, "models.max_arguments")
         }
     };
-    ModelError::AnswerTooLong {
+    Failure::Permanent(ModelError::AnswerTooLong {
         provider,
         what,
         limit,
         setting,
-    }
+    })
 }
 
-enum Heeded {
-    Failure(Failure),
-    Complaint(Complaint),
-    Exceeded(Exceeded),
-    /// Nothing that counts came for this long.
-    Idle(Duration),
+/// The answer may have been in the making all the time; a retry would pay for that again.
+fn only_keep_alives(time: Duration, sending: &Sending<'_>) -> Failure {
+    let time = time.as_secs_f32();
+    Failure::Permanent(ModelError::Broken {
+        provider: sending.provider.to_owned(),
+        attempts: 1,
+        why: format!(
+            "nothing but keep-alives came for {time} s; `models.silence` says how long that may be"
+        ),
+    })
 }
 
 /// Folds the events of a stream into an answer.
-async fn listen(
+async fn read_stream(
     response: Response,
-    silence: Duration,
+    sending: &Sending<'_>,
     mut fold: Box<dyn Fold>,
     hear: Hear<'_>,
-) -> Result<Folded, Heeded> {
-    let mut events = Box::pin(SseStream::from_bytes_stream(unless_silent(
-        response, silence,
-    )));
-    let with_keep_alives = silence.saturating_mul(Settings::KEEP_ALIVES);
+) -> Result<Folded, Failure> {
+    let bytes = with_idle_timeout(response, sending.idle_timeout);
+    let mut events = Box::pin(SseStream::from_bytes_stream(bytes));
+    let with_keep_alives = sending.idle_timeout.saturating_mul(Settings::KEEP_ALIVES);
     // When something came that is part of the answer: keep-alives could come for ever.
     let mut progress = Instant::now();
     loop {
         let (whole, size) = (fold.is_whole(), fold.size());
         // Some servers leave the stream open after the last thing that matters.
-        let patience = if whole { AFTERWARDS } else { with_keep_alives };
-        let patience = patience.saturating_sub(progress.elapsed());
-        let data = match timeout(patience, events.next()).await {
+        let most = if whole {
+            USAGE_TIMEOUT
+        } else {
+            with_keep_alives
+        };
+        let left = most.saturating_sub(progress.elapsed());
+        let data = match timeout(left, events.next()).await {
             Ok(Some(Ok(event))) => event.data.unwrap_or_default(),
             Ok(Some(Err(_)) | None) | Err(_) if whole => return Ok(fold.folded()),
-            Ok(Some(Err(error))) => return Err(Heeded::Failure(Failure::broken(broken(error)))),
-            Ok(None) => {
-                let why = "the stream ended too early";
-                return Err(Heeded::Failure(Failure::broken(why)));
-            }
-            Err(_) => return Err(Heeded::Idle(with_keep_alives)),
+            Ok(Some(Err(error))) => return Err(Failure::broken(broken(error))),
+            Ok(None) => return Err(Failure::broken("the stream ended too early")),
+            Err(_) => return Err(only_keep_alives(with_keep_alives, sending)),
         };
         if data.is_empty() {
             continue;
@@ -275,9 +254,9 @@ async fn listen(
         match fold.event(&data, hear) {
             Ok(Step::More) => {}
             Ok(Step::Done) => return Ok(fold.folded()),
-            Err(Trouble::Malformed(why)) => return Err(Heeded::Failure(Failure::broken(why))),
-            Err(Trouble::Complaint(complaint)) => return Err(Heeded::Complaint(complaint)),
-            Err(Trouble::Exceeded(exceeded)) => return Err(Heeded::Exceeded(exceeded)),
+            Err(StreamError::Malformed(why)) => return Err(Failure::broken(why)),
+            Err(StreamError::Provider(error)) => return Err(failure(&error, None, sending)),
+            Err(StreamError::TooLong(exceeded)) => return Err(too_long(exceeded, sending)),
         }
         if fold.size() > size || fold.is_whole() != whole {
             progress = Instant::now();
@@ -285,17 +264,17 @@ async fn listen(
     }
 }
 
-/// The bytes of a response; a long silence is an error, and an event without end is one too.
+/// The bytes of a response; an idle timeout is an error, and an event without end is one too.
 /// Comments count as bytes here, though they are no events.
-fn unless_silent(
+fn with_idle_timeout(
     response: Response,
-    silence: Duration,
+    idle_timeout: Duration,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(
         Some((response.bytes_stream().boxed(), LastEvent::default())),
         move |state| async move {
             let (mut bytes, event) = state?;
-            match timeout(silence, bytes.next()).await {
+            match timeout(idle_timeout, bytes.next()).await {
                 Ok(Some(Ok(chunk))) => match event.and(&chunk) {
                     event if event.bytes > LONGEST_EVENT => {
                         let why = "an event of the stream does not end";
@@ -305,7 +284,7 @@ fn unless_silent(
                 },
                 Ok(Some(Err(error))) => Some((Err(io::Error::other(cause(error))), None)),
                 Ok(None) => None,
-                Err(_) => Some((Err(io::Error::other(no_byte(silence))), None)),
+                Err(_) => Some((Err(io::Error::other(no_byte(idle_timeout))), None)),
             }
         },
     )
@@ -331,7 +310,7 @@ impl Default for LastEvent {
 }
 
 impl LastEvent {
-    /// The same, now that more has come.
+    /// Adds the bytes of a chunk.
     fn and(mut self, chunk: &[u8]) -> Self {
         for byte in chunk {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
@@ -349,12 +328,8 @@ impl LastEvent {
     }
 }
 
-fn no_byte(silence: Duration) -> String {
-    format!("nothing came for {} s", silence.as_secs_f32())
-}
-
-fn silent(silence: Duration) -> Failure {
-    Failure::broken(no_byte(silence))
+fn no_byte(idle_timeout: Duration) -> String {
+    format!("nothing came for {} s", idle_timeout.as_secs_f32())
 }
 
 fn broken(error: sse_stream::Error) -> String {
@@ -366,18 +341,18 @@ fn broken(error: sse_stream::Error) -> String {
 
 fn unreachable(error: reqwest::Error) -> Failure {
     let kind = if error.is_connect() {
-        Passing::Unreachable
+        TransientKind::Unreachable
     } else {
-        Passing::Broken
+        TransientKind::Broken
     };
-    Failure::Passing {
+    Failure::Transient {
         kind,
         why: cause(error),
         after: None,
     }
 }
 
-/// What lies at the bottom of an error, without the address, which may hold secrets.
+/// The root cause of an error, without the address, which may hold secrets.
 fn cause(error: reqwest::Error) -> String {
     root(&error.without_url())
 }

@@ -1,11 +1,11 @@
-//! Keys: where they come from, and that nobody sees them.
+//! Keys: where they come from, and how they stay out of texts.
 
 use std::{fmt, process::Stdio, time::Duration};
 
 use crate::error::ModelError;
 
 /// A password manager may ask a person first.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Something that must not be shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl fmt::Debug for Secret {
 /// Where a provider's key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// It needs none.
+    /// The provider needs none.
     None,
     /// An environment variable.
     Env(String),
@@ -40,7 +40,7 @@ pub enum KeySource {
     /// What a shell command prints. It is run once, when the key is needed first, and again when
     /// the provider no longer accepts what it has printed.
     Command(String),
-    /// Here it is.
+    /// The key itself.
     Given(Secret),
 }
 
@@ -78,9 +78,14 @@ pub(crate) async fn printed_by(provider: &str, command: &str) -> Result<Secret, 
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(PATIENCE, running)
+    let output = tokio::time::timeout(COMMAND_TIMEOUT, running)
         .await
-        .map_err(|_| failed(format!("it took longer than {} s", PATIENCE.as_secs())))?
+        .map_err(|_| {
+            failed(format!(
+                "it took longer than {} s",
+                COMMAND_TIMEOUT.as_secs()
+            ))
+        })?
         .map_err(|error| failed(error.kind().to_string()))?;
     if !output.status.success() {
         return Err(failed(output.status.to_string()));

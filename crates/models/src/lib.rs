@@ -1,14 +1,15 @@
 //! Language models: three protocols, one way to ask.
 
 mod answer_limits;
+mod asking;
 mod error;
-mod gate;
 mod http;
-mod judge;
 mod key;
 mod models;
 mod overview;
 mod price;
+mod provider_error;
+mod rate_limit;
 mod request;
 mod retry;
 mod settings;

@@ -1,6 +1,6 @@
-//! Finds models by name, and asks them until they answer.
+//! Finds models by name, with their keys and prices.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use asyncagents_core::{
     agent::{Answer, Usage},
@@ -8,61 +8,57 @@ use asyncagents_core::{
     id::ModelName,
 };
 use bytes::Bytes;
-use reqwest::{
-    Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-};
+use reqwest::Url;
 use tokio::sync::Mutex;
 
 use crate::{
-    answer_limits::AnswerLimits,
-    error::{Failure, ModelError, Passing},
-    gate::{Gate, Pass},
-    http::{Http, Sending},
-    judge::shortened,
-    key::{KeySource, Redactor, Secret, printed_by},
+    asking::Asking,
+    error::ModelError,
+    http::Http,
+    key::{KeySource, Secret, printed_by},
     overview::{KeyState, ProviderOverview},
     price::{Figures, Prices},
-    request::{Hear, Heard, Request},
-    retry,
+    rate_limit::RateLimit,
+    request::{Heard, Request},
     settings::{Provider, Settings, catalog},
     unwanted::Refusals,
-    wire::{Folded, Question, Wire},
+    wire::{Folded, Question},
 };
 
 /// The models of a configuration. A clone is the same.
 #[derive(Clone)]
 pub struct Models(Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     services: Vec<Arc<Service>>,
-    settings: Settings,
+    pub(crate) settings: Settings,
     prices: Prices,
-    http: Http,
+    pub(crate) http: Http,
     environment: Environment,
 }
 
 type Environment = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// A provider, and what all requests to it share.
-struct Service {
-    provider: Provider,
-    url: Url,
-    shown: String,
-    gate: Arc<Gate>,
+pub(crate) struct Service {
+    pub(crate) provider: Provider,
+    pub(crate) url: Url,
+    /// The address without secrets.
+    pub(crate) shown: String,
+    pub(crate) rate_limit: Arc<RateLimit>,
     /// What the key command has printed.
     printed: Mutex<Option<Secret>>,
-    refusals: Refusals,
+    pub(crate) refusals: Refusals,
 }
 
 /// A model that can be asked. A clone is the same.
 #[derive(Clone)]
 pub struct Model {
-    models: Arc<Inner>,
-    service: Arc<Service>,
+    pub(crate) models: Arc<Inner>,
+    pub(crate) service: Arc<Service>,
     name: ModelName,
     /// The provider's name for it.
-    model: String,
+    pub(crate) model: String,
     figures: Figures,
 }
 
@@ -72,7 +68,7 @@ impl Models {
         Self::with_environment(settings, |name| std::env::var(name).ok())
     }
 
-    /// With keys from elsewhere.
+    /// With keys from another environment.
     pub fn with_environment(
         settings: Settings,
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -134,7 +130,7 @@ impl Models {
         }
     }
 
-    /// The model to use when nobody has chosen one: of the first provider that has a key.
+    /// The model to use when none is chosen: of the first provider that has a key.
     pub fn default_model(&self) -> Result<String, ModelError> {
         let mut variables = Vec::new();
         for (provider, model) in catalog::DEFAULTS {
@@ -155,7 +151,7 @@ impl Models {
         Err(ModelError::NoModel { variables })
     }
 
-    /// Who could be asked, for people.
+    /// All providers, for people.
     pub fn overview(&self) -> Vec<ProviderOverview> {
         let overview = |service: &Arc<Service>| ProviderOverview {
             name: service.provider.name.clone(),
@@ -216,7 +212,12 @@ impl Models {
     }
 
     fn only_provider_of(&self, model: &str) -> Option<&Arc<Service>> {
-        let knows = |service: &&Arc<Service>| self.0.prices.knows(&service.provider.name, model);
+        let knows = |service: &&Arc<Service>| {
+            self.0
+                .prices
+                .listed(&service.provider.name, model)
+                .is_some()
+        };
         let mut knowing = self.0.services.iter().filter(knows);
         let first = knowing.next();
         first.filter(|_| knowing.next().is_none())
@@ -241,7 +242,7 @@ impl Service {
         Ok(Self {
             url,
             shown: catalog::shown(&provider.base_url),
-            gate: Arc::new(Gate::default()),
+            rate_limit: Arc::new(RateLimit::default()),
             printed: Mutex::new(None),
             refusals: Refusals::default(),
             provider,
@@ -273,7 +274,7 @@ impl Inner {
     }
 
     /// The key. A command is run only if it has not yet printed another one than `refused`.
-    async fn key(
+    pub(crate) async fn key(
         &self,
         service: &Service,
         refused: Option<&Secret>,
@@ -299,7 +300,7 @@ impl Model {
 
     /// Whether it is known what it costs.
     pub fn has_price(&self) -> bool {
-        self.figures.priced
+        self.figures.has_price()
     }
 
     /// How many tokens a conversation may have.
@@ -312,13 +313,13 @@ impl Model {
         self.figures.max_output()
     }
 
-    /// What these tokens cost; nothing if nobody knows.
+    /// What these tokens cost; none if the price is unknown.
     pub fn cost(&self, usage: Usage) -> Option<Cost> {
         self.figures.cost(usage)
     }
 
-    /// Asks, and asks again if need be, until there is a whole answer. Dropping the future
-    /// cancels the request.
+    /// Sends the request, with retries, until there is a whole answer. Dropping the future cancels
+    /// the request.
     pub async fn ask(
         &self,
         request: &Request<'_>,
@@ -334,33 +335,22 @@ impl Model {
             unwanted: self.service.refusals.of(&self.model),
             request,
         };
-        let key = self.models.key(&self.service, None).await?;
-        let mut asking = Asking {
-            model: self,
-            headers: headers(provider, key.as_ref())?,
-            redactor: redactor(provider, &self.service.url, key.as_ref()),
-            body: self.body(&question)?,
-            question,
-            key,
-            key_renewed: false,
-            attempts: 0,
-        };
-        let folded = asking.until_answered(hear).await?;
-        let sent = asking.body.len() as u64;
+        let (folded, sent) = Asking::new(self, question)
+            .await?
+            .until_answered(hear)
+            .await?;
         Ok(self.answer(folded, sent))
     }
 
-    fn body(&self, question: &Question<'_>) -> Result<Bytes, ModelError> {
+    pub(crate) fn body(&self, question: &Question<'_>) -> Result<Bytes, ModelError> {
         let body = self.service.provider.wire.body(question);
-        body.map(Bytes::from).map_err(|error| ModelError::Settings {
-            what: "the request".to_owned(),
-            why: error.to_string(),
-        })
+        body.map(Bytes::from)
+            .map_err(|error| ModelError::settings("the request", error))
     }
 
     /// `sent` is how many bytes the request had.
     fn answer(&self, folded: Folded, sent: u64) -> Answer {
-        let usage = self.believed(folded.usage, sent);
+        let usage = self.plausible(folded.usage, sent);
         let cost = folded.cost.or_else(|| self.figures.cost(usage));
         Answer {
             model: self.name.clone(),
@@ -371,293 +361,19 @@ impl Model {
         }
     }
 
-    /// What a server says that an answer has used, as far as that can be: a request has no more
-    /// tokens than bytes, and an answer no more than fit into the window.
-    fn believed(&self, told: Usage, sent: u64) -> Usage {
+    /// The usage that a server reports, within what is possible: a request has no more tokens than
+    /// bytes, and an answer no more than fit into the window.
+    fn plausible(&self, reported: Usage, sent: u64) -> Usage {
         let most = self.window().max(sent);
         let usage = Usage {
-            input: told.input.min(most),
-            cache_read: told.cache_read.min(most),
-            cache_write: told.cache_write.min(most),
-            output: told.output.min(most),
+            input: reported.input.min(most),
+            cache_read: reported.cache_read.min(most),
+            cache_write: reported.cache_write.min(most),
+            output: reported.output.min(most),
         };
-        if usage != told {
-            tracing::warn!(model = %self.name, ?told, "more tokens than there can be; fewer are counted");
+        if usage != reported {
+            tracing::warn!(model = %self.name, ?reported, "implausible token counts, clamped");
         }
         usage
     }
-}
-
-/// One question with all its attempts.
-struct Asking<'a> {
-    model: &'a Model,
-    question: Question<'a>,
-    body: Bytes,
-    key: Option<Secret>,
-    /// A key command was run again for this question.
-    key_renewed: bool,
-    headers: HeaderMap,
-    redactor: Redactor,
-    attempts: u32,
-}
-
-impl Asking<'_> {
-    async fn until_answered(&mut self, hear: Hear<'_>) -> Result<Folded, ModelError> {
-        let gate = &self.model.service.gate;
-        let mut ticket = gate.ticket();
-        let mut told = false;
-        loop {
-            let pass = gate.enter(ticket, told, hear).await;
-            self.attempts += 1;
-            match self.attempt(hear).await {
-                Ok(folded) => {
-                    pass.succeeded();
-                    return Ok(folded);
-                }
-                Err(failure) => {
-                    if self.adapted(&failure).await? {
-                        continue;
-                    }
-                    told = self.wait(failure, pass, hear).await?;
-                    if told {
-                        // In a long storm all take turns, so that nobody alone uses up all
-                        // attempts.
-                        ticket = gate.ticket();
-                    }
-                }
-            }
-        }
-    }
-
-    async fn attempt(&self, hear: Hear<'_>) -> Result<Folded, Failure> {
-        let (service, settings) = (&self.model.service, &self.model.models.settings);
-        let sending = Sending {
-            provider: &service.provider.name,
-            url: &service.url,
-            shown: &service.shown,
-            headers: self.headers.clone(),
-            body: self.body.clone(),
-            silence: settings.silence,
-            key_hint: service.provider.key.hint(),
-        };
-        let limits = AnswerLimits {
-            answer: settings.max_answer,
-            arguments: settings.max_arguments,
-        };
-        let wire = service.provider.wire;
-        let fold = wire.fold(&self.question, self.body.len(), limits);
-        let folded = self.model.models.http.ask(sending, fold, hear).await?;
-        Ok(folded.told_apart(self.question.request.turns.len()))
-    }
-
-    /// Changes what the provider refuses, if that can be changed. Then it is asked once more.
-    async fn adapted(&mut self, failure: &Failure) -> Result<bool, ModelError> {
-        let Failure::Final(ModelError::Refused {
-            status, message, ..
-        }) = failure
-        else {
-            return Ok(false);
-        };
-        match status {
-            400 | 422 => self.without_what_is_named(message),
-            401 | 403 => self.with_another_key().await,
-            _ => Ok(false),
-        }
-    }
-
-    fn without_what_is_named(&mut self, refusal: &str) -> Result<bool, ModelError> {
-        let model = self.model;
-        self.question.unwanted = model.service.refusals.after(&model.model, refusal);
-        let body = model.body(&self.question)?;
-        let is_new = body != self.body;
-        self.body = body;
-        Ok(is_new)
-    }
-
-    /// Keys from a command expire.
-    async fn with_another_key(&mut self) -> Result<bool, ModelError> {
-        let (models, service) = (&self.model.models, &self.model.service);
-        if self.key_renewed || !matches!(service.provider.key, KeySource::Command(_)) {
-            return Ok(false);
-        }
-        self.key_renewed = true;
-        let key = models.key(service, self.key.as_ref()).await?;
-        let is_new = key != self.key;
-        self.headers = headers(&service.provider, key.as_ref())?;
-        if let Some(key) = &key {
-            self.redactor.hide(key.clone());
-        }
-        self.key = key;
-        Ok(is_new)
-    }
-
-    /// Waits before the next attempt, or gives up. Tells whether the wait is at the gate.
-    async fn wait(&self, failure: Failure, pass: Pass, hear: Hear<'_>) -> Result<bool, ModelError> {
-        let (why, asked_for) = match &failure {
-            Failure::Final(error) => return Err(self.cleaned(error.clone())),
-            Failure::Limited { why, after } | Failure::Passing { why, after, .. } => {
-                (self.shown(why), *after)
-            }
-        };
-        let settings = &self.model.models.settings;
-        let too_long = asked_for.filter(|wait| *wait > settings.longest_wait);
-        let limited = matches!(failure, Failure::Limited { .. });
-        let luck = fastrand::f64();
-        let luck = if limited { retry::patient(luck) } else { luck };
-        // Some servers ask for no wait at all, again and again.
-        let backoff = retry::backoff(self.attempts, luck);
-        let after = asked_for.unwrap_or_default().max(backoff);
-        if limited && too_long.is_none() {
-            pass.limited(after, &why);
-        } else {
-            drop(pass);
-        }
-        if let Some(wait) = too_long {
-            let why = format!("{why}; it asks for a wait of {} s", wait.as_secs());
-            return Err(self.given_up(Passing::Overloaded, why));
-        }
-        if self.attempts >= self.most_attempts(&failure) {
-            let kind = match failure {
-                Failure::Passing { kind, .. } => kind,
-                Failure::Final(_) | Failure::Limited { .. } => Passing::Overloaded,
-            };
-            return Err(self.given_up(kind, why));
-        }
-        let provider = &self.model.service.provider.name;
-        tracing::debug!(%provider, attempts = self.attempts, ?after, %why, "asked in vain");
-        let why = format!("{provider}: {why}");
-        hear(Heard::Again { why, after });
-        if !limited {
-            sleep_alive(after, hear).await;
-        }
-        Ok(limited)
-    }
-
-    /// A server on this machine that is not there will not be there in a minute either.
-    fn most_attempts(&self, failure: &Failure) -> u32 {
-        let most = self.model.models.settings.attempts;
-        let unreachable = Passing::Unreachable;
-        match failure {
-            Failure::Passing { kind, .. } if *kind == unreachable && self.is_local() => most.min(2),
-            Failure::Passing { .. } | Failure::Limited { .. } | Failure::Final(_) => most,
-        }
-    }
-
-    fn is_local(&self) -> bool {
-        let host = self.model.service.url.host_str().unwrap_or_default();
-        matches!(host, "localhost" | "127.0.0.1" | "[::1]")
-    }
-
-    fn given_up(&self, kind: Passing, why: String) -> ModelError {
-        let service = &self.model.service;
-        let provider = service.provider.name.clone();
-        let attempts = self.attempts;
-        match kind {
-            Passing::Overloaded => ModelError::Overloaded {
-                provider,
-                attempts,
-                why,
-            },
-            Passing::Broken => ModelError::Broken {
-                provider,
-                attempts,
-                why,
-            },
-            Passing::Unreachable => ModelError::Unreachable {
-                provider,
-                url: service.shown.clone(),
-                why,
-            },
-        }
-    }
-
-    /// The provider's words may quote the key, and half a key is too much.
-    fn shown(&self, text: &str) -> String {
-        shortened(self.redactor.clean(text))
-    }
-
-    fn cleaned(&self, error: ModelError) -> ModelError {
-        match error {
-            ModelError::Refused {
-                provider,
-                status,
-                message,
-                hint,
-            } => ModelError::Refused {
-                provider,
-                status,
-                message: self.shown(&message),
-                hint,
-            },
-            ModelError::TooLong { message } => ModelError::TooLong {
-                message: self.shown(&message),
-            },
-            other => other,
-        }
-    }
-}
-
-async fn sleep_alive(wait: Duration, hear: Hear<'_>) {
-    const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-    let mut left = wait;
-    while left > SIGN_OF_LIFE {
-        tokio::time::sleep(SIGN_OF_LIFE).await;
-        hear(Heard::Alive);
-        left -= SIGN_OF_LIFE;
-    }
-    tokio::time::sleep(left).await;
-}
-
-/// The usual headers with the user's own over them.
-fn headers(provider: &Provider, key: Option<&Secret>) -> Result<HeaderMap, ModelError> {
-    let wrong = |what: &str| ModelError::Settings {
-        what: format!("{what} of provider {}", provider.name),
-        why: "it has characters that cannot be sent".to_owned(),
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if provider.wire == Wire::Anthropic {
-        let version = HeaderValue::from_static("2023-06-01");
-        headers.insert("anthropic-version", version);
-    }
-    if let Some(key) = key {
-        let (name, value) = match provider.wire {
-            Wire::Anthropic => (
-                HeaderName::from_static("x-api-key"),
-                key.reveal().to_owned(),
-            ),
-            Wire::Responses | Wire::Chat => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-        };
-        let mut value = HeaderValue::from_str(&value).map_err(|_| wrong("the key"))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    for (name, value) in &provider.headers {
-        let what = format!("header {name}");
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(&what))?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| wrong(&what))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    Ok(headers)
-}
-
-/// All that must not be shown of what goes to a provider.
-fn redactor(provider: &Provider, url: &Url, key: Option<&Secret>) -> Redactor {
-    let mut redactor = Redactor::default();
-    if let Some(key) = key {
-        redactor.hide(key.clone());
-    }
-    for (_, value) in &provider.headers {
-        let bare = value.strip_prefix("Bearer ").unwrap_or(value);
-        redactor.hide(Secret::new(bare));
-    }
-    if let Some(password) = url.password() {
-        redactor.hide(Secret::new(password));
-    }
-    for (_, value) in url.query_pairs() {
-        redactor.hide(Secret::new(value));
-    }
-    redactor
 }

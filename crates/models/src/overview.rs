@@ -1,11 +1,11 @@
-//! Who could be asked, for people. No key is in it.
+//! Which providers there are and whether they have a key, for people. No key is in it.
 
 /// A provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderOverview {
     /// What comes before the `/` in a model's name.
     pub name: String,
-    /// Where it is, without what may be secret.
+    /// Its address without secrets.
     pub url: String,
     /// Where its key comes from.
     pub key: KeyState,
@@ -14,20 +14,18 @@ pub struct ProviderOverview {
 /// Where a key comes from, and whether it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
-    /// It needs none.
+    /// The provider needs none.
     NotNeeded,
     /// An environment variable.
     Variable {
-        /// Its name.
         name: String,
-        /// It has a value.
         is_set: bool,
-        /// Without it the provider is not asked.
+        /// Whether the provider cannot be asked without it.
         needed: bool,
     },
     /// What a command prints when it is needed.
     Command,
-    /// The program that uses this has given it.
+    /// The program that uses this library has set it.
     Given,
 }
 

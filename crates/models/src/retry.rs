@@ -8,19 +8,14 @@ const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// A random wait that may be twice as long after each failure. `luck` is between 0 and 1.
-/// The whole range is used, so that many who failed together do not come back together.
+/// The whole range is used, so that requests that failed together are not sent together again.
 pub(crate) fn backoff(failures: u32, luck: f64) -> Duration {
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(LONGEST).mul_f64(luck.clamp(0.0, 1.0))
 }
 
-/// The luck of somebody who was one too many: to come back at once would be to be one again.
-pub(crate) fn patient(luck: f64) -> f64 {
-    0.5 + luck / 2.0
-}
-
-/// How long the server wants us to wait.
-pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// The wait that the server's headers ask for.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(wait) = text("retry-after-ms").and_then(|text| whole(text, 1000.0)) {
         return Some(wait);
@@ -38,7 +33,7 @@ pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration
     )
 }
 
-/// The same in the words of an error: "try again in 1.2s".
+/// The wait that the words of an error ask for: "try again in 1.2s".
 pub(crate) fn in_words(text: &str) -> Option<Duration> {
     const WORDS: [&str; 3] = ["try again in ", "retry in ", "retry after "];
     let text = text.to_lowercase();
@@ -129,6 +124,6 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_str(value).expect("a value"));
         }
-        assert_eq!(asked_for(&map, now), ms.map(Duration::from_millis));
+        assert_eq!(retry_after(&map, now), ms.map(Duration::from_millis));
     }
 }

@@ -31,18 +31,18 @@ impl Unwanted {
     }
 }
 
-/// What a provider has refused so far. Behind a router each model has its own mind.
+/// What a provider has refused so far, by model: a router has many.
 #[derive(Default)]
 pub(crate) struct Refusals(Mutex<BTreeMap<String, Unwanted>>);
 
 impl Refusals {
-    /// What this model is not asked with.
+    /// Fields that are left out for this model.
     pub(crate) fn of(&self, model: &str) -> Unwanted {
         let known = lock(&self.0);
         known.get(model).copied().unwrap_or_default()
     }
 
-    /// The same, after one more refusal.
+    /// Fields that are left out after one more refusal.
     pub(crate) fn after(&self, model: &str, refusal: &str) -> Unwanted {
         let mut known = lock(&self.0);
         let unwanted = known.entry(model.to_owned()).or_default();

@@ -32,7 +32,7 @@ pub(crate) struct AgentConfig {
     pub(crate) compact_at: u64,
     pub(crate) max_turns: Option<u64>,
     pub(crate) attempts: u32,
-    pub(crate) silence: Duration,
+    pub(crate) idle_timeout: Duration,
     pub(crate) longest_wait: Duration,
     pub(crate) max_answer: usize,
     pub(crate) max_arguments: usize,
@@ -69,7 +69,7 @@ impl AgentConfig {
             compact_at: 80,
             max_turns: None,
             attempts: models.attempts,
-            silence: models.silence,
+            idle_timeout: models.idle_timeout,
             longest_wait: models.longest_wait,
             max_answer: models.max_answer,
             max_arguments: models.max_arguments,
@@ -83,7 +83,7 @@ impl AgentConfig {
     pub(crate) fn models(&self) -> Result<asyncagents_models::Settings, String> {
         let mut settings = asyncagents_models::Settings {
             attempts: self.attempts,
-            silence: self.silence,
+            idle_timeout: self.idle_timeout,
             longest_wait: self.longest_wait,
             max_answer: self.max_answer,
             max_arguments: self.max_arguments,
@@ -225,7 +225,7 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
         "from this share of the model's window on a conversation is summarised, in percent";
     "models.attempts", agent_config.attempts: within(1, MAX, FROM_1), Refused,
         "how often a request is sent before it counts as failed";
-    "models.silence", agent_config.silence, Refused,
+    "models.silence", agent_config.idle_timeout, Refused,
         "a model that sends nothing for this long is asked again; one that sends only \
          keep-alives for four times as long has failed";
     "models.longest_wait", agent_config.longest_wait, Refused,

@@ -74,13 +74,12 @@ pub(crate) fn aliases() -> BTreeMap<String, String> {
 /// Where requests go. People write the base with or without a version and a trailing slash, or
 /// the whole address, which is taken as it is.
 pub(crate) fn endpoint(provider: &Provider) -> Result<Url, ModelError> {
-    let wrong = |why: String| ModelError::Settings {
-        what: format!("base_url of provider {}", provider.name),
-        why,
-    };
-    let mut url = Url::parse(provider.base_url.trim()).map_err(|error| wrong(error.to_string()))?;
+    let what = format!("base_url of provider {}", provider.name);
+    let mut url =
+        Url::parse(provider.base_url.trim()).map_err(|error| ModelError::settings(&what, error))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong("it must begin with http:// or https://".to_owned()));
+        let why = "it must begin with http:// or https://";
+        return Err(ModelError::settings(what, why));
     }
     let verb = match provider.wire {
         Wire::Anthropic => "/messages",

@@ -19,7 +19,7 @@ pub struct Settings {
     pub attempts: u32,
     /// A stream that brings no byte for this long is broken. One that brings only keep-alives
     /// is too, after [`Settings::KEEP_ALIVES`] times as long.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// A provider that asks for a longer wait than this gets none: it is an error.
     pub longest_wait: Duration,
     /// How many bytes one answer may have: text, reasoning, calls, and what is passed through.
@@ -30,7 +30,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How many times [`Settings::silence`] a model may take while its provider sends nothing but
+    /// How many times [`Settings::idle_timeout`] a model may take while its provider sends nothing but
     /// signs of life. Some models think for many minutes without a word.
     pub const KEEP_ALIVES: u32 = 4;
 }
@@ -42,7 +42,7 @@ impl Default for Settings {
             aliases: catalog::aliases(),
             prices: None,
             attempts: 8,
-            silence: Duration::from_secs(300),
+            idle_timeout: Duration::from_secs(300),
             longest_wait: Duration::from_secs(300),
             // The longest answers that models give, 128,000 tokens, have some 600,000 bytes.
             max_answer: 8_000_000,

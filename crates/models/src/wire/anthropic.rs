@@ -2,17 +2,16 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use asyncagents_core::agent::{Block, Call, Effort, Raw, Stop, Usage};
+use asyncagents_core::agent::{Block, Call, Effort, Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     answer_limits::{AnswerLimits, Size},
-    judge::Complaint,
     request::{Hear, Heard},
     wire::{
-        Fold, Folded, Parameters, Question, Schema, Side, Step, Trouble, lenient, plain, schema,
-        sides, verbatim,
+        CacheControl, Fold, Folded, Lenient, Parameters, Question, Schema, Side, Step, StreamError,
+        plain, raw, schema, sides, verbatim,
     },
 };
 
@@ -37,23 +36,20 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
     // Only now and then: everything before it stays as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Kind>,
+    tool_choice: Option<ToolChoice>,
 }
 
 #[derive(Serialize)]
-struct Kind {
-    #[serde(rename = "type")]
-    kind: &'static str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ToolChoice {
+    None,
 }
 
-type CacheControl = Kind;
-
 #[derive(Serialize)]
-struct Thinking {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    budget_tokens: Option<u64>,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Adaptive,
+    Enabled { budget_tokens: u64 },
 }
 
 #[derive(Serialize)]
@@ -75,35 +71,28 @@ struct Message<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(untagged)]
+#[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
     Text {
-        #[serde(rename = "type")]
-        kind: &'static str,
         text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
-    Call {
-        #[serde(rename = "type")]
-        kind: &'static str,
+    ToolUse {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
         input: Parameters<'a>,
     },
-    Result {
-        #[serde(rename = "type")]
-        kind: &'static str,
+    ToolResult {
         tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "str::is_empty")]
         content: &'a str,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+    #[serde(untagged)]
     Verbatim(&'a RawValue),
 }
-
-const EPHEMERAL: CacheControl = Kind { kind: "ephemeral" };
 
 pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error> {
     let request = question.request;
@@ -114,14 +103,11 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         description: &tool.description,
         input_schema: schema(&tool.schema),
     });
-    let system = Some(request.system).filter(|text| !text.trim().is_empty());
     // A breakpoint of its own: a child with the same system prompt and tools starts warm.
-    let system = system.map(|text| Part::Text {
-        kind: "text",
+    let system = question.system().map(|text| Part::Text {
         text,
-        cache_control: Some(EPHEMERAL),
+        cache_control: Some(CacheControl::Ephemeral),
     });
-    let choice = request.no_tools && !request.tools.is_empty();
     serde_json::to_string(&Body {
         model: question.model,
         max_tokens,
@@ -130,12 +116,12 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         output_config,
         tools: tools.collect(),
         system: system.into_iter().collect(),
-        cache_control: (!question.unwanted.cache_control).then_some(EPHEMERAL),
+        cache_control: (!question.unwanted.cache_control).then_some(CacheControl::Ephemeral),
         messages: sides(request.turns, question.origin)
             .into_iter()
             .map(message)
             .collect(),
-        tool_choice: choice.then_some(Kind { kind: "none" }),
+        tool_choice: question.forbids_tools().then_some(ToolChoice::None),
     })
 }
 
@@ -144,13 +130,9 @@ fn thinking(question: &Question<'_>, most: u64) -> (Option<Thinking>, Option<Out
     let Some(effort) = question.request.effort else {
         return (None, None);
     };
-    if question.figures.adaptive {
-        let thinking = Thinking {
-            kind: "adaptive",
-            budget_tokens: None,
-        };
+    if question.figures.is_adaptive() {
         let effort = effort.word();
-        return (Some(thinking), Some(OutputConfig { effort }));
+        return (Some(Thinking::Adaptive), Some(OutputConfig { effort }));
     }
     let wanted = match effort {
         Effort::Low => 4_000,
@@ -158,27 +140,23 @@ fn thinking(question: &Question<'_>, most: u64) -> (Option<Thinking>, Option<Out
         Effort::High => 24_000,
     };
     // Something must be left for the answer, and the API takes no less than 1,024.
-    let budget = wanted.min(most.saturating_sub(most / 4));
-    let thinking = (budget >= 1_024).then_some(Thinking {
-        kind: "enabled",
-        budget_tokens: Some(budget),
-    });
+    let budget_tokens = wanted.min(most.saturating_sub(most / 4));
+    let thinking = (budget_tokens >= 1_024).then_some(Thinking::Enabled { budget_tokens });
     (thinking, None)
 }
 
 fn message(side: Side<'_>) -> Message<'_> {
     match side {
-        Side::User { results, said, .. } => {
-            let results = results.into_iter().map(|(call, outcome)| Part::Result {
-                kind: "tool_result",
+        Side::User { results, texts, .. } => {
+            let results = results.into_iter().map(|(call, outcome)| Part::ToolResult {
                 tool_use_id: plain(&call.id),
                 content: outcome.text(),
                 is_error: outcome.is_error(),
             });
-            let said = said.into_iter().map(text);
+            let texts = texts.into_iter().map(text);
             Message {
                 role: "user",
-                content: results.chain(said).collect(),
+                content: results.chain(texts).collect(),
             }
         }
         Side::Model { blocks, .. } => Message {
@@ -190,11 +168,10 @@ fn message(side: Side<'_>) -> Message<'_> {
 
 fn part(block: &Block) -> Option<Part<'_>> {
     match block {
-        Block::Text(said) => Some(text(said)),
+        Block::Text(block) => Some(text(block)),
         Block::Reasoning { raw, .. } => raw.as_ref().and_then(verbatim).map(Part::Verbatim),
         Block::Other(raw) => verbatim(raw).map(Part::Verbatim),
-        Block::Call(call) => Some(Part::Call {
-            kind: "tool_use",
+        Block::Call(call) => Some(Part::ToolUse {
             id: plain(&call.id),
             name: plain(&call.name),
             input: Parameters::of(call),
@@ -204,7 +181,6 @@ fn part(block: &Block) -> Option<Part<'_>> {
 
 fn text(text: &str) -> Part<'_> {
     Part::Text {
-        kind: "text",
         text,
         cache_control: None,
     }
@@ -272,16 +248,13 @@ struct Closing {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct Start {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: String,
-    #[serde(default, deserialize_with = "lenient")]
-    text: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    name: Option<String>,
-    #[serde(default)]
+    text: Lenient<String>,
+    id: Lenient<String>,
+    name: Lenient<String>,
     input: Option<Box<RawValue>>,
 }
 
@@ -305,12 +278,12 @@ impl Answering {
         }
     }
 
-    fn begin(&mut self, index: u64, block: &RawValue, hear: Hear<'_>) -> Result<(), Trouble> {
+    fn begin(&mut self, index: u64, block: &RawValue, hear: Hear<'_>) -> Result<(), StreamError> {
         self.size.grow_block(block.get().len())?;
         let start: Start = read(block).unwrap_or_default();
         let open = match start.kind.as_str() {
             "text" => {
-                let text = start.text.unwrap_or_default();
+                let text = start.text.0.unwrap_or_default();
                 if !text.is_empty() {
                     hear(Heard::Text(&text));
                 }
@@ -331,13 +304,13 @@ impl Answering {
                 }
             }
             "tool_use" => {
-                let name = start.name.unwrap_or_default();
+                let name = start.name.0.unwrap_or_default();
                 hear(Heard::Call(&name));
                 let input = start.input.map(|input| input.get().to_owned());
                 self.size
                     .check_arguments(input.as_ref().map_or(0, String::len))?;
                 Open::Call {
-                    id: start.id.unwrap_or_default(),
+                    id: start.id.0.unwrap_or_default(),
                     name,
                     input: String::new(),
                     at_first: input.unwrap_or_default(),
@@ -353,21 +326,21 @@ impl Answering {
         Ok(())
     }
 
-    fn grow(&mut self, index: u64, delta: &RawValue, hear: Hear<'_>) -> Result<(), Trouble> {
+    fn grow(&mut self, index: u64, delta: &RawValue, hear: Hear<'_>) -> Result<(), StreamError> {
         let delta: Map<String, Value> = serde_json::from_str(delta.get())?;
         let text = |name: &str| delta.get(name).and_then(Value::as_str);
         let open = self.open.iter_mut().rev().find(|(at, _)| *at == index);
         let Some((_, open)) = open else {
-            return Err(Trouble::Malformed(
+            return Err(StreamError::Malformed(
                 "a piece of a block that never began".to_owned(),
             ));
         };
         match open {
-            Open::Text(said) => {
+            Open::Text(whole) => {
                 if let Some(more) = text("text") {
                     self.size.grow(more.len())?;
                     hear(Heard::Text(more));
-                    said.push_str(more);
+                    whole.push_str(more);
                 }
             }
             Open::Thinking {
@@ -409,7 +382,7 @@ impl Answering {
     fn count(&mut self, tokens: Option<&RawValue>) {
         let tokens: Tokens = tokens.and_then(read).unwrap_or_default();
         // Each event repeats what is known by then, so the greatest figure is the last.
-        let most = |known: u64, told: Option<u64>| known.max(told.unwrap_or(0));
+        let most = |known: u64, reported: Option<u64>| known.max(reported.unwrap_or(0));
         self.usage = Usage {
             input: most(self.usage.input, tokens.input_tokens),
             cache_read: most(self.usage.cache_read, tokens.cache_read_input_tokens),
@@ -420,7 +393,7 @@ impl Answering {
 }
 
 impl Fold for Answering {
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble> {
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError> {
         let event: Event<'_> = serde_json::from_str(data)?;
         match &*event.kind {
             "message_start" => {
@@ -449,10 +422,7 @@ impl Fold for Answering {
                 self.ended = true;
                 return Ok(Step::Done);
             }
-            "error" => {
-                let error = serde_json::from_str(data)?;
-                return Err(Trouble::Complaint(Complaint::in_stream(&error)));
-            }
+            "error" => return Err(StreamError::provider_error_in(data)?),
             // Pings, ends of blocks, and what may come one day.
             _ => hear(Heard::Alive),
         }
@@ -490,10 +460,7 @@ fn stop(reason: &str) -> Stop {
 }
 
 fn closed(open: Open, origin: &str) -> Block {
-    let raw = |json: String| Raw {
-        wire: origin.to_owned(),
-        json,
-    };
+    let raw = |json| raw(origin, json);
     match open {
         Open::Text(text) => Block::Text(text),
         Open::Thinking {
@@ -501,11 +468,8 @@ fn closed(open: Open, origin: &str) -> Block {
             signature,
             more,
         } => {
-            let json = thinking_block(&text, &signature, &more).ok();
-            Block::Reasoning {
-                raw: json.map(raw),
-                text,
-            }
+            let raw = thinking_block(&text, &signature, &more).ok().map(raw);
+            Block::Reasoning { text, raw }
         }
         Open::Call {
             id,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use asyncagents_core::{
-    agent::{Block, Call, Raw, Stop, ToolSpec, Usage},
+    agent::{Block, Call, Stop, ToolSpec, Usage},
     budget::Cost,
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     answer_limits::{AnswerLimits, Exceeded, Size, field},
-    judge::Complaint,
+    provider_error::ProviderError,
     request::{Hear, Heard},
     wire::{
-        Fold, Folded, Parameters, Question, Schema, Side, Spelling, Step, Trouble, arguments_in,
-        cache_key, lenient, plain, schema, sides, verbatim,
+        CacheControl, CacheTokens, Fold, Folded, Lenient, Parameters, Question, Schema, Side,
+        Spelling, Step, StreamError, arguments_in, cache_key, plain, raw, schema, sides, verbatim,
     },
 };
 
@@ -45,47 +45,37 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct CacheControl {
-    #[serde(rename = "type")]
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: FunctionSpec<'a>,
-}
-
-#[derive(Serialize)]
-struct FunctionSpec<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: Schema<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Message<'a> {
-    Said {
-        role: &'static str,
-        content: Cow<'a, str>,
+#[serde(tag = "type", content = "function", rename_all = "snake_case")]
+enum Tool<'a> {
+    Function {
+        name: &'a str,
+        description: &'a str,
+        parameters: Schema<'a>,
     },
-    Answered {
-        role: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Message<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: String,
+    },
+    Assistant {
         content: Option<String>,
         #[serde(flatten)]
         thoughts: Thoughts<'a>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
     },
-    Result {
-        role: &'static str,
+    Tool {
         tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
@@ -128,31 +118,24 @@ struct Function<'a> {
 
 pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error> {
     let request = question.request;
-    // Strangers refuse what they do not know.
+    // Other servers refuse fields they do not know.
     let is_openai = question.provider == "openai";
     // The router hands it on to the only maker whose cache must be asked for.
     let asks_for_cache = question.provider == "openrouter" && question.model.contains("claude");
     let unwanted = question.unwanted;
     let most = question.max_output();
-    let tools = request.tools.iter().map(|tool| Tool {
-        kind: "function",
-        function: FunctionSpec {
-            name: &tool.name,
-            description: &tool.description,
-            parameters: schema(&tool.schema),
-        },
+    let tools = request.tools.iter().map(|tool| Tool::Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: schema(&tool.schema),
     });
-    let system = Some(request.system).filter(|text| !text.trim().is_empty());
-    let system = system.map(|text| Message::Said {
-        role: "system",
-        content: Cow::Borrowed(text),
-    });
+    let system = question.system();
+    let system = system.map(|content| Message::System { content });
     let conversation = sides(request.turns, question.origin);
-    let talks = Talks::to(question.model);
+    let in_turn = takes_turns(question.model);
     let conversation = conversation
         .into_iter()
-        .flat_map(|side| messages(side, request.tools, talks));
-    let choice = request.no_tools && !request.tools.is_empty();
+        .flat_map(|side| messages(side, request.tools, in_turn));
     serde_json::to_string(&Body {
         model: question.model,
         stream: true,
@@ -161,7 +144,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         }),
         prompt_cache_key: cache_key(request.cache_key).filter(|_| is_openai),
         cache_control: (asks_for_cache && !unwanted.cache_control)
-            .then_some(CacheControl { kind: "ephemeral" }),
+            .then_some(CacheControl::Ephemeral),
         max_tokens: most.filter(|_| !is_openai),
         max_completion_tokens: most.filter(|_| is_openai),
         reasoning_effort: request
@@ -170,67 +153,52 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
             .map(|effort| effort.word()),
         tools: tools.collect(),
         messages: system.into_iter().chain(conversation).collect(),
-        tool_choice: choice.then_some("none"),
+        tool_choice: question.forbids_tools().then_some("none"),
     })
 }
 
-/// Who may speak after a tool.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Talks {
-    /// Anybody.
-    Freely,
-    /// Only the model.
-    InTurn,
+/// Mistral's models refuse a user message right after a tool's: an assistant's must be between.
+fn takes_turns(model: &str) -> bool {
+    const MISTRAL: [&str; 5] = ["mistral", "devstral", "magistral", "codestral", "ministral"];
+    let model = model.to_lowercase();
+    MISTRAL.iter().any(|name| model.contains(name))
 }
 
-impl Talks {
-    /// Mistral's models refuse a user who speaks right after a tool.
-    fn to(model: &str) -> Self {
-        const MISTRAL: [&str; 5] = ["mistral", "devstral", "magistral", "codestral", "ministral"];
-        let model = model.to_lowercase();
-        match MISTRAL.iter().any(|name| model.contains(name)) {
-            true => Talks::InTurn,
-            false => Talks::Freely,
-        }
-    }
-}
-
-fn messages<'a>(side: Side<'a>, tools: &[ToolSpec], talks: Talks) -> Vec<Message<'a>> {
+fn messages<'a>(side: Side<'a>, tools: &[ToolSpec], in_turn: bool) -> Vec<Message<'a>> {
     match side {
         Side::User {
             results,
-            said,
+            texts,
             spelling,
         } => {
-            let interrupts = talks == Talks::InTurn && !results.is_empty() && !said.is_empty();
-            let between = interrupts.then_some(Message::Said {
-                role: "assistant",
-                content: Cow::Borrowed("Understood."),
+            let interrupts = in_turn && !results.is_empty() && !texts.is_empty();
+            let between = interrupts.then(|| Message::Assistant {
+                content: Some("Understood.".to_owned()),
+                thoughts: Thoughts::default(),
+                tool_calls: Vec::new(),
             });
-            let results = results.into_iter().map(|(call, outcome)| Message::Result {
-                role: "tool",
+            let results = results.into_iter().map(|(call, outcome)| Message::Tool {
                 tool_call_id: spelling.write(&call.id),
                 content: outcome.text(),
             });
             // Many templates insist that the sides take turns, so this is one message.
-            let said = (!said.is_empty()).then(|| Message::Said {
-                role: "user",
-                content: Cow::Owned(said.join("\n\n")),
+            let user = (!texts.is_empty()).then(|| Message::User {
+                content: texts.join("\n\n"),
             });
-            results.chain(between).chain(said).collect()
+            results.chain(between).chain(user).collect()
         }
         Side::Model { blocks, spelling } => vec![answered(&blocks, tools, spelling)],
     }
 }
 
 fn answered<'a>(blocks: &[&'a Block], tools: &[ToolSpec], spelling: Spelling) -> Message<'a> {
-    let mut said: Vec<&str> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
     let mut thoughts = Thoughts::default();
     let mut tool_calls = Vec::new();
     let mut more = Map::new();
     for block in blocks {
         match block {
-            Block::Text(text) => said.push(text),
+            Block::Text(text) => texts.push(text),
             Block::Reasoning { raw, .. } => {
                 let json = raw.as_ref().and_then(verbatim).map(RawValue::get);
                 if let Some(raw) = json.and_then(|json| serde_json::from_str(json).ok()) {
@@ -254,9 +222,8 @@ fn answered<'a>(blocks: &[&'a Block], tools: &[ToolSpec], spelling: Spelling) ->
             }
         }
     }
-    Message::Answered {
-        role: "assistant",
-        content: (!said.is_empty()).then(|| said.join("\n\n")),
+    Message::Assistant {
+        content: (!texts.is_empty()).then(|| texts.join("\n\n")),
         thoughts,
         tool_calls,
     }
@@ -264,9 +231,10 @@ fn answered<'a>(blocks: &[&'a Block], tools: &[ToolSpec], spelling: Spelling) ->
 
 /// A name that was declared is good as it is. One that the model has invented might be refused.
 fn name<'a>(call: &'a Call, tools: &[ToolSpec]) -> Cow<'a, str> {
-    match tools.iter().any(|tool| tool.name == call.name) {
-        true => Cow::Borrowed(&call.name),
-        false => plain(&call.name),
+    if tools.iter().any(|tool| tool.name == call.name) {
+        Cow::Borrowed(&call.name)
+    } else {
+        plain(&call.name)
     }
 }
 
@@ -307,84 +275,61 @@ struct OpenCall {
 
 #[derive(Deserialize)]
 struct Chunk {
-    #[serde(default)]
     choices: Option<Vec<Choice>>,
-    #[serde(default, deserialize_with = "lenient")]
-    usage: Option<Tokens>,
     #[serde(default)]
+    usage: Lenient<Tokens>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Choice {
-    #[serde(default)]
     delta: Option<Delta>,
     // Some servers send a whole message in one chunk.
-    #[serde(default)]
     message: Option<Delta>,
-    #[serde(default, deserialize_with = "lenient")]
-    finish_reason: Option<String>,
+    #[serde(default)]
+    finish_reason: Lenient<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Delta {
-    #[serde(default)]
     content: Option<Value>,
-    #[serde(default, deserialize_with = "lenient")]
-    refusal: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    reasoning_content: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    reasoning: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    reasoning_details: Option<Vec<Value>>,
-    #[serde(default)]
+    refusal: Lenient<String>,
+    reasoning_content: Lenient<String>,
+    reasoning: Lenient<String>,
+    reasoning_details: Lenient<Vec<Value>>,
     tool_calls: Option<Vec<CallDelta>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct CallDelta {
-    #[serde(default, deserialize_with = "lenient")]
-    index: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    id: Option<String>,
-    #[serde(rename = "type", default)]
+    index: Lenient<u64>,
+    id: Lenient<String>,
+    #[serde(rename = "type")]
     _kind: IgnoredAny,
-    #[serde(default)]
     function: Option<FunctionDelta>,
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct FunctionDelta {
-    #[serde(default, deserialize_with = "lenient")]
-    name: Option<String>,
-    #[serde(default)]
+    name: Lenient<String>,
     arguments: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize, Default, Clone)]
+#[serde(default)]
 struct Tokens {
-    #[serde(default, deserialize_with = "lenient")]
-    prompt_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    completion_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    prompt_tokens_details: Option<Details>,
-    #[serde(default, deserialize_with = "lenient")]
-    prompt_cache_hit_tokens: Option<u64>,
+    prompt_tokens: Lenient<u64>,
+    completion_tokens: Lenient<u64>,
+    prompt_tokens_details: Lenient<CacheTokens>,
+    prompt_cache_hit_tokens: Lenient<u64>,
     /// Dollars.
-    #[serde(default, deserialize_with = "lenient")]
-    cost: Option<f64>,
-    #[serde(default, deserialize_with = "lenient")]
-    is_byok: Option<bool>,
-}
-
-#[derive(Deserialize, Default, Clone)]
-struct Details {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
+    cost: Lenient<f64>,
+    is_byok: Lenient<bool>,
 }
 
 impl Answering {
@@ -424,12 +369,12 @@ impl Answering {
     }
 
     fn grow(&mut self, delta: Delta, hear: Hear<'_>) -> Result<(), Exceeded> {
-        match (delta.reasoning_content, delta.reasoning) {
+        match (delta.reasoning_content.0, delta.reasoning.0) {
             (Some(text), _) => self.think("reasoning_content", &text, hear)?,
             (None, Some(text)) => self.think("reasoning", &text, hear)?,
             (None, None) => {}
         }
-        for detail in delta.reasoning_details.unwrap_or_default() {
+        for detail in delta.reasoning_details.0.unwrap_or_default() {
             if let Value::Object(detail) = detail {
                 join_detail(&mut self.details, detail, &mut self.size)?;
             }
@@ -445,7 +390,7 @@ impl Answering {
             }
             _ => {}
         }
-        if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
+        if let Some(refusal) = delta.refusal.0.filter(|text| !text.is_empty()) {
             self.say(&refusal, hear)?;
             self.stop = Some(Stop::Refused);
         }
@@ -457,14 +402,14 @@ impl Answering {
 
     fn call(&mut self, delta: CallDelta, hear: Hear<'_>) -> Result<(), Exceeded> {
         let function = delta.function.unwrap_or_default();
-        let name = function.name.unwrap_or_default();
-        let id = delta.id.unwrap_or_default();
-        let at = match self.place(delta.index, &id, &name) {
+        let name = function.name.0.unwrap_or_default();
+        let id = delta.id.0.unwrap_or_default();
+        let at = match self.place(delta.index.0, &id, &name) {
             Some(at) => at,
             None => {
                 self.size.grow_block(0)?;
                 self.calls.push(OpenCall {
-                    index: delta.index,
+                    index: delta.index.0,
                     ..OpenCall::default()
                 });
                 self.calls.len() - 1
@@ -535,42 +480,37 @@ impl Answering {
 
     fn counted(&self) -> Usage {
         let tokens = self.usage.clone().unwrap_or_default();
-        let details = tokens.prompt_tokens_details.unwrap_or_default();
-        let cached = details.cached_tokens.or(tokens.prompt_cache_hit_tokens);
-        let cache_read = cached.unwrap_or(0);
-        let cache_write = details.cache_write_tokens.unwrap_or(0);
+        let mut cached = tokens.prompt_tokens_details.0.unwrap_or_default();
+        cached.cached_tokens = cached.cached_tokens.or(tokens.prompt_cache_hit_tokens.0);
         let calls = self
             .calls
             .iter()
             .map(|call| call.name.len() + call.arguments.len());
         let written = self.text.len() + self.reasoning.len() + calls.sum::<usize>();
-        let read = tokens.prompt_tokens.unwrap_or_else(|| guessed(self.asked));
-        Usage {
-            input: read.saturating_sub(cache_read.saturating_add(cache_write)),
-            cache_read,
-            cache_write,
-            output: tokens.completion_tokens.unwrap_or_else(|| guessed(written)),
-        }
+        let (read, wrote) = (tokens.prompt_tokens.0, tokens.completion_tokens.0);
+        cached.usage(
+            read.unwrap_or_else(|| guessed(self.asked)),
+            wrote.unwrap_or_else(|| guessed(written)),
+        )
     }
 
-    /// What a router says that it cost, unless somebody else sends the bill.
+    /// The cost that a router reports, unless another provider sends the bill.
     fn billed(&self) -> Option<Cost> {
         let tokens = self.usage.as_ref()?;
-        let dollars = tokens
-            .cost
-            .filter(|cost| cost.is_finite() && *cost >= 0.0)?;
+        let dollars = tokens.cost.0;
+        let dollars = dollars.filter(|cost| cost.is_finite() && *cost >= 0.0)?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a price that is not negative becomes the nearest whole number"
         )]
         let cost = Cost((dollars * 1_000_000.0).round() as u64);
-        (tokens.is_byok != Some(true)).then_some(cost)
+        (tokens.is_byok.0 != Some(true)).then_some(cost)
     }
 }
 
 impl Fold for Answering {
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble> {
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError> {
         if data.trim() == "[DONE]" {
             self.ended = true;
             return Ok(Step::Done);
@@ -578,29 +518,29 @@ impl Fold for Answering {
         let chunk: Chunk = serde_json::from_str(data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             let json = serde_json::json!({ "error": error });
-            return Err(Trouble::Complaint(Complaint::in_stream(&json)));
+            return Err(StreamError::Provider(ProviderError::in_stream(&json)));
         }
-        if let Some(usage) = chunk.usage {
+        if let Some(usage) = chunk.usage.0 {
             self.usage = Some(usage);
         }
-        let mut heard = false;
+        let mut is_news = false;
         let mut noted = |what: Heard<'_>| {
-            heard = true;
+            is_news = true;
             hear(what);
         };
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.grow(delta, &mut noted)?;
             }
-            match choice.finish_reason.as_deref() {
+            match choice.finish_reason.0.as_deref() {
                 None | Some("") => {}
                 Some("error") => {
-                    return Err(Trouble::Malformed("it ends with an error".to_owned()));
+                    return Err(StreamError::Malformed("it ends with an error".to_owned()));
                 }
                 Some(reason) => self.stop = self.stop.or(Some(stop(reason))),
             }
         }
-        if !heard {
+        if !is_news {
             hear(Heard::Alive);
         }
         Ok(Step::More)
@@ -617,10 +557,7 @@ impl Fold for Answering {
     fn folded(self: Box<Self>) -> Folded {
         let usage = self.counted();
         let cost = self.billed();
-        let raw = self.thoughts().map(|json| Raw {
-            wire: self.origin.clone(),
-            json,
-        });
+        let raw = self.thoughts().map(|json| raw(&self.origin, json));
         let mut blocks = Vec::new();
         if raw.is_some() || !self.reasoning.is_empty() {
             blocks.push(Block::Reasoning {
@@ -664,8 +601,7 @@ fn mark(tool_call: Map<String, Value>, origin: &str) -> Option<Block> {
         return None;
     }
     let json = serde_json::to_string(&Mark { tool_call }).ok()?;
-    let wire = origin.to_owned();
-    Some(Block::Other(Raw { wire, json }))
+    Some(Block::Other(raw(origin, json)))
 }
 
 /// Puts a piece of a thought to the piece before it, if they belong together.
@@ -841,14 +777,14 @@ mod tests {
     #[test]
     fn an_error_inside_the_stream_is_a_complaint() {
         let error = json!({"error": {"code": 502, "message": "upstream"}, "choices": []});
-        let complaint = Complaint {
+        let expected = ProviderError {
             status: Some(502),
             message: "upstream".to_owned(),
-            ..Complaint::default()
+            ..ProviderError::default()
         };
         assert_eq!(
             play(Chat, &[error]).err(),
-            Some(Trouble::Complaint(complaint))
+            Some(StreamError::Provider(expected))
         );
     }
 

@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 use crate::{
     answer_limits::{AnswerLimits, Exceeded},
     error::ModelError,
-    judge::Complaint,
     price::Figures,
+    provider_error::ProviderError,
     request::{Hear, Request},
     unwanted::Unwanted,
 };
@@ -30,7 +30,7 @@ pub enum Wire {
     Anthropic,
     /// OpenAI Responses.
     Responses,
-    /// OpenAI Chat Completions, which nearly everybody imitates.
+    /// OpenAI Chat Completions, which nearly all other servers imitate.
     Chat,
 }
 
@@ -52,10 +52,10 @@ impl FromStr for Wire {
             "anthropic" => Ok(Wire::Anthropic),
             "responses" => Ok(Wire::Responses),
             "chat" => Ok(Wire::Chat),
-            other => Err(ModelError::Settings {
-                what: "wire".to_owned(),
-                why: format!("`{other}` is none of anthropic, responses, chat"),
-            }),
+            other => Err(ModelError::settings(
+                "wire",
+                format!("`{other}` is none of anthropic, responses, chat"),
+            )),
         }
     }
 }
@@ -74,6 +74,16 @@ pub(crate) struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// What the model is told first, if anything.
+    pub(crate) fn system(&self) -> Option<&str> {
+        Some(self.request.system).filter(|text| !is_blank(text))
+    }
+
+    /// Whether tools are declared that must not be called.
+    pub(crate) fn forbids_tools(&self) -> bool {
+        self.request.no_tools && !self.request.tools.is_empty()
+    }
+
     /// How many tokens the answer may have, as far as that is known or wanted.
     pub(crate) fn max_output(&self) -> Option<u64> {
         let known = self.figures.known_max_output();
@@ -100,7 +110,7 @@ impl Wire {
         }
     }
 
-    /// What will become the answer.
+    /// An empty answer, into which the stream is folded.
     pub(crate) fn fold(
         self,
         question: &Question<'_>,
@@ -116,18 +126,17 @@ impl Wire {
     }
 }
 
-/// An answer in the making.
+/// Folds the events of a stream into an answer.
 pub(crate) trait Fold: Send {
     /// Takes the data of one event. `Done` is the proper end of the stream.
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble>;
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError>;
 
-    /// How much of the answer has come. An event that adds nothing to it is only a sign of life.
+    /// How much of the answer has come. An event that adds nothing to it is only a keep-alive.
     fn size(&self) -> usize;
 
-    /// Nothing that matters is missing, should the stream end here.
+    /// Whether the answer is complete, should the stream end here.
     fn is_whole(&self) -> bool;
 
-    /// What it has become.
     fn folded(self: Box<Self>) -> Folded;
 }
 
@@ -138,27 +147,33 @@ pub(crate) enum Step {
     Done,
 }
 
-/// Why a stream gave no answer.
+/// Why a stream has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// It cannot be understood.
+pub(crate) enum StreamError {
     Malformed(String),
-    /// It contains an error of the provider.
-    Complaint(Complaint),
-    /// It is too long.
-    Exceeded(Exceeded),
+    /// The stream contains an error of the provider.
+    Provider(ProviderError),
+    TooLong(Exceeded),
 }
 
-impl From<Exceeded> for Trouble {
-    fn from(exceeded: Exceeded) -> Self {
-        Trouble::Exceeded(exceeded)
+impl StreamError {
+    /// The provider's error in an event.
+    pub(crate) fn provider_error_in(event: &str) -> Result<Self, Self> {
+        let error = ProviderError::in_stream(&serde_json::from_str(event)?);
+        Ok(StreamError::Provider(error))
     }
 }
 
-impl From<serde_json::Error> for Trouble {
+impl From<Exceeded> for StreamError {
+    fn from(exceeded: Exceeded) -> Self {
+        StreamError::TooLong(exceeded)
+    }
+}
+
+impl From<serde_json::Error> for StreamError {
     fn from(error: serde_json::Error) -> Self {
         // The error of the parser quotes nothing of the stream.
-        Trouble::Malformed(format!("an event is not valid JSON: {error}"))
+        StreamError::Malformed(format!("an event is not valid JSON: {error}"))
     }
 }
 
@@ -191,7 +206,7 @@ impl Folded {
 
     /// Gives an ID to each call that has none, or the same as another one. `turns` is how many
     /// the conversation has: no two of its answers share the IDs made here.
-    pub(crate) fn told_apart(mut self, turns: usize) -> Self {
+    pub(crate) fn with_distinct_ids(mut self, turns: usize) -> Self {
         let calls = self.blocks.iter_mut().filter_map(|block| match block {
             Block::Call(call) => Some(call),
             Block::Text(_) | Block::Reasoning { .. } | Block::Other(_) => None,
@@ -210,10 +225,10 @@ impl Folded {
 
 /// A conversation as the protocols see it: the two sides in turn.
 pub(crate) enum Side<'a> {
-    /// The user's side: results first, then what was said.
+    /// The user's side: results first, then texts.
     User {
         results: Vec<(&'a Call, &'a ToolOutcome)>,
-        said: Vec<&'a str>,
+        texts: Vec<&'a str>,
         /// How the IDs of the results are written.
         spelling: Spelling,
     },
@@ -230,7 +245,7 @@ pub(crate) enum Side<'a> {
 pub(crate) enum Spelling {
     /// As they came: the model that is asked has made them itself.
     Own,
-    /// In letters that everybody accepts.
+    /// In letters that all providers accept.
     Plain,
 }
 
@@ -250,8 +265,8 @@ impl Spelling {
     }
 }
 
-/// What stands for a user who said nothing: no protocol takes an empty message.
-const SILENCE: &str = "(no text)";
+/// Stands for an empty message of the user, which no protocol takes.
+const NO_TEXT: &str = "(no text)";
 
 /// Joins what belongs to one side, and leaves out what cannot be sent to `origin`.
 pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
@@ -269,24 +284,24 @@ pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
         if !matches!(sides.last(), Some(Side::User { .. })) {
             sides.push(Side::User {
                 results: Vec::new(),
-                said: Vec::new(),
+                texts: Vec::new(),
                 spelling,
             });
         }
-        if let Some(Side::User { results, said, .. }) = sides.last_mut() {
+        if let Some(Side::User { results, texts, .. }) = sides.last_mut() {
             match turn {
-                Turn::Said(text) if !is_blank(text) => said.push(text),
+                Turn::Said(text) if !is_blank(text) => texts.push(text),
                 Turn::Result { call, outcome } => results.push((call, outcome)),
                 Turn::Said(_) | Turn::Answered(_) => {}
             }
         }
     }
     for side in &mut sides {
-        if let Side::User { results, said, .. } = side
+        if let Side::User { results, texts, .. } = side
             && results.is_empty()
-            && said.is_empty()
+            && texts.is_empty()
         {
-            said.push(SILENCE);
+            texts.push(NO_TEXT);
         }
     }
     sides
@@ -329,14 +344,56 @@ pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A field that is nice to have: one of an unexpected kind is as good as none.
-pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
-    Ok(raw.and_then(|raw| serde_json::from_str(raw.get()).ok()))
+/// What goes back to `origin` as it came.
+pub(crate) fn raw(origin: &str, json: String) -> Raw {
+    let wire = origin.to_owned();
+    Raw { wire, json }
+}
+
+/// An optional field: one of an unexpected type is as good as none.
+#[derive(Clone)]
+pub(crate) struct Lenient<T>(pub(crate) Option<T>);
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
+        Ok(Self(
+            raw.and_then(|raw| serde_json::from_str(raw.get()).ok()),
+        ))
+    }
+}
+
+/// Lets a provider cache what comes before it.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum CacheControl {
+    Ephemeral,
+}
+
+/// How many of the tokens that were read are from the cache, or new in it, as OpenAI counts.
+#[derive(Deserialize, Default, Clone, Copy)]
+pub(crate) struct CacheTokens {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+impl CacheTokens {
+    pub(crate) fn usage(self, read: u64, output: u64) -> Usage {
+        let cache_read = self.cached_tokens.unwrap_or(0);
+        let cache_write = self.cache_write_tokens.unwrap_or(0);
+        Usage {
+            input: read.saturating_sub(cache_read.saturating_add(cache_write)),
+            cache_read,
+            cache_write,
+            output,
+        }
+    }
 }
 
 /// The parameters of a call, or a piece of them: a string with JSON in it. Some servers send
@@ -418,7 +475,7 @@ pub(crate) mod testing {
     }
 
     /// Plays events into a fold.
-    pub(crate) fn play(wire: Wire, events: &[Value]) -> Result<Box<dyn Fold>, Trouble> {
+    pub(crate) fn play(wire: Wire, events: &[Value]) -> Result<Box<dyn Fold>, StreamError> {
         let mut fold = empty(wire);
         for event in events {
             let data = match event {
@@ -434,7 +491,7 @@ pub(crate) mod testing {
     pub(crate) fn folded(wire: Wire, events: &[Value]) -> Folded {
         let fold = play(wire, events).expect("no trouble");
         assert!(fold.is_whole(), "the stream has ended");
-        fold.folded().told_apart(0)
+        fold.folded().with_distinct_ids(0)
     }
 
     /// The messages (or the input) of a request with these turns.

@@ -2,17 +2,16 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use asyncagents_core::agent::{Block, Call, Raw, Stop, Usage};
+use asyncagents_core::agent::{Block, Call, Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
     answer_limits::{AnswerLimits, Size},
-    judge::Complaint,
     request::{Hear, Heard},
     wire::{
-        Fold, Folded, Question, Schema, Side, Step, Trouble, arguments_in, cache_key, lenient,
-        plain, schema, sides, verbatim,
+        CacheTokens, Fold, Folded, Lenient, Question, Schema, Side, Step, StreamError,
+        arguments_in, cache_key, plain, raw, schema, sides, verbatim,
     },
 };
 
@@ -47,9 +46,8 @@ struct Reasoning {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
 struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
     name: &'a str,
     description: &'a str,
     parameters: Schema<'a>,
@@ -57,29 +55,24 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(untagged)]
+#[serde(tag = "type", rename_all = "snake_case")]
 enum Item<'a> {
     Message {
-        #[serde(rename = "type")]
-        kind: &'static str,
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<String>,
         content: [Text<'a>; 1],
     },
-    Call {
-        #[serde(rename = "type")]
-        kind: &'static str,
+    FunctionCall {
         call_id: Cow<'a, str>,
         name: Cow<'a, str>,
         arguments: &'a str,
     },
-    Result {
-        #[serde(rename = "type")]
-        kind: &'static str,
+    FunctionCallOutput {
         call_id: Cow<'a, str>,
         output: &'a str,
     },
+    #[serde(untagged)]
     Verbatim(&'a RawValue),
 }
 
@@ -93,7 +86,6 @@ struct Text<'a> {
 pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error> {
     let request = question.request;
     let tools = request.tools.iter().map(|tool| Tool {
-        kind: "function",
         name: &tool.name,
         description: &tool.description,
         parameters: schema(&tool.schema),
@@ -109,7 +101,6 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
     } else {
         &[]
     };
-    let choice = request.no_tools && !request.tools.is_empty();
     serde_json::to_string(&Body {
         model: question.model,
         stream: true,
@@ -126,22 +117,21 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
             .into_iter()
             .flat_map(items)
             .collect(),
-        tool_choice: choice.then_some("none"),
+        tool_choice: question.forbids_tools().then_some("none"),
     })
 }
 
 fn items(side: Side<'_>) -> Vec<Item<'_>> {
     match side {
-        Side::User { results, said, .. } => {
-            let results = results.into_iter().map(|(call, outcome)| Item::Result {
-                kind: "function_call_output",
+        Side::User { results, texts, .. } => {
+            let results = results.into_iter();
+            let results = results.map(|(call, outcome)| Item::FunctionCallOutput {
                 call_id: plain(&call.id),
                 output: outcome.text(),
             });
-            let said = said
-                .into_iter()
-                .map(|text| message("user", "input_text", text));
-            results.chain(said).collect()
+            let texts = texts.into_iter();
+            let texts = texts.map(|text| message("user", "input_text", text));
+            results.chain(texts).collect()
         }
         Side::Model { blocks, .. } => {
             let mut phase = None;
@@ -168,8 +158,7 @@ fn item<'a>(block: &'a Block, phase: &mut Option<String>) -> Option<Item<'a>> {
         }
         Block::Reasoning { raw, .. } => raw.as_ref().and_then(verbatim).map(Item::Verbatim),
         Block::Other(raw) => verbatim(raw).map(Item::Verbatim),
-        Block::Call(call) => Some(Item::Call {
-            kind: "function_call",
+        Block::Call(call) => Some(Item::FunctionCall {
             call_id: plain(&call.id),
             name: plain(&call.name),
             arguments: match call.input.as_str() {
@@ -182,7 +171,6 @@ fn item<'a>(block: &'a Block, phase: &mut Option<String>) -> Option<Item<'a>> {
 
 fn message<'a>(role: &'static str, kind: &'static str, text: &'a str) -> Item<'a> {
     Item::Message {
-        kind: "message",
         role,
         phase: None,
         content: [Text { kind, text }],
@@ -213,7 +201,7 @@ pub(crate) struct Answering {
     kept: Size,
     /// What has come in pieces. It comes again in the complete items, so it is not kept, but an
     /// item that never becomes complete must end too.
-    heard: Size,
+    streamed: Size,
     /// How many arguments have come in pieces, for the call at each place.
     arguments: BTreeMap<u64, usize>,
     stop: Stop,
@@ -227,7 +215,7 @@ struct Event<'a> {
     kind: Cow<'a, str>,
     #[serde(default)]
     output_index: u64,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
@@ -237,11 +225,8 @@ struct Event<'a> {
 
 #[derive(Deserialize, Default)]
 struct Response {
-    #[serde(default)]
     output: Option<Vec<Box<RawValue>>>,
-    #[serde(default)]
     usage: Option<Tokens>,
-    #[serde(default)]
     incomplete_details: Option<Incomplete>,
 }
 
@@ -256,46 +241,30 @@ struct Tokens {
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
-    #[serde(default)]
-    input_tokens_details: Option<Details>,
-}
-
-#[derive(Deserialize, Default)]
-struct Details {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
+    input_tokens_details: Option<CacheTokens>,
 }
 
 /// An item of the output. What is not read here goes back as it came.
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct Output {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: String,
-    #[serde(default, deserialize_with = "lenient")]
-    content: Option<Vec<Content>>,
-    #[serde(default, deserialize_with = "lenient")]
-    summary: Option<Vec<Content>>,
-    #[serde(default, deserialize_with = "lenient")]
-    encrypted_content: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    call_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    name: Option<String>,
-    #[serde(default)]
+    content: Lenient<Vec<Content>>,
+    summary: Lenient<Vec<Content>>,
+    encrypted_content: Lenient<String>,
+    call_id: Lenient<String>,
+    id: Lenient<String>,
+    name: Lenient<String>,
     arguments: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "lenient")]
-    phase: Option<String>,
+    phase: Lenient<String>,
 }
 
 #[derive(Deserialize)]
 struct Content {
     #[serde(rename = "type", default)]
     kind: String,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     refusal: Option<String>,
 }
 
@@ -305,7 +274,7 @@ impl Answering {
             origin,
             items: Vec::new(),
             kept: Size::within(limits),
-            heard: Size::within(limits),
+            streamed: Size::within(limits),
             arguments: BTreeMap::new(),
             stop: Stop::Finished,
             usage: Usage::default(),
@@ -313,23 +282,14 @@ impl Answering {
         }
     }
 
-    fn end(&mut self, response: Option<&RawValue>) -> Result<Step, Trouble> {
+    fn end(&mut self, response: Option<&RawValue>) -> Result<Step, StreamError> {
         let response: Response = match response {
             Some(response) => serde_json::from_str(response.get())?,
             None => Response::default(),
         };
         if let Some(tokens) = response.usage {
-            let details = tokens.input_tokens_details.unwrap_or_default();
-            let cache_read = details.cached_tokens.unwrap_or(0);
-            let cache_write = details.cache_write_tokens.unwrap_or(0);
-            self.usage = Usage {
-                input: tokens
-                    .input_tokens
-                    .saturating_sub(cache_read.saturating_add(cache_write)),
-                cache_read,
-                cache_write,
-                output: tokens.output_tokens,
-            };
+            let cached = tokens.input_tokens_details.unwrap_or_default();
+            self.usage = cached.usage(tokens.input_tokens, tokens.output_tokens);
         }
         match response
             .incomplete_details
@@ -349,7 +309,7 @@ impl Answering {
         Ok(Step::Done)
     }
 
-    fn keep(&mut self, place: u64, item: &RawValue) -> Result<(), Trouble> {
+    fn keep(&mut self, place: u64, item: &RawValue) -> Result<(), StreamError> {
         let json = item.get();
         self.kept.grow_block(json.len())?;
         // The arguments are within the item, so most need not be looked at.
@@ -362,20 +322,20 @@ impl Answering {
         Ok(())
     }
 
-    fn hear_arguments(&mut self, place: u64, more: usize) -> Result<(), Trouble> {
+    fn count_arguments(&mut self, place: u64, more: usize) -> Result<(), StreamError> {
         let before = self.arguments.get(&place).copied();
         if before.is_none() {
-            self.heard.grow_block(0)?;
+            self.streamed.grow_block(0)?;
         }
         let before = before.unwrap_or(0);
-        self.heard.grow_arguments(before, more)?;
+        self.streamed.grow_arguments(before, more)?;
         self.arguments.insert(place, before + more);
         Ok(())
     }
 }
 
 impl Fold for Answering {
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, Trouble> {
+    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError> {
         // Some servers end the stream as Chat does; it has ended before.
         if data == "[DONE]" {
             return Ok(Step::More);
@@ -388,22 +348,22 @@ impl Fold for Answering {
         match &*event.kind {
             "response.output_text.delta" | "response.refusal.delta" => {
                 let delta = delta();
-                self.heard.grow(delta.len())?;
+                self.streamed.grow(delta.len())?;
                 hear(Heard::Text(&delta));
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 let delta = delta();
-                self.heard.grow(delta.len())?;
+                self.streamed.grow(delta.len())?;
                 hear(Heard::Reasoning(&delta));
             }
             "response.function_call_arguments.delta" => {
-                self.hear_arguments(event.output_index, delta().len())?;
+                self.count_arguments(event.output_index, delta().len())?;
                 hear(Heard::Alive);
             }
             "response.output_item.added" => {
-                self.heard.grow_block(0)?;
+                self.streamed.grow_block(0)?;
                 let output = event.item.map(|item| read(item.get())).unwrap_or_default();
-                match (output.kind.as_str(), output.name) {
+                match (output.kind.as_str(), output.name.0) {
                     ("function_call", Some(name)) => hear(Heard::Call(&name)),
                     _ => hear(Heard::Alive),
                 }
@@ -416,16 +376,12 @@ impl Fold for Answering {
             "response.completed" | "response.incomplete" => return self.end(event.response),
             "response.failed" => {
                 let response = event.response.map_or("{}", RawValue::get);
-                let response = serde_json::from_str(response)?;
-                return Err(Trouble::Complaint(Complaint::in_stream(&response)));
+                return Err(StreamError::provider_error_in(response)?);
             }
-            "error" => {
-                let error = serde_json::from_str(data)?;
-                return Err(Trouble::Complaint(Complaint::in_stream(&error)));
-            }
+            "error" => return Err(StreamError::provider_error_in(data)?),
             // Pieces of other things count as well: something is happening.
             _ => {
-                self.heard.grow(delta().len())?;
+                self.streamed.grow(delta().len())?;
                 hear(Heard::Alive);
             }
         }
@@ -433,7 +389,7 @@ impl Fold for Answering {
     }
 
     fn size(&self) -> usize {
-        self.heard.bytes().saturating_add(self.kept.bytes())
+        self.streamed.bytes().saturating_add(self.kept.bytes())
     }
 
     fn is_whole(&self) -> bool {
@@ -445,7 +401,7 @@ impl Fold for Answering {
         let mut blocks = Vec::new();
         let mut stop = self.stop;
         for (_, json) in self.items {
-            if push_blocks(&mut blocks, json, &self.origin) == Said::No {
+            if !push_blocks(&mut blocks, json, &self.origin) {
                 stop = Stop::Refused;
             }
         }
@@ -453,52 +409,44 @@ impl Fold for Answering {
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum Said {
-    Something,
-    No,
-}
-
 fn read(item: &str) -> Output {
     serde_json::from_str(item).unwrap_or_default()
 }
 
-fn push_blocks(blocks: &mut Vec<Block>, json: String, origin: &str) -> Said {
+/// Whether the item is anything but a refusal.
+fn push_blocks(blocks: &mut Vec<Block>, json: String, origin: &str) -> bool {
     let output = read(&json);
-    let raw = |json: String| Raw {
-        wire: origin.to_owned(),
-        json,
-    };
+    let raw = |json| raw(origin, json);
     match output.kind.as_str() {
         "message" => {
-            let mut said = Said::Something;
-            let mark = output.phase.map(|phase| Mark { phase });
+            let mark = output.phase.0.map(|phase| Mark { phase });
             let mark = mark.and_then(|mark| serde_json::to_string(&mark).ok());
             blocks.extend(mark.map(|json| Block::Other(raw(json))));
-            for content in output.content.unwrap_or_default() {
-                if content.kind == "refusal" {
-                    said = Said::No;
-                }
-                blocks.extend(content.text.or(content.refusal).map(Block::Text));
-            }
-            return said;
+            let contents = output.content.0.unwrap_or_default();
+            let refuses = contents.iter().any(|content| content.kind == "refusal");
+            let texts = contents
+                .into_iter()
+                .filter_map(|content| content.text.or(content.refusal));
+            blocks.extend(texts.map(Block::Text));
+            return !refuses;
         }
         "reasoning" => {
-            let thoughts = [output.summary, output.content].map(Option::unwrap_or_default);
+            let thoughts =
+                [output.summary, output.content].map(|parts| parts.0.unwrap_or_default());
             let text = thoughts
                 .iter()
                 .flatten()
                 .filter_map(|part| part.text.as_deref());
-            // Without its content nobody could make sense of it: it is stored nowhere.
-            let has_content = output.encrypted_content.is_some() || !thoughts[1].is_empty();
+            // Without its content it is of no use to the provider, which stores nothing.
+            let has_content = output.encrypted_content.0.is_some() || !thoughts[1].is_empty();
             blocks.push(Block::Reasoning {
                 text: text.collect::<Vec<_>>().join("\n\n"),
                 raw: has_content.then(|| raw(json)),
             });
         }
         "function_call" => blocks.push(Block::Call(Call {
-            id: output.call_id.or(output.id).unwrap_or_default(),
-            name: output.name.unwrap_or_default(),
+            id: output.call_id.0.or(output.id.0).unwrap_or_default(),
+            name: output.name.0.unwrap_or_default(),
             input: output
                 .arguments
                 .map(|arguments| arguments_in(arguments.get()))
@@ -506,7 +454,7 @@ fn push_blocks(blocks: &mut Vec<Block>, json: String, origin: &str) -> Said {
         })),
         _ => blocks.push(Block::Other(raw(json))),
     }
-    Said::Something
+    true
 }
 
 #[cfg(test)]
@@ -631,12 +579,12 @@ mod tests {
         let error = json!({"code": "rate_limit_exceeded", "message": "slow down"});
         let failed = json!({"type": "response.failed", "response": {"error": error}});
         let trouble = play(Responses, &[failed]).err();
-        let complaint = Complaint {
+        let error = crate::provider_error::ProviderError {
             status: Some(429),
             code: "rate_limit_exceeded".to_owned(),
             message: "slow down".to_owned(),
             retry_delay: None,
         };
-        assert_eq!(trouble, Some(Trouble::Complaint(complaint)));
+        assert_eq!(trouble, Some(StreamError::Provider(error)));
     }
 }

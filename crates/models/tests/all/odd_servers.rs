@@ -58,12 +58,15 @@ async fn read_request(connection: &mut TcpStream) {
 }
 
 fn model(url: &str) -> Model {
-    speaking(Wire::Chat, url)
+    speaking(Wire::Chat, url, IDLE)
 }
 
-fn speaking(wire: Wire, url: &str) -> Model {
+/// Long enough for a busy machine.
+const IDLE: Duration = Duration::from_secs(1);
+
+fn speaking(wire: Wire, url: &str, idle_timeout: Duration) -> Model {
     let mut settings = Settings {
-        silence: Duration::from_millis(400),
+        idle_timeout,
         ..Settings::default()
     };
     settings.providers.push(Provider {
@@ -83,7 +86,8 @@ const HELLO: Does = Write(
     "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\n",
 );
 const COMMENT: Does = Write(": still there\n\n");
-const SHORT: Does = Pause(Duration::from_millis(150));
+/// Four of these are longer than [`IDLE`].
+const SHORT: Does = Pause(Duration::from_millis(300));
 
 #[rstest]
 #[case::no_done(vec![vec![STREAM, HELLO]])]
@@ -124,7 +128,7 @@ async fn an_answer_is_an_answer(#[case] lists: Vec<Vec<Does>>) {
 #[tokio::test]
 async fn calls_can_always_be_told_apart(#[case] wire: Wire, #[case] stream: &'static str) {
     let (url, _served) = serving(vec![vec![STREAM, Write(stream)]]).await;
-    let answer = soon(ask(&speaking(wire, &url), &[said("hi")])).await;
+    let answer = soon(ask(&speaking(wire, &url, IDLE), &[said("hi")])).await;
     let answer = answer.expect("an answer");
     let ids: Vec<&str> = answer.calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["call_1_1", "a", "call_1_3"]);
@@ -140,7 +144,9 @@ async fn a_line_without_end_is_not_kept() {
         HELLO,
     ];
     let (url, served) = serving(vec![endless, vec![STREAM, HELLO]]).await;
-    let answer = soon(ask(&model(&url), &[said("hi")])).await;
+    // So many bytes take their time; how long is not what this is about.
+    let model = speaking(Wire::Chat, &url, Duration::from_secs(60));
+    let answer = soon(ask(&model, &[said("hi")])).await;
     assert_eq!(answer.expect("an answer").text(), "hello");
     assert_eq!(soon(served).await.ok(), Some(2), "it is asked again");
 }

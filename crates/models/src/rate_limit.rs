@@ -1,4 +1,4 @@
-//! One door per provider. After "too many requests" nobody goes through it until the wait is
+//! The rate limit of a provider. After "too many requests" no request is sent until the wait is
 //! over, and then only as many at once as the provider has shown to bear.
 
 use std::{
@@ -16,21 +16,21 @@ use tokio::{
 
 use crate::request::{Hear, Heard};
 
-/// Somebody who waits is told so at least this often.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// Between two keep-alives of a request that waits.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// No clock reaches further than it must.
+/// Keeps the end of a wait within what a clock can hold.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The door.
+/// Shared by all requests to a provider.
 #[derive(Default)]
-pub(crate) struct Gate(Mutex<State>);
+pub(crate) struct RateLimit(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     /// How many tickets were given out.
     tickets: u64,
-    /// Who waits. The smallest ticket goes first.
+    /// Requests that wait. The smallest ticket goes first.
     waiting: BTreeMap<u64, Arc<Notify>>,
     in_flight: usize,
     limit: Option<Limit>,
@@ -58,12 +58,12 @@ struct Closed {
 pub(crate) struct Ticket(u64);
 
 /// One request in flight. It ends when this is dropped.
-pub(crate) struct Pass {
-    gate: Arc<Gate>,
+pub(crate) struct Permit {
+    rate_limit: Arc<RateLimit>,
     round: u64,
 }
 
-/// What keeps somebody from going through.
+/// What keeps a request from being sent.
 enum Obstacle {
     /// The provider wants a pause.
     Closed { until: Instant, why: String },
@@ -71,30 +71,30 @@ enum Obstacle {
     Others,
 }
 
-impl Gate {
+impl RateLimit {
     pub(crate) fn ticket(&self) -> Ticket {
         let mut state = self.state();
         state.tickets += 1;
         Ticket(state.tickets)
     }
 
-    /// Waits for its turn. `told`: whoever listens knows already why it waits.
+    /// Waits for its turn. `announced`: the caller knows already why it waits.
     pub(crate) async fn enter(
         self: &Arc<Self>,
         ticket: Ticket,
-        told: bool,
+        announced: bool,
         hear: Hear<'_>,
-    ) -> Pass {
+    ) -> Permit {
         let place = Place::take(self, ticket);
-        let mut told = told;
+        let mut announced = announced;
         loop {
-            let obstacle = match place.go() {
-                Ok(pass) => return pass,
+            let obstacle = match place.try_enter() {
+                Ok(permit) => return permit,
                 Err(obstacle) => obstacle,
             };
             match &obstacle {
-                Obstacle::Closed { until, why } if !told => {
-                    told = true;
+                Obstacle::Closed { until, why } if !announced => {
+                    announced = true;
                     hear(Heard::Again {
                         why: why.clone(),
                         after: until.saturating_duration_since(Instant::now()),
@@ -102,7 +102,7 @@ impl Gate {
                 }
                 Obstacle::Closed { .. } | Obstacle::Others => hear(Heard::Alive),
             }
-            let _ = timeout(SIGN_OF_LIFE, place.change(obstacle)).await;
+            let _ = timeout(KEEP_ALIVE, place.change(obstacle)).await;
         }
     }
 
@@ -111,13 +111,13 @@ impl Gate {
     }
 }
 
-impl Pass {
+impl Permit {
     /// The provider has answered: one more may be in flight.
     pub(crate) fn succeeded(self) {
-        let mut state = self.gate.state();
+        let mut state = self.rate_limit.state();
         // Without a limit all who wait go at once, so there must be room for all.
         let crowd = state.in_flight + state.waiting.len();
-        // Who was let in before the last trouble proves nothing.
+        // A request from before the last rate limit proves nothing.
         if self.round == state.round
             && let Some(limit) = &mut state.limit
         {
@@ -128,9 +128,9 @@ impl Pass {
         }
     }
 
-    /// Too many requests: nobody goes for `wait`, and then half as many at once.
+    /// Too many requests: none is sent for `wait`, and then half as many at once.
     pub(crate) fn limited(self, wait: Duration, why: &str) {
-        let mut state = self.gate.state();
+        let mut state = self.rate_limit.state();
         let until = Instant::now() + wait.min(FOREVER);
         if state
             .closed
@@ -140,7 +140,7 @@ impl Pass {
             let why = why.to_owned();
             state.closed = Some(Closed { until, why });
         }
-        // A crowd that is turned away together is one trouble, not twenty.
+        // Requests that are turned away together count as one rate limit, not as twenty.
         if self.round == state.round {
             state.round += 1;
             let before = state.in_flight;
@@ -153,9 +153,9 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.gate.state();
+        let mut state = self.rate_limit.state();
         state.in_flight = state.in_flight.saturating_sub(1);
         state.wake_first();
     }
@@ -169,22 +169,26 @@ impl State {
     }
 }
 
-/// Somebody in the queue. Who gives up leaves it.
+/// A request in the queue. Dropping it leaves the queue.
 struct Place<'a> {
-    gate: &'a Arc<Gate>,
+    rate_limit: &'a Arc<RateLimit>,
     ticket: u64,
-    news: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 impl<'a> Place<'a> {
-    fn take(gate: &'a Arc<Gate>, Ticket(ticket): Ticket) -> Self {
-        let news = Arc::new(Notify::new());
-        gate.state().waiting.insert(ticket, Arc::clone(&news));
-        Self { gate, ticket, news }
+    fn take(rate_limit: &'a Arc<RateLimit>, Ticket(ticket): Ticket) -> Self {
+        let wake = Arc::new(Notify::new());
+        rate_limit.state().waiting.insert(ticket, Arc::clone(&wake));
+        Self {
+            rate_limit,
+            ticket,
+            wake,
+        }
     }
 
-    fn go(&self) -> Result<Pass, Obstacle> {
-        let mut state = self.gate.state();
+    fn try_enter(&self) -> Result<Permit, Obstacle> {
+        let mut state = self.rate_limit.state();
         if let Some(Closed { until, why }) = state.closed.clone() {
             if Instant::now() < until {
                 return Err(Obstacle::Closed { until, why });
@@ -199,8 +203,8 @@ impl<'a> Place<'a> {
             return Err(Obstacle::Others);
         }
         state.in_flight += 1;
-        Ok(Pass {
-            gate: Arc::clone(self.gate),
+        Ok(Permit {
+            rate_limit: Arc::clone(self.rate_limit),
             round: state.round,
         })
     }
@@ -209,14 +213,14 @@ impl<'a> Place<'a> {
     async fn change(&self, obstacle: Obstacle) {
         match obstacle {
             Obstacle::Closed { until, .. } => sleep_until(until).await,
-            Obstacle::Others => self.news.notified().await,
+            Obstacle::Others => self.wake.notified().await,
         }
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut state = self.gate.state();
+        let mut state = self.rate_limit.state();
         state.waiting.remove(&self.ticket);
         state.wake_first();
     }
@@ -232,25 +236,27 @@ mod tests {
 
     fn deaf(_: Heard<'_>) {}
 
-    async fn through(gate: &Arc<Gate>) -> Pass {
-        gate.enter(gate.ticket(), false, &mut deaf).await
+    async fn through(rate_limit: &Arc<RateLimit>) -> Permit {
+        rate_limit
+            .enter(rate_limit.ticket(), false, &mut deaf)
+            .await
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_open_gate_holds_nobody_up() {
-        let gate = Arc::new(Gate::default());
+        let rate_limit = Arc::new(RateLimit::default());
         let start = Instant::now();
         let mut passes = Vec::new();
         for _ in 0..100 {
-            passes.push(through(&gate).await);
+            passes.push(through(&rate_limit).await);
         }
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn after_too_many_requests_everybody_waits_and_hears_why() {
-        let gate = Arc::new(Gate::default());
-        through(&gate)
+        let rate_limit = Arc::new(RateLimit::default());
+        through(&rate_limit)
             .await
             .limited(Duration::from_secs(25), "rate limit");
         let start = Instant::now();
@@ -259,61 +265,69 @@ mod tests {
             Heard::Again { why, after } => heard.push(format!("{why} {}", after.as_secs())),
             other => heard.push(format!("{other:?}")),
         };
-        let pass = gate.enter(gate.ticket(), false, &mut hear).await;
-        drop(pass);
+        let permit = rate_limit
+            .enter(rate_limit.ticket(), false, &mut hear)
+            .await;
+        drop(permit);
         assert_eq!(start.elapsed(), Duration::from_secs(25));
         assert_eq!(heard, ["rate limit 25", "Alive", "Alive"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_wait_counts() {
-        let gate = Arc::new(Gate::default());
-        let (one, two) = (through(&gate).await, through(&gate).await);
+        let rate_limit = Arc::new(RateLimit::default());
+        let (one, two) = (through(&rate_limit).await, through(&rate_limit).await);
         one.limited(Duration::from_secs(9), "first");
         two.limited(Duration::from_secs(3), "second");
         let start = Instant::now();
-        through(&gate).await;
+        through(&rate_limit).await;
         assert_eq!(start.elapsed(), Duration::from_secs(9));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_crowd_is_halved_once_and_grows_back() {
-        let gate = Arc::new(Gate::default());
+        let rate_limit = Arc::new(RateLimit::default());
         let mut crowd = Vec::new();
         for _ in 0..8 {
-            crowd.push(through(&gate).await);
+            crowd.push(through(&rate_limit).await);
         }
-        for pass in crowd {
-            pass.limited(Duration::from_secs(1), "429");
+        for permit in crowd {
+            permit.limited(Duration::from_secs(1), "429");
         }
-        let now = |gate: &Gate| gate.state().limit.map(|limit| limit.now);
-        assert_eq!(now(&gate), Some(4));
+        let now = |rate_limit: &RateLimit| rate_limit.state().limit.map(|limit| limit.now);
+        assert_eq!(now(&rate_limit), Some(4));
         for expected in [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] {
-            through(&gate).await.succeeded();
-            assert_eq!(now(&gate), Some(expected));
+            through(&rate_limit).await.succeeded();
+            assert_eq!(now(&rate_limit), Some(expected));
         }
-        through(&gate).await.succeeded();
-        assert_eq!(now(&gate), None, "twice what it was: no limit any more");
+        through(&rate_limit).await.succeeded();
+        assert_eq!(
+            now(&rate_limit),
+            None,
+            "twice what it was: no limit any more"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_storm_calms_down_in_order_and_everybody_gets_through() {
-        let gate = Arc::new(Gate::default());
+        let rate_limit = Arc::new(RateLimit::default());
         let (in_flight, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        through(&gate).await.limited(Duration::from_secs(1), "429");
+        through(&rate_limit)
+            .await
+            .limited(Duration::from_secs(1), "429");
         let (done, mut order) = mpsc::unbounded_channel();
         for asker in 0..20 {
-            let ticket = gate.ticket();
-            let (gate, done) = (Arc::clone(&gate), done.clone());
+            let ticket = rate_limit.ticket();
+            let (rate_limit, done) = (Arc::clone(&rate_limit), done.clone());
             let (in_flight, peak) = (Arc::clone(&in_flight), Arc::clone(&peak));
             tokio::spawn(async move {
-                let pass = gate.enter(ticket, false, &mut deaf).await;
+                let permit = rate_limit.enter(ticket, false, &mut deaf).await;
                 peak.fetch_max(in_flight.fetch_add(1, SeqCst) + 1, SeqCst);
                 done.send(asker).expect("a listener");
                 sleep(Duration::from_secs(1)).await;
                 in_flight.fetch_sub(1, SeqCst);
                 // Nothing is learned here, so the limit stays at one.
-                drop(pass);
+                drop(permit);
             });
         }
         drop(done);
@@ -327,33 +341,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_answer_does_not_let_everybody_go() {
-        let gate = Arc::new(Gate::default());
-        through(&gate).await.limited(Duration::from_secs(1), "429");
-        let first = through(&gate).await;
+        let rate_limit = Arc::new(RateLimit::default());
+        through(&rate_limit)
+            .await
+            .limited(Duration::from_secs(1), "429");
+        let first = through(&rate_limit).await;
         let mut crowd = tokio::task::JoinSet::new();
         for _ in 0..999 {
-            let gate = Arc::clone(&gate);
-            crowd.spawn(async move { through(&gate).await });
+            let rate_limit = Arc::clone(&rate_limit);
+            crowd.spawn(async move { through(&rate_limit).await });
         }
         sleep(Duration::from_secs(1)).await;
         first.succeeded();
         sleep(Duration::from_secs(1)).await;
-        assert_eq!(gate.state().in_flight, 2);
+        assert_eq!(rate_limit.state().in_flight, 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_gives_up_does_not_block_the_others() {
-        let gate = Arc::new(Gate::default());
-        through(&gate).await.limited(Duration::ZERO, "429");
-        let busy = through(&gate).await;
-        let impatient = timeout(Duration::from_secs(1), through(&gate)).await;
+        let rate_limit = Arc::new(RateLimit::default());
+        through(&rate_limit).await.limited(Duration::ZERO, "429");
+        let busy = through(&rate_limit).await;
+        let impatient = timeout(Duration::from_secs(1), through(&rate_limit)).await;
         assert!(impatient.is_err());
-        let (waiting, ()) = tokio::join!(through(&gate), async {
+        let (waiting, ()) = tokio::join!(through(&rate_limit), async {
             sleep(Duration::from_secs(1)).await;
             drop(busy);
         });
         drop(waiting);
-        let state = gate.state();
+        let state = rate_limit.state();
         assert_eq!((state.in_flight, state.waiting.len()), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider's refusal means: too long, too many, try again, or no.
+//! Errors of providers, and what to do about them: compact, wait, retry or give up.
 
 use std::time::Duration;
 
@@ -7,66 +7,66 @@ use serde_json::Value;
 
 use crate::retry;
 
-/// What a provider says when it does not answer, in any of their dialects.
+/// An error as a provider reports it, in any of their dialects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Complaint {
+pub(crate) struct ProviderError {
     /// The HTTP status, or the one that an error inside a stream stands for.
     pub(crate) status: Option<u16>,
     /// The provider's word for the kind of error.
     pub(crate) code: String,
-    /// For people, whole and with every secret in it: it is cleaned before it is `shortened`.
+    /// Whole and with every secret in it: it is redacted before it is `shortened`.
     pub(crate) message: String,
-    /// How long it wants us to wait, if it says so in a field.
+    /// The wait it asks for in a field.
     pub(crate) retry_delay: Option<Duration>,
 }
 
-/// What to do about it.
+/// What an error means for the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The conversation does not fit into the window.
     TooLong,
-    /// Too many requests.
-    Limited,
-    /// It may pass.
-    Passing,
-    /// It will not.
-    Refused,
+    /// Too many requests: all requests to this provider wait.
+    RateLimited,
+    /// Retry.
+    Transient,
+    /// Give up: the same request fails again.
+    Permanent,
 }
 
 /// Longer texts are web pages and stack traces.
 const LONGEST_MESSAGE: usize = 500;
 
-impl Complaint {
-    /// A refusal with a status.
+impl ProviderError {
+    /// The body of a response that has this status.
     pub(crate) fn with_status(status: u16, body: &str) -> Self {
-        let mut complaint = match serde_json::from_str::<Value>(body) {
+        let mut error = match serde_json::from_str::<Value>(body) {
             Ok(json) => Self::in_json(&json),
-            Err(_) => Self::in_text(body),
+            Err(_) => Self::from_text(body),
         };
-        complaint.status = Some(status);
-        if complaint.message.is_empty() {
-            complaint.message = "no reason given".to_owned();
+        error.status = Some(status);
+        if error.message.is_empty() {
+            error.message = "no reason given".to_owned();
         }
-        complaint
+        error
     }
 
     /// An error inside a stream that began well.
     pub(crate) fn in_stream(json: &Value) -> Self {
-        let mut complaint = Self::in_json(json);
-        complaint.status = complaint.status.or_else(|| status_of(&complaint.code));
-        if complaint.message.is_empty() {
-            complaint.message = match complaint.code.as_str() {
+        let mut error = Self::in_json(json);
+        error.status = error.status.or_else(|| status_of(&error.code));
+        if error.message.is_empty() {
+            error.message = match error.code.as_str() {
                 "" => "an error without a reason".to_owned(),
                 code => code.to_owned(),
             };
         }
-        complaint
+        error
     }
 
     fn in_json(json: &Value) -> Self {
         let error = error_in(json).unwrap_or(json);
         if let Some(text) = error.as_str() {
-            return Self::in_text(text);
+            return Self::from_text(text);
         }
         let words = ["type", "code"].map(|name| error.get(name).and_then(Value::as_str));
         let code: Vec<&str> = words
@@ -82,7 +82,7 @@ impl Complaint {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             });
-        // A router says only that somebody has failed; what that one said is in here.
+        // A router says only that a provider has failed; that one's own error is in here.
         let cause = match error.pointer("/metadata/raw") {
             Some(Value::String(text)) => Some(text.clone()),
             Some(Value::Null) | None => None,
@@ -97,7 +97,7 @@ impl Complaint {
         }
     }
 
-    fn in_text(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let page = text.trim_start().starts_with('<');
         Self {
             message: if page {
@@ -109,34 +109,37 @@ impl Complaint {
         }
     }
 
-    /// One verdict for statuses and for errors inside streams.
+    /// By the status, also that of an error inside a stream, and the words.
     pub(crate) fn verdict(&self) -> Verdict {
         let status = self.status.unwrap_or(500);
         let code = self.code.as_str();
         let may_be_long = !matches!(status, 401 | 403 | 404 | 429 | 529);
-        if status == 413 || (may_be_long && self.says_any(TOO_LONG)) || self.says_any(TOO_LARGE) {
+        if status == 413
+            || (may_be_long && self.mentions_any(TOO_LONG))
+            || self.mentions_any(TOO_LARGE)
+        {
             return Verdict::TooLong;
         }
         match status {
-            _ if code.contains("insufficient_quota") => Verdict::Refused,
-            429 | 529 => Verdict::Limited,
-            408 | 409 | 500.. => Verdict::Passing,
-            _ => Verdict::Refused,
+            _ if code.contains("insufficient_quota") => Verdict::Permanent,
+            429 | 529 => Verdict::RateLimited,
+            408 | 409 | 500.. => Verdict::Transient,
+            _ => Verdict::Permanent,
         }
     }
 
-    fn says_any(&self, rows: &[&[&str]]) -> bool {
+    fn mentions_any(&self, rows: &[&[&str]]) -> bool {
         let text = format!("{} {}", self.code, self.message).to_lowercase();
-        let said = |words: &[&str]| words.iter().all(|word| text.contains(word));
-        rows.iter().any(|words| said(words))
+        let has_all = |words: &[&str]| words.iter().all(|word| text.contains(word));
+        rows.iter().any(|words| has_all(words))
     }
 
-    /// How long it wants us to wait, in a field or in words.
-    pub(crate) fn asks_for(&self) -> Option<Duration> {
+    /// The wait it asks for, in a field or in words.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         self.retry_delay.or_else(|| retry::in_words(&self.message))
     }
 
-    /// For people, with what they would search for.
+    /// Status and message.
     pub(crate) fn text(&self) -> String {
         match self.status {
             Some(status) => format!("{status}, {}", self.message),
@@ -145,7 +148,7 @@ impl Complaint {
     }
 }
 
-/// How providers say that a conversation is too long: all words of a row.
+/// The words of providers for a conversation that is too long: all of a row.
 const TOO_LONG: &[&[&str]] = &[
     // Anthropic.
     &["prompt is too long"],
@@ -170,7 +173,7 @@ const TOO_LONG: &[&[&str]] = &[
     &["reduce the length of the messages"],
 ];
 
-/// How OpenAI says that no wait would help: one request is more than a minute may have.
+/// OpenAI's words for a request that is larger than the limit of a minute: no wait would help.
 const TOO_LARGE: &[&[&str]] = &[&["request too large", "must be reduced"]];
 
 /// The error on a page. Gemini puts it into a list.
@@ -179,7 +182,7 @@ pub(crate) fn error_in(page: &Value) -> Option<&Value> {
     page.get("error").filter(|error| !error.is_null())
 }
 
-/// Gemini's way to ask for a wait: `{"retryDelay": "37s"}` among the details.
+/// Gemini asks for a wait with `{"retryDelay": "37s"}` among the details.
 fn retry_delay(error: &Value) -> Option<Duration> {
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?;
@@ -212,7 +215,7 @@ fn status_of(code: &str) -> Option<u16> {
         .map(|(_, status)| *status)
 }
 
-/// A text as it may be shown, once nothing secret is in it.
+/// A text as it is shown, after it was redacted.
 pub(crate) fn shortened(text: String) -> String {
     shorten(&text, LONGEST_MESSAGE, "…")
 }
@@ -239,53 +242,53 @@ mod tests {
     #[case::gemini(400, r#"[{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed","status":"INVALID_ARGUMENT"}}]"#)]
     #[case::proxy(413, "<html>413</html>")]
     fn too_long(#[case] status: u16, #[case] body: &str) {
-        let complaint = Complaint::with_status(status, body);
-        assert_eq!(complaint.verdict(), Verdict::TooLong, "{complaint:?}");
+        let error = ProviderError::with_status(status, body);
+        assert_eq!(error.verdict(), Verdict::TooLong, "{error:?}");
     }
 
     #[rstest]
     #[case(
         429,
         r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#,
-        Verdict::Limited
+        Verdict::RateLimited
     )]
     #[case(
         429,
         r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#,
-        Verdict::Refused
+        Verdict::Permanent
     )]
     #[case(
         529,
         r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-        Verdict::Limited
+        Verdict::RateLimited
     )]
-    #[case(408, "", Verdict::Passing)]
-    #[case(409, "", Verdict::Passing)]
-    #[case(500, "oops", Verdict::Passing)]
-    #[case(503, "<html>", Verdict::Passing)]
-    #[case(400, r#"{"error":{"message":"bad"}}"#, Verdict::Refused)]
-    #[case(401, "", Verdict::Refused)]
-    #[case(402, "", Verdict::Refused)]
-    #[case(403, "", Verdict::Refused)]
-    #[case(404, r#"{"error":"model 'x' not found"}"#, Verdict::Refused)]
-    #[case(307, "", Verdict::Refused)]
+    #[case(408, "", Verdict::Transient)]
+    #[case(409, "", Verdict::Transient)]
+    #[case(500, "oops", Verdict::Transient)]
+    #[case(503, "<html>", Verdict::Transient)]
+    #[case(400, r#"{"error":{"message":"bad"}}"#, Verdict::Permanent)]
+    #[case(401, "", Verdict::Permanent)]
+    #[case(402, "", Verdict::Permanent)]
+    #[case(403, "", Verdict::Permanent)]
+    #[case(404, r#"{"error":"model 'x' not found"}"#, Verdict::Permanent)]
+    #[case(307, "", Verdict::Permanent)]
     fn statuses(#[case] status: u16, #[case] body: &str, #[case] verdict: Verdict) {
-        assert_eq!(Complaint::with_status(status, body).verdict(), verdict);
+        assert_eq!(ProviderError::with_status(status, body).verdict(), verdict);
     }
 
     #[rstest]
-    #[case(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), Verdict::Limited)]
-    #[case(json!({"type": "error", "code": "server_error", "message": "sorry"}), Verdict::Passing)]
-    #[case(json!({"error": {"code": 502, "message": "upstream"}}), Verdict::Passing)]
-    #[case(json!({"error": {"code": 429, "message": "slow down"}}), Verdict::Limited)]
-    #[case(json!({"error": {"type": "invalid_request_error", "message": "no"}}), Verdict::Refused)]
+    #[case(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}), Verdict::RateLimited)]
+    #[case(json!({"type": "error", "code": "server_error", "message": "sorry"}), Verdict::Transient)]
+    #[case(json!({"error": {"code": 502, "message": "upstream"}}), Verdict::Transient)]
+    #[case(json!({"error": {"code": 429, "message": "slow down"}}), Verdict::RateLimited)]
+    #[case(json!({"error": {"type": "invalid_request_error", "message": "no"}}), Verdict::Permanent)]
     #[case(json!({"code": "context_length_exceeded", "message": "too much"}), Verdict::TooLong)]
-    #[case(json!({"error": "something"}), Verdict::Passing)]
+    #[case(json!({"error": "something"}), Verdict::Transient)]
     fn errors_inside_a_stream_are_judged_like_statuses(
         #[case] json: Value,
         #[case] verdict: Verdict,
     ) {
-        assert_eq!(Complaint::in_stream(&json).verdict(), verdict);
+        assert_eq!(ProviderError::in_stream(&json).verdict(), verdict);
     }
 
     #[rstest]
@@ -307,7 +310,7 @@ mod tests {
         "Provider returned error: {\"why\":1}"
     )]
     fn messages(#[case] body: &str, #[case] text: &str) {
-        assert_eq!(Complaint::with_status(400, body).message, text);
+        assert_eq!(ProviderError::with_status(400, body).message, text);
     }
 
     #[rstest]
@@ -318,7 +321,7 @@ mod tests {
     )]
     #[case(r#"{"error":{"message":"Rate limit reached"}}"#, None)]
     fn a_wait_may_be_asked_for_in_the_text(#[case] body: &str, #[case] ms: Option<u64>) {
-        let wait = Complaint::with_status(429, body).asks_for();
+        let wait = ProviderError::with_status(429, body).retry_after();
         assert_eq!(wait, ms.map(Duration::from_millis));
     }
 }
