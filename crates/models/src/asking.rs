@@ -9,7 +9,6 @@ use reqwest::{
 };
 
 use crate::{
-    Model, Provider,
     answer_limits::AnswerLimits,
     error::{Failure, ModelError, TransientKind},
     http::{Sending, is_loopback},
@@ -18,12 +17,14 @@ use crate::{
     rate_limit::{KEEP_ALIVE, Permit},
     request::{Hear, Heard},
     retry,
+    service::Service,
+    settings::Provider,
     wire::{Folded, Question, Wire},
 };
 
 /// One question with all its attempts.
 pub(crate) struct Asking<'a> {
-    model: &'a Model,
+    service: &'a Service,
     question: Question<'a>,
     body: Bytes,
     key: Option<Secret>,
@@ -35,14 +36,16 @@ pub(crate) struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    pub(crate) async fn new(model: &'a Model, question: Question<'a>) -> Result<Self, ModelError> {
-        let service = &model.service;
-        let key = model.models.key(service, None).await?;
+    pub(crate) async fn new(
+        service: &'a Service,
+        question: Question<'a>,
+    ) -> Result<Self, ModelError> {
+        let key = service.key(None).await?;
         Ok(Self {
-            model,
+            service,
             headers: headers(&service.provider, key.as_ref())?,
             redactor: redactor(&service.provider, &service.url, key.as_ref()),
-            body: model.body(&question)?,
+            body: body(service, &question)?,
             question,
             key,
             key_renewed: false,
@@ -55,7 +58,7 @@ impl<'a> Asking<'a> {
         mut self,
         hear: Hear<'_>,
     ) -> Result<(Folded, u64), ModelError> {
-        let rate_limit = &self.model.service.rate_limit;
+        let rate_limit = &self.service.rate_limit;
         let mut ticket = rate_limit.ticket();
         let mut announced = false;
         loop {
@@ -82,7 +85,7 @@ impl<'a> Asking<'a> {
     }
 
     async fn attempt(&self, hear: Hear<'_>) -> Result<Folded, Failure> {
-        let (service, settings) = (&self.model.service, &self.model.models.settings);
+        let (service, settings) = (self.service, &self.service.shared.settings);
         let sending = Sending {
             provider: &service.provider.name,
             url: &service.url,
@@ -98,7 +101,7 @@ impl<'a> Asking<'a> {
         };
         let wire = service.provider.wire;
         let fold = wire.fold(&self.question, self.body.len(), limits);
-        let folded = self.model.models.http.ask(sending, fold, hear).await?;
+        let folded = service.shared.http.ask(sending, fold, hear).await?;
         Ok(folded.with_distinct_ids(self.question.request.turns.len()))
     }
 
@@ -118,9 +121,9 @@ impl<'a> Asking<'a> {
     }
 
     fn without_what_is_named(&mut self, refusal: &str) -> Result<bool, ModelError> {
-        let model = self.model;
-        self.question.unwanted = model.service.refusals.after(&model.model, refusal);
-        let body = model.body(&self.question)?;
+        let (refusals, model) = (&self.service.refusals, self.question.model);
+        self.question.unwanted = refusals.after(model, refusal);
+        let body = body(self.service, &self.question)?;
         let is_new = body != self.body;
         self.body = body;
         Ok(is_new)
@@ -128,14 +131,14 @@ impl<'a> Asking<'a> {
 
     /// Keys from a command expire.
     async fn with_another_key(&mut self) -> Result<bool, ModelError> {
-        let (models, service) = (&self.model.models, &self.model.service);
-        if self.key_renewed || !matches!(service.provider.key, KeySource::Command(_)) {
+        let provider = &self.service.provider;
+        if self.key_renewed || !matches!(provider.key, KeySource::Command(_)) {
             return Ok(false);
         }
         self.key_renewed = true;
-        let key = models.key(service, self.key.as_ref()).await?;
+        let key = self.service.key(self.key.as_ref()).await?;
         let is_new = key != self.key;
-        self.headers = headers(&service.provider, key.as_ref())?;
+        self.headers = headers(provider, key.as_ref())?;
         if let Some(key) = &key {
             self.redactor.hide(key.clone());
         }
@@ -154,7 +157,7 @@ impl<'a> Asking<'a> {
             Failure::Permanent(error) => return Err(self.redacted(error)),
             Failure::Transient { kind, why, after } => (kind, self.shown(&why), after),
         };
-        let settings = &self.model.models.settings;
+        let settings = &self.service.shared.settings;
         let too_long = retry_after.filter(|wait| *wait > settings.longest_wait);
         let limited = kind == TransientKind::RateLimited;
         // A retry at once would hit the same limit again.
@@ -175,7 +178,7 @@ impl<'a> Asking<'a> {
         if self.attempts >= self.most_attempts(kind) {
             return Err(self.given_up(kind, why));
         }
-        let provider = &self.model.service.provider.name;
+        let provider = &self.service.provider.name;
         tracing::debug!(%provider, attempts = self.attempts, ?after, %why, "attempt failed, retrying");
         let why = format!("{provider}: {why}");
         hear(Heard::Again { why, after });
@@ -187,8 +190,8 @@ impl<'a> Asking<'a> {
 
     /// A server on this machine that is down will not be up in a minute either.
     fn most_attempts(&self, kind: TransientKind) -> u32 {
-        let most = self.model.models.settings.attempts;
-        if kind == TransientKind::Unreachable && is_loopback(&self.model.service.url) {
+        let most = self.service.shared.settings.attempts;
+        if kind == TransientKind::Unreachable && is_loopback(&self.service.url) {
             most.min(2)
         } else {
             most
@@ -196,8 +199,7 @@ impl<'a> Asking<'a> {
     }
 
     fn given_up(&self, kind: TransientKind, why: String) -> ModelError {
-        let service = &self.model.service;
-        let provider = service.provider.name.clone();
+        let provider = self.service.provider.name.clone();
         let attempts = self.attempts;
         match kind {
             TransientKind::RateLimited | TransientKind::Overloaded => ModelError::Overloaded {
@@ -212,7 +214,7 @@ impl<'a> Asking<'a> {
             },
             TransientKind::Unreachable => ModelError::Unreachable {
                 provider,
-                url: service.shown.clone(),
+                url: self.service.shown.clone(),
                 why,
             },
         }
@@ -239,6 +241,12 @@ async fn sleep_alive(wait: Duration, hear: Hear<'_>) {
         left -= KEEP_ALIVE;
     }
     tokio::time::sleep(left).await;
+}
+
+fn body(service: &Service, question: &Question<'_>) -> Result<Bytes, ModelError> {
+    let body = service.provider.wire.body(question);
+    body.map(Bytes::from)
+        .map_err(|error| ModelError::settings("the request", error))
 }
 
 /// The usual headers with the user's own over them.

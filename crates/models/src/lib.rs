@@ -12,6 +12,7 @@ mod provider_error;
 mod rate_limit;
 mod request;
 mod retry;
+mod service;
 mod settings;
 mod unwanted;
 mod wire;

@@ -1,64 +1,42 @@
-//! Finds models by name, with their keys and prices.
+//! Finds models by name.
 
 use std::{fmt, sync::Arc};
-
-use asyncagents_core::{
-    agent::{Answer, Usage},
-    budget::Cost,
-    id::ModelName,
-};
-use bytes::Bytes;
-use reqwest::Url;
-use tokio::sync::Mutex;
 
 use crate::{
     asking::Asking,
     error::ModelError,
     http::Http,
-    key::{KeySource, Secret, printed_by},
+    key::KeySource,
     overview::{KeyState, ProviderOverview},
     price::{Figures, Prices},
-    rate_limit::RateLimit,
     request::{Heard, Request},
-    settings::{Provider, Settings, catalog},
-    unwanted::Refusals,
+    service::{Service, Shared},
+    settings::{Settings, catalog},
     wire::{Folded, Question},
+};
+use asyncagents_core::{
+    agent::{Answer, Usage},
+    budget::Cost,
+    id::ModelName,
 };
 
 /// The models of a configuration. A clone is the same.
 #[derive(Clone)]
 pub struct Models(Arc<Inner>);
 
-pub(crate) struct Inner {
+struct Inner {
     services: Vec<Arc<Service>>,
-    pub(crate) settings: Settings,
     prices: Prices,
-    pub(crate) http: Http,
-    environment: Environment,
-}
-
-type Environment = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
-/// A provider, and what all requests to it share.
-pub(crate) struct Service {
-    pub(crate) provider: Provider,
-    pub(crate) url: Url,
-    /// The address without secrets.
-    pub(crate) shown: String,
-    pub(crate) rate_limit: Arc<RateLimit>,
-    /// What the key command has printed.
-    printed: Mutex<Option<Secret>>,
-    pub(crate) refusals: Refusals,
+    shared: Arc<Shared>,
 }
 
 /// A model that can be asked. A clone is the same.
 #[derive(Clone)]
 pub struct Model {
-    pub(crate) models: Arc<Inner>,
-    pub(crate) service: Arc<Service>,
+    service: Arc<Service>,
     name: ModelName,
     /// The provider's name for it.
-    pub(crate) model: String,
+    model: String,
     figures: Figures,
 }
 
@@ -73,9 +51,15 @@ impl Models {
         settings: Settings,
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Result<Self, ModelError> {
+        let prices = Prices::with(settings.prices.as_deref())?;
+        let shared = Arc::new(Shared {
+            settings,
+            http: Http::default(),
+            environment: Box::new(environment),
+        });
         let mut services: Vec<Arc<Service>> = Vec::new();
-        for provider in &settings.providers {
-            let service = Arc::new(Service::new(provider.clone())?);
+        for provider in &shared.settings.providers {
+            let service = Arc::new(Service::new(provider.clone(), &shared)?);
             let same = |other: &&mut Arc<Service>| other.provider.name == provider.name;
             match services.iter_mut().find(same) {
                 Some(earlier) => *earlier = service,
@@ -84,10 +68,8 @@ impl Models {
         }
         Ok(Self(Arc::new(Inner {
             services,
-            prices: Prices::with(settings.prices.as_deref())?,
-            settings,
-            http: Http::default(),
-            environment: Box::new(environment),
+            prices,
+            shared,
         })))
     }
 
@@ -111,7 +93,6 @@ impl Models {
         let router = provider.name == "openrouter"
             || (service.url.scheme() == "https" && model.contains('/'));
         Ok(Model {
-            models: Arc::clone(&self.0),
             service: Arc::clone(service),
             name: format!("{}/{model}", provider.name).into(),
             model: model.to_owned(),
@@ -121,13 +102,7 @@ impl Models {
 
     /// Whether this model can be asked, as far as can be told without asking it.
     pub fn check(&self, name: &str) -> Result<(), ModelError> {
-        let model = self.resolve(name)?;
-        match &model.service.provider.key {
-            KeySource::Command(_) => Ok(()),
-            KeySource::None | KeySource::Env(_) | KeySource::MaybeEnv(_) | KeySource::Given(_) => {
-                self.0.plain_key(&model.service.provider).map(drop)
-            }
-        }
+        self.resolve(name)?.service.plain_key().map(drop)
     }
 
     /// The model to use when none is chosen: of the first provider that has a key.
@@ -141,7 +116,7 @@ impl Models {
                 KeySource::None => {}
                 KeySource::Command(_) | KeySource::Given(_) => return Ok(model.to_owned()),
                 KeySource::Env(name) | KeySource::MaybeEnv(name) => {
-                    if self.0.variable(name).is_some() {
+                    if self.0.shared.variable(name).is_some() {
                         return Ok(model.to_owned());
                     }
                     variables.push(name.clone());
@@ -161,7 +136,7 @@ impl Models {
                 KeySource::Command(_) => KeyState::Command,
                 KeySource::Given(_) => KeyState::Given,
                 KeySource::Env(name) | KeySource::MaybeEnv(name) => KeyState::Variable {
-                    is_set: self.0.variable(name).is_some(),
+                    is_set: self.0.shared.variable(name).is_some(),
                     needed: matches!(service.provider.key, KeySource::Env(_)),
                     name: name.clone(),
                 },
@@ -172,7 +147,7 @@ impl Models {
 
     /// The short names, and what they stand for.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
-        let aliases = self.0.settings.aliases.iter();
+        let aliases = self.0.shared.settings.aliases.iter();
         aliases.map(|(name, model)| (name.as_str(), model.as_str()))
     }
 
@@ -203,7 +178,7 @@ impl Models {
     fn unaliased<'a>(&'a self, name: &'a str) -> &'a str {
         let mut name = name.trim();
         for _ in 0..8 {
-            match self.0.settings.aliases.get(name) {
+            match self.0.shared.settings.aliases.get(name) {
                 Some(longer) => name = longer,
                 None => break,
             }
@@ -226,69 +201,15 @@ impl Models {
 
 impl fmt::Debug for Models {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_tuple("Models").field(&self.0.settings).finish()
+        f.debug_tuple("Models")
+            .field(&self.0.shared.settings)
+            .finish()
     }
 }
 
 impl fmt::Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.debug_tuple("Model").field(&self.name.as_str()).finish()
-    }
-}
-
-impl Service {
-    fn new(provider: Provider) -> Result<Self, ModelError> {
-        let url = catalog::endpoint(&provider)?;
-        Ok(Self {
-            url,
-            shown: catalog::shown(&provider.base_url),
-            rate_limit: Arc::new(RateLimit::default()),
-            printed: Mutex::new(None),
-            refusals: Refusals::default(),
-            provider,
-        })
-    }
-}
-
-impl Inner {
-    /// An empty variable is as good as none.
-    fn variable(&self, name: &str) -> Option<Secret> {
-        let secret = Secret::new((self.environment)(name)?);
-        Some(secret).filter(|secret| !secret.reveal().is_empty())
-    }
-
-    /// A key that needs no command.
-    fn plain_key(&self, provider: &Provider) -> Result<Option<Secret>, ModelError> {
-        match &provider.key {
-            KeySource::None | KeySource::Command(_) => Ok(None),
-            KeySource::MaybeEnv(name) => Ok(self.variable(name)),
-            KeySource::Given(secret) => Ok(Some(secret.clone())),
-            KeySource::Env(name) => match self.variable(name) {
-                Some(secret) => Ok(Some(secret)),
-                None => Err(ModelError::MissingKey {
-                    provider: provider.name.clone(),
-                    how: format!("set {name}"),
-                }),
-            },
-        }
-    }
-
-    /// The key. A command is run only if it has not yet printed another one than `refused`.
-    pub(crate) async fn key(
-        &self,
-        service: &Service,
-        refused: Option<&Secret>,
-    ) -> Result<Option<Secret>, ModelError> {
-        let provider = &service.provider;
-        let KeySource::Command(command) = &provider.key else {
-            return self.plain_key(provider);
-        };
-        let mut printed = service.printed.lock().await;
-        if printed.is_none() || printed.as_ref() == refused {
-            *printed = None;
-            *printed = Some(printed_by(&provider.name, command).await?);
-        }
-        Ok(printed.clone())
     }
 }
 
@@ -335,17 +256,9 @@ impl Model {
             unwanted: self.service.refusals.of(&self.model),
             request,
         };
-        let (folded, sent) = Asking::new(self, question)
-            .await?
-            .until_answered(hear)
-            .await?;
+        let asking = Asking::new(&self.service, question).await?;
+        let (folded, sent) = asking.until_answered(hear).await?;
         Ok(self.answer(folded, sent))
-    }
-
-    pub(crate) fn body(&self, question: &Question<'_>) -> Result<Bytes, ModelError> {
-        let body = self.service.provider.wire.body(question);
-        body.map(Bytes::from)
-            .map_err(|error| ModelError::settings("the request", error))
     }
 
     /// `sent` is how many bytes the request had.
