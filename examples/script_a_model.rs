@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use asyncagents_core::agent::Turn;
-use asyncagents_models::{Heard, KeySource, Models, Provider, Request, Settings, Wire};
+use asyncagents_models::{AnswerEvent, KeySource, Models, Provider, Request, Settings, Wire};
 use asyncagents_scripted_model::{ModelServer, Reply, Script, When};
 
 #[tokio::main]
@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
     let model = models.resolve("scripted/model")?;
     let answer = model
         .ask(&request, &mut |heard| match heard {
-            Heard::Text(piece) => println!("heard  {piece:?}"),
+            AnswerEvent::Text(piece) => println!("heard  {piece:?}"),
             other => println!("heard  {other:?}"),
         })
         .await?;

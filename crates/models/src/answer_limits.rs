@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        request::Heard,
+        request::AnswerEvent,
         wire::{
             Fold, StreamError,
             Wire::{self, Anthropic, Chat, Responses},
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn take(fold: &mut dyn Fold, event: &Value) -> Result<(), StreamError> {
-        let heard = fold.event(&event.to_string(), &mut |_: Heard<'_>| {});
+        let heard = fold.event(&event.to_string(), &mut |_: AnswerEvent<'_>| {});
         heard.map(drop)
     }
 

@@ -15,7 +15,7 @@ use crate::{
     key::{KeySource, Redactor, Secret},
     provider_error::shortened,
     rate_limit::{KEEP_ALIVE, Permit},
-    request::{Hear, Heard},
+    request::{AnswerEvent, OnEvent},
     retry,
     service::Service,
     settings::Provider,
@@ -56,15 +56,15 @@ impl<'a> Asking<'a> {
     /// The answer, and how many bytes the request had.
     pub(crate) async fn until_answered(
         mut self,
-        hear: Hear<'_>,
+        on_event: OnEvent<'_>,
     ) -> Result<(Folded, u64), ModelError> {
         let rate_limit = &self.service.rate_limit;
         let mut ticket = rate_limit.ticket();
         let mut announced = false;
         loop {
-            let permit = rate_limit.enter(ticket, announced, hear).await;
+            let permit = rate_limit.enter(ticket, announced, on_event).await;
             self.attempts += 1;
-            match self.attempt(hear).await {
+            match self.attempt(on_event).await {
                 Ok(folded) => {
                     permit.succeeded();
                     return Ok((folded, self.body.len() as u64));
@@ -73,7 +73,7 @@ impl<'a> Asking<'a> {
                     if self.adapted(&failure).await? {
                         continue;
                     }
-                    announced = self.wait(failure, permit, hear).await?;
+                    announced = self.wait(failure, permit, on_event).await?;
                     if announced {
                         // Under a long rate limit all requests take turns, so that no single one
                         // uses up all its attempts.
@@ -84,7 +84,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    async fn attempt(&self, hear: Hear<'_>) -> Result<Folded, Failure> {
+    async fn attempt(&self, on_event: OnEvent<'_>) -> Result<Folded, Failure> {
         let (service, settings) = (self.service, &self.service.shared.settings);
         let sending = Sending {
             provider: &service.provider.name,
@@ -101,7 +101,7 @@ impl<'a> Asking<'a> {
         };
         let wire = service.provider.wire;
         let fold = wire.fold(&self.question, self.body.len(), limits);
-        let folded = service.shared.http.ask(sending, fold, hear).await?;
+        let folded = service.shared.http.ask(sending, fold, on_event).await?;
         Ok(folded.with_distinct_ids(self.question.request.turns.len()))
     }
 
@@ -151,7 +151,7 @@ impl<'a> Asking<'a> {
         &self,
         failure: Failure,
         permit: Permit,
-        hear: Hear<'_>,
+        on_event: OnEvent<'_>,
     ) -> Result<bool, ModelError> {
         let (kind, why, retry_after) = match failure {
             Failure::Permanent(error) => return Err(self.redacted(error)),
@@ -181,9 +181,9 @@ impl<'a> Asking<'a> {
         let provider = &self.service.provider.name;
         tracing::debug!(%provider, attempts = self.attempts, ?after, %why, "attempt failed, retrying");
         let why = format!("{provider}: {why}");
-        hear(Heard::Again { why, after });
+        on_event(AnswerEvent::Retry { why, after });
         if !limited {
-            sleep_alive(after, hear).await;
+            sleep_alive(after, on_event).await;
         }
         Ok(limited)
     }
@@ -233,11 +233,11 @@ impl<'a> Asking<'a> {
     }
 }
 
-async fn sleep_alive(wait: Duration, hear: Hear<'_>) {
+async fn sleep_alive(wait: Duration, on_event: OnEvent<'_>) {
     let mut left = wait;
     while left > KEEP_ALIVE {
         tokio::time::sleep(KEEP_ALIVE).await;
-        hear(Heard::Alive);
+        on_event(AnswerEvent::KeepAlive);
         left -= KEEP_ALIVE;
     }
     tokio::time::sleep(left).await;

@@ -23,7 +23,7 @@ use crate::{
     answer_limits::Exceeded,
     error::{Failure, ModelError, TransientKind},
     provider_error::{ProviderError, Verdict, error_in},
-    request::Hear,
+    request::OnEvent,
     retry,
     wire::{Fold, Folded, Step, StreamError},
 };
@@ -63,7 +63,7 @@ impl Http {
         &self,
         sending: Sending<'_>,
         fold: Box<dyn Fold>,
-        hear: Hear<'_>,
+        on_event: OnEvent<'_>,
     ) -> Result<Folded, Failure> {
         let client = self.client(sending.url).map_err(|error| {
             Failure::Permanent(ModelError::settings("the HTTP client", cause(error)))
@@ -77,7 +77,7 @@ impl Http {
             .map_err(|_| Failure::broken(no_byte(sending.idle_timeout)))?
             .map_err(unreachable)?;
         let response = accepted(response, &sending).await?;
-        read_stream(response, &sending, fold, hear).await
+        read_stream(response, &sending, fold, on_event).await
     }
 
     /// Reading the system's certificates takes time, so it is done only for `https`. A proxy
@@ -225,7 +225,7 @@ async fn read_stream(
     response: Response,
     sending: &Sending<'_>,
     mut fold: Box<dyn Fold>,
-    hear: Hear<'_>,
+    on_event: OnEvent<'_>,
 ) -> Result<Folded, Failure> {
     let bytes = with_idle_timeout(response, sending.idle_timeout);
     let mut events = Box::pin(SseStream::from_bytes_stream(bytes));
@@ -251,7 +251,7 @@ async fn read_stream(
         if data.is_empty() {
             continue;
         }
-        match fold.event(&data, hear) {
+        match fold.event(&data, on_event) {
             Ok(Step::More) => {}
             Ok(Step::Done) => return Ok(fold.folded()),
             Err(StreamError::Malformed(why)) => return Err(Failure::broken(why)),

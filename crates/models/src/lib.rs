@@ -22,6 +22,6 @@ pub use error::ModelError;
 pub use key::{KeySource, Secret};
 pub use models::{Model, Models};
 pub use overview::{KeyState, ProviderOverview};
-pub use request::{Heard, Request};
+pub use request::{AnswerEvent, Request};
 pub use settings::{Provider, Settings};
 pub use wire::Wire;

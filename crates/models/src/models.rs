@@ -9,7 +9,7 @@ use crate::{
     key::KeySource,
     overview::{KeyState, ProviderOverview},
     price::{Figures, Prices},
-    request::{Heard, Request},
+    request::{AnswerEvent, Request},
     service::{Service, Shared},
     settings::{Settings, catalog},
     wire::{Folded, Question},
@@ -244,7 +244,7 @@ impl Model {
     pub async fn ask(
         &self,
         request: &Request<'_>,
-        hear: &mut (dyn FnMut(Heard<'_>) + Send),
+        on_event: &mut (dyn FnMut(AnswerEvent<'_>) + Send),
     ) -> Result<Answer, ModelError> {
         let provider = &self.service.provider;
         let origin = format!("{}@{}", provider.wire, self.name);
@@ -257,7 +257,7 @@ impl Model {
             request,
         };
         let asking = Asking::new(&self.service, question).await?;
-        let (folded, sent) = asking.until_answered(hear).await?;
+        let (folded, sent) = asking.until_answered(on_event).await?;
         Ok(self.answer(folded, sent))
     }
 

@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use crate::request::{Hear, Heard};
+use crate::request::{AnswerEvent, OnEvent};
 
 /// Between two keep-alives of a request that waits.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ impl RateLimit {
         self: &Arc<Self>,
         ticket: Ticket,
         announced: bool,
-        hear: Hear<'_>,
+        on_event: OnEvent<'_>,
     ) -> Permit {
         let place = Place::take(self, ticket);
         let mut announced = announced;
@@ -95,12 +95,12 @@ impl RateLimit {
             match &obstacle {
                 Obstacle::Closed { until, why } if !announced => {
                     announced = true;
-                    hear(Heard::Again {
+                    on_event(AnswerEvent::Retry {
                         why: why.clone(),
                         after: until.saturating_duration_since(Instant::now()),
                     });
                 }
-                Obstacle::Closed { .. } | Obstacle::Others => hear(Heard::Alive),
+                Obstacle::Closed { .. } | Obstacle::Others => on_event(AnswerEvent::KeepAlive),
             }
             let _ = timeout(KEEP_ALIVE, place.change(obstacle)).await;
         }
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn deaf(_: Heard<'_>) {}
+    fn deaf(_: AnswerEvent<'_>) {}
 
     async fn through(rate_limit: &Arc<RateLimit>) -> Permit {
         rate_limit
@@ -261,12 +261,12 @@ mod tests {
             .limited(Duration::from_secs(25), "rate limit");
         let start = Instant::now();
         let mut heard = Vec::new();
-        let mut hear = |what: Heard<'_>| match what {
-            Heard::Again { why, after } => heard.push(format!("{why} {}", after.as_secs())),
+        let mut on_event = |what: AnswerEvent<'_>| match what {
+            AnswerEvent::Retry { why, after } => heard.push(format!("{why} {}", after.as_secs())),
             other => heard.push(format!("{other:?}")),
         };
         let permit = rate_limit
-            .enter(rate_limit.ticket(), false, &mut hear)
+            .enter(rate_limit.ticket(), false, &mut on_event)
             .await;
         drop(permit);
         assert_eq!(start.elapsed(), Duration::from_secs(25));

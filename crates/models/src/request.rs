@@ -1,4 +1,4 @@
-//! What is asked of a model, and what is heard while it answers.
+//! What is asked of a model, and what happens while it answers.
 
 use std::time::Duration;
 
@@ -24,25 +24,25 @@ pub struct Request<'a> {
     pub effort: Option<Effort>,
 }
 
-/// What is heard while a model answers.
+/// Something that happens while a model answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard<'a> {
-    /// A piece of what it says.
+pub enum AnswerEvent<'a> {
+    /// A piece of the answer's text.
     Text(&'a str),
-    /// A piece of what it thinks.
+    /// A piece of the model's reasoning.
     Reasoning(&'a str),
-    /// It begins to call this tool.
+    /// The model begins to call this tool.
     Call(&'a str),
-    /// Nothing new, but the request has not been forgotten.
-    Alive,
-    /// What was heard of this answer is void. It is asked again.
-    Again {
-        /// What went wrong, or what it is waiting for.
+    /// Nothing new, but the request is still under way.
+    KeepAlive,
+    /// What came of this answer is void: the request is sent again.
+    Retry {
+        /// What went wrong, or what the request is waiting for.
         why: String,
-        /// How long that takes.
+        /// When it is sent again.
         after: Duration,
     },
 }
 
-/// Whoever listens.
-pub(crate) type Hear<'a> = &'a mut (dyn FnMut(Heard<'_>) + Send);
+/// Called with each event.
+pub(crate) type OnEvent<'a> = &'a mut (dyn FnMut(AnswerEvent<'_>) + Send);

@@ -6,7 +6,7 @@ use asyncagents_core::{
     port::SessionEvent,
     progress::Observation,
 };
-use asyncagents_models::{Heard, Model, ModelError, Request};
+use asyncagents_models::{AnswerEvent, Model, ModelError, Request};
 use tokio::time;
 
 use super::{DriveError, Driven, Driver, compact::SummaryOf};
@@ -109,18 +109,18 @@ impl Driver {
         request: Request<'_>,
         stream: Stream,
     ) -> Driven<Result<Answer, ModelError>> {
-        let mut hear = |heard: Heard| match heard {
-            Heard::Text(_) | Heard::Reasoning(_) if stream == Stream::Hidden => {}
-            Heard::Text(text) => self.show(Live::Text(text.to_owned())),
-            Heard::Reasoning(text) => self.show(Live::Reasoning(text.to_owned())),
-            Heard::Again { why, after } => {
+        let mut on_event = |event: AnswerEvent| match event {
+            AnswerEvent::Text(_) | AnswerEvent::Reasoning(_) if stream == Stream::Hidden => {}
+            AnswerEvent::Text(text) => self.show(Live::Text(text.to_owned())),
+            AnswerEvent::Reasoning(text) => self.show(Live::Reasoning(text.to_owned())),
+            AnswerEvent::Retry { why, after } => {
                 let after = after.as_secs_f64();
                 self.show(Live::Again(format!("{why}; asked again in {after:.1} s")));
             }
-            Heard::Call(_) | Heard::Alive => {}
+            AnswerEvent::Call(_) | AnswerEvent::KeepAlive => {}
         };
         tokio::select! {
-            answer = model.ask(&request, &mut hear) => Ok(answer),
+            answer = model.ask(&request, &mut on_event) => Ok(answer),
             _ = self.handle.halted(Halt::Soon) => Err(DriveError::Halted),
         }
     }

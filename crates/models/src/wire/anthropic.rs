@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     answer_limits::{AnswerLimits, Size},
-    request::{Hear, Heard},
+    request::{AnswerEvent, OnEvent},
     wire::{
         CacheControl, Fold, Folded, Lenient, Parameters, Question, Schema, Side, Step, StreamError,
         plain, raw, schema, sides, verbatim,
@@ -278,14 +278,19 @@ impl Answering {
         }
     }
 
-    fn begin(&mut self, index: u64, block: &RawValue, hear: Hear<'_>) -> Result<(), StreamError> {
+    fn begin(
+        &mut self,
+        index: u64,
+        block: &RawValue,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), StreamError> {
         self.size.grow_block(block.get().len())?;
         let start: Start = read(block).unwrap_or_default();
         let open = match start.kind.as_str() {
             "text" => {
                 let text = start.text.0.unwrap_or_default();
                 if !text.is_empty() {
-                    hear(Heard::Text(&text));
+                    on_event(AnswerEvent::Text(&text));
                 }
                 Open::Text(text)
             }
@@ -305,7 +310,7 @@ impl Answering {
             }
             "tool_use" => {
                 let name = start.name.0.unwrap_or_default();
-                hear(Heard::Call(&name));
+                on_event(AnswerEvent::Call(&name));
                 let input = start.input.map(|input| input.get().to_owned());
                 self.size
                     .check_arguments(input.as_ref().map_or(0, String::len))?;
@@ -326,7 +331,12 @@ impl Answering {
         Ok(())
     }
 
-    fn grow(&mut self, index: u64, delta: &RawValue, hear: Hear<'_>) -> Result<(), StreamError> {
+    fn grow(
+        &mut self,
+        index: u64,
+        delta: &RawValue,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), StreamError> {
         let delta: Map<String, Value> = serde_json::from_str(delta.get())?;
         let text = |name: &str| delta.get(name).and_then(Value::as_str);
         let open = self.open.iter_mut().rev().find(|(at, _)| *at == index);
@@ -339,7 +349,7 @@ impl Answering {
             Open::Text(whole) => {
                 if let Some(more) = text("text") {
                     self.size.grow(more.len())?;
-                    hear(Heard::Text(more));
+                    on_event(AnswerEvent::Text(more));
                     whole.push_str(more);
                 }
             }
@@ -350,7 +360,7 @@ impl Answering {
             } => {
                 if let Some(more) = text("thinking") {
                     self.size.grow(more.len())?;
-                    hear(Heard::Reasoning(more));
+                    on_event(AnswerEvent::Reasoning(more));
                     thought.push_str(more);
                 }
                 let more = text("signature").unwrap_or_default();
@@ -358,13 +368,13 @@ impl Answering {
                 signature.push_str(more);
             }
             Open::Call { input, .. } => {
-                hear(Heard::Alive);
+                on_event(AnswerEvent::KeepAlive);
                 let more = text("partial_json").unwrap_or_default();
                 self.size.grow_arguments(input.len(), more.len())?;
                 input.push_str(more);
             }
             Open::Other { added, .. } => {
-                hear(Heard::Alive);
+                on_event(AnswerEvent::KeepAlive);
                 for (name, more) in &delta {
                     if let (true, Some(more)) = (name != "type", more.as_str()) {
                         if !added.contains_key(name) {
@@ -393,22 +403,22 @@ impl Answering {
 }
 
 impl Fold for Answering {
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError> {
+    fn event(&mut self, data: &str, on_event: OnEvent<'_>) -> Result<Step, StreamError> {
         let event: Event<'_> = serde_json::from_str(data)?;
         match &*event.kind {
             "message_start" => {
                 let message: Option<Opening<'_>> = event.message.and_then(read);
                 self.count(message.and_then(|message| message.usage));
-                hear(Heard::Alive);
+                on_event(AnswerEvent::KeepAlive);
             }
             "content_block_start" => {
                 if let Some(block) = event.content_block {
-                    self.begin(event.index, block, hear)?;
+                    self.begin(event.index, block, on_event)?;
                 }
             }
             "content_block_delta" => {
                 if let Some(delta) = event.delta {
-                    self.grow(event.index, delta, hear)?;
+                    self.grow(event.index, delta, on_event)?;
                 }
             }
             "message_delta" => {
@@ -424,7 +434,7 @@ impl Fold for Answering {
             }
             "error" => return Err(StreamError::provider_error_in(data)?),
             // Pings, ends of blocks, and what may come one day.
-            _ => hear(Heard::Alive),
+            _ => on_event(AnswerEvent::KeepAlive),
         }
         Ok(Step::More)
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     answer_limits::{AnswerLimits, Exceeded, Size, field},
     provider_error::ProviderError,
-    request::{Hear, Heard},
+    request::{AnswerEvent, OnEvent},
     wire::{
         CacheControl, CacheTokens, Fold, Folded, Lenient, Parameters, Question, Schema, Side,
         Spelling, Step, StreamError, arguments_in, cache_key, plain, raw, schema, sides, verbatim,
@@ -349,29 +349,34 @@ impl Answering {
         }
     }
 
-    fn say(&mut self, text: &str, hear: Hear<'_>) -> Result<(), Exceeded> {
+    fn say(&mut self, text: &str, on_event: OnEvent<'_>) -> Result<(), Exceeded> {
         if !text.is_empty() {
             self.size.grow(text.len())?;
-            hear(Heard::Text(text));
+            on_event(AnswerEvent::Text(text));
             self.text.push_str(text);
         }
         Ok(())
     }
 
-    fn think(&mut self, field: &'static str, text: &str, hear: Hear<'_>) -> Result<(), Exceeded> {
+    fn think(
+        &mut self,
+        field: &'static str,
+        text: &str,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), Exceeded> {
         if !text.is_empty() {
             self.size.grow(text.len())?;
-            hear(Heard::Reasoning(text));
+            on_event(AnswerEvent::Reasoning(text));
             self.reasoning.push_str(text);
             self.reasoning_field = Some(field);
         }
         Ok(())
     }
 
-    fn grow(&mut self, delta: Delta, hear: Hear<'_>) -> Result<(), Exceeded> {
+    fn grow(&mut self, delta: Delta, on_event: OnEvent<'_>) -> Result<(), Exceeded> {
         match (delta.reasoning_content.0, delta.reasoning.0) {
-            (Some(text), _) => self.think("reasoning_content", &text, hear)?,
-            (None, Some(text)) => self.think("reasoning", &text, hear)?,
+            (Some(text), _) => self.think("reasoning_content", &text, on_event)?,
+            (None, Some(text)) => self.think("reasoning", &text, on_event)?,
             (None, None) => {}
         }
         for detail in delta.reasoning_details.0.unwrap_or_default() {
@@ -380,27 +385,27 @@ impl Answering {
             }
         }
         match delta.content {
-            Some(Value::String(text)) => self.say(&text, hear)?,
+            Some(Value::String(text)) => self.say(&text, on_event)?,
             // Some servers send parts.
             Some(Value::Array(parts)) => {
                 for part in parts {
                     let text = part.get("text").and_then(Value::as_str);
-                    self.say(text.unwrap_or_default(), hear)?;
+                    self.say(text.unwrap_or_default(), on_event)?;
                 }
             }
             _ => {}
         }
         if let Some(refusal) = delta.refusal.0.filter(|text| !text.is_empty()) {
-            self.say(&refusal, hear)?;
+            self.say(&refusal, on_event)?;
             self.stop = Some(Stop::Refused);
         }
         for call in delta.tool_calls.unwrap_or_default() {
-            self.call(call, hear)?;
+            self.call(call, on_event)?;
         }
         Ok(())
     }
 
-    fn call(&mut self, delta: CallDelta, hear: Hear<'_>) -> Result<(), Exceeded> {
+    fn call(&mut self, delta: CallDelta, on_event: OnEvent<'_>) -> Result<(), Exceeded> {
         let function = delta.function.unwrap_or_default();
         let name = function.name.0.unwrap_or_default();
         let id = delta.id.0.unwrap_or_default();
@@ -420,10 +425,10 @@ impl Answering {
         };
         if call.name.is_empty() && !name.is_empty() {
             self.size.grow(name.len())?;
-            hear(Heard::Call(&name));
+            on_event(AnswerEvent::Call(&name));
             call.name = name;
         } else {
-            hear(Heard::Alive);
+            on_event(AnswerEvent::KeepAlive);
         }
         if call.id.is_empty() {
             self.size.grow(id.len())?;
@@ -510,7 +515,7 @@ impl Answering {
 }
 
 impl Fold for Answering {
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError> {
+    fn event(&mut self, data: &str, on_event: OnEvent<'_>) -> Result<Step, StreamError> {
         if data.trim() == "[DONE]" {
             self.ended = true;
             return Ok(Step::Done);
@@ -524,9 +529,9 @@ impl Fold for Answering {
             self.usage = Some(usage);
         }
         let mut is_news = false;
-        let mut noted = |what: Heard<'_>| {
+        let mut noted = |what: AnswerEvent<'_>| {
             is_news = true;
-            hear(what);
+            on_event(what);
         };
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
             if let Some(delta) = choice.delta.or(choice.message) {
@@ -541,7 +546,7 @@ impl Fold for Answering {
             }
         }
         if !is_news {
-            hear(Heard::Alive);
+            on_event(AnswerEvent::KeepAlive);
         }
         Ok(Step::More)
     }

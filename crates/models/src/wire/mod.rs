@@ -19,7 +19,7 @@ use crate::{
     error::ModelError,
     price::Figures,
     provider_error::ProviderError,
-    request::{Hear, Request},
+    request::{OnEvent, Request},
     unwanted::Unwanted,
 };
 
@@ -129,7 +129,7 @@ impl Wire {
 /// Folds the events of a stream into an answer.
 pub(crate) trait Fold: Send {
     /// Takes the data of one event. `Done` is the proper end of the stream.
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError>;
+    fn event(&mut self, data: &str, on_event: OnEvent<'_>) -> Result<Step, StreamError>;
 
     /// How much of the answer has come. An event that adds nothing to it is only a keep-alive.
     fn size(&self) -> usize;
@@ -460,7 +460,7 @@ pub(crate) mod testing {
     use serde_json::Value;
 
     use super::*;
-    use crate::{price::Prices, request::Heard};
+    use crate::{price::Prices, request::AnswerEvent};
 
     /// Far more than the tests say, except for those that say too much.
     pub(crate) const LIMITS: AnswerLimits = AnswerLimits {
@@ -482,7 +482,7 @@ pub(crate) mod testing {
                 Value::String(bare) => bare.clone(),
                 json => json.to_string(),
             };
-            fold.event(&data, &mut |_: Heard<'_>| {})?;
+            fold.event(&data, &mut |_: AnswerEvent<'_>| {})?;
         }
         Ok(fold)
     }

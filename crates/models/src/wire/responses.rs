@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     answer_limits::{AnswerLimits, Size},
-    request::{Hear, Heard},
+    request::{AnswerEvent, OnEvent},
     wire::{
         CacheTokens, Fold, Folded, Lenient, Question, Schema, Side, Step, StreamError,
         arguments_in, cache_key, plain, raw, schema, sides, verbatim,
@@ -335,7 +335,7 @@ impl Answering {
 }
 
 impl Fold for Answering {
-    fn event(&mut self, data: &str, hear: Hear<'_>) -> Result<Step, StreamError> {
+    fn event(&mut self, data: &str, on_event: OnEvent<'_>) -> Result<Step, StreamError> {
         // Some servers end the stream as Chat does; it has ended before.
         if data == "[DONE]" {
             return Ok(Step::More);
@@ -349,23 +349,23 @@ impl Fold for Answering {
             "response.output_text.delta" | "response.refusal.delta" => {
                 let delta = delta();
                 self.streamed.grow(delta.len())?;
-                hear(Heard::Text(&delta));
+                on_event(AnswerEvent::Text(&delta));
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 let delta = delta();
                 self.streamed.grow(delta.len())?;
-                hear(Heard::Reasoning(&delta));
+                on_event(AnswerEvent::Reasoning(&delta));
             }
             "response.function_call_arguments.delta" => {
                 self.count_arguments(event.output_index, delta().len())?;
-                hear(Heard::Alive);
+                on_event(AnswerEvent::KeepAlive);
             }
             "response.output_item.added" => {
                 self.streamed.grow_block(0)?;
                 let output = event.item.map(|item| read(item.get())).unwrap_or_default();
                 match (output.kind.as_str(), output.name.0) {
-                    ("function_call", Some(name)) => hear(Heard::Call(&name)),
-                    _ => hear(Heard::Alive),
+                    ("function_call", Some(name)) => on_event(AnswerEvent::Call(&name)),
+                    _ => on_event(AnswerEvent::KeepAlive),
                 }
             }
             "response.output_item.done" => {
@@ -382,7 +382,7 @@ impl Fold for Answering {
             // Pieces of other things count as well: something is happening.
             _ => {
                 self.streamed.grow(delta().len())?;
-                hear(Heard::Alive);
+                on_event(AnswerEvent::KeepAlive);
             }
         }
         Ok(Step::More)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use asyncagents_core::agent::{Answer, ToolSpec, Turn};
 use asyncagents_models::{
-    Heard, KeySource, Model, ModelError, Models, Provider, Request, Secret, Settings, Wire,
+    AnswerEvent, KeySource, Model, ModelError, Models, Provider, Request, Secret, Settings, Wire,
 };
 use asyncagents_scripted_model::{ModelServer, Script};
 
@@ -87,12 +87,12 @@ async fn listen(model: &Model, turns: &[Turn]) -> (Result<Answer, ModelError>, V
         effort: None,
     };
     let mut heard = Vec::new();
-    let mut hear = |what: Heard<'_>| match what {
-        Heard::Text(text) => heard.push(format!("text {text}")),
-        Heard::Reasoning(text) => heard.push(format!("thought {text}")),
-        Heard::Call(name) => heard.push(format!("call {name}")),
-        Heard::Again { why, .. } => heard.push(format!("again {why}")),
-        Heard::Alive => {}
+    let mut hear = |what: AnswerEvent<'_>| match what {
+        AnswerEvent::Text(text) => heard.push(format!("text {text}")),
+        AnswerEvent::Reasoning(text) => heard.push(format!("thought {text}")),
+        AnswerEvent::Call(name) => heard.push(format!("call {name}")),
+        AnswerEvent::Retry { why, .. } => heard.push(format!("again {why}")),
+        AnswerEvent::KeepAlive => {}
     };
     let answer = model.ask(&request, &mut hear).await;
     (answer, heard)
