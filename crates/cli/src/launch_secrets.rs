@@ -1,4 +1,4 @@
-//! What is said at a launch and is not for the database: key commands, which may have a key in them,
+//! Settings of a launch that are not for the database: key commands, which may have a key in them,
 //! and addresses with a password. They are files of the user's beside the key, and the database has
 //! a name for each that tells nothing of it.
 
@@ -15,24 +15,24 @@ use uuid::Uuid;
 
 use crate::{config::data_folder, own_file, trust::Launches};
 
-/// What a setting is called whose value is such a name.
+/// Settings of the built-in agent that flags and the environment override, by name.
+pub type Overrides = BTreeMap<String, String>;
+
+/// Before the name of a setting whose value is such a name.
 const ASIDE: &str = "aside:";
 
 /// The longest that is read; the command line takes no more.
 const LONGEST: u64 = 1_000_000;
 
-/// Where the files are, if it is known who the user is.
+/// Where the files are, if the user has a data folder.
 pub(crate) fn folder() -> Option<PathBuf> {
     data_folder().map(|folder| folder.join("launches"))
 }
 
-/// What was said, with names in the place of what is confidential, which is written down.
-pub(crate) fn put_aside(
-    said: &BTreeMap<String, String>,
-    launches: &Launches,
-) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut stored = BTreeMap::new();
-    for (key, value) in said {
+/// The settings with names in the place of what is confidential, which is written to files.
+pub(crate) fn put_aside(overrides: &Overrides, launches: &Launches) -> anyhow::Result<Overrides> {
+    let mut stored = Overrides::new();
+    for (key, value) in overrides {
         if is_confidential(key, value) {
             let name = launches.name_of(value);
             let folder = folder().ok_or_else(|| anyhow!("HOME is not set"))?;
@@ -46,11 +46,8 @@ pub(crate) fn put_aside(
     Ok(stored)
 }
 
-/// What was said, as it was said.
-pub(crate) fn bring_back(
-    stored: BTreeMap<String, String>,
-    launches: &Launches,
-) -> anyhow::Result<BTreeMap<String, String>> {
+/// The settings as they were at the launch.
+pub(crate) fn bring_back(stored: Overrides, launches: &Launches) -> anyhow::Result<Overrides> {
     let back = stored.into_iter().map(|(key, value)| {
         let Some(key) = key.strip_prefix(ASIDE) else {
             return Ok((key, value));

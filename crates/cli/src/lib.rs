@@ -27,7 +27,8 @@ mod trust;
 mod width;
 mod worker_process;
 
-pub use hosts::{ExtraHostKind, HostKind, Overrides};
+pub use hosts::{ExtraHostKind, HostKind};
+pub use launch_secrets::Overrides;
 
 /// Does what was typed. Other kinds of host can be named and used beside the usual ones.
 pub fn main(extra: &'static [ExtraHostKind]) -> std::process::ExitCode {

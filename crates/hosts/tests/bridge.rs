@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use asyncagents_core::{agent::ToolSpec, moment::Moment, port::HostError};
 use asyncagents_hosts::opencode::{
-    Answer, BridgeConnection, Connection, Door, Request, Signal, ToolCall, serve,
+    Answer, BridgeConnection, BridgeHandler, Connection, Request, Signal, ToolCall, serve,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -54,7 +54,7 @@ impl Porch {
 }
 
 #[async_trait]
-impl Door for Porch {
+impl BridgeHandler for Porch {
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
         self.tell(&format!(
             "hello {} {}",

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use asyncagents_core::agent::ToolSpec;
 use asyncagents_hosts::opencode::{
-    Answer, BridgeConnection, Connection, Door, Request, Signal, ToolCall,
+    Answer, BridgeConnection, BridgeHandler, Connection, Request, Signal, ToolCall,
     plugin::{MARK, render},
     serve,
 };
@@ -109,7 +109,7 @@ struct Curious {
 }
 
 #[async_trait]
-impl Door for Curious {
+impl BridgeHandler for Curious {
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
         *self.signals.lock().expect("signals") = Some(instance.signals());
         *self.instance.lock().expect("an instance") = Some(instance);

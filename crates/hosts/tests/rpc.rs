@@ -7,7 +7,8 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use asyncagents_hosts::opencode::rpc::{Answer, Fault, Handler, Later, Peer, RpcError, connect};
+use asyncagents_hosts::opencode::rpc::{Answer, Fault, Handler, Peer, RpcError, connect};
+use futures_util::future::BoxFuture;
 use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
@@ -35,7 +36,7 @@ impl Drop for Dropped {
 }
 
 impl Handler for Side {
-    fn request(&self, method: &str, params: &RawValue) -> Later<Answer> {
+    fn request(&self, method: &str, params: &RawValue) -> BoxFuture<'static, Answer> {
         let params = params.to_owned();
         match method {
             "echo" => Box::pin(async move { Ok(params) }),
@@ -59,7 +60,7 @@ impl Handler for Side {
         }
     }
 
-    fn notification(&self, method: &str, params: &RawValue) -> Option<Later<()>> {
+    fn notification(&self, method: &str, params: &RawValue) -> Option<BoxFuture<'static, ()>> {
         let (heard, said) = (self.0.clone(), format!("{method} {params}"));
         match method {
             "later" => Some(Box::pin(async move { drop(heard.send(said)) })),

@@ -56,19 +56,6 @@ impl ToolDoor {
         &self,
         session: &SessionId,
         message: Option<String>,
-        tool: &str,
-        input: &str,
-    ) -> ToolOutcome {
-        match tool_set::prepare(&self.prefix, tool, input) {
-            Ok(prepared) => self.perform(session, message, prepared.request).await,
-            Err(error) => ToolOutcome::Failed(error.to_string()),
-        }
-    }
-
-    async fn perform(
-        &self,
-        session: &SessionId,
-        message: Option<String>,
         request: ToolRequest,
     ) -> ToolOutcome {
         let Some(manager) = self.manager.upgrade() else {
@@ -220,6 +207,6 @@ impl Delegation for ToolDoor {
     }
 
     async fn call(&self, session: &SessionId, request: ToolRequest) -> ToolOutcome {
-        self.perform(session, None, request).await
+        self.call_from(session, None, request).await
     }
 }

@@ -1,8 +1,8 @@
-//! `asyncagents opencode-bridge`: what the plugin in OpenCode talks to. It looks after the
-//! tasks of that OpenCode for as long as it is there.
+//! `asyncagents opencode-bridge`: the process that the plugin in OpenCode talks to. It works on the
+//! tasks of that OpenCode until OpenCode ends.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     path::Path,
     sync::{Arc, Mutex},
     time::Duration,
@@ -20,10 +20,9 @@ use asyncagents_core::{
     tool_set,
 };
 use asyncagents_hosts::opencode::{
-    self, AgentNote, Answer, BridgeConnection, Door, EVENTS, OpenCode, ToolCall,
+    self, AgentNote, Answer, BridgeConnection, BridgeHandler, EVENTS, OpenCode, ToolCall,
 };
 use asyncagents_runtime::{Manager, ToolDoor, Worker};
-use serde_json::Value;
 use tokio::{
     io::{stdin, stdout},
     signal::unix::{SignalKind, signal},
@@ -36,21 +35,22 @@ use crate::{
     compose::{App, AppOptions},
     exit::{Exit, Failure},
     hosts::{Bridges, HostOptions, KnownHosts},
+    launch_secrets::Overrides,
 };
 
-/// What a task is told whose OpenCode has ended.
+/// Why tasks fail whose OpenCode has ended.
 const ENDED: &str = "OpenCode ended while it worked; resume it to go on from there";
-/// How long the end of a process may take to be seen after the end of its pipes.
-const DYING: Duration = Duration::from_secs(2);
-/// How long a model that is about to be asked waits for the list of agents.
-const LISTED: Duration = Duration::from_millis(4_500);
-/// How long a list of agents is taken for the newest.
-const FRESH: Duration = Duration::from_secs(5);
+/// How long a process may live on after its pipes were closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request to a model waits for the list of agents.
+const AGENTS_TIMEOUT: Duration = Duration::from_millis(4_500);
+/// A list of agents that is older is refreshed in the background.
+const AGENTS_MAX_AGE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
     let runtime = super::two_threads()?;
     let done = runtime.block_on(bridge(shell));
-    // Somebody may be reading our input for ever.
+    // A blocked read of standard input must not keep the process.
     runtime.shutdown_background();
     done
 }
@@ -67,16 +67,16 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     };
     let App { manager, hosts } = shell.open(options)?;
     let worker = Worker::start(&manager).await?;
-    tracing::info!(db = %shell.config.db.display(), "a bridge begins");
-    let office = Arc::new(Office {
+    tracing::info!(db = %shell.config.db.display(), "bridge started");
+    let handler = Arc::new(PluginHandler {
         manager: manager.clone(),
         hosts,
-        said: shell.said.clone(),
+        overrides: shell.said.clone(),
         bridges: bridges.clone(),
         prefix: shell.config.prefix.clone(),
         doors: Mutex::default(),
         agents: Arc::default(),
-        asking: Mutex::default(),
+        refreshing: Mutex::default(),
     });
     let mut toasts = JoinSet::new();
     toasts.spawn(toast(manager.clone(), bridges.clone()));
@@ -85,7 +85,7 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     let mut hang_up = signal(SignalKind::hangup()).map_err(machine)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
     let served = {
-        let mut served = std::pin::pin!(opencode::serve(stdin(), stdout(), EVENTS, office));
+        let mut served = std::pin::pin!(opencode::serve(stdin(), stdout(), EVENTS, handler));
         loop {
             tokio::select! {
                 served = &mut served => break served,
@@ -97,7 +97,7 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
     };
     toasts.shutdown().await;
     if let Err(error) = served {
-        tracing::warn!(%error, "the plugin cannot be heard any more");
+        tracing::warn!(%error, "lost the connection to the plugin");
     }
     // Another bridge takes the tasks over if OpenCode lives.
     if let Some(process) = bridges.process()
@@ -106,36 +106,34 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
         manager.host_ended(ENDED).await?;
     }
     worker.stop().await;
-    tracing::info!("the bridge ends");
+    tracing::info!("bridge stopped");
     Ok(Exit::Done)
 }
 
-/// Whether a process has ended, or ends just now.
+/// Whether a process has ended, or does so within the timeout.
 async fn is_gone(process: &str) -> bool {
     let gone = async {
         while opencode::process::is_alive(process) {
             time::sleep(Duration::from_millis(20)).await;
         }
     };
-    time::timeout(DYING, gone).await.is_ok()
+    time::timeout(EXIT_TIMEOUT, gone).await.is_ok()
 }
 
-/// Answers the plugin.
-struct Office {
+struct PluginHandler {
     manager: Manager,
     hosts: Arc<KnownHosts>,
-    /// What the environment and the flags say about the built-in agent, and about skills.
-    said: BTreeMap<String, String>,
+    /// Settings of the built-in agent and of skills that the environment and the flags override.
+    overrides: Overrides,
     bridges: Arc<Bridges>,
     prefix: String,
     doors: Mutex<HashMap<String, Arc<ToolDoor>>>,
     agents: Arc<Agents>,
-    /// Asks for agents while nobody waits.
-    asking: Mutex<JoinSet<()>>,
+    /// Refreshes lists of agents in the background.
+    refreshing: Mutex<JoinSet<()>>,
 }
 
-/// The agents of each folder, as they were last heard of. No model waits for them longer than
-/// it has to.
+/// The agents of each folder, as OpenCode last listed them. A model waits only for the first list.
 #[derive(Default)]
 struct Agents(Mutex<HashMap<String, Listed>>);
 
@@ -150,43 +148,42 @@ impl Agents {
         lock(&self.0).get(directory).cloned()
     }
 
-    /// Asks OpenCode.
-    async fn ask(&self, directory: &str, host: &OpenCode) {
+    async fn refresh(&self, directory: &str, host: &OpenCode) {
         match host.agent_notes().await {
             Ok(agents) => {
                 let at = time::Instant::now();
                 let listed = Listed { at, agents };
                 lock(&self.0).insert(directory.to_owned(), listed);
             }
-            Err(error) => tracing::warn!(%error, "OpenCode does not name its agents"),
+            Err(error) => tracing::warn!(%error, "cannot list the agents of OpenCode"),
         }
     }
 }
 
-impl Office {
-    /// Asks for the agents of a folder, for the next who wants to know.
-    fn ask_for_agents(&self, directory: &str) {
+impl PluginHandler {
+    /// Refreshes the list of a folder's agents in the background.
+    fn refresh_agents(&self, directory: &str) {
         let Some(host) = self.bridges.in_folder(directory) else {
             return;
         };
         let (agents, directory) = (self.agents.clone(), directory.to_owned());
-        let mut asking = lock(&self.asking);
-        while asking.try_join_next().is_some() {}
-        asking.spawn(async move { agents.ask(&directory, &host).await });
+        let mut refreshing = lock(&self.refreshing);
+        while refreshing.try_join_next().is_some() {}
+        refreshing.spawn(async move { agents.refresh(&directory, &host).await });
     }
 
     /// The agents of a folder; nothing if OpenCode is too slow.
     async fn agents(&self, directory: &str) -> Vec<AgentNote> {
         if let Some(listed) = self.agents.get(directory) {
-            if listed.at.elapsed() > FRESH {
-                self.ask_for_agents(directory);
+            if listed.at.elapsed() > AGENTS_MAX_AGE {
+                self.refresh_agents(directory);
             }
             return listed.agents;
         }
         if let Some(host) = self.bridges.in_folder(directory) {
-            let asked = self.agents.ask(directory, &host);
-            if time::timeout(LISTED, asked).await.is_err() {
-                tracing::warn!("OpenCode is slow to name its agents");
+            let listed = self.agents.refresh(directory, &host);
+            if time::timeout(AGENTS_TIMEOUT, listed).await.is_err() {
+                tracing::warn!("timed out listing the agents of OpenCode");
             }
         }
         let listed = self.agents.get(directory);
@@ -195,20 +192,19 @@ impl Office {
 }
 
 #[async_trait]
-impl Door for Office {
+impl BridgeHandler for PluginHandler {
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec> {
         let directory = instance.directory().to_owned();
-        let place = directory.clone();
-        let host = self.bridges.arrive(instance, &self.prefix);
-        tracing::info!(%host, "OpenCode is there");
+        let host = self.bridges.connect(instance, &self.prefix);
+        tracing::info!(%host, "OpenCode connected");
         let mut door = ToolDoor::new(&self.manager, host.into());
-        match self.hosts.skills_in(Path::new(&directory), &self.said) {
+        match self.hosts.skills_in(Path::new(&directory), &self.overrides) {
             Ok(skills) => door = door.with_skills(skills),
-            Err(error) => tracing::warn!(error = format!("{error:#}"), "there are no skills"),
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "cannot load skills"),
         }
+        self.refresh_agents(&directory);
         lock(&self.doors).insert(directory, Arc::new(door));
         self.manager.look_again();
-        self.ask_for_agents(&place);
         tool_set::specs_with_skill(&self.prefix, None)
     }
 
@@ -241,8 +237,10 @@ impl Door for Office {
         if let Some(host) = self.bridges.in_folder(&call.directory) {
             host.wake(&call.session);
         }
-        let title = title(&call.input);
-        let outcome = door.call_from(&call.session, call.message, &call.tool, &call.input);
+        let prepared = tool_set::prepare(&self.prefix, &call.tool, &call.input)
+            .map_err(|error| error.to_string())?;
+        let title = Some(prepared.info.title).filter(|title| !title.is_empty());
+        let outcome = door.call_from(&call.session, call.message, prepared.request);
         match outcome.await {
             ToolOutcome::Done(output) => Ok(Answer { output, title }),
             ToolOutcome::Failed(why) => Err(why),
@@ -251,16 +249,8 @@ impl Door for Office {
     }
 
     async fn goodbye(&self, directory: &str) {
-        tracing::info!(directory, "OpenCode has closed a folder");
+        tracing::info!(directory, "OpenCode closed a folder");
     }
-}
-
-/// What a call is about, for people.
-fn title(input: &str) -> Option<String> {
-    let input: Value = serde_json::from_str(input).ok()?;
-    let mut about = ["description", "task_id", "name"].into_iter();
-    let about = about.find_map(|name| input.get(name))?;
-    about.as_str().map(str::to_owned)
 }
 
 /// Shows on OpenCode's screen what begins and what ends, each once.
@@ -273,21 +263,21 @@ async fn toast(manager: Manager, bridges: Arc<Bridges>) {
         let (tasks, newest) = match changed {
             Ok(changed) => changed,
             Err(problem) => {
-                tracing::warn!(%problem, "nothing can be shown");
+                tracing::warn!(%problem, "cannot read the tasks, retrying");
                 time::sleep(Duration::from_secs(5)).await;
                 continue;
             }
         };
         position = Some(newest);
         for Shown { task, .. } in tasks {
-            // What tasks launch themselves is their own business.
+            // Only tasks that a person's session launched are shown.
             let Some(host) = bridges
                 .named(&task.brief.host.host)
                 .filter(|_| task.place.depth == 1)
             else {
                 continue;
             };
-            let Some((message, variant)) = news(&task, begun) else {
+            let Some((message, variant)) = toast_of(&task, begun) else {
                 continue;
             };
             if shown.insert((task.id.clone(), task.run, task.is_live()))
@@ -299,8 +289,8 @@ async fn toast(manager: Manager, bridges: Arc<Bridges>) {
     }
 }
 
-/// What is worth showing about a task since a moment, and in which colour.
-fn news(task: &Task, since: Moment) -> Option<(String, &'static str)> {
+/// The toast about what happened to a task since a moment, and its colour.
+fn toast_of(task: &Task, since: Moment) -> Option<(String, &'static str)> {
     match &task.state {
         State::Running { since: at, .. } if *at >= since => {
             let (description, agent) = (&task.brief.description, &task.brief.agent);

@@ -20,12 +20,12 @@ use asyncagents_models::Models;
 use asyncagents_runtime::{Problem, Skills, ToolDoor};
 use asyncagents_tools::{Toolbox, secret_paths_named_by};
 
-use super::{HostContext, HostKind, Overrides, ShellLaunch, refused, wrong_kind};
+use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
 use crate::{
     config::{AgentConfig, Config, config_folder, load_launched, lowered_by_project},
     exit::{self, Failure, no_session},
     folders::{agent_folders, check_in_place, private_files, real_folder, skill_dirs},
-    launch_secrets,
+    launch_secrets::{self, Overrides},
     make_visible::make_visible,
     print,
     seal::key_file,

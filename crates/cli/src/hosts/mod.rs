@@ -5,7 +5,6 @@ mod opencode_bridge;
 mod opencode_url;
 
 use std::{
-    collections::BTreeMap,
     path::Path,
     sync::{Arc, OnceLock},
 };
@@ -23,10 +22,7 @@ use asyncagents_runtime::{Hosts, Manager, Skills, WeakManager};
 
 use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts};
 pub(crate) use self::{engine::models, opencode_bridge::Bridges};
-use crate::{config::Config, exit::Failure, host_name, trust::Launches};
-
-/// Settings of the built-in agent that flags and the environment override.
-pub type Overrides = BTreeMap<String, String>;
+use crate::{config::Config, exit::Failure, host_name, launch_secrets::Overrides, trust::Launches};
 
 /// What a kind of host brings: how it is named and opened, and which of its tasks run here.
 pub trait HostKind: Send + Sync {
@@ -73,7 +69,7 @@ pub struct ExtraHostKind {
 pub(crate) struct ShellLaunch<'a> {
     /// Whose task it will be.
     pub(crate) session: SessionId,
-    /// Whether somebody has named that session.
+    /// Whether the user has named that session.
     pub(crate) is_session_named: bool,
     pub(crate) host: HostSetup,
     pub(crate) request: &'a TaskArgs,
@@ -89,7 +85,7 @@ pub(crate) struct HostOptions {
     /// The one host whose tasks this process looks after, if not all: a run works for its own
     /// folder, whatever was set when a task there was launched.
     pub(crate) only: Option<HostRef>,
-    /// Nothing is read from files of settings.
+    /// No file of settings is read.
     pub(crate) bare: bool,
     /// The OpenCode around this process. It looks after no other tasks then.
     pub(crate) bridges: Option<Arc<Bridges>>,
@@ -144,7 +140,7 @@ impl KnownHosts {
 
     /// Hosts that are the built-in agent ask the manager in turn.
     pub(crate) fn set_manager(&self, manager: &Manager) {
-        // It is set once, before anybody else has these hosts.
+        // It is set once, before these hosts are shared.
         let _ = self.context.manager.set(manager.downgrade());
     }
 
@@ -204,8 +200,8 @@ impl KnownHosts {
     }
 
     /// The skills that agents in a folder have, whoever they are.
-    pub(crate) fn skills_in(&self, folder: &Path, said: &Overrides) -> anyhow::Result<Skills> {
-        self.engine.skills_in(folder, said)
+    pub(crate) fn skills_in(&self, folder: &Path, overrides: &Overrides) -> anyhow::Result<Skills> {
+        self.engine.skills_in(folder, overrides)
     }
 
     /// Lets all built-in agents finish their step.

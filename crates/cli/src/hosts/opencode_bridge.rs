@@ -29,8 +29,8 @@ struct Bridged {
 }
 
 impl Bridges {
-    /// An OpenCode is there, in a folder; returns its name.
-    pub(crate) fn arrive(&self, instance: Arc<BridgeConnection>, prefix: &str) -> HostRef {
+    /// Adds an OpenCode in a folder; returns its name.
+    pub(crate) fn connect(&self, instance: Arc<BridgeConnection>, prefix: &str) -> HostRef {
         let directory = instance.directory().to_owned();
         let process = opencode::process::identity(instance.pid());
         let host = HostRef::OpenCodeBridge {

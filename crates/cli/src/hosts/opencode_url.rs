@@ -10,8 +10,8 @@ use asyncagents_core::{
 use asyncagents_hosts::opencode::{self, Address, HttpConnection, OpenCode};
 use asyncagents_runtime::Problem;
 
-use super::{HostContext, HostKind, Overrides, ShellLaunch, refused, wrong_kind};
-use crate::exit::Failure;
+use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
+use crate::{exit::Failure, launch_secrets::Overrides};
 
 pub(super) struct OpenCodeUrlHosts(pub(super) Arc<HostContext>);
 

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    io,
+    fmt, io,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use asyncagents_core::{
     agent::ToolSpec, id::SessionId, lock::lock, moment::Moment, port::HostError,
 };
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{
     Value,
@@ -27,31 +28,29 @@ use tracing::{debug, warn};
 use super::{
     connection::{Connection, Listeners, Request, Response, Signal},
     plugin::Declared,
-    rpc::{self, Fault, Handler, Later, Peer, RpcError},
+    rpc::{self, Fault, Handler, Peer, RpcError},
 };
 
 /// The protocol this end speaks; the plugin names its own.
 const PROTOCOL: u32 = 1;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// An answer that did not come by then is given up.
-const ANSWER: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What answers the plugin.
+/// Handles what the plugin asks.
 #[async_trait]
-pub trait Door: Send + Sync + 'static {
-    /// An OpenCode instance is there. Its calls wait for the answer, and it may not have begun
+pub trait BridgeHandler: Send + Sync + 'static {
+    /// An OpenCode instance has connected. Its calls wait for the answer, and it may not have begun
     /// to serve requests, so do not wait for it here. One that is already known has been
     /// set up again.
     async fn hello(&self, instance: Arc<BridgeConnection>) -> Vec<ToolSpec>;
 
-    /// The tools as its models are shown them now.
+    /// The tools as the instance's models are shown them now.
     async fn tools(&self, directory: &str) -> Vec<ToolSpec>;
 
-    /// Answers a tool call, or says to the model why not. Dropped when nobody waits for the
-    /// answer any more.
+    /// Answers a tool call, or tells the model why not. Dropped when the call is cancelled.
     async fn call(&self, call: ToolCall) -> Result<Answer, String>;
 
-    /// The instance is gone. It may be said twice.
+    /// The instance has disconnected. This may be called twice.
     async fn goodbye(&self, directory: &str);
 }
 
@@ -60,31 +59,25 @@ pub trait Door: Send + Sync + 'static {
 pub struct ToolCall {
     /// The folder of the instance.
     pub directory: String,
-    /// Whose model it is.
     pub session: SessionId,
     /// The message that holds the call.
     pub message: Option<String>,
-    /// OpenCode's name for the call.
-    pub call: Option<String>,
-    /// Who works in the session.
     pub agent: Option<String>,
-    /// Which tool.
     pub tool: String,
-    /// With what: JSON, as the model wrote it.
+    /// The arguments: JSON, as the model wrote it.
     pub input: String,
 }
 
-/// What a tool answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// For the model.
+    /// Shown to the model.
     pub output: String,
-    /// For people.
+    /// Shown to people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// Serves the plugin until it is gone; says goodbye for the instances it leaves behind.
+/// Serves the plugin until it disconnects; says goodbye for the instances that are left.
 /// `events` are the types of event that are wanted.
 ///
 /// # Errors
@@ -93,25 +86,25 @@ pub async fn serve(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
     events: &[&str],
-    door: Arc<dyn Door>,
+    handler: Arc<dyn BridgeHandler>,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Listen<'a> {
         events: &'a [&'a str],
     }
-    let (peer, line) = rpc::connect(reader, writer);
-    // The line is still here, so this can only wait to be sent.
+    let (peer, connection) = rpc::connect(reader, writer);
+    // The connection is open, so this is queued until it runs.
     let _ = peer.notify("listen", &Listen { events });
     let instances = Arc::new(Instances::default());
-    let desk = Desk {
+    let router = Router {
         peer,
-        door: Arc::clone(&door),
+        handler: Arc::clone(&handler),
         instances: Arc::clone(&instances),
     };
-    let ended = line.run(Arc::new(desk)).await;
-    for instance in instances.leave() {
+    let ended = connection.run(Arc::new(router)).await;
+    for instance in instances.disconnect_all() {
         instance.listeners.end();
-        door.goodbye(&instance.directory).await;
+        handler.goodbye(&instance.directory).await;
     }
     ended
 }
@@ -126,17 +119,15 @@ pub struct BridgeConnection {
 }
 
 impl BridgeConnection {
-    /// The folder it works in.
     pub fn directory(&self) -> &str {
         &self.directory
     }
 
-    /// The process it is.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// When that process began.
+    /// When OpenCode's process began.
     pub fn began(&self) -> Option<Moment> {
         self.began
     }
@@ -168,18 +159,17 @@ impl Connection for BridgeConnection {
             query: query.map(|(key, value)| (*key, value.as_str())).collect(),
             body: request.body.as_ref(),
         };
-        let trouble = |why: String| {
-            let what = format!("{} {}", api.method, api.path);
-            HostError::Unreachable(format!("{what}: {why}"))
+        let unreachable = |why: &dyn fmt::Display| {
+            HostError::Unreachable(format!("{} {}: {why}", api.method, api.path))
         };
-        let answer = match timeout(ANSWER, self.peer.request("api", &api)).await {
+        let answer = match timeout(RESPONSE_TIMEOUT, self.peer.request("api", &api)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(RpcError::Gone)) => return Err(trouble("OpenCode is gone".to_owned())),
-            Ok(Err(RpcError::Fault(fault))) => return Err(trouble(fault.message)),
-            Err(_) => return Err(trouble("OpenCode did not answer in time".to_owned())),
+            Ok(Err(RpcError::Gone)) => return Err(unreachable(&"OpenCode is gone")),
+            Ok(Err(RpcError::Fault(fault))) => return Err(unreachable(&fault.message)),
+            Err(_) => return Err(unreachable(&"OpenCode did not answer in time")),
         };
         let answered: Answered =
-            serde_json::from_str(answer.get()).map_err(|why| trouble(why.to_string()))?;
+            serde_json::from_str(answer.get()).map_err(|error| unreachable(&error))?;
         Ok(Response {
             status: answered.status,
             body: answered.body,
@@ -192,53 +182,53 @@ impl Connection for BridgeConnection {
     }
 }
 
-/// Where the plugin's requests are taken in.
-struct Desk {
+/// Passes the plugin's requests on to the handler.
+struct Router {
     peer: Peer,
-    door: Arc<dyn Door>,
+    handler: Arc<dyn BridgeHandler>,
     instances: Arc<Instances>,
 }
 
-impl Handler for Desk {
-    fn request(&self, method: &str, params: &RawValue) -> Later<rpc::Answer> {
+impl Handler for Router {
+    fn request(&self, method: &str, params: &RawValue) -> BoxFuture<'static, rpc::Answer> {
         let answer = match method {
             "hello" => parsed(params).map(|hello| self.hello(hello)),
-            "tools" => parsed(params).map(|about| self.tools(about)),
+            "tools" => parsed(params).map(|params| self.tools(params)),
             "call" => parsed(params).map(|call| self.call(call)),
             other => Err(Fault::unknown(other)),
         };
         answer.unwrap_or_else(|fault| Box::pin(async { Err(fault) }))
     }
 
-    fn notification(&self, method: &str, params: &RawValue) -> Option<Later<()>> {
+    fn notification(&self, method: &str, params: &RawValue) -> Option<BoxFuture<'static, ()>> {
         match method {
             "event" => {
-                match parsed::<Happened<'_>>(params) {
-                    Ok(happened) => self.instances.tell(&happened),
-                    Err(why) => warn!(%why, "an event that is none is passed over"),
+                match parsed::<EventParams<'_>>(params) {
+                    Ok(event) => self.instances.publish(&event),
+                    Err(error) => warn!(%error, "ignoring malformed event"),
                 }
                 None
             }
             "goodbye" => match parsed(params) {
-                Ok(about) => Some(self.goodbye(about)),
-                Err(why) => {
-                    warn!(%why, "a goodbye to nobody is passed over");
+                Ok(params) => Some(self.goodbye(params)),
+                Err(error) => {
+                    warn!(%error, "ignoring malformed goodbye");
                     None
                 }
             },
             other => {
-                debug!(method = other, "an unknown notification is passed over");
+                debug!(method = other, "ignoring unknown notification");
                 None
             }
         }
     }
 }
 
-impl Desk {
-    fn hello(&self, hello: Hello) -> Later<rpc::Answer> {
+impl Router {
+    fn hello(&self, hello: HelloParams) -> BoxFuture<'static, rpc::Answer> {
         let turn = self.instances.turn(&hello.directory);
         let (peer, instances) = (self.peer.clone(), Arc::clone(&self.instances));
-        let door = Arc::clone(&self.door);
+        let handler = Arc::clone(&self.handler);
         Box::pin(async move {
             let _turn = turn.await;
             if hello.opencode_plugin != PROTOCOL {
@@ -248,77 +238,77 @@ impl Desk {
                      {PROTOCOL}: `asyncagents setup opencode` brings them together"
                 )));
             }
-            let instance = instances.arrive(hello, peer);
-            let tools = door.hello(instance).await;
+            let instance = instances.connect(hello, peer);
+            let tools = handler.hello(instance).await;
             answer(&Tools::new(&tools))
         })
     }
 
-    fn tools(&self, about: About) -> Later<rpc::Answer> {
-        let door = Arc::clone(&self.door);
+    fn tools(&self, params: FolderParams) -> BoxFuture<'static, rpc::Answer> {
+        let handler = Arc::clone(&self.handler);
         Box::pin(async move {
-            let tools = door.tools(&about.directory).await;
+            let tools = handler.tools(&params.directory).await;
             answer(&Tools::new(&tools))
         })
     }
 
-    fn call(&self, call: Call) -> Later<rpc::Answer> {
-        let door = Arc::clone(&self.door);
+    fn call(&self, call: CallParams) -> BoxFuture<'static, rpc::Answer> {
+        let handler = Arc::clone(&self.handler);
         Box::pin(async move {
-            let answered = door.call(call.into()).await;
+            let answered = handler.call(call.into()).await;
             answer(&answered.map_err(Fault::new)?)
         })
     }
 
-    fn goodbye(&self, about: About) -> Later<()> {
-        let turn = self.instances.turn(&about.directory);
-        let door = Arc::clone(&self.door);
-        // Whoever listens goes on listening: OpenCode closes a folder to open it again.
+    fn goodbye(&self, params: FolderParams) -> BoxFuture<'static, ()> {
+        let turn = self.instances.turn(&params.directory);
+        let handler = Arc::clone(&self.handler);
+        // Subscriptions are kept: OpenCode closes a folder to open it again.
         Box::pin(async move {
             let _turn = turn.await;
-            door.goodbye(&about.directory).await;
+            handler.goodbye(&params.directory).await;
         })
     }
 }
 
-/// The instances that are there. They come and go, each in the order in which it says so.
+/// The connected instances. Requests about one folder are handled one after the other.
 #[derive(Default)]
-struct Instances(Mutex<Known>);
+struct Instances(Mutex<InstanceMap>);
 
 #[derive(Default)]
-struct Known {
-    there: HashMap<String, Arc<BridgeConnection>>,
-    /// Per folder, the end of what came last.
+struct InstanceMap {
+    connected: HashMap<String, Arc<BridgeConnection>>,
+    /// Per folder, the end of the newest turn.
     turns: HashMap<String, oneshot::Receiver<()>>,
 }
 
 impl Instances {
-    /// Waits until all that was said about the folder before has been dealt with. It is one's
-    /// turn until the sender is dropped.
+    /// Waits until all earlier requests about the folder are handled. The turn lasts until the
+    /// sender is dropped.
     fn turn(&self, directory: &str) -> impl Future<Output = oneshot::Sender<()>> + use<> {
         let (turn, end) = oneshot::channel();
         let before = lock(&self.0).turns.insert(directory.to_owned(), end);
         async move {
             if let Some(before) = before {
-                // Nothing is ever sent: the end of the other one's turn is all there is to it.
+                // Nothing is ever sent: the sender is dropped at the end of that turn.
                 let _ = before.await;
             }
             turn
         }
     }
 
-    /// Whoever listens to an instance that is set up again goes on listening.
-    fn arrive(&self, hello: Hello, peer: Peer) -> Arc<BridgeConnection> {
+    /// Subscriptions to an instance that is set up again are kept.
+    fn connect(&self, hello: HelloParams, peer: Peer) -> Arc<BridgeConnection> {
         if let Some(theirs) = hello.version.filter(|version| version != VERSION) {
             warn!(
                 theirs,
                 ours = VERSION,
-                "the plugin is of another version; `asyncagents setup opencode` renews it"
+                "plugin version mismatch; `asyncagents setup opencode` updates it"
             );
         }
-        let mut known = lock(&self.0);
-        if let Some(instance) = known.there.get(&hello.directory) {
-            instance.listeners.tell(&Signal::Missed);
+        let mut instances = lock(&self.0);
+        if let Some(instance) = instances.connected.get(&hello.directory) {
+            instance.listeners.send(&Signal::Missed);
             return Arc::clone(instance);
         }
         let instance = Arc::new(BridgeConnection {
@@ -328,26 +318,27 @@ impl Instances {
             peer,
             listeners: Listeners::default(),
         });
-        known.there.insert(hello.directory, Arc::clone(&instance));
+        instances
+            .connected
+            .insert(hello.directory, Arc::clone(&instance));
         instance
     }
 
-    fn tell(&self, happened: &Happened<'_>) {
-        let known = lock(&self.0);
-        if let Some(instance) = known.there.get(&*happened.directory) {
-            let event = happened.event.to_owned();
-            instance.listeners.tell(&Signal::Event(event));
+    fn publish(&self, params: &EventParams<'_>) {
+        let instances = lock(&self.0);
+        if let Some(instance) = instances.connected.get(&*params.directory) {
+            let event = params.event.to_owned();
+            instance.listeners.send(&Signal::Event(event));
         }
     }
 
-    /// All that are still there; none is, afterwards.
-    fn leave(&self) -> Vec<Arc<BridgeConnection>> {
-        lock(&self.0).there.drain().map(|(_, it)| it).collect()
+    fn disconnect_all(&self) -> Vec<Arc<BridgeConnection>> {
+        lock(&self.0).connected.drain().map(|(_, it)| it).collect()
     }
 }
 
 #[derive(Deserialize)]
-struct Hello {
+struct HelloParams {
     directory: String,
     pid: u32,
     /// In milliseconds since 1970.
@@ -357,31 +348,28 @@ struct Hello {
 }
 
 #[derive(Deserialize)]
-struct About {
+struct FolderParams {
     directory: String,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct CallParams {
     directory: String,
     #[serde(rename = "sessionID")]
     session: String,
     #[serde(rename = "messageID")]
     message: Option<String>,
-    #[serde(rename = "callID")]
-    call: Option<String>,
     agent: Option<String>,
     tool: String,
     args: Option<Box<RawValue>>,
 }
 
-impl From<Call> for ToolCall {
-    fn from(call: Call) -> Self {
+impl From<CallParams> for ToolCall {
+    fn from(call: CallParams) -> Self {
         Self {
             directory: call.directory,
             session: call.session.into(),
             message: call.message,
-            call: call.call,
             agent: call.agent,
             tool: call.tool,
             input: call
@@ -392,7 +380,7 @@ impl From<Call> for ToolCall {
 }
 
 #[derive(Deserialize)]
-struct Happened<'a> {
+struct EventParams<'a> {
     #[serde(borrow)]
     directory: Cow<'a, str>,
     #[serde(borrow)]

@@ -13,52 +13,42 @@ pub trait Connection: Send + Sync {
     /// Sends an API request. A status of 400 and more is an answer, not an error.
     ///
     /// # Errors
-    /// [`HostError::Unreachable`] when nobody answered; [`HostError::Refused`] when whoever
-    /// answered will not talk to us.
+    /// [`HostError::Unreachable`] without an answer; [`HostError::Refused`] if the server does not
+    /// accept requests of ours.
     async fn send(&self, request: Request) -> Result<Response, HostError>;
 
-    /// Everything that happens there from now on. It ends when the connection does.
+    /// OpenCode's events from now on. The channel ends when the connection does.
     fn signals(&self) -> mpsc::UnboundedReceiver<Signal>;
 }
 
 /// An API request. The folder is added by the connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What to do.
     pub method: Method,
-    /// With what: `/session/ses_1/message`. Escaped as a URL's path is.
+    /// `/session/ses_1/message`, escaped as a URL's path is.
     pub path: String,
-    /// How exactly. Not escaped.
+    /// Not escaped.
     pub query: Vec<(&'static str, String)>,
-    /// What is sent.
     pub body: Option<Value>,
 }
 
-/// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Reads.
     Get,
-    /// Makes.
     Post,
-    /// Changes.
     Patch,
-    /// Deletes.
     Delete,
 }
 
-/// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The text of the answer.
     pub body: String,
     /// Where the next page of a list begins.
     pub next: Option<String>,
 }
 
-/// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Signal {
     /// An event as OpenCode wrote it: `{"type":…,"properties":…}`.
@@ -68,22 +58,18 @@ pub enum Signal {
 }
 
 impl Request {
-    /// Reads `path`.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::Get, path, None)
     }
 
-    /// Sends `body` to `path`.
     pub fn post(path: impl Into<String>, body: Value) -> Self {
         Self::new(Method::Post, path, Some(body))
     }
 
-    /// Changes what is at `path`.
     pub fn patch(path: impl Into<String>, body: Value) -> Self {
         Self::new(Method::Patch, path, Some(body))
     }
 
-    /// Deletes what is at `path`.
     pub fn delete(path: impl Into<String>) -> Self {
         Self::new(Method::Delete, path, None)
     }
@@ -117,7 +103,7 @@ impl Method {
     }
 }
 
-/// Those who listen to one OpenCode. Each hears everything.
+/// The subscribers to one OpenCode. Each gets every signal.
 pub(super) struct Listeners(Mutex<Option<Vec<mpsc::UnboundedSender<Signal>>>>);
 
 impl Default for Listeners {
@@ -127,7 +113,7 @@ impl Default for Listeners {
 }
 
 impl Listeners {
-    /// One more, from now on; after the end it hears only that.
+    /// One more subscriber, from now on; after the end its channel is closed at once.
     pub(super) fn add(&self) -> mpsc::UnboundedReceiver<Signal> {
         let (sender, receiver) = mpsc::unbounded_channel();
         if let Some(listeners) = lock(&self.0).as_mut() {
@@ -136,13 +122,13 @@ impl Listeners {
         receiver
     }
 
-    pub(super) fn tell(&self, signal: &Signal) {
+    pub(super) fn send(&self, signal: &Signal) {
         if let Some(listeners) = lock(&self.0).as_mut() {
             listeners.retain(|listener| listener.send(signal.clone()).is_ok());
         }
     }
 
-    /// Nothing will happen any more.
+    /// Closes the channels of all subscribers.
     pub(super) fn end(&self) {
         *lock(&self.0) = None;
     }

@@ -25,32 +25,31 @@ use tracing::{debug, warn};
 
 use super::connection::{Connection, Listeners, Method, Request, Response, Signal};
 
-/// OpenCode accepts nobody else.
+/// The one user name that OpenCode accepts.
 const USER: &str = "opencode";
-/// A server that does not even take the connection in this time is not there.
-const CONNECT: Duration = Duration::from_secs(5);
-/// An answer that is not whole by then is given up.
-const ANSWER: Duration = Duration::from_secs(30);
-/// One that is asked for events just as it begins to listen never answers. Asked again, it does.
-const OPENING: Duration = Duration::from_secs(10);
-/// An answer that is longer is not read.
-const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
-/// A line of the event stream that has no end by then will have none.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Until the whole response is read.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// A server that is asked for events just as it begins to listen never answers. A retry succeeds.
+const OPEN_STREAM_TIMEOUT: Duration = Duration::from_secs(10);
+/// A longer response is refused.
+const LONGEST_RESPONSE: usize = 256 * 1024 * 1024;
+/// A longer line of the event stream ends it.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
-/// OpenCode gives a sign of life every ten seconds; after six that did not come it is gone.
-const SILENCE: Duration = Duration::from_secs(60);
-/// How long to wait before the event stream is opened again: at first, and at most.
-const SOON: Duration = Duration::from_millis(250);
-const LATE: Duration = Duration::from_secs(10);
+/// OpenCode sends a heartbeat every ten seconds; after six that did not come it is gone.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait before the event stream is opened again.
+const FIRST_RETRY_AFTER: Duration = Duration::from_millis(250);
+const LAST_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Where an OpenCode is.
 #[derive(Clone)]
 pub struct Address {
     /// `http://127.0.0.1:4096`
     pub url: String,
-    /// The folder there; the one it was started in if there is none.
+    /// The folder there, if it is not the one that the server was started in.
     pub directory: Option<String>,
-    /// What it was given as `OPENCODE_SERVER_PASSWORD`.
+    /// The server's `OPENCODE_SERVER_PASSWORD`.
     pub password: Option<String>,
 }
 
@@ -66,8 +65,8 @@ impl fmt::Debug for Address {
 pub struct HttpConnection {
     remote: Arc<Remote>,
     listeners: Arc<Listeners>,
-    /// What listens, once anybody wants to hear it.
-    listening: Mutex<JoinSet<()>>,
+    /// Reads the event stream, once there is a subscriber.
+    reading: Mutex<JoinSet<()>>,
 }
 
 impl HttpConnection {
@@ -79,7 +78,7 @@ impl HttpConnection {
         Ok(Self {
             remote: Arc::new(Remote::new(address)?),
             listeners: Arc::default(),
-            listening: Mutex::default(),
+            reading: Mutex::default(),
         })
     }
 }
@@ -94,10 +93,10 @@ impl Connection for HttpConnection {
     /// Outside of a tokio runtime.
     fn signals(&self) -> mpsc::UnboundedReceiver<Signal> {
         let receiver = self.listeners.add();
-        let mut listening = lock(&self.listening);
-        if listening.is_empty() {
+        let mut reading = lock(&self.reading);
+        if reading.is_empty() {
             let (remote, listeners) = (Arc::clone(&self.remote), Arc::clone(&self.listeners));
-            listening.spawn(async move { remote.listen(&listeners).await });
+            reading.spawn(async move { remote.follow_events(&listeners).await });
         }
         receiver
     }
@@ -127,7 +126,7 @@ impl Remote {
         url.set_query(None);
         url.set_fragment(None);
         let client = client(&url).map_err(|error| {
-            let why = root(&error.without_url());
+            let why = root_cause(&error.without_url());
             HostError::Refused(format!("the HTTP client cannot be set up: {why}"))
         })?;
         Ok(Self {
@@ -145,7 +144,7 @@ impl Remote {
             let json = body.to_string();
             sending = sending.header(CONTENT_TYPE, "application/json").body(json);
         }
-        let response = sending.timeout(ANSWER).send().await;
+        let response = sending.timeout(RESPONSE_TIMEOUT).send().await;
         let response = response.map_err(|error| self.unreachable(error, &what))?;
         let response = self.accepted(response)?;
         let status = response.status().as_u16();
@@ -183,7 +182,7 @@ impl Remote {
         }
     }
 
-    /// The response, unless it says that it is of no use to ask.
+    /// The response, unless it means that no request would be accepted.
     fn accepted(&self, response: reqwest::Response) -> Result<reqwest::Response, HostError> {
         let why = match (response.status().as_u16(), &self.password) {
             (401, None) => {
@@ -193,7 +192,7 @@ impl Remote {
                 "refuses the password; check OPENCODE_SERVER_PASSWORD (a worker keeps what it \
                  began with)"
             }
-            // Following it could carry the password to a stranger.
+            // Following a redirect could send the password to another server.
             (300..=399, _) => "sends us elsewhere; is it the right address?",
             _ => return Ok(response),
         };
@@ -206,81 +205,81 @@ impl Remote {
     async fn read(&self, mut response: reqwest::Response, what: &str) -> Result<String, HostError> {
         let mut body = Vec::new();
         let announced = response.content_length().unwrap_or(0);
-        let mut long = announced > LONGEST_ANSWER as u64;
+        let mut long = announced > LONGEST_RESPONSE as u64;
         while !long {
             let chunk = response.chunk().await;
             match chunk.map_err(|error| self.unreachable(error, what))? {
                 Some(chunk) => body.extend_from_slice(&chunk),
-                // Most answers are text as they should be and are not copied.
+                // Most responses are valid UTF-8 and are not copied.
                 None => {
                     return Ok(String::from_utf8(body).unwrap_or_else(|error| {
                         String::from_utf8_lossy(error.as_bytes()).into_owned()
                     }));
                 }
             }
-            long = body.len() > LONGEST_ANSWER;
+            long = body.len() > LONGEST_RESPONSE;
         }
-        let most = LONGEST_ANSWER / (1024 * 1024);
+        let most = LONGEST_RESPONSE / (1024 * 1024);
         let why = format!("the answer to {what} is longer than {most} MB");
         Err(HostError::Refused(why))
     }
 
     fn unreachable(&self, error: reqwest::Error, what: &str) -> HostError {
         if error.is_timeout() {
-            return self.late(what);
+            return self.timed_out(what);
         }
         // Only our own form of the URL is known to hold no secret.
-        let why = root(&error.without_url());
+        let why = root_cause(&error.without_url());
         HostError::Unreachable(format!("OpenCode at {}: {why}", self.url))
     }
 
-    fn late(&self, what: &str) -> HostError {
+    fn timed_out(&self, what: &str) -> HostError {
         let url = &self.url;
         HostError::Unreachable(format!("OpenCode at {url} did not answer {what} in time"))
     }
 
-    /// Passes on what happens there, for ever: a stream that breaks is opened again.
-    async fn listen(&self, listeners: &Listeners) {
-        let mut pause = SOON;
+    /// Passes on events, for ever: a stream that breaks is opened again.
+    async fn follow_events(&self, listeners: &Listeners) {
+        let mut retry_after = FIRST_RETRY_AFTER;
         loop {
             let began = Instant::now();
-            let why = match self.hear(listeners).await {
+            let why = match self.read_stream(listeners).await {
                 Ok(()) => "the stream ended".to_owned(),
                 Err(error) => error.to_string(),
             };
-            debug!(url = %self.url, why, "the events of OpenCode are asked for again");
+            debug!(url = %self.url, why, ?retry_after, "event stream ended, reconnecting");
             // A stream that breaks at once may do so every time.
-            if began.elapsed() > LATE {
-                pause = SOON;
+            if began.elapsed() > LAST_RETRY_AFTER {
+                retry_after = FIRST_RETRY_AFTER;
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LATE);
+            sleep(retry_after).await;
+            retry_after = (retry_after * 2).min(LAST_RETRY_AFTER);
         }
     }
 
     /// Passes on one stream of events, to its end.
-    async fn hear(&self, listeners: &Listeners) -> Result<(), HostError> {
+    async fn read_stream(&self, listeners: &Listeners) -> Result<(), HostError> {
         const WHAT: &str = "GET /event";
         let opening = self.request(Method::Get, "/event", &[]);
-        let response = timeout(OPENING, opening.send())
+        let response = timeout(OPEN_STREAM_TIMEOUT, opening.send())
             .await
-            .map_err(|_| self.late(WHAT))?
+            .map_err(|_| self.timed_out(WHAT))?
             .map_err(|error| self.unreachable(error, WHAT))?;
         let response = self.accepted(response)?;
         if response.status() != 200 {
             let status = response.status();
             return Err(HostError::Unreachable(format!("{WHAT} answers {status}")));
         }
-        let mut events = Box::pin(SseStream::from_bytes_stream(unless_silent(response)));
+        let mut events = Box::pin(SseStream::from_bytes_stream(guarded(response)));
         let mut first = true;
         while let Some(event) = events.next().await {
             let event = event.map_err(|error| HostError::Unreachable(broken(&error)))?;
-            // OpenCode speaks first. From then on nothing is missed; before, it may have been.
+            // OpenCode sends an event at once. From then on none is lost; before, some may have been.
             if std::mem::take(&mut first) {
-                listeners.tell(&Signal::Missed);
+                listeners.send(&Signal::Missed);
             }
-            if let Some(event) = event.data.and_then(worth_telling) {
-                listeners.tell(&Signal::Event(event));
+            if let Some(event) = event.data.and_then(about_sessions) {
+                listeners.send(&Signal::Event(event));
             }
         }
         Ok(())
@@ -291,7 +290,7 @@ impl Remote {
 /// `https`, since that takes time.
 fn client(url: &Url) -> reqwest::Result<Client> {
     let mut builder = Client::builder()
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .redirect(Policy::none())
         .user_agent(concat!("asyncagents/", env!("CARGO_PKG_VERSION")));
     if is_loopback(url) {
@@ -311,28 +310,28 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The event, unless it is about the connection itself.
-fn worth_telling(data: String) -> Option<Box<RawValue>> {
+fn about_sessions(data: String) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Event {
         r#type: String,
     }
     let event = serde_json::from_str::<Event>(&data);
-    match event.map_err(|why| warn!(%why, "an event that is none is passed over")) {
+    match event.map_err(|error| warn!(%error, "ignoring malformed event")) {
         Ok(event) if event.r#type.starts_with("server.") => None,
         Ok(_) => RawValue::from_string(data).ok(),
         Err(()) => None,
     }
 }
 
-/// The bytes of a response; a long silence is an error, and a line without end is one too.
-fn unless_silent(response: reqwest::Response) -> impl Stream<Item = Result<Bytes, io::Error>> {
+/// The bytes of an event stream. Missing heartbeats are an error, and a line without end is one too.
+fn guarded(response: reqwest::Response) -> impl Stream<Item = Result<Bytes, io::Error>> {
     let bytes = response.bytes_stream().boxed();
     stream::unfold(Some((bytes, 0)), |state| async move {
         let (mut bytes, line) = state?;
-        let chunk = match timeout(SILENCE, bytes.next()).await {
+        let chunk = match timeout(HEARTBEAT_TIMEOUT, bytes.next()).await {
             Ok(Some(Ok(chunk))) => chunk,
             Ok(Some(Err(error))) => {
-                let why = root(&error.without_url());
+                let why = root_cause(&error.without_url());
                 return Some((Err(io::Error::other(why)), None));
             }
             Ok(None) => return None,
@@ -350,13 +349,12 @@ fn unless_silent(response: reqwest::Response) -> impl Stream<Item = Result<Bytes
 
 fn broken(error: &sse_stream::Error) -> String {
     match error {
-        sse_stream::Error::Body(error) => root(&**error),
+        sse_stream::Error::Body(error) => root_cause(&**error),
         other => format!("the stream is malformed: {other}"),
     }
 }
 
-/// What lies at the bottom of an error.
-fn root(error: &dyn Error) -> String {
+fn root_cause(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;

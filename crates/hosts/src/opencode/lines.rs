@@ -5,7 +5,7 @@ use std::{io, mem};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tracing::warn;
 
-/// A line that is longer is passed over.
+/// A longer line is ignored.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// Bytes as lines. A line without end costs no memory, and only itself.
@@ -25,7 +25,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line that is not too long. Nothing is lost when it is not waited for.
+    /// The next line that is not too long. Cancel-safe: nothing is lost if the future is dropped.
     pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let bytes = self.reader.fill_buf().await?;
@@ -47,7 +47,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 match mem::take(&mut self.length) {
                     0 => {}
                     1..=LONGEST_LINE => return Ok(Some(line)),
-                    bytes => warn!(bytes, "a line that is too long is passed over"),
+                    bytes => warn!(bytes, "ignoring a line that is too long"),
                 }
             }
         }

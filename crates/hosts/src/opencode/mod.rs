@@ -20,7 +20,7 @@ mod skill_rules;
 pub mod version;
 mod wire;
 
-pub use bridge::{Answer, BridgeConnection, Door, ToolCall, serve};
+pub use bridge::{Answer, BridgeConnection, BridgeHandler, ToolCall, serve};
 pub use connection::{Connection, Method, Request, Response, Signal};
 pub use events::EVENTS;
 pub use host::{AgentNote, OpenCode, Settings};

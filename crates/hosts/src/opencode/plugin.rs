@@ -4,7 +4,7 @@ use asyncagents_core::agent::ToolSpec;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-/// In the first line of every plugin file that was written for somebody. A file without it is
+/// In the first line of every plugin file that `setup opencode` has written. A file without it is
 /// not ours, and stays.
 pub const MARK: &str = "Written by `asyncagents setup opencode`";
 
@@ -40,7 +40,7 @@ impl<'a> From<&'a ToolSpec> for Declared<'a> {
         } = tool;
         // One bad schema would cost all the other tools too.
         let schema = RawValue::from_string(schema.clone()).unwrap_or_else(|why| {
-            tracing::error!(%why, name, "the schema of a tool is not JSON");
+            tracing::error!(%why, name, "malformed schema of a tool");
             RawValue::NULL.to_owned()
         });
         Self {

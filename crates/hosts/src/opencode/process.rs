@@ -20,11 +20,11 @@ pub fn is_alive(identity: &str) -> bool {
         return false;
     };
     if let Some(start) = start {
-        // A dead one that nobody has taken notice of could still be signalled.
+        // A zombie could still be signalled.
         return started(pid).as_deref() == Some(start);
     }
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // One that is not ours to signal is there all the same.
+    // A process that may not be signalled exists all the same.
     let there = |pid| match test_kill_process(pid) {
         Ok(()) => true,
         Err(error) => error == rustix::io::Errno::PERM,
@@ -32,8 +32,7 @@ pub fn is_alive(identity: &str) -> bool {
     pid.is_some_and(there)
 }
 
-/// When a process was started, where the system says so. A dead one that nobody has taken
-/// notice of was not.
+/// When a process was started, where the system says so; nothing for a zombie.
 fn started(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program may hold anything; what follows it does not.

@@ -1,7 +1,8 @@
 //! JSON-RPC 2.0 between equals: one JSON object per line, and both sides may ask.
 
-use std::{borrow::Cow, collections::HashMap, fmt, io, pin::Pin, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, fmt, io, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{
     Value, json,
@@ -18,45 +19,39 @@ use tracing::{debug, warn};
 
 use super::lines::Lines;
 
-/// What answers the other side. The calls come in the order of the lines and must not wait:
-/// what takes time belongs into the future, which is dropped when it is cancelled.
+/// Answers the other side. Calls come in the order of the lines and must not block: what takes
+/// time belongs into the future, which is dropped when the request is cancelled.
 pub trait Handler: Send + Sync {
-    /// Answers a request.
-    fn request(&self, method: &str, params: &RawValue) -> Later<Answer>;
+    fn request(&self, method: &str, params: &RawValue) -> BoxFuture<'static, Answer>;
 
-    /// Takes note of something; the future is what is left to do about it.
-    fn notification(&self, method: &str, params: &RawValue) -> Option<Later<()>>;
+    /// The future is what is left to do about the notification.
+    fn notification(&self, method: &str, params: &RawValue) -> Option<BoxFuture<'static, ()>>;
 }
-
-/// Something that takes time.
-pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What comes of a request.
 pub type Answer = Result<Box<RawValue>, Fault>;
 
-/// What is answered instead of a result.
+/// The error that a request is answered with.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Deserialize)]
 #[error("{message}")]
 pub struct Fault {
-    /// For programs: 0 where nothing is known.
+    /// 0 if the other side sent none.
     #[serde(default)]
     pub code: i64,
-    /// For people and models.
     pub message: String,
 }
 
 impl Fault {
-    /// Something went wrong, in words for whoever asked.
+    /// An error of the handler.
     pub fn new(why: impl fmt::Display) -> Self {
         Self::coded(-32000, why)
     }
 
-    /// There is no such method.
     pub fn unknown(method: &str) -> Self {
         Self::coded(-32601, format_args!("there is no method `{method}`"))
     }
 
-    /// A request that says too little, or something else.
+    /// Parameters that are missing or malformed.
     pub fn params(why: impl fmt::Display) -> Self {
         Self::coded(-32602, why)
     }
@@ -70,31 +65,30 @@ impl Fault {
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RpcError {
-    /// The other side says why.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// Nobody is there to answer.
+    /// The connection has ended.
     #[error("the other side is gone")]
     Gone,
 }
 
-/// The other side, to be asked.
+/// The other side, for requests of ours.
 #[derive(Clone)]
-pub struct Peer(mpsc::UnboundedSender<Order>);
+pub struct Peer(mpsc::UnboundedSender<Outgoing>);
 
-/// Something to be sent.
-struct Order {
+/// A request or a notification to be sent.
+struct Outgoing {
     method: String,
     params: Box<RawValue>,
-    /// Who waits for the answer; nobody waits after a notification.
+    /// Takes the answer to a request; a notification has none.
     answer: Option<oneshot::Sender<Answer>>,
 }
 
 impl Peer {
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// When the other side says no, or is gone.
+    /// When the other side answers with an error, or is gone.
     pub async fn request(
         &self,
         method: &str,
@@ -106,10 +100,10 @@ impl Peer {
         Ok(answer?)
     }
 
-    /// Tells the other side something.
+    /// Sends a notification.
     ///
     /// # Errors
-    /// When it is gone already. Whether it hears is not known otherwise.
+    /// When the other side is gone already; otherwise it is not known whether it arrives.
     pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), RpcError> {
         self.send(method, params, None)
     }
@@ -121,52 +115,52 @@ impl Peer {
         answer: Option<oneshot::Sender<Answer>>,
     ) -> Result<(), RpcError> {
         let (method, params) = (method.to_owned(), to_raw_value(params).map_err(Fault::new)?);
-        let order = Order {
+        let outgoing = Outgoing {
             method,
             params,
             answer,
         };
-        self.0.send(order).map_err(|_| RpcError::Gone)
+        self.0.send(outgoing).map_err(|_| RpcError::Gone)
     }
 }
 
 /// Both directions of a connection, until it ends.
-pub struct Line<R, W> {
+pub struct RpcConnection<R, W> {
     reader: R,
     writer: W,
-    orders: mpsc::UnboundedReceiver<Order>,
+    outgoing: mpsc::UnboundedReceiver<Outgoing>,
 }
 
-/// Meets the other side. Nothing is read or written before [`Line::run`].
-pub fn connect<R, W>(reader: R, writer: W) -> (Peer, Line<R, W>) {
-    let (sender, orders) = mpsc::unbounded_channel();
-    let line = Line {
+/// Sets up a connection. Nothing is read or written before [`RpcConnection::run`].
+pub fn connect<R, W>(reader: R, writer: W) -> (Peer, RpcConnection<R, W>) {
+    let (sender, outgoing) = mpsc::unbounded_channel();
+    let connection = RpcConnection {
         reader,
         writer,
-        orders,
+        outgoing,
     };
-    (Peer(sender), line)
+    (Peer(sender), connection)
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Line<R, W> {
-    /// Reads and writes until the other side is gone. Whoever waits for an answer is told
-    /// then that none will come, and what is still being answered is dropped.
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> RpcConnection<R, W> {
+    /// Reads and writes until the other side is gone. Then pending requests of ours end with
+    /// [`RpcError::Gone`], and what is still being answered is dropped.
     ///
     /// # Errors
     /// When reading or writing fails for another reason.
     pub async fn run(self, handler: Arc<dyn Handler>) -> io::Result<()> {
         let (out, lines) = mpsc::unbounded_channel();
-        let desk = Desk {
+        let dispatcher = Dispatcher {
             handler,
             out,
-            last: 0,
+            last_id: 0,
             waiting: HashMap::new(),
             running: JoinSet::new(),
             requests: HashMap::new(),
         };
-        // Side by side: when the other side does not read, it is still read from.
+        // Concurrently: a peer that does not read is still read from.
         let ended = select! {
-            ended = desk.serve(self.reader, self.orders) => ended,
+            ended = dispatcher.serve(self.reader, self.outgoing) => ended,
             ended = write(lines, self.writer) => ended,
         };
         match ended {
@@ -189,16 +183,16 @@ async fn write(
     Ok(())
 }
 
-/// The one owner of all that is under way.
-struct Desk {
+/// Owns everything that is pending, in both directions.
+struct Dispatcher {
     handler: Arc<dyn Handler>,
     out: mpsc::UnboundedSender<String>,
-    /// The name of the last request of ours.
-    last: u64,
+    /// The ID of the last request of ours.
+    last_id: u64,
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     /// What is being done for the other side; only requests have an answer.
     running: JoinSet<Option<Answer>>,
-    /// The requests among them, under the names the other side gave them.
+    /// The requests among them, with the IDs that the other side gave them.
     requests: HashMap<task::Id, (Box<RawValue>, AbortHandle)>,
 }
 
@@ -216,30 +210,30 @@ struct Message<'a> {
     error: Option<Fault>,
 }
 
-impl Desk {
+impl Dispatcher {
     async fn serve(
         mut self,
         reader: impl AsyncRead + Unpin,
-        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
     ) -> io::Result<()> {
         let mut lines = Lines::new(reader);
         loop {
             select! {
                 line = lines.next() => match line? {
-                    Some(line) => self.take(&line),
+                    Some(line) => self.receive(&line),
                     None => return Ok(()),
                 },
-                Some(order) = orders.recv() => self.carry_out(order),
+                Some(message) = outgoing.recv() => self.send(message),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
             }
         }
     }
 
-    fn take(&mut self, line: &[u8]) {
-        // What a line says may be private, so only the trouble is logged.
+    fn receive(&mut self, line: &[u8]) {
+        // A line may hold private text, so only the error is logged.
         let message: Message<'_> = match serde_json::from_slice(line) {
             Ok(message) => message,
-            Err(why) => return warn!(%why, bytes = line.len(), "a malformed line is passed over"),
+            Err(error) => return warn!(%error, bytes = line.len(), "ignoring malformed line"),
         };
         let params = message.params.unwrap_or(RawValue::NULL);
         match (message.method.as_deref(), message.id) {
@@ -260,13 +254,13 @@ impl Desk {
             (None, Some(id)) => {
                 let waiting = id.get().parse().ok();
                 let Some(waiting) = waiting.and_then(|id| self.waiting.remove(&id)) else {
-                    return debug!(id = id.get(), "nobody waits for this answer");
+                    return debug!(id = id.get(), "ignoring unexpected response");
                 };
                 let result = message.result.unwrap_or(RawValue::NULL).to_owned();
-                // Whoever stopped waiting does not need it.
+                // The caller may have stopped waiting.
                 let _ = waiting.send(message.error.map_or(Ok(result), Err));
             }
-            (None, None) => warn!("a line that is no message is passed over"),
+            (None, None) => warn!("ignoring a line that is no JSON-RPC message"),
         }
     }
 
@@ -277,7 +271,7 @@ impl Desk {
             id: &'a RawValue,
         }
         let Ok(cancel) = serde_json::from_str::<Cancel<'_>>(params.get()) else {
-            return warn!("a cancel without an id is passed over");
+            return warn!("ignoring a cancel without an ID");
         };
         let running = self.requests.values();
         running
@@ -285,15 +279,15 @@ impl Desk {
             .for_each(|(_, work)| work.abort());
     }
 
-    fn carry_out(&mut self, order: Order) {
-        let (method, params) = (Value::from(order.method), order.params);
-        let Some(answer) = order.answer else {
+    fn send(&mut self, message: Outgoing) {
+        let (method, params) = (Value::from(message.method), message.params);
+        let Some(answer) = message.answer else {
             return self.write(format_args!(r#""method":{method},"params":{params}"#));
         };
-        // Some do not wait to the end, and not every request is answered.
+        // Callers may have stopped waiting, and not every request is answered.
         self.waiting.retain(|_, waiting| !waiting.is_closed());
-        self.last += 1;
-        let id = self.last;
+        self.last_id += 1;
+        let id = self.last_id;
         self.waiting.insert(id, answer);
         self.write(format_args!(
             r#""id":{id},"method":{method},"params":{params}"#
@@ -303,9 +297,10 @@ impl Desk {
     fn ended(&mut self, ended: Result<(task::Id, Option<Answer>), JoinError>) {
         let (id, answer) = match ended {
             Ok((id, answer)) => (id, answer),
-            // Nobody should wait for an answer that will not come.
+            // The other side must not wait for an answer that will not come.
             Err(error) if error.is_panic() => {
-                (error.id(), Some(Err(Fault::new("the answer is a bug"))))
+                let fault = Fault::new("internal error: the handler panicked");
+                (error.id(), Some(Err(fault)))
             }
             Err(error) => (error.id(), None),
         };
@@ -322,9 +317,9 @@ impl Desk {
     }
 
     fn write(&self, fields: fmt::Arguments<'_>) {
-        // Inside of JSON a line break is only space.
+        // Inside of JSON a line break is only white space.
         let message = format!("{{\"jsonrpc\":\"2.0\",{fields}}}").replace('\n', " ");
-        // When nobody writes any more, the desk is cleared too.
+        // After the writer, the dispatcher ends too.
         let _ = self.out.send(message + "\n");
     }
 }

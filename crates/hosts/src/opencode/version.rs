@@ -14,12 +14,12 @@ pub const UNKNOWN: u64 = 2;
 pub fn check(version: &str) -> Result<(), HostError> {
     let mut numbers = version.split(['.', '-', '+']).map(str::parse::<u64>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        let said = match version {
+        let given = match version {
             "" => String::new(),
-            said => format!(" (`{said}`)"),
+            given => format!(" (`{given}`)"),
         };
         return Err(HostError::Refused(format!(
-            "this is no OpenCode, or it does not say its version{said}; {}",
+            "this is no OpenCode, or it does not say its version{given}; {}",
             known()
         )));
     };

@@ -5,6 +5,7 @@ use asyncagents_core::{
     id::{SessionId, TaskId},
     port::{FileWork, HostError, StoreError, StoreErrorKind},
     refusal::{Refusal, RefusalKind},
+    tool_set,
 };
 use asyncagents_runtime::{Problem, ProblemKind, ToolDoor};
 use rstest::rstest;
@@ -14,13 +15,14 @@ use super::house::{House, Process, key, usual};
 /// What a model is told that resumes a task, and may not.
 pub(crate) async fn refused_resume(process: &Process, task: &TaskId) -> String {
     let input = format!(r#"{{"prompt": "go on", "resume": "{task}"}}"#);
-    refused(process, "asyncagents_task", &input).await
+    refused(process, ("asyncagents_", "task"), &input).await
 }
 
-async fn refused(process: &Process, tool: &str, input: &str) -> String {
+async fn refused(process: &Process, (prefix, tool): (&str, &str), input: &str) -> String {
     let door = ToolDoor::new(&process.manager, key().into());
     let main = SessionId::from("main");
-    match door.call_from(&main, None, tool, input).await {
+    let call = tool_set::prepare(prefix, &format!("{prefix}{tool}"), input).expect("a call");
+    match door.call_from(&main, None, call.request).await {
         ToolOutcome::Failed(why) => why,
         other => panic!("{other:?}"),
     }
@@ -35,7 +37,7 @@ async fn the_tool_that_lists_tasks_is_named_as_it_is_configured(#[case] prefix: 
     let process = house.start().await;
     let input = r#"{"task_id": "task_00"}"#;
     assert_eq!(
-        refused(&process, &format!("{prefix}output"), input).await,
+        refused(&process, (prefix, "output"), input).await,
         format!("there is no task `task_00`; call {prefix}list to see which there are")
     );
 }

@@ -11,6 +11,7 @@ use asyncagents_core::{
     request::{LaunchTask, ResumeTask},
     skill::{Skill, UsualTerms},
     task::{Outcome, State, Status},
+    tool_set,
     trace::TraceState,
 };
 use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces, Skills, ToolDoor};
@@ -174,7 +175,8 @@ async fn whoever_waits_for_a_skill_from_its_launch_on_is_not_also_told() {
     let door = ToolDoor::new(&caller, key().into()).with_skills(found);
     for _ in 0..5 {
         let input = r#"{"name": "quick"}"#;
-        let used = door.call_from(&main, None, "asyncagents_skill", input);
+        let call = tool_set::prepare("asyncagents_", "asyncagents_skill", input);
+        let used = door.call_from(&main, None, call.expect("a call").request);
         let ToolOutcome::Done(said) = used.await else {
             panic!("a summary");
         };
