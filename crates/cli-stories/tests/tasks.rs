@@ -620,7 +620,7 @@ fn the_log_is_never_in_the_answer() {
     let output = home.run(&["-c", "worker.idle=100ms", "worker"]);
     assert_eq!(text(&output.stdout), "");
     assert!(
-        text(&output.stderr).contains("a worker begins"),
+        text(&output.stderr).contains("worker started"),
         "{output:?}"
     );
     let mut worker = home
@@ -639,7 +639,7 @@ fn the_log_is_never_in_the_answer() {
     assert!(worker.wait().expect("ends").success());
     let log = fs::read_to_string(home.path("worker.log")).expect("a log");
     assert!(
-        log.contains("a worker begins") && log.contains("the worker ends"),
+        log.contains("worker started") && log.contains("worker stopped"),
         "{log}"
     );
     let output = worker.wait_with_output().expect("output");

@@ -18,10 +18,10 @@ use crate::{
     hosts::{ExtraHostKind, HostContext, HostOptions, KnownHosts},
     own_file::can_write,
     print,
-    trust::{self, Database, Launches, Older, Sealed, Standing},
+    trust::{self, Database, Launches, Older, Ownership, Sealed},
 };
 
-/// How often a bridge looks whether another process has written. Nearly everything about its
+/// How often a bridge polls for writes of other processes. Nearly everything about its
 /// tasks comes through itself, and it is there for as long as OpenCode is.
 const POLL_INTERVAL_OF_BRIDGES: Duration = Duration::from_millis(500);
 
@@ -35,9 +35,9 @@ pub(crate) struct App {
 #[derive(Default)]
 pub(crate) struct AppOptions {
     pub(crate) hosts: HostOptions,
-    /// Nothing is worked on, only looked at; so the database may be anybody's.
+    /// Tasks are only read, so the database may be another user's.
     pub(crate) read_only: bool,
-    /// Nothing is said about whose it is.
+    /// A database of another user is not remarked on.
     pub(crate) quiet: bool,
     /// What becomes of a database from before there were seals.
     pub(crate) older: Older,
@@ -88,10 +88,10 @@ fn open_store(
     } else {
         trust::open(&config.db, options.older, options.sealed)
     };
-    let Database { store, standing } = opened?;
-    match standing {
-        Standing::Ours(launches) => Ok((store, Some(launches))),
-        Standing::Foreign(why) => {
+    let Database { store, ownership } = opened?;
+    match ownership {
+        Ownership::Ours(launches) => Ok((store, Some(launches))),
+        Ownership::Foreign(why) => {
             let foreign = format!("{} {why}", config.db.display());
             let hint = why.hint(&config.db);
             if !options.read_only {

@@ -1,5 +1,5 @@
-//! Files of our own beside the database and in the data folder. Whoever can put a link or a pipe
-//! there must not make us write or wait elsewhere.
+//! Files of our own beside the database and in the data folder. Another user who can put a link or a
+//! pipe there must not make us write elsewhere, or wait.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -13,7 +13,7 @@ use rustix::fs::{Access, OFlags, access};
 /// Opens a file that is the user's, for the user alone if it is made now. Nothing in it has
 /// changed when this fails.
 pub(crate) fn open(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // A pipe would wait for somebody at its other end.
+    // Opening a pipe would wait for a process at its other end.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let opened = options.mode(0o600).custom_flags(flags).open(file)?;
@@ -52,7 +52,7 @@ impl Found {
         })
     }
 
-    /// Whether it was deleted there, or another is in its place. Who has it open does not notice.
+    /// Whether the file was deleted or replaced, which a process that has it open does not notice.
     pub(crate) fn is_gone(&self) -> bool {
         match fs::metadata(&self.path) {
             Ok(found) => which(&found) != self.which,

@@ -18,11 +18,11 @@ use crate::{config::data_folder, own_file};
 /// As long as a block of the hash: no part of it is filled in.
 const LENGTH: usize = 64;
 
-/// A key. Nothing shows it.
+/// A key, which is never shown.
 #[derive(Clone)]
 pub(crate) struct SealKey([u8; LENGTH]);
 
-/// Where the user's key is, if it is known who the user is.
+/// Where the user's key is, if the user has a data folder.
 pub(crate) fn key_file() -> Option<PathBuf> {
     data_folder().map(|folder| folder.join("seal.key"))
 }
@@ -93,7 +93,7 @@ impl SealKey {
         done
     }
 
-    /// What proves that the holder of this key has said these words, in this order.
+    /// Proves that the holder of this key has sealed these words, in this order.
     pub(crate) fn seal(&self, words: &[&[u8]]) -> String {
         let seal = self.mac(words).finalize().into_bytes();
         seal.iter().map(|byte| format!("{byte:02x}")).collect()

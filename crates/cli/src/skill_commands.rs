@@ -7,8 +7,8 @@ use asyncagents_core::{
 };
 use asyncagents_tools::Toolbox;
 
-/// Runs commands read-only. Nobody is asked about them: what the user forbids or wants to be asked
-/// about is refused.
+/// Runs commands read-only, without asking: what the user forbids or wants to be asked about is
+/// refused.
 pub(crate) struct ReadOnlyCommands {
     pub(crate) toolbox: Toolbox,
     pub(crate) permissions: Permissions,

@@ -27,18 +27,17 @@ use crate::{
     seal::{SealKey, key_file},
 };
 
-/// A database, and whether it is worked for.
 pub(crate) struct Database {
     pub(crate) store: Sqlite,
-    pub(crate) standing: Standing,
+    pub(crate) ownership: Ownership,
 }
 
-/// Whether a database is worked for.
+/// Whose a database is, and so whether it is worked for.
 #[derive(Clone)]
-pub(crate) enum Standing {
+pub(crate) enum Ownership {
     /// This user made it, here.
     Ours(Launches),
-    /// It can be looked at, and nothing more.
+    /// It can only be read.
     Foreign(Foreign),
 }
 
@@ -117,7 +116,7 @@ impl Launches {
         Ok(())
     }
 
-    /// A name for a text, which nobody without the key can tell it by.
+    /// A name for a text that tells nothing about it without the key.
     pub(crate) fn name_of(&self, text: &str) -> String {
         self.key.seal(&[b"setting", text.as_bytes()])
     }
@@ -155,7 +154,7 @@ pub(crate) enum Older {
     /// It becomes the user's: it is where the user's own file says, or in the usual place, where
     /// nobody but the user puts one.
     Believed,
-    /// It is opened, and stays nobody's.
+    /// It is opened without becoming the user's.
     Opened,
 }
 
@@ -170,7 +169,7 @@ pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database
         },
         (Origin::Older, Older::Refused) => Introduction::Refuse,
         (Origin::Older | Origin::Known(_), Older::Opened) => Introduction::Keep,
-        // What is only looked at is not changed.
+        // What is only read is not changed.
         (Origin::Known(identity), Older::Refused | Older::Believed) => {
             match compare(identity.as_ref(), &key, path) {
                 Match::Here | Match::Moved => Introduction::Keep,
@@ -179,16 +178,16 @@ pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database
         }
     };
     let store = Sqlite::open_as(path, Options::default(), &introduce).map_err(Failure::store)?;
-    let standing = judge(&store, &key).map_err(Failure::store)?;
-    Ok(Database { store, standing })
+    let ownership = judge(&store, &key).map_err(Failure::store)?;
+    Ok(Database { store, ownership })
 }
 
-/// Opens a database that cannot be written, to look at it.
+/// Opens a database that cannot be written, to read it.
 pub(crate) fn open_read_only(path: &Path) -> Result<Database, Failure> {
     check_file(path).map_err(Failure::Input)?;
     let store = Sqlite::open_to_read(path).map_err(Failure::store)?;
-    let standing = Standing::Foreign(Foreign::ReadOnly);
-    Ok(Database { store, standing })
+    let ownership = Ownership::Foreign(Foreign::ReadOnly);
+    Ok(Database { store, ownership })
 }
 
 /// Makes a database this user's, here, as one that never was another.
@@ -213,13 +212,13 @@ fn key(sealed: Sealed) -> Result<SealKey, Failure> {
     }
 }
 
-fn judge(store: &Sqlite, key: &SealKey) -> Result<Standing, StoreError> {
+fn judge(store: &Sqlite, key: &SealKey) -> Result<Ownership, StoreError> {
     let identity = store.identity()?;
     let here = store.path();
     let found = compare(identity.as_ref(), key, here);
     let identity = match (found, identity) {
-        (Match::Foreign(why), _) => return Ok(Standing::Foreign(why)),
-        (_, None) => return Ok(Standing::Foreign(Foreign::Unsealed)),
+        (Match::Foreign(why), _) => return Ok(Ownership::Foreign(why)),
+        (_, None) => return Ok(Ownership::Foreign(Foreign::Unsealed)),
         (Match::Here, Some(identity)) => identity,
         (Match::Moved, Some(identity)) => {
             let moved = Identity {
@@ -231,7 +230,7 @@ fn judge(store: &Sqlite, key: &SealKey) -> Result<Standing, StoreError> {
             moved
         }
     };
-    Ok(Standing::Ours(Launches {
+    Ok(Ownership::Ours(Launches {
         key: key.clone(),
         database: identity.id,
     }))
@@ -320,7 +319,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
     one == other && (born == other_born || born == "0" || other_born == "0")
 }
 
-/// Refuses a file that somebody else has made or can change, and one that could be exchanged.
+/// Refuses a file that another user has made, can change or could replace.
 pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         // Opening it says so.
@@ -384,7 +383,7 @@ fn is_foreign_journal(db: &Path, journal: &Path) -> bool {
         if !writes_ahead(db) {
             return false;
         }
-        if begun.elapsed() > A_MOMENT {
+        if begun.elapsed() > CREATION_TIMEOUT {
             return true;
         }
         thread::sleep(Duration::from_millis(10));
@@ -393,7 +392,7 @@ fn is_foreign_journal(db: &Path, journal: &Path) -> bool {
 }
 
 /// How long another process may take to make a database.
-const A_MOMENT: Duration = Duration::from_secs(1);
+const CREATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether a database writes ahead, as all of ours do: its head says so.
 fn writes_ahead(db: &Path) -> bool {

@@ -1,10 +1,9 @@
 //! The worker process: one for each database, started when there is work and none is alive.
 //!
-//! A worker holds a lock on a file beside the database for as long as it lives, and writes into
-//! it who it is. Leases say who looks after which task; the lock says whether to start a worker.
-//! A worker that is stopped or hangs keeps its lock and loses its lease: then the next one puts a
-//! file of its own in the place of the lock, and the other, should it wake up, finds that and
-//! ends.
+//! A worker holds a lock on a file beside the database for as long as it lives, and writes its name
+//! into it. Leases say which worker has which task; the lock says whether to start a worker. A worker
+//! that is suspended or hangs keeps its lock and loses its lease: then the next one replaces the
+//! lock's file, and the first, should it go on, finds that and ends.
 
 use std::{
     env,
@@ -37,18 +36,18 @@ pub(crate) struct WorkerLock {
 /// Who has the lock.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
-    /// Somebody who has only begun, or of whom no more is known.
-    Beginning,
-    /// A worker, by the name that its lease has.
+    /// A process that has not written its name yet.
+    Starting,
+    /// A worker, by the name of its lease.
     Worker(OwnerId),
     /// A worker of a version that wrote only its process there.
     Older { process: String },
-    /// Somebody who began long ago and never said who it is.
-    Nobody,
+    /// A process that did not write its name in time.
+    Unknown,
 }
 
-/// How long a worker may take from the lock to its name in it.
-const BEGINNING: Duration = Duration::from_secs(10);
+/// How long a worker may take from taking the lock to writing its name.
+const SIGN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl WorkerLock {
     /// The lock, or nothing if another worker has it and is alive.
@@ -60,12 +59,12 @@ impl WorkerLock {
         if is_alive(&path, manager).await? {
             return Ok(None);
         }
-        tracing::warn!("the worker that has the lock has no lease; it is stopped, or hangs");
+        tracing::warn!("lease of the worker with the lock expired, taking over");
         Ok(Self::displace(&path)?)
     }
 
-    /// Puts a lock of our own in the place of one whose holder does not move. Of several who do
-    /// so, the last one has it.
+    /// Replaces the lock of a worker without a lease. Of several processes that do so, the last one
+    /// has it.
     fn displace(path: &Path) -> io::Result<Option<Self>> {
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}", process::id()));
@@ -99,8 +98,8 @@ impl WorkerLock {
         }
     }
 
-    /// Writes down who has it: for whoever started this process and waits for that, and for those
-    /// who want to know whether it is alive. A worker that lost its lease has another name.
+    /// Writes the worker's name into the lock: for the process that started this one and waits for
+    /// that, and for those that check its lease. A worker that lost its lease gets another name.
     pub(crate) fn sign(&mut self, owner: Option<OwnerId>) -> io::Result<()> {
         if owner == self.signed {
             return Ok(());
@@ -114,32 +113,32 @@ impl WorkerLock {
         Ok(())
     }
 
-    /// Whether it is still the lock: another worker may have put one of its own in its place.
+    /// Whether the file is still the lock: another worker may have replaced it.
     pub(crate) fn is_in_place(&self) -> bool {
         let which = |found: fs::Metadata| (found.dev(), found.ino());
         let there = fs::metadata(&self.path).map(which).ok();
-        // If there is none, nobody else has it.
+        // Without a file, no other worker has the lock.
         there.is_none() || there == self.file.metadata().map(which).ok()
     }
 
-    /// Lets others see that no worker is alive.
+    /// Lets other processes see that no worker is alive.
     pub(crate) fn release(self) {
         // Closing the file does it too.
         let _ = self.file.unlock();
     }
 }
 
-/// Whether the holder of a lock is alive. Who only begins is believed for a while.
+/// Whether the holder of a lock is alive. One that is starting counts as alive for a while.
 async fn is_alive(lock: &Path, manager: &Manager) -> anyhow::Result<bool> {
     Ok(match holder(lock)? {
-        Holder::Beginning => true,
+        Holder::Starting => true,
         // It lives as long as it has the lock, and cannot read what this version launches.
         Holder::Older { process } => anyhow::bail!(
             "a worker of an older version, process {process}, has this database; end it with `kill \
              {process}`, and its tasks go on with a new one"
         ),
         Holder::Worker(owner) => manager.has_lease(&owner).await?,
-        Holder::Nobody => false,
+        Holder::Unknown => false,
     })
 }
 
@@ -152,15 +151,14 @@ fn holder(lock: &Path) -> io::Result<Holder> {
         return Ok(Holder::Older { process: text });
     }
     let age = fs::metadata(lock)?.modified()?.elapsed();
-    Ok(if age.is_ok_and(|age| age > BEGINNING) {
-        Holder::Nobody
+    Ok(if age.is_ok_and(|age| age > SIGN_TIMEOUT) {
+        Holder::Unknown
     } else {
-        Holder::Beginning
+        Holder::Starting
     })
 }
 
-/// A process of ours that has this database open and does not go on: a worker, or a run that
-/// somebody has put aside with Ctrl-Z.
+/// A suspended process of ours that has this database open: a worker, or a run after Ctrl-Z.
 pub(crate) fn stopped_process(db: &Path) -> Option<u32> {
     let ours = fs::read_link("/proc/self/exe").ok()?;
     let processes = fs::read_dir("/proc").ok()?.flatten();
@@ -183,13 +181,13 @@ fn has_open(process: &Path, file: &Path) -> bool {
     files.any(|open| open.is_ok_and(|open| open == file))
 }
 
-/// Starts a worker if there is something to do and nobody to do it. What was asked for has
-/// been saved already, so a failure here is a remark, not an error.
+/// Starts a worker if there is work and no worker is alive. What was asked for has been saved
+/// already, so a failure here is a remark, not an error.
 pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager: &Manager) {
     if !config.autostart || !matches!(manager.unfinished().await, Ok(1..)) {
         return;
     }
-    let started = match is_attended(&config.db, manager).await {
+    let started = match has_worker(&config.db, manager).await {
         Ok(true) => return,
         Ok(false) => start(config, flags),
         Err(error) => Err(error),
@@ -201,8 +199,7 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
     }
 }
 
-/// Whether a worker is alive.
-async fn is_attended(db: &Path, manager: &Manager) -> anyhow::Result<bool> {
+async fn has_worker(db: &Path, manager: &Manager) -> anyhow::Result<bool> {
     let path = beside(db, "worker.lock");
     match WorkerLock::try_take(&path, &path)? {
         Some(free) => {
@@ -213,15 +210,14 @@ async fn is_attended(db: &Path, manager: &Manager) -> anyhow::Result<bool> {
     }
 }
 
-/// How long a worker may take to begin.
-const PATIENCE: Duration = Duration::from_secs(3);
+const START_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     let log = config.log_file.clone();
     let log = log.unwrap_or_else(|| beside(&config.db, "worker.log"));
     let log = std::path::absolute(log)?;
-    // What is said about agents goes with their tasks. Here all users of the machine could read it.
+    // Settings of agents go with their tasks. Here all users of the machine could read them.
     for (key, value) in flags.iter().filter(|(key, _)| !is_of_agent(key)) {
         command.arg("-c").arg(format!("{key}={value}"));
     }
@@ -229,12 +225,12 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     command.arg("-c").arg(format!("log.file={}", log.display()));
     command.arg("worker");
     command
-        // It serves all folders; in one of them it would find what a project put there.
+        // A worker serves all folders; in one of them it would read that project's settings.
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // Ctrl-C in this terminal is not meant for it.
+    // Ctrl-C in this terminal is not meant for the worker.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut worker = command.spawn()?;
     let begun = Instant::now();
@@ -251,7 +247,7 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
                 )),
             };
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > START_TIMEOUT {
             return Err(anyhow!("it does not begin; see {}", log.display()));
         }
         thread::sleep(Duration::from_millis(2));

@@ -8,7 +8,7 @@ use crate::{
     compose::{self, AppOptions},
     exit::{Exit, Failure},
     print,
-    trust::{self, Foreign, Older, Sealed, Standing},
+    trust::{self, Foreign, Older, Ownership, Sealed},
 };
 
 /// Look after the database.
@@ -61,14 +61,14 @@ async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
         return Err(Failure::Input(missing));
     }
     let database = trust::open(path, Older::Opened, Sealed::ByUser)?;
-    let conversations = match database.standing {
-        Standing::Ours(_) => {
+    let conversations = match database.ownership {
+        Ownership::Ours(_) => {
             print::answer(&format!("{} is yours already", path.display()))?;
             return Ok(Exit::Done);
         }
-        Standing::Foreign(_) if args.keep_conversations => Conversations::Kept,
-        Standing::Foreign(Foreign::Copy { .. }) => Conversations::Kept,
-        Standing::Foreign(Foreign::Unsealed | Foreign::ReadOnly) => Conversations::Closed,
+        Ownership::Foreign(_) if args.keep_conversations => Conversations::Kept,
+        Ownership::Foreign(Foreign::Copy { .. }) => Conversations::Kept,
+        Ownership::Foreign(Foreign::Unsealed | Foreign::ReadOnly) => Conversations::Closed,
     };
     // First what is in it, so that nothing of that ever runs.
     let options = AppOptions {

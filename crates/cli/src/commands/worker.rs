@@ -1,4 +1,4 @@
-//! `asyncagents worker`: look after tasks until there are none for a while.
+//! `asyncagents worker`: work on tasks until there are none for a while.
 
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,9 @@ use crate::{
 enum Reason {
     Idle,
     Signal,
-    /// Another has the lock: this one was stopped, or hung, for longer than its lease.
+    /// Another worker has the lock: this one was suspended, or hung, for longer than its lease.
     Displaced,
-    /// What it writes is in a file that nobody finds any more.
+    /// The database was deleted or replaced: no other process would see what is written.
     DatabaseGone,
 }
 
@@ -36,12 +36,12 @@ async fn work(shell: &Shell) -> Result<Exit, Failure> {
     let database = own_file::Found::at(&config.db).with_context(|| config.db.display().to_string());
     let database = database.map_err(Failure::Machine)?;
     let mut lock = Some(take_lock(config, &manager).await?);
-    tracing::info!(db = %config.db.display(), "a worker begins");
+    tracing::info!(db = %config.db.display(), "worker started");
     let worker = Worker::start(&manager).await?;
     loop {
         match wait(config, &manager, &database, &mut lock).await? {
             Reason::Displaced => {
-                tracing::warn!("another worker has taken over");
+                tracing::warn!("lost the lock to another worker");
                 break;
             }
             Reason::DatabaseGone => {
@@ -58,8 +58,8 @@ async fn work(shell: &Shell) -> Result<Exit, Failure> {
                 if let Some(lock) = lock.take() {
                     lock.release();
                 }
-                // A task that came before the lock was gone is ours to do; whoever launches
-                // one after it sees that there is no worker.
+                // A task that was launched before the lock was released is ours; a later launch
+                // sees that there is no worker.
                 if manager.unfinished().await? == 0 {
                     break;
                 }
@@ -74,7 +74,7 @@ async fn work(shell: &Shell) -> Result<Exit, Failure> {
     // First the agents: what one of them is about to finish is not given to another worker.
     hosts.stop().await;
     worker.stop().await;
-    tracing::info!("the worker ends");
+    tracing::info!("worker stopped");
     Ok(Exit::Done)
 }
 
@@ -90,7 +90,7 @@ async fn take_lock(config: &Config, manager: &Manager) -> Result<WorkerLock, Fai
     }
 }
 
-/// Until there has been nothing to do for a while, or someone wants the worker to end.
+/// Waits until the worker is to end.
 async fn wait(
     config: &Config,
     manager: &Manager,
@@ -100,9 +100,9 @@ async fn wait(
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let mut interrupt = signal(SignalKind::interrupt()).map_err(machine)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
-    // A terminal that goes away takes nothing with it.
+    // A terminal that is closed does not end the worker.
     let mut hang_up = signal(SignalKind::hangup()).map_err(machine)?;
-    let glance = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let poll_interval = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let mut busy = Instant::now();
     loop {
         if database.is_gone() {
@@ -110,7 +110,7 @@ async fn wait(
         }
         if let Some(lock) = lock {
             if let Err(error) = lock.sign(manager.owner()) {
-                tracing::error!(%error, "the lock cannot be written");
+                tracing::error!(%error, "cannot write the lock");
             }
             if !lock.is_in_place() {
                 return Ok(Reason::Displaced);
@@ -120,14 +120,14 @@ async fn wait(
             _ = interrupt.recv() => return Ok(Reason::Signal),
             _ = terminate.recv() => return Ok(Reason::Signal),
             _ = hang_up.recv() => {}
-            () = tokio::time::sleep(glance) => {}
+            () = tokio::time::sleep(poll_interval) => {}
         }
         match manager.unfinished().await {
             Ok(0) if busy.elapsed() >= config.idle => return Ok(Reason::Idle),
             Ok(0) => {}
             Ok(_) => busy = Instant::now(),
             Err(problem) => {
-                tracing::error!(%problem, "the store cannot be read");
+                tracing::error!(%problem, "cannot read the store, retrying");
                 busy = Instant::now();
             }
         }
