@@ -1,6 +1,7 @@
 //! A model server that plays a script, over the real protocols.
 
 mod answer;
+mod failure;
 mod fill;
 mod flight;
 mod gate;

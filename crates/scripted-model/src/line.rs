@@ -85,9 +85,10 @@ impl Line {
             // The future is over; the knife remembers.
             self.knife.cut();
         }
-        match self.knife.0.load(Ordering::Acquire) {
-            true => Err(io::ErrorKind::ConnectionAborted.into()),
-            false => Ok(()),
+        if self.knife.0.load(Ordering::Acquire) {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok(())
         }
     }
 }

@@ -32,13 +32,8 @@ impl PrefixCache {
     /// How many bytes this prompt shares with the beginning of one before; remembers it.
     pub(crate) fn seen(&self, request: &Arc<Request>) -> usize {
         let mut models = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match models.get_mut(&request.model) {
-            Some(recent) => recent.seen(request),
-            None => models
-                .entry(request.model.clone())
-                .or_default()
-                .seen(request),
-        }
+        let recent = models.entry(request.model.clone()).or_default();
+        recent.seen(request)
     }
 }
 

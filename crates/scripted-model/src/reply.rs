@@ -229,6 +229,11 @@ impl Reply {
         }
     }
 
+    /// What an error says.
+    pub(crate) fn message_or(&self, usual: &str) -> String {
+        self.message.as_deref().unwrap_or(usual).to_owned()
+    }
+
     fn push_call(mut self, name: String, arguments: Arguments) -> Self {
         self.content.calls.push(Call {
             name,

@@ -17,6 +17,7 @@ use axum::{
 
 use crate::{
     answer::{Answer, Occasion},
+    failure::Failure,
     flight::{Aboard, Flight},
     line::Knife,
     playing::Playing,
@@ -24,10 +25,9 @@ use crate::{
     protocol::Wire,
     record::{Place, Record, Recorded},
     reply::{Content, Fault, Outcome, Reply},
-    request::{Complaint, Request},
+    request::Request,
     script::Script,
     stream,
-    wire::Failure,
 };
 
 const FILLER: &str = "This answer was going well for a while, and then something happened to it.";
@@ -99,7 +99,7 @@ impl Stage {
         };
         match read {
             Ok(request) => self.play(&request, scene).await,
-            Err(complaint) => self.complain(&complaint, scene),
+            Err(failure) => self.fail(&failure, scene),
         }
     }
 
@@ -107,7 +107,7 @@ impl Stage {
         let seen = self.cache.seen(request);
         let Some((reply, captures)) = self.playing.choose(request) else {
             self.record.unanswered(scene.place);
-            return self.complain(&no_reply(request), scene);
+            return self.fail(&no_reply(request), scene);
         };
         if !reply.delay.is_zero() {
             tokio::time::sleep(reply.delay).await;
@@ -127,8 +127,8 @@ impl Stage {
             Outcome::Status(error) => {
                 let failure = Failure {
                     status: error.status,
-                    code: error.code.as_deref(),
-                    message: reply.message.as_deref().unwrap_or("the script says so"),
+                    code: error.code.clone(),
+                    message: reply.message_or("the script says so"),
                 };
                 let mut response = self.fail(&failure, scene);
                 let retry_after = error.retry_after.as_deref().map(HeaderValue::from_str);
@@ -155,46 +155,32 @@ impl Stage {
         scene: Scene,
     ) -> Response {
         let answer = Answer::new(&said(&reply.content, fault), occasion);
-        let error = (fault == Some(Fault::ErrorEvent))
-            .then(|| reply.message.as_deref().unwrap_or(OVERLOADED));
+        let error = (fault == Some(Fault::ErrorEvent)).then(|| reply.message_or(OVERLOADED));
         let wire = scene.wire;
-        match (answer.wants.stream, error) {
-            (true, error) => {
-                let events = match error {
-                    Some(message) => wire.failing_events(&answer, message),
-                    None => wire.events(&answer),
-                };
-                self.respond(200, EVENTS, scene, |aboard| {
-                    stream::of_events(events, fault, reply.pace, aboard)
-                })
-            }
-            (false, Some(message)) => {
-                let failure = Failure {
-                    status: wire.overloaded_status(),
-                    code: None,
-                    message,
-                };
-                self.fail(&failure, scene)
-            }
-            (false, None) => {
-                let document = wire.whole(&answer).to_string();
-                self.respond(200, DOCUMENT, scene, |aboard| {
-                    stream::of_document(document, fault, aboard)
-                })
-            }
+        if answer.wants.stream {
+            let events = match &error {
+                Some(message) => wire.failing_events(&answer, message),
+                None => wire.events(&answer),
+            };
+            return self.respond(200, EVENTS, scene, |aboard| {
+                stream::of_events(events, fault, reply.pace, aboard)
+            });
         }
+        if let Some(message) = error {
+            let failure = Failure {
+                status: wire.overloaded_status(),
+                code: None,
+                message,
+            };
+            return self.fail(&failure, scene);
+        }
+        let document = wire.whole(&answer).to_string();
+        self.respond(200, DOCUMENT, scene, |aboard| {
+            stream::of_document(document, fault, aboard)
+        })
     }
 
-    fn complain(&self, complaint: &Complaint, scene: Scene) -> Response {
-        let failure = Failure {
-            status: complaint.status,
-            code: complaint.code,
-            message: &complaint.message,
-        };
-        self.fail(&failure, scene)
-    }
-
-    fn fail(&self, failure: &Failure<'_>, scene: Scene) -> Response {
+    fn fail(&self, failure: &Failure, scene: Scene) -> Response {
         let document = scene.wire.failure(failure, &scene.request_id()).to_string();
         self.respond(failure.status, DOCUMENT, scene, |_| Body::from(document))
     }
@@ -245,7 +231,7 @@ fn said(content: &Content, fault: Option<Fault>) -> Cow<'_, Content> {
     }
 }
 
-fn no_reply(request: &Request) -> Complaint {
+fn no_reply(request: &Request) -> Failure {
     let last = request.last();
     let beginning: String = last.chars().take(120).collect();
     let dots = if beginning.len() < last.len() {
@@ -253,14 +239,10 @@ fn no_reply(request: &Request) -> Complaint {
     } else {
         ""
     };
-    Complaint {
-        status: 400,
-        code: None,
-        message: format!(
-            "the script has no reply for turn {}, whose newest message is: {beginning}{dots}",
-            request.turn
-        ),
-    }
+    Failure::invalid(format!(
+        "the script has no reply for turn {}, whose newest message is: {beginning}{dots}",
+        request.turn
+    ))
 }
 
 fn readable(headers: &HeaderMap) -> Vec<(String, String)> {

@@ -84,13 +84,14 @@ async fn install(folder: &Path, python: &Path) -> Result<(), String> {
 
 async fn run(command: &mut Command) -> Result<(), String> {
     let output = command.output().await.map_err(|error| error.to_string())?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!(
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!(
             "{}{}",
             lossy(&output.stdout),
             lossy(&output.stderr)
-        )),
+        ))
     }
 }
 

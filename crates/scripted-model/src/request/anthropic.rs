@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Complaint, Outline, Said, Speaker, Wants,
-    content::{call_text, take, take_text, text_of},
+    Outline, Said, Speaker, Wants,
+    content::{take, text_of},
 };
+use crate::failure::{Failure, parse};
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -19,14 +20,13 @@ struct Body<'a> {
     stream: Option<bool>,
 }
 
-pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
-    let parsed: Body<'_> =
-        serde_json::from_str(body).map_err(|error| Complaint::not_json(&error))?;
-    let required = |field: &str| Complaint::invalid(format!("{field}: Field required"));
+pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
+    let parsed: Body<'_> = parse(body)?;
+    let required = |field: &str| Failure::invalid(format!("{field}: Field required"));
     parsed.max_tokens.ok_or_else(|| required("max_tokens"))?;
     let messages = parsed.messages.ok_or_else(|| required("messages"))?;
     if messages.is_empty() {
-        return Err(Complaint::invalid(
+        return Err(Failure::invalid(
             "messages: at least one message is required",
         ));
     }
@@ -49,24 +49,6 @@ fn said(mut message: Value) -> Said {
         Some("assistant") => Speaker::Assistant,
         _ => Speaker::User,
     };
-    let text = match take(&mut message, "content") {
-        Value::Array(blocks) => {
-            let texts: Vec<String> = blocks.into_iter().filter_map(block_text).collect();
-            texts.join("\n")
-        }
-        content => text_of(content),
-    };
+    let text = text_of(take(&mut message, "content"));
     Said { by, text }
-}
-
-fn block_text(mut block: Value) -> Option<String> {
-    match block.get("type").and_then(Value::as_str)? {
-        "text" => Some(take_text(&mut block, "text")),
-        "tool_use" => {
-            let input = take(&mut block, "input").to_string();
-            Some(call_text(&take_text(&mut block, "name"), &input))
-        }
-        "tool_result" => Some(text_of(take(&mut block, "content"))),
-        _ => None,
-    }
 }

@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Complaint, Outline, Said, Speaker, Wants,
+    Outline, Said, Speaker, Wants,
     content::{call_text, take, take_text, text_of},
 };
+use crate::failure::{Failure, parse};
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -23,16 +24,13 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
-    let parsed: Body<'_> =
-        serde_json::from_str(body).map_err(|error| Complaint::not_json(&error))?;
-    let missing =
-        |field: &str| Complaint::invalid(format!("Missing required parameter: '{field}'."));
+pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
+    let parsed: Body<'_> = parse(body)?;
     let usage_chunk = parsed
         .stream_options
         .and_then(|options| options.include_usage);
     let mut outline = Outline {
-        model: parsed.model.ok_or_else(|| missing("model"))?,
+        model: parsed.model.ok_or_else(|| Failure::missing("model"))?,
         wants: Wants {
             stream: parsed.stream.unwrap_or(false),
             usage_chunk: usage_chunk.unwrap_or(false),
@@ -41,7 +39,10 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
         tools: parsed.tools.map_or("", RawValue::get),
         ..Outline::default()
     };
-    for mut message in parsed.messages.ok_or_else(|| missing("messages"))? {
+    for mut message in parsed
+        .messages
+        .ok_or_else(|| Failure::missing("messages"))?
+    {
         let role = take_text(&mut message, "role");
         let text = text_of(take(&mut message, "content"));
         let by = match role.as_str() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Takes the text out of content: a string, or a list of parts. Pictures, files and reasoning
-/// have none.
+/// Takes the text out of content: a string, or a list of parts, calls and results among them.
+/// Pictures, files and reasoning have none.
 pub(super) fn text_of(content: Value) -> String {
     match content {
         Value::String(text) => text,
@@ -34,10 +34,14 @@ pub(super) fn call_text(name: &str, arguments: &str) -> String {
 }
 
 fn text_of_part(mut part: Value) -> Option<String> {
-    let key = match part.get("type").and_then(Value::as_str)? {
-        "text" | "input_text" | "output_text" => "text",
-        "refusal" => "refusal",
+    Some(match part.get("type").and_then(Value::as_str)? {
+        "text" | "input_text" | "output_text" => take_text(&mut part, "text"),
+        "refusal" => take_text(&mut part, "refusal"),
+        "tool_use" => {
+            let input = take(&mut part, "input").to_string();
+            call_text(&take_text(&mut part, "name"), &input)
+        }
+        "tool_result" => text_of(take(&mut part, "content")),
         _ => return None,
-    };
-    Some(take_text(&mut part, key))
+    })
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 
-use crate::protocol::Wire;
+use crate::{failure::Failure, protocol::Wire};
 
 /// What a request says, as rules see it.
 #[derive(Debug, Clone, Default)]
@@ -44,14 +44,6 @@ pub(crate) struct Wants {
     pub(crate) cache: bool,
 }
 
-/// Why a request cannot be answered at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint {
-    pub(crate) status: u16,
-    pub(crate) code: Option<&'static str>,
-    pub(crate) message: String,
-}
-
 /// What one of the protocols said, in order.
 #[derive(Default)]
 struct Outline<'a> {
@@ -80,7 +72,7 @@ enum Speaker {
 
 impl Request {
     /// Reads a request's body.
-    pub(crate) fn read(wire: Wire, body: &str) -> Result<Self, Complaint> {
+    pub(crate) fn read(wire: Wire, body: &str) -> Result<Self, Failure> {
         let outline = match wire {
             Wire::Anthropic => anthropic::read(body)?,
             Wire::Responses => responses::read(body)?,
@@ -189,20 +181,6 @@ impl Request {
             system,
             conversation,
             last,
-        }
-    }
-}
-
-impl Complaint {
-    fn not_json(error: &serde_json::Error) -> Self {
-        Self::invalid(format!("the body is not a request: {error}"))
-    }
-
-    fn invalid(message: impl Into<String>) -> Self {
-        Self {
-            status: 400,
-            code: None,
-            message: message.into(),
         }
     }
 }

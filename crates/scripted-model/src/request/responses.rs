@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Complaint, Outline, Said, Speaker, Wants,
+    Outline, Said, Speaker, Wants,
     content::{call_text, take, take_text, text_of},
 };
+use crate::failure::{Failure, parse};
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -20,20 +21,17 @@ struct Body<'a> {
     previous_response_id: Option<String>,
 }
 
-pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
-    let parsed: Body<'_> =
-        serde_json::from_str(body).map_err(|error| Complaint::not_json(&error))?;
-    let missing =
-        |field: &str| Complaint::invalid(format!("Missing required parameter: '{field}'."));
+pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
+    let parsed: Body<'_> = parse(body)?;
     if let Some(id) = parsed.previous_response_id {
-        return Err(Complaint {
-            code: Some("previous_response_not_found"),
-            ..Complaint::invalid(format!("Previous response with id '{id}' not found."))
+        return Err(Failure {
+            code: Some("previous_response_not_found".to_owned()),
+            ..Failure::invalid(format!("Previous response with id '{id}' not found."))
         });
     }
     let include = parsed.include.unwrap_or_default();
     let mut outline = Outline {
-        model: parsed.model.ok_or_else(|| missing("model"))?,
+        model: parsed.model.ok_or_else(|| Failure::missing("model"))?,
         wants: Wants {
             stream: parsed.stream.unwrap_or(false),
             encrypted_reasoning: include
@@ -45,7 +43,7 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
         system: parsed.instructions.into_iter().collect(),
         said: Vec::new(),
     };
-    match parsed.input.ok_or_else(|| missing("input"))? {
+    match parsed.input.ok_or_else(|| Failure::missing("input"))? {
         Value::Array(items) => {
             let mut in_turn = false;
             for item in items {
@@ -63,10 +61,11 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Complaint> {
 impl Outline<'_> {
     /// Reasoning, text and calls of one turn are items of their own here; together they count
     /// as one assistant message.
-    fn add(&mut self, mut item: Value, in_turn: &mut bool) -> Result<(), Complaint> {
-        let assistant = match *in_turn {
-            true => Speaker::AssistantToo,
-            false => Speaker::Assistant,
+    fn add(&mut self, mut item: Value, in_turn: &mut bool) -> Result<(), Failure> {
+        let assistant = if *in_turn {
+            Speaker::AssistantToo
+        } else {
+            Speaker::Assistant
         };
         let kind = take_text(&mut item, "type");
         let (by, text) = match kind.as_str() {
@@ -95,9 +94,9 @@ impl Outline<'_> {
             }
             "item_reference" => {
                 let id = take_text(&mut item, "id");
-                return Err(Complaint {
+                return Err(Failure {
                     status: 404,
-                    ..Complaint::invalid(format!("Item with id '{id}' not found."))
+                    ..Failure::invalid(format!("Item with id '{id}' not found."))
                 });
             }
             _ => return Ok(()),

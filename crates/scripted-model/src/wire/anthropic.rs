@@ -54,7 +54,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
     message
 }
 
-pub(super) fn failure(failure: &Failure<'_>, request_id: &str) -> Value {
+pub(super) fn failure(failure: &Failure, request_id: &str) -> Value {
     let usual = match failure.status {
         401 => "authentication_error",
         402 => "billing_error",
@@ -67,7 +67,7 @@ pub(super) fn failure(failure: &Failure<'_>, request_id: &str) -> Value {
         500.. => "api_error",
         _ => "invalid_request_error",
     };
-    let kind = failure.code.unwrap_or(usual);
+    let kind = failure.code.as_deref().unwrap_or(usual);
     json!({
         "type": "error",
         "error": {"type": kind, "message": failure.message},

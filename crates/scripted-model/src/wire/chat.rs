@@ -43,7 +43,7 @@ pub(super) fn failing_events(answer: &Answer, message: &str) -> Vec<Event> {
     let failure = Failure {
         status: 503,
         code: None,
-        message,
+        message: message.to_owned(),
     };
     vec![opening(answer), Event::plain(openai_failure(&failure))]
 }

@@ -6,20 +6,13 @@ mod responses;
 
 use serde_json::{Value, json};
 
-use crate::{answer::Answer, protocol::Wire};
+use crate::{answer::Answer, failure::Failure, protocol::Wire};
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
-}
-
-/// An HTTP error, before it is put into a protocol.
-pub(crate) struct Failure<'a> {
-    pub(crate) status: u16,
-    pub(crate) code: Option<&'a str>,
-    pub(crate) message: &'a str,
 }
 
 impl Wire {
@@ -51,7 +44,7 @@ impl Wire {
     }
 
     /// The body of an HTTP error.
-    pub(crate) fn failure(self, failure: &Failure<'_>, request_id: &str) -> Value {
+    pub(crate) fn failure(self, failure: &Failure, request_id: &str) -> Value {
         match self {
             Self::Anthropic => anthropic::failure(failure, request_id),
             Self::Responses | Self::Chat => openai_failure(failure),
@@ -78,7 +71,7 @@ impl Event {
     }
 }
 
-fn openai_failure(failure: &Failure<'_>) -> Value {
+fn openai_failure(failure: &Failure) -> Value {
     let (kind, code) = match failure.status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
         403 => ("permission_error", None),
@@ -87,6 +80,6 @@ fn openai_failure(failure: &Failure<'_>) -> Value {
         500.. => ("server_error", None),
         _ => ("invalid_request_error", None),
     };
-    let code = failure.code.or(code);
+    let code = failure.code.as_deref().or(code);
     json!({"error": {"message": failure.message, "type": kind, "param": null, "code": code}})
 }
