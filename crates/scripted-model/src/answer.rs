@@ -34,7 +34,6 @@ pub(crate) struct ToolCall {
     pub(crate) arguments: String,
 }
 
-/// Why the answer ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ending {
     Done,
@@ -45,7 +44,6 @@ pub(crate) enum Ending {
     Other(String),
 }
 
-/// Token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     /// All of the prompt.
@@ -60,7 +58,7 @@ pub(crate) struct Usage {
 }
 
 /// What is known when an answer is made.
-pub(crate) struct Occasion<'a> {
+pub(crate) struct AnswerContext<'a> {
     pub(crate) wire: Wire,
     pub(crate) request: &'a Request,
     pub(crate) captures: &'a [Captured],
@@ -71,21 +69,21 @@ pub(crate) struct Occasion<'a> {
 }
 
 impl Answer {
-    pub(crate) fn new(content: &Content, occasion: &Occasion<'_>) -> Self {
-        let filled = |text: &Option<String>| Some(fill(text.as_ref()?, occasion.captures));
+    pub(crate) fn new(content: &Content, context: &AnswerContext<'_>) -> Self {
+        let filled = |text: &Option<String>| Some(fill(text.as_ref()?, context.captures));
         let mut answer = Self {
-            number: occasion.number,
-            created: occasion.created,
-            model: occasion.request.model.clone(),
+            number: context.number,
+            created: context.created,
+            model: context.request.model.clone(),
             reasoning: filled(&content.reasoning),
             text: filled(&content.text),
-            calls: calls(content, occasion),
+            calls: calls(content, context),
             ending: Ending::of(content),
             usage: Usage::default(),
-            wants: occasion.request.wants,
+            wants: context.request.wants,
             chunk: content.chunk(),
         };
-        answer.usage = Usage::of(&answer, content, occasion);
+        answer.usage = Usage::of(&answer, content, context);
         answer
     }
 
@@ -117,7 +115,7 @@ impl Ending {
 }
 
 impl Usage {
-    fn of(answer: &Answer, content: &Content, occasion: &Occasion<'_>) -> Self {
+    fn of(answer: &Answer, content: &Content, context: &AnswerContext<'_>) -> Self {
         let reasoning = answer.reasoning.as_deref().map_or(0, tokens);
         if let Some(set) = content.usage {
             return Self {
@@ -128,13 +126,13 @@ impl Usage {
                 reasoning: reasoning.min(set.output),
             };
         }
-        let prompt = occasion.request.prompt();
-        let cached_part = prompt.get(..occasion.seen).unwrap_or_default();
+        let prompt = context.request.prompt();
+        let cached_part = prompt.get(..context.seen).unwrap_or_default();
         let input = tokens(prompt);
         // Rounded down: a few shared letters are no cached token.
         let cached = cached_part.chars().count() as u64 / 4;
-        let said = answer.text.as_deref().map_or(0, tokens);
-        let called = answer
+        let text = answer.text.as_deref().map_or(0, tokens);
+        let calls = answer
             .calls
             .iter()
             .map(|c| tokens(&c.name) + tokens(&c.arguments));
@@ -146,7 +144,7 @@ impl Usage {
             } else {
                 0
             },
-            output: reasoning + said + called.sum::<u64>(),
+            output: reasoning + text + calls.sum::<u64>(),
             reasoning,
         }
     }
@@ -157,19 +155,19 @@ fn tokens(text: &str) -> u64 {
     text.chars().count().div_ceil(4) as u64
 }
 
-fn calls(content: &Content, occasion: &Occasion<'_>) -> Vec<ToolCall> {
+fn calls(content: &Content, context: &AnswerContext<'_>) -> Vec<ToolCall> {
     let calls = content.calls.iter().enumerate();
     calls
         .map(|(index, call)| ToolCall {
             id: call.id.clone().unwrap_or_else(|| {
-                let prefix = occasion.wire.call_prefix();
-                format!("{prefix}_{:08}_{index}", occasion.number)
+                let prefix = context.wire.call_prefix();
+                format!("{prefix}_{:08}_{index}", context.number)
             }),
             name: call.name.clone(),
             arguments: match &call.arguments {
-                Arguments::Json(value) if occasion.captures.is_empty() => value.to_string(),
-                Arguments::Json(value) => fill_json(value, occasion.captures).to_string(),
-                Arguments::Raw(raw) => fill(raw, occasion.captures),
+                Arguments::Json(value) if context.captures.is_empty() => value.to_string(),
+                Arguments::Json(value) => fill_json(value, context.captures).to_string(),
+                Arguments::Raw(raw) => fill(raw, context.captures),
             },
         })
         .collect()

@@ -12,7 +12,7 @@ pub(crate) struct Captured {
     pub(crate) value: String,
 }
 
-/// `text` with every `{{NAME}}` replaced. Names nobody captured stay as they are, and so do
+/// `text` with every `{{NAME}}` replaced. Names that were not captured stay as they are, and so do
 /// braces inside a captured value.
 pub(crate) fn fill(text: &str, captures: &[Captured]) -> String {
     let mut filled = String::with_capacity(text.len());

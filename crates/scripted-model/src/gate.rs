@@ -1,4 +1,4 @@
-//! Replies that wait for a word from outside.
+//! Replies that wait until a test lets them go.
 
 use tokio::sync::watch;
 

@@ -1,22 +1,22 @@
 //! A model server that plays a script, over the real protocols.
 
+mod active_rules;
 mod answer;
+mod connection;
 mod failure;
 mod fill;
-mod flight;
 mod gate;
-mod line;
-mod playing;
+mod in_flight;
 mod prefix;
 mod protocol;
 mod record;
 mod reply;
 mod request;
+mod respond;
 mod script;
 mod script_error;
 mod script_file;
 mod server;
-mod stage;
 mod stream;
 mod when;
 mod wire;

@@ -21,7 +21,6 @@ pub struct Recorded {
     pub headers: Vec<(String, String)>,
     /// The HTTP status it was answered with; 0 while it is not, or when it never will be.
     pub status: u16,
-    /// When it arrived.
     pub at: Instant,
     pub(crate) seen: Arc<Request>,
     pub(crate) unanswered: bool,
@@ -30,7 +29,6 @@ pub struct Recorded {
 /// How many requests there were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// All of them.
     pub requests: usize,
     /// Those no rule had a reply for.
     pub unanswered: usize,

@@ -20,18 +20,13 @@ pub struct Reply {
     pub(crate) gate: Option<Gate>,
 }
 
-/// How the answer ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// As it should.
     Answer,
-    /// With an HTTP error.
     Status(HttpError),
-    /// With this going wrong.
     Fault(Fault),
 }
 
-/// An HTTP error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct HttpError {
     pub(crate) status: u16,
@@ -50,7 +45,6 @@ pub(crate) struct Content {
     pub(crate) chunk: Option<usize>,
 }
 
-/// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -229,7 +223,6 @@ impl Reply {
         }
     }
 
-    /// What an error says.
     pub(crate) fn message_or(&self, usual: &str) -> String {
         self.message.as_deref().unwrap_or(usual).to_owned()
     }
@@ -245,12 +238,10 @@ impl Reply {
 }
 
 impl Content {
-    /// Nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
         self.reasoning.is_none() && self.text.is_none() && self.calls.is_empty()
     }
 
-    /// Characters in each piece.
     pub(crate) fn chunk(&self) -> usize {
         self.chunk.unwrap_or(USUAL_CHUNK)
     }

@@ -19,17 +19,17 @@ use tokio::{
 };
 
 use crate::{
-    line::{Door, Knife, stopped},
+    connection::{CutSwitch, CuttableListener, stopped},
     protocol::Wire,
     record::{Counts, Recorded},
+    respond::{Incoming, Responder},
     script::Script,
-    stage::{Asked, Stage},
 };
 
 /// A model server on this machine. It stops when dropped, and all its connections with it.
 pub struct ModelServer {
     address: SocketAddr,
-    stage: Arc<Stage>,
+    responder: Arc<Responder>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
 }
@@ -53,17 +53,18 @@ impl ModelServer {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let socket = listen(port)?;
         let address = socket.local_addr()?;
-        let stage = Arc::new(Stage::new(script));
+        let responder = Arc::new(Responder::new(script));
         let (stop, stopping) = watch::channel(false);
-        let door = Door {
+        let listener = CuttableListener {
             socket,
             stopped: stopping.clone(),
         };
-        let service = router(Arc::clone(&stage)).into_make_service_with_connect_info::<Knife>();
-        let serving = axum::serve(door, service).with_graceful_shutdown(stopped(stopping));
+        let service =
+            router(Arc::clone(&responder)).into_make_service_with_connect_info::<CutSwitch>();
+        let serving = axum::serve(listener, service).with_graceful_shutdown(stopped(stopping));
         Ok(Self {
             address,
-            stage,
+            responder,
             stop,
             serving: tokio::spawn(serving.into_future()),
         })
@@ -76,33 +77,33 @@ impl ModelServer {
 
     /// All requests so far, in order of arrival. None if the script forgets them.
     pub fn requests(&self) -> Vec<Recorded> {
-        self.stage.record.requests()
+        self.responder.record.requests()
     }
 
     /// The requests no rule had a reply for. None if the script forgets them.
     pub fn unanswered(&self) -> Vec<Recorded> {
-        self.stage.record.without_reply()
+        self.responder.record.without_reply()
     }
 
     /// How many requests there were, forgotten or not.
     pub fn counts(&self) -> Counts {
-        self.stage.record.counts()
+        self.responder.record.counts()
     }
 
     /// How many requests are in flight: neither answered to the end nor given up by the client.
     pub fn in_flight(&self) -> usize {
-        self.stage.flight.now()
+        self.responder.in_flight.now()
     }
 
     /// The most requests that were in flight at once.
     pub fn in_flight_peak(&self) -> usize {
-        self.stage.flight.peak()
+        self.responder.in_flight.peak()
     }
 
     /// Waits until `what` holds of the requests so far. It is asked again whenever a request
     /// arrives or is answered; it must not ask the server for its requests itself.
     pub async fn wait_for(&self, what: impl Fn(&[Recorded]) -> bool) {
-        self.stage.record.wait_for(what).await;
+        self.responder.record.wait_for(what).await;
     }
 
     /// Stops, and waits until all connections are closed.
@@ -129,25 +130,25 @@ fn listen(port: u16) -> io::Result<TcpListener> {
     socket.listen(WAITING)
 }
 
-fn router(stage: Arc<Stage>) -> Router {
+fn router(responder: Arc<Responder>) -> Router {
     Router::new()
         .route("/v1/messages", model(Wire::Anthropic))
         .route("/v1/responses", model(Wire::Responses))
         .route("/v1/chat/completions", model(Wire::Chat))
         .route("/v1/models", get(models))
-        .with_state(stage)
+        .with_state(responder)
 }
 
-fn model(wire: Wire) -> MethodRouter<Arc<Stage>> {
+fn model(wire: Wire) -> MethodRouter<Arc<Responder>> {
     post(
-        async move |State(stage): State<Arc<Stage>>, ConnectInfo(knife), headers, body| {
-            let asked = Asked {
+        async move |State(responder): State<Arc<Responder>>, ConnectInfo(switch), headers, body| {
+            let incoming = Incoming {
                 wire,
-                knife,
+                switch,
                 headers,
                 body,
             };
-            stage.answer(asked).await
+            responder.answer(incoming).await
         },
     )
 }

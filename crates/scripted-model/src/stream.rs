@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::{flight::Aboard, reply::Fault, wire::Event};
+use crate::{in_flight::InFlightGuard, reply::Fault, wire::Event};
 
 /// One step of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) fn of_events(
     mut events: Vec<Event>,
     fault: Option<Fault>,
     pace: Duration,
-    aboard: Aboard,
+    guard: InFlightGuard,
 ) -> Body {
     let middle = events.len() / 2;
     let end = match fault {
@@ -45,11 +45,11 @@ pub(crate) fn of_events(
     };
     let mut steps = sent(&events, pace);
     steps.extend(end);
-    play(steps, pace, aboard)
+    play(steps, pace, guard)
 }
 
 /// The body of one document, damaged by `fault`.
-pub(crate) fn of_document(document: String, fault: Option<Fault>, aboard: Aboard) -> Body {
+pub(crate) fn of_document(document: String, fault: Option<Fault>, guard: InFlightGuard) -> Body {
     let steps = match fault {
         Some(Fault::Cut) => vec![send(half(&document).to_owned()), Step::Break],
         Some(Fault::Hang) => vec![Step::Silence],
@@ -58,7 +58,7 @@ pub(crate) fn of_document(document: String, fault: Option<Fault>, aboard: Aboard
             return Body::from(document);
         }
     };
-    play(steps, Duration::ZERO, aboard)
+    play(steps, Duration::ZERO, guard)
 }
 
 /// Without a pace, everything is sent in one piece: a thousand clients cost less this way.
@@ -86,11 +86,11 @@ fn send(text: String) -> Step {
     Step::Send(text.into())
 }
 
-fn play(steps: Vec<Step>, pace: Duration, aboard: Aboard) -> Body {
-    let state = (steps.into_iter().enumerate(), aboard);
+fn play(steps: Vec<Step>, pace: Duration, guard: InFlightGuard) -> Body {
+    let state = (steps.into_iter().enumerate(), guard);
     Body::from_stream(stream::unfold(
         state,
-        move |(mut steps, aboard)| async move {
+        move |(mut steps, guard)| async move {
             let (index, step) = steps.next()?;
             if index > 0 && !pace.is_zero() {
                 tokio::time::sleep(pace).await;
@@ -104,7 +104,7 @@ fn play(steps: Vec<Step>, pace: Duration, aboard: Aboard) -> Body {
                 }
                 Step::Silence => std::future::pending().await,
             };
-            Some((item, (steps, aboard)))
+            Some((item, (steps, guard)))
         },
     ))
 }

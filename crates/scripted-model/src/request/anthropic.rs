@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Outline, Said, Speaker, Wants,
+    Message, RequestParts, Speaker, Wants,
     content::{take, text_of},
 };
 use crate::failure::{Failure, parse};
@@ -20,7 +20,7 @@ struct Body<'a> {
     stream: Option<bool>,
 }
 
-pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
+pub(super) fn read(body: &str) -> Result<RequestParts<'_>, Failure> {
     let parsed: Body<'_> = parse(body)?;
     let required = |field: &str| Failure::invalid(format!("{field}: Field required"));
     parsed.max_tokens.ok_or_else(|| required("max_tokens"))?;
@@ -30,7 +30,7 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
             "messages: at least one message is required",
         ));
     }
-    Ok(Outline {
+    Ok(RequestParts {
         model: parsed.model.ok_or_else(|| required("model"))?,
         wants: Wants {
             stream: parsed.stream.unwrap_or(false),
@@ -40,15 +40,15 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
         },
         tools: parsed.tools.map_or("", RawValue::get),
         system: parsed.system.map(text_of).into_iter().collect(),
-        said: messages.into_iter().map(said).collect(),
+        messages: messages.into_iter().map(read_message).collect(),
     })
 }
 
-fn said(mut message: Value) -> Said {
+fn read_message(mut message: Value) -> Message {
     let by = match message.get("role").and_then(Value::as_str) {
         Some("assistant") => Speaker::Assistant,
         _ => Speaker::User,
     };
     let text = text_of(take(&mut message, "content"));
-    Said { by, text }
+    Message { by, text }
 }

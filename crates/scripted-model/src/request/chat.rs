@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Outline, Said, Speaker, Wants,
+    Message, RequestParts, Speaker, Wants,
     content::{call_text, take, take_text, text_of},
 };
 use crate::failure::{Failure, parse};
@@ -24,12 +24,12 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
+pub(super) fn read(body: &str) -> Result<RequestParts<'_>, Failure> {
     let parsed: Body<'_> = parse(body)?;
     let usage_chunk = parsed
         .stream_options
         .and_then(|options| options.include_usage);
-    let mut outline = Outline {
+    let mut parts = RequestParts {
         model: parsed.model.ok_or_else(|| Failure::missing("model"))?,
         wants: Wants {
             stream: parsed.stream.unwrap_or(false),
@@ -37,7 +37,7 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
             ..Wants::default()
         },
         tools: parsed.tools.map_or("", RawValue::get),
-        ..Outline::default()
+        ..RequestParts::default()
     };
     for mut message in parsed
         .messages
@@ -47,7 +47,7 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
         let text = text_of(take(&mut message, "content"));
         let by = match role.as_str() {
             "system" | "developer" => {
-                outline.system.push(text);
+                parts.system.push(text);
                 continue;
             }
             "assistant" => Speaker::Assistant,
@@ -55,9 +55,9 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
             _ => Speaker::User,
         };
         let text = with_calls(text, take(&mut message, "tool_calls"));
-        outline.said.push(Said { by, text });
+        parts.messages.push(Message { by, text });
     }
-    Ok(outline)
+    Ok(parts)
 }
 
 fn with_calls(text: String, calls: Value) -> String {

@@ -44,18 +44,18 @@ pub(crate) struct Wants {
     pub(crate) cache: bool,
 }
 
-/// What one of the protocols said, in order.
+/// A request as its protocol has it, in order.
 #[derive(Default)]
-struct Outline<'a> {
+struct RequestParts<'a> {
     model: String,
     wants: Wants,
     tools: &'a str,
     system: Vec<String>,
-    said: Vec<Said>,
+    messages: Vec<Message>,
 }
 
 /// One message, or one part of it.
-struct Said {
+struct Message {
     by: Speaker,
     text: String,
 }
@@ -71,14 +71,13 @@ enum Speaker {
 }
 
 impl Request {
-    /// Reads a request's body.
     pub(crate) fn read(wire: Wire, body: &str) -> Result<Self, Failure> {
-        let outline = match wire {
+        let parts = match wire {
             Wire::Anthropic => anthropic::read(body)?,
             Wire::Responses => responses::read(body)?,
             Wire::Chat => chat::read(body)?,
         };
-        Ok(Self::from_outline(outline))
+        Ok(Self::from_parts(parts))
     }
 
     /// The same, with these HTTP headers.
@@ -102,17 +101,14 @@ impl Request {
         &self.prompt
     }
 
-    /// The system prompt.
     pub(crate) fn system(&self) -> &str {
         self.part(self.system.clone())
     }
 
-    /// The conversation.
     pub(crate) fn text(&self) -> &str {
         self.part(self.conversation..self.prompt.len())
     }
 
-    /// The first user message.
     pub(crate) fn first(&self) -> &str {
         self.part(self.first.clone())
     }
@@ -122,7 +118,6 @@ impl Request {
         self.part(self.last..self.prompt.len())
     }
 
-    /// Whether tools are offered.
     pub(crate) fn has_tools(&self) -> bool {
         let tools = self.part(self.tools.clone());
         tools
@@ -155,15 +150,15 @@ impl Request {
         text.strip_suffix('\n').unwrap_or(text)
     }
 
-    fn from_outline(outline: Outline<'_>) -> Self {
+    fn from_parts(parts: RequestParts<'_>) -> Self {
         let mut prompt = String::new();
-        let tools = push_line(&mut prompt, outline.tools);
-        let system = push_line(&mut prompt, &outline.system.join("\n"));
+        let tools = push_line(&mut prompt, parts.tools);
+        let system = push_line(&mut prompt, &parts.system.join("\n"));
         let conversation = prompt.len();
         let (mut turn, mut first, mut last) = (0, None, conversation);
-        for said in outline.said {
-            let range = push_line(&mut prompt, &said.text);
-            match said.by {
+        for message in parts.messages {
+            let range = push_line(&mut prompt, &message.text);
+            match message.by {
                 Speaker::Assistant => (turn, last) = (turn + 1, range.end),
                 Speaker::AssistantToo => last = range.end,
                 Speaker::User if first.is_none() => first = Some(range),
@@ -171,9 +166,9 @@ impl Request {
             }
         }
         Self {
-            model: outline.model,
+            model: parts.model,
             turn,
-            wants: outline.wants,
+            wants: parts.wants,
             headers: Vec::new(),
             first: first.unwrap_or(conversation..conversation),
             prompt,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Outline, Said, Speaker, Wants,
+    Message, RequestParts, Speaker, Wants,
     content::{call_text, take, take_text, text_of},
 };
 use crate::failure::{Failure, parse};
@@ -21,7 +21,7 @@ struct Body<'a> {
     previous_response_id: Option<String>,
 }
 
-pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
+pub(super) fn read(body: &str) -> Result<RequestParts<'_>, Failure> {
     let parsed: Body<'_> = parse(body)?;
     if let Some(id) = parsed.previous_response_id {
         return Err(Failure {
@@ -30,7 +30,7 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
         });
     }
     let include = parsed.include.unwrap_or_default();
-    let mut outline = Outline {
+    let mut parts = RequestParts {
         model: parsed.model.ok_or_else(|| Failure::missing("model"))?,
         wants: Wants {
             stream: parsed.stream.unwrap_or(false),
@@ -41,24 +41,24 @@ pub(super) fn read(body: &str) -> Result<Outline<'_>, Failure> {
         },
         tools: parsed.tools.map_or("", RawValue::get),
         system: parsed.instructions.into_iter().collect(),
-        said: Vec::new(),
+        messages: Vec::new(),
     };
     match parsed.input.ok_or_else(|| Failure::missing("input"))? {
         Value::Array(items) => {
             let mut in_turn = false;
             for item in items {
-                outline.add(item, &mut in_turn)?;
+                parts.add(item, &mut in_turn)?;
             }
         }
-        input => outline.said.push(Said {
+        input => parts.messages.push(Message {
             by: Speaker::User,
             text: text_of(input),
         }),
     }
-    Ok(outline)
+    Ok(parts)
 }
 
-impl Outline<'_> {
+impl RequestParts<'_> {
     /// Reasoning, text and calls of one turn are items of their own here; together they count
     /// as one assistant message.
     fn add(&mut self, mut item: Value, in_turn: &mut bool) -> Result<(), Failure> {
@@ -102,7 +102,7 @@ impl Outline<'_> {
             _ => return Ok(()),
         };
         *in_turn = matches!(by, Speaker::Assistant | Speaker::AssistantToo);
-        self.said.push(Said { by, text });
+        self.messages.push(Message { by, text });
         Ok(())
     }
 }

@@ -7,27 +7,27 @@ use crate::answer::{Answer, Ending};
 
 pub(super) fn events(answer: &Answer) -> Vec<Event> {
     let mut events = vec![opening(answer)];
-    let mut say = |delta| events.push(Event::plain(chunk(answer, delta, None)));
+    let mut push = |delta| events.push(Event::plain(chunk(answer, delta, None)));
     if let Some(reasoning) = &answer.reasoning {
         for piece in answer.pieces(reasoning) {
-            say(json!({"reasoning_content": piece}));
+            push(json!({"reasoning_content": piece}));
         }
     }
     if let Some(text) = &answer.text {
         let key = text_key(answer);
         for piece in answer.pieces(text) {
-            say(json!({key: piece}));
+            push(json!({key: piece}));
         }
     }
     for (index, call) in answer.calls.iter().enumerate() {
-        say(json!({"tool_calls": [{
+        push(json!({"tool_calls": [{
             "index": index,
             "id": call.id,
             "type": "function",
             "function": {"name": call.name, "arguments": ""},
         }]}));
         for piece in answer.argument_pieces(&call.arguments) {
-            say(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
+            push(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
         }
     }
     let finish = chunk(answer, json!({}), Some(finish_reason(answer)));

@@ -17,17 +17,17 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
         stream.call(index, call);
     }
     let (name, response) = ended(answer);
-    stream.say(name, json!({"response": response}));
+    stream.push(name, json!({"response": response}));
     stream.events
 }
 
 pub(super) fn failing_events(answer: &Answer, message: &str) -> Vec<Event> {
     let mut stream = Stream::begin(answer);
     let error = json!({"code": "server_error", "message": message, "param": null});
-    stream.say("error", error);
+    stream.push("error", error);
     let mut response = response(answer, "failed");
     response["error"] = json!({"code": "server_error", "message": message});
-    stream.say("response.failed", json!({"response": response}));
+    stream.push("response.failed", json!({"response": response}));
     stream.events
 }
 
@@ -51,31 +51,31 @@ impl<'a> Stream<'a> {
             items: 0,
         };
         let response = response(answer, "in_progress");
-        stream.say("response.created", json!({"response": response}));
-        stream.say("response.in_progress", json!({"response": response}));
+        stream.push("response.created", json!({"response": response}));
+        stream.push("response.in_progress", json!({"response": response}));
         stream
     }
 
-    fn say(&mut self, name: &'static str, mut data: Value) {
+    fn push(&mut self, name: &'static str, mut data: Value) {
         data["sequence_number"] = self.events.len().into();
         self.events.push(Event::named(name, data));
     }
 
     /// An event about the item in the making.
-    fn say_of_item(&mut self, name: &'static str, id: &str, mut data: Value) {
+    fn push_of_item(&mut self, name: &'static str, id: &str, mut data: Value) {
         data["item_id"] = id.into();
         data["output_index"] = self.items.into();
-        self.say(name, data);
+        self.push(name, data);
     }
 
     fn open(&mut self, item: Value) {
         let added = json!({"output_index": self.items, "item": item});
-        self.say("response.output_item.added", added);
+        self.push("response.output_item.added", added);
     }
 
     fn close(&mut self, item: Value) {
         let done = json!({"output_index": self.items, "item": item});
-        self.say("response.output_item.done", done);
+        self.push("response.output_item.done", done);
         self.items += 1;
     }
 
@@ -86,15 +86,15 @@ impl<'a> Stream<'a> {
         empty["summary"] = json!([]);
         self.open(empty);
         let added = json!({"summary_index": 0, "part": part("")});
-        self.say_of_item("response.reasoning_summary_part.added", &id, added);
+        self.push_of_item("response.reasoning_summary_part.added", &id, added);
         for piece in self.answer.pieces(text) {
             let delta = json!({"summary_index": 0, "delta": piece});
-            self.say_of_item("response.reasoning_summary_text.delta", &id, delta);
+            self.push_of_item("response.reasoning_summary_text.delta", &id, delta);
         }
         let done = json!({"summary_index": 0, "text": text});
-        self.say_of_item("response.reasoning_summary_text.done", &id, done);
+        self.push_of_item("response.reasoning_summary_text.done", &id, done);
         let done = json!({"summary_index": 0, "part": part(text)});
-        self.say_of_item("response.reasoning_summary_part.done", &id, done);
+        self.push_of_item("response.reasoning_summary_part.done", &id, done);
         self.close(reasoning_item(self.answer, text));
     }
 
@@ -109,26 +109,26 @@ impl<'a> Stream<'a> {
             "content": [],
         }));
         let added = json!({"content_index": 0, "part": text_part(answer, "")});
-        self.say_of_item("response.content_part.added", &id, added);
+        self.push_of_item("response.content_part.added", &id, added);
         let refused = answer.ending == Ending::Refusal;
         for piece in answer.pieces(text) {
             if refused {
                 let delta = json!({"content_index": 0, "delta": piece});
-                self.say_of_item("response.refusal.delta", &id, delta);
+                self.push_of_item("response.refusal.delta", &id, delta);
             } else {
                 let delta = json!({"content_index": 0, "delta": piece, "logprobs": []});
-                self.say_of_item("response.output_text.delta", &id, delta);
+                self.push_of_item("response.output_text.delta", &id, delta);
             }
         }
         if refused {
             let done = json!({"content_index": 0, "refusal": text});
-            self.say_of_item("response.refusal.done", &id, done);
+            self.push_of_item("response.refusal.done", &id, done);
         } else {
             let done = json!({"content_index": 0, "text": text, "logprobs": []});
-            self.say_of_item("response.output_text.done", &id, done);
+            self.push_of_item("response.output_text.done", &id, done);
         }
         let done = json!({"content_index": 0, "part": text_part(answer, text)});
-        self.say_of_item("response.content_part.done", &id, done);
+        self.push_of_item("response.content_part.done", &id, done);
         self.close(message_item(answer, text));
     }
 
@@ -140,10 +140,10 @@ impl<'a> Stream<'a> {
         self.open(empty);
         for piece in self.answer.argument_pieces(&call.arguments) {
             let delta = json!({"delta": piece});
-            self.say_of_item("response.function_call_arguments.delta", &id, delta);
+            self.push_of_item("response.function_call_arguments.delta", &id, delta);
         }
         let done = json!({"arguments": call.arguments, "name": call.name});
-        self.say_of_item("response.function_call_arguments.done", &id, done);
+        self.push_of_item("response.function_call_arguments.done", &id, done);
         self.close(call_item(self.answer, index, call));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 /// Counts the requests in flight.
 #[derive(Clone, Default)]
-pub(crate) struct Flight(Arc<Counters>);
+pub(crate) struct InFlight(Arc<Counters>);
 
 #[derive(Default)]
 struct Counters {
@@ -16,13 +16,13 @@ struct Counters {
 }
 
 /// A request in flight, until this is dropped.
-pub(crate) struct Aboard(Flight);
+pub(crate) struct InFlightGuard(InFlight);
 
-impl Flight {
-    pub(crate) fn board(&self) -> Aboard {
+impl InFlight {
+    pub(crate) fn begin(&self) -> InFlightGuard {
         let now = self.0.now.fetch_add(1, Ordering::Relaxed) + 1;
         self.0.peak.fetch_max(now, Ordering::Relaxed);
-        Aboard(self.clone())
+        InFlightGuard(self.clone())
     }
 
     pub(crate) fn now(&self) -> usize {
@@ -34,7 +34,7 @@ impl Flight {
     }
 }
 
-impl Drop for Aboard {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.0.now.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! From a request to its response.
+//! From an HTTP request to its response.
 
 use std::{
     borrow::Cow,
@@ -16,11 +16,11 @@ use axum::{
 };
 
 use crate::{
-    answer::{Answer, Occasion},
+    active_rules::ActiveRules,
+    answer::{Answer, AnswerContext},
+    connection::CutSwitch,
     failure::Failure,
-    flight::{Aboard, Flight},
-    line::Knife,
-    playing::Playing,
+    in_flight::{InFlight, InFlightGuard},
     prefix::PrefixCache,
     protocol::Wire,
     record::{Place, Record, Recorded},
@@ -35,79 +35,81 @@ const OVERLOADED: &str = "Overloaded";
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 const DOCUMENT: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Everything requests need.
-pub(crate) struct Stage {
+/// Answers requests as the script says, and records them.
+pub(crate) struct Responder {
     pub(crate) record: Record,
-    pub(crate) flight: Flight,
-    playing: Playing,
+    pub(crate) in_flight: InFlight,
+    active_rules: ActiveRules,
     cache: PrefixCache,
     answers: AtomicU64,
 }
 
 /// A request as it came.
-pub(crate) struct Asked {
+pub(crate) struct Incoming {
     pub(crate) wire: Wire,
-    pub(crate) knife: Knife,
+    pub(crate) switch: CutSwitch,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
 }
 
 /// A request on its way to a response.
-struct Scene {
+struct Exchange {
     wire: Wire,
-    knife: Knife,
+    switch: CutSwitch,
     place: Place,
-    aboard: Aboard,
+    guard: InFlightGuard,
     /// The number of the answer.
     number: u64,
 }
 
-impl Stage {
+impl Responder {
     pub(crate) fn new(script: Script) -> Self {
         Self {
             record: Record::new(script.forget_bodies),
-            flight: Flight::default(),
-            playing: Playing::new(script),
+            in_flight: InFlight::default(),
+            active_rules: ActiveRules::new(script),
             cache: PrefixCache::default(),
             answers: AtomicU64::new(0),
         }
     }
 
     /// Answers a request as the script wants.
-    pub(crate) async fn answer(&self, asked: Asked) -> Response {
-        let (at, aboard) = (Instant::now(), self.flight.board());
+    pub(crate) async fn answer(&self, incoming: Incoming) -> Response {
+        let (at, guard) = (Instant::now(), self.in_flight.begin());
         // A client that broke off does not read what is said to its empty body.
-        let body = to_bytes(asked.body, usize::MAX).await.unwrap_or_default();
+        let body = to_bytes(incoming.body, usize::MAX)
+            .await
+            .unwrap_or_default();
         let body = String::from_utf8_lossy(&body);
-        let read = Request::read(asked.wire, &body);
-        let read = read.map(|request| Arc::new(request.with_headers(&asked.headers)));
+        let read = Request::read(incoming.wire, &body);
+        let read = read.map(|request| Arc::new(request.with_headers(&incoming.headers)));
         let place = self.record.arrived(|| Recorded {
-            wire: asked.wire,
+            wire: incoming.wire,
             body: body.into_owned(),
-            headers: readable(&asked.headers),
+            headers: readable(&incoming.headers),
             status: 0,
             at,
             seen: read.as_ref().map(Arc::clone).unwrap_or_default(),
             unanswered: false,
         });
-        let scene = Scene {
-            wire: asked.wire,
-            knife: asked.knife,
+        let exchange = Exchange {
+            wire: incoming.wire,
+            switch: incoming.switch,
             place,
-            aboard,
+            guard,
             number: self.answers.fetch_add(1, Ordering::Relaxed) + 1,
         };
         match read {
-            Ok(request) => self.play(&request, scene).await,
-            Err(failure) => self.fail(&failure, scene),
+            Ok(request) => self.play(&request, exchange).await,
+            Err(failure) => self.fail(&failure, exchange),
         }
     }
 
-    async fn play(&self, request: &Arc<Request>, scene: Scene) -> Response {
+    async fn play(&self, request: &Arc<Request>, exchange: Exchange) -> Response {
         let seen = self.cache.seen(request);
-        let Some((reply, captures)) = self.playing.choose(request) else {
-            self.record.unanswered(scene.place);
-            return self.fail(&no_reply(request), scene);
+        let Some((reply, captures)) = self.active_rules.choose(request) else {
+            self.record.unanswered(exchange.place);
+            return self.fail(&no_reply(request), exchange);
         };
         if !reply.delay.is_zero() {
             tokio::time::sleep(reply.delay).await;
@@ -115,12 +117,12 @@ impl Stage {
         if let Some(gate) = &reply.gate {
             gate.opened().await;
         }
-        let occasion = Occasion {
-            wire: scene.wire,
+        let context = AnswerContext {
+            wire: exchange.wire,
             request,
             captures: &captures,
             seen,
-            number: scene.number,
+            number: exchange.number,
             created: seconds_since_1970(),
         };
         match &reply.outcome {
@@ -130,7 +132,7 @@ impl Stage {
                     code: error.code.clone(),
                     message: reply.message_or("the script says so"),
                 };
-                let mut response = self.fail(&failure, scene);
+                let mut response = self.fail(&failure, exchange);
                 let retry_after = error.retry_after.as_deref().map(HeaderValue::from_str);
                 if let Some(Ok(value)) = retry_after {
                     response.headers_mut().insert(header::RETRY_AFTER, value);
@@ -138,32 +140,32 @@ impl Stage {
                 response
             }
             Outcome::Fault(Fault::Drop) => {
-                scene.knife.cut();
+                exchange.switch.cut();
                 Response::default()
             }
-            Outcome::Fault(fault) => self.say(reply, Some(*fault), &occasion, scene),
-            Outcome::Answer => self.say(reply, None, &occasion, scene),
+            Outcome::Fault(fault) => self.answer_with(reply, Some(*fault), &context, exchange),
+            Outcome::Answer => self.answer_with(reply, None, &context, exchange),
         }
     }
 
     /// An answer in words and calls, damaged by `fault`.
-    fn say(
+    fn answer_with(
         &self,
         reply: &Reply,
         fault: Option<Fault>,
-        occasion: &Occasion<'_>,
-        scene: Scene,
+        context: &AnswerContext<'_>,
+        exchange: Exchange,
     ) -> Response {
-        let answer = Answer::new(&said(&reply.content, fault), occasion);
+        let answer = Answer::new(&damaged(&reply.content, fault), context);
         let error = (fault == Some(Fault::ErrorEvent)).then(|| reply.message_or(OVERLOADED));
-        let wire = scene.wire;
+        let wire = exchange.wire;
         if answer.wants.stream {
             let events = match &error {
                 Some(message) => wire.failing_events(&answer, message),
                 None => wire.events(&answer),
             };
-            return self.respond(200, EVENTS, scene, |aboard| {
-                stream::of_events(events, fault, reply.pace, aboard)
+            return self.respond(200, EVENTS, exchange, |guard| {
+                stream::of_events(events, fault, reply.pace, guard)
             });
         }
         if let Some(message) = error {
@@ -172,30 +174,33 @@ impl Stage {
                 code: None,
                 message,
             };
-            return self.fail(&failure, scene);
+            return self.fail(&failure, exchange);
         }
         let document = wire.whole(&answer).to_string();
-        self.respond(200, DOCUMENT, scene, |aboard| {
-            stream::of_document(document, fault, aboard)
+        self.respond(200, DOCUMENT, exchange, |guard| {
+            stream::of_document(document, fault, guard)
         })
     }
 
-    fn fail(&self, failure: &Failure, scene: Scene) -> Response {
-        let document = scene.wire.failure(failure, &scene.request_id()).to_string();
-        self.respond(failure.status, DOCUMENT, scene, |_| Body::from(document))
+    fn fail(&self, failure: &Failure, exchange: Exchange) -> Response {
+        let document = exchange
+            .wire
+            .failure(failure, &exchange.request_id())
+            .to_string();
+        self.respond(failure.status, DOCUMENT, exchange, |_| Body::from(document))
     }
 
     fn respond(
         &self,
         status: u16,
         kind: HeaderValue,
-        scene: Scene,
-        body: impl FnOnce(Aboard) -> Body,
+        exchange: Exchange,
+        body: impl FnOnce(InFlightGuard) -> Body,
     ) -> Response {
-        let name = HeaderName::from_static(scene.wire.request_id_header());
-        let id = HeaderValue::from_str(&scene.request_id());
-        self.record.answered(scene.place, status);
-        let mut response = Response::new(body(scene.aboard));
+        let name = HeaderName::from_static(exchange.wire.request_id_header());
+        let id = HeaderValue::from_str(&exchange.request_id());
+        self.record.answered(exchange.place, status);
+        let mut response = Response::new(body(exchange.guard));
         *response.status_mut() =
             StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
@@ -206,14 +211,14 @@ impl Stage {
     }
 }
 
-impl Scene {
+impl Exchange {
     fn request_id(&self) -> String {
         format!("req_{:08}", self.number)
     }
 }
 
 /// What is said when this goes wrong: nothing, or something even if the script has nothing.
-fn said(content: &Content, fault: Option<Fault>) -> Cow<'_, Content> {
+fn damaged(content: &Content, fault: Option<Fault>) -> Cow<'_, Content> {
     match fault {
         Some(Fault::Empty | Fault::ErrorEvent) => Cow::Owned(Content {
             usage: content.usage,

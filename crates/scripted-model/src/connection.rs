@@ -21,45 +21,45 @@ use tokio::{
     sync::watch,
 };
 
-/// Where connections come in.
-pub(crate) struct Door {
+/// Accepts connections that can be cut.
+pub(crate) struct CuttableListener {
     pub(crate) socket: TcpListener,
     /// Turns true when the server stops.
     pub(crate) stopped: watch::Receiver<bool>,
 }
 
 /// One connection. It fails when the server stops or when it is cut.
-pub(crate) struct Line {
+pub(crate) struct Connection {
     socket: TcpStream,
-    knife: Knife,
+    switch: CutSwitch,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 /// Cuts one connection.
 #[derive(Clone, Default)]
-pub(crate) struct Knife(Arc<AtomicBool>);
+pub(crate) struct CutSwitch(Arc<AtomicBool>);
 
-impl Knife {
+impl CutSwitch {
     /// From now on nothing is sent; the next attempt closes the connection.
     pub(crate) fn cut(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-impl Listener for Door {
-    type Io = Line;
+impl Listener for CuttableListener {
+    type Io = Connection;
     type Addr = ();
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (socket, _) = Listener::accept(&mut self.socket).await;
         // Only speed depends on it.
         let _ = socket.set_nodelay(true);
-        let line = Line {
+        let connection = Connection {
             socket,
-            knife: Knife::default(),
+            switch: CutSwitch::default(),
             stopped: Box::pin(stopped(self.stopped.clone())),
         };
-        (line, ())
+        (connection, ())
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -67,9 +67,9 @@ impl Listener for Door {
     }
 }
 
-impl Connected<IncomingStream<'_, Door>> for Knife {
-    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
-        stream.io().knife.clone()
+impl Connected<IncomingStream<'_, CuttableListener>> for CutSwitch {
+    fn connect_info(stream: IncomingStream<'_, CuttableListener>) -> Self {
+        stream.io().switch.clone()
     }
 }
 
@@ -79,13 +79,14 @@ pub(crate) async fn stopped(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-impl Line {
+impl Connection {
     fn intact(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        if !self.knife.0.load(Ordering::Acquire) && self.stopped.as_mut().poll(context).is_ready() {
-            // The future is over; the knife remembers.
-            self.knife.cut();
+        if !self.switch.0.load(Ordering::Acquire) && self.stopped.as_mut().poll(context).is_ready()
+        {
+            // The future is over; the switch remembers it.
+            self.switch.cut();
         }
-        if self.knife.0.load(Ordering::Acquire) {
+        if self.switch.0.load(Ordering::Acquire) {
             Err(io::ErrorKind::ConnectionAborted.into())
         } else {
             Ok(())
@@ -93,7 +94,7 @@ impl Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for Connection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -104,7 +105,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for Connection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

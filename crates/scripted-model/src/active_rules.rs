@@ -10,38 +10,36 @@ use crate::{
 };
 
 /// A script, and how often each rule may still be used.
-pub(crate) struct Playing {
-    rules: Vec<Scheduled>,
+pub(crate) struct ActiveRules {
+    rules: Vec<ActiveRule>,
 }
 
-struct Scheduled {
+struct ActiveRule {
     rule: Rule,
     left: Option<AtomicU32>,
 }
 
-impl Playing {
+impl ActiveRules {
     pub(crate) fn new(script: Script) -> Self {
-        let scheduled = |rule: Rule| Scheduled {
+        let active = |rule: Rule| ActiveRule {
             left: rule.when.times.map(AtomicU32::new),
             rule,
         };
         Self {
-            rules: script.rules.into_iter().map(scheduled).collect(),
+            rules: script.rules.into_iter().map(active).collect(),
         }
     }
 
     /// The first rule that fits and has uses left; uses it once.
     pub(crate) fn choose(&self, request: &Request) -> Option<(&Reply, Captures)> {
-        self.rules.iter().find_map(|scheduled| {
-            let captures = scheduled.rule.when.fits(request)?;
-            scheduled
-                .use_once()
-                .then_some((&scheduled.rule.reply, captures))
+        self.rules.iter().find_map(|active| {
+            let captures = active.rule.when.fits(request)?;
+            active.use_once().then_some((&active.rule.reply, captures))
         })
     }
 }
 
-impl Scheduled {
+impl ActiveRule {
     fn use_once(&self) -> bool {
         let one_less = |left: u32| left.checked_sub(1);
         self.left.as_ref().is_none_or(|left| {
@@ -62,11 +60,11 @@ mod tests {
             .rule(When::turn(5), Reply::text("never"))
             .rule(When::always().times(2), Reply::text("twice"))
             .rule(When::always().times(1), Reply::text("once"));
-        let playing = Playing::new(script);
+        let active_rules = ActiveRules::new(script);
         let body = r#"{"model": "m", "input": "hi"}"#;
         let request = Request::read(Wire::Responses, body).expect("a request");
         let answers: Vec<Option<String>> = (0..4)
-            .map(|_| playing.choose(&request)?.0.content.text.clone())
+            .map(|_| active_rules.choose(&request)?.0.content.text.clone())
             .collect();
         let said = |text: &str| Some(text.to_owned());
         assert_eq!(answers, [said("twice"), said("twice"), said("once"), None]);
