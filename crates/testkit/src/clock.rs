@@ -37,7 +37,7 @@ impl Clock for TokioClock {
     }
 }
 
-/// A clock that somebody sets while time goes on as it does.
+/// A clock whose time of day is set while the steady time goes on.
 #[derive(Debug)]
 pub struct SetClock {
     clock: TokioClock,

@@ -20,12 +20,12 @@ pub(super) async fn an_abort_right_after_the_prompt_ends_it(scene: Scene) {
 }
 
 pub(super) async fn sessions_at_work_together_have_their_own_answers(scene: Scene) {
-    let run = async |number, text, said| {
+    let run = async |number, text, expected| {
         let (session, prompt) = scene.at_work(number, text).await;
-        assert_eq!(answer(&scene.ended(&session, &prompt).await), said);
+        assert_eq!(answer(&scene.ended(&session, &prompt).await), expected);
         let messages = scene.messages(&session).await;
         assert_eq!(texts(&messages, Role::User), [text]);
-        assert_eq!(texts(&messages, Role::Assistant), [said]);
+        assert_eq!(texts(&messages, Role::Assistant), [expected]);
     };
     join!(
         run(1, COUNT, COUNTED),
@@ -38,11 +38,11 @@ pub(super) async fn notices_that_come_together_all_arrive(scene: Scene) {
     let tell = async |number| scene.tell(&scene.parent, &task(number)).await;
     join!(tell(1), tell(2), tell(3), tell(4));
     for number in 1..=4 {
-        let told = scene
+        let confirmed = scene
             .host
             .confirm(&scene.parent, &task(number).notice(0))
             .await;
-        assert_eq!(told, Ok(true));
+        assert_eq!(confirmed, Ok(true));
     }
 }
 
@@ -52,36 +52,36 @@ pub(super) async fn all_listeners_hear_the_same(scene: Scene) {
     let other = tokio::spawn({
         let session = session.clone();
         async move {
-            let mut heard = Vec::new();
+            let mut observed = Vec::new();
             while let Some(Report::Session(of, event)) = events.next().await {
                 if of != session {
                     continue;
                 }
                 match event {
-                    SessionEvent::Observed { key, what } => heard.push((key, what)),
+                    SessionEvent::Observed { key, what } => observed.push((key, what)),
                     SessionEvent::Idle => break,
                     SessionEvent::Alive | SessionEvent::Deleted => {}
                 }
             }
-            heard
+            observed
         }
     });
     scene.ended(&session, &prompt).await;
-    scene.until_heard(|report| is_idle(report, &session)).await;
+    scene
+        .until_reported(|report| is_idle(report, &session))
+        .await;
     assert_eq!(other.await.expect("it hears"), scene.observed(&session));
 }
 
 pub(super) async fn a_prompt_and_a_notice_that_come_together_both_arrive(scene: Scene) {
-    let (host, task) = (&scene.host, task(1));
-    let session = scene.child(&task).await;
+    let (host, own, other) = (&scene.host, task(1), task(2));
+    let session = scene.child(&own).await;
     let (prompted, delivered) = join!(
-        host.prompt(&session, prompt(task.prompt(0), COUNT)),
-        host.deliver(&session, notice(&super::scene::task(2))),
+        host.prompt(&session, prompt(own.prompt(0), COUNT)),
+        host.deliver(&session, notice(&other)),
     );
     assert_eq!((prompted, delivered), (Ok(()), Ok(Delivery::Taken)));
-    let end = scene.ended(&session, &task.prompt(0)).await;
+    let end = scene.ended(&session, &own.prompt(0)).await;
     assert_eq!(outcome(&end), &Outcome::Completed);
-    scene
-        .until_confirmed(&session, &super::scene::task(2))
-        .await;
+    scene.until_confirmed(&session, &other).await;
 }

@@ -14,26 +14,32 @@ use super::{
 
 pub(super) async fn the_end_of_a_run_is_reported(scene: Scene) {
     let (session, _) = scene.at_work(1, COUNT).await;
-    scene.until_heard(|report| is_idle(report, &session)).await;
+    scene
+        .until_reported(|report| is_idle(report, &session))
+        .await;
 }
 
 pub(super) async fn an_abort_is_reported(scene: Scene) {
     let (session, _) = scene.hanging(1).await;
     assert_eq!(scene.host.abort(&session).await, Ok(()));
-    scene.until_heard(|report| is_idle(report, &session)).await;
+    scene
+        .until_reported(|report| is_idle(report, &session))
+        .await;
 }
 
 pub(super) async fn a_deleted_session_is_reported(scene: Scene) {
     let (session, _) = scene.answered(1, COUNT).await;
     assert_eq!(scene.host.delete(&session).await, Ok(()));
     let deleted = Report::Session(session, SessionEvent::Deleted);
-    scene.until_heard(|report| *report == deleted).await;
+    scene.until_reported(|report| *report == deleted).await;
 }
 
 pub(super) async fn what_is_reported_adds_up_to_what_is_inspected(scene: Scene) {
     let (session, prompt) = scene.at_work(1, READ).await;
     let end = scene.ended(&session, &prompt).await;
-    scene.until_heard(|report| is_idle(report, &session)).await;
+    scene
+        .until_reported(|report| is_idle(report, &session))
+        .await;
     let mut sums = Totals::default();
     let observed: BTreeMap<_, _> = scene.observed(&session).into_iter().collect();
     for what in observed.into_values() {
@@ -56,7 +62,9 @@ pub(super) async fn what_is_reported_adds_up_to_what_is_inspected(scene: Scene) 
 pub(super) async fn a_report_that_is_repeated_has_the_same_key(scene: Scene) {
     let (session, prompt) = scene.at_work(1, READ).await;
     assert_eq!(answer(&scene.ended(&session, &prompt).await), HAS_READ);
-    scene.until_heard(|report| is_idle(report, &session)).await;
+    scene
+        .until_reported(|report| is_idle(report, &session))
+        .await;
     let observed = scene.observed(&session);
     for (key, what) in &observed {
         let mut same_key = observed.iter().filter(|(other, _)| other == key);
@@ -73,13 +81,15 @@ pub(super) async fn a_report_that_is_repeated_has_the_same_key(scene: Scene) {
 pub(super) async fn nothing_is_observed_after_the_end(scene: Scene) {
     let (session, prompt) = scene.at_work(1, READ).await;
     scene.ended(&session, &prompt).await;
-    scene.until_heard(|report| is_idle(report, &session)).await;
+    scene
+        .until_reported(|report| is_idle(report, &session))
+        .await;
     // Whatever is on its way arrives before another session has come to its end.
     let (other, _) = scene.answered(2, READ).await;
-    scene.until_heard(|report| is_idle(report, &other)).await;
+    scene.until_reported(|report| is_idle(report, &other)).await;
     let observed = |report: &Report| matches!(report, Report::Session(of, SessionEvent::Observed { .. }) if *of == session);
-    let heard = scene.heard();
-    let last = heard.iter().rposition(observed).expect("it was observed");
-    let end = heard.iter().rposition(|report| is_idle(report, &session));
-    assert!(Some(last) < end, "{heard:?}");
+    let reports = scene.reports();
+    let last = reports.iter().rposition(observed).expect("it was observed");
+    let end = reports.iter().rposition(|report| is_idle(report, &session));
+    assert!(Some(last) < end, "{reports:?}");
 }

@@ -32,7 +32,7 @@ pub use script::{Does, LAST_TURN, SCRIPT, TOOL, does};
 /// Long enough for a busy machine; no story waits for it unless a promise is broken.
 const STORY_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Stories about things that happen at once are told so often.
+/// Stories about things that happen at once run so often.
 const TIMES_AT_ONCE: usize = 20;
 
 /// A host, its agents that play [`SCRIPT`], and what a story needs to know of them.
@@ -77,12 +77,12 @@ pub struct Abilities {
     pub is_another_process: bool,
 }
 
-type Told = Pin<Box<dyn Future<Output = ()> + Send>>;
+type StoryFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One promise of a host.
 struct Story {
     name: &'static str,
-    tell: fn(Scene) -> Told,
+    tell: fn(Scene) -> StoryFuture,
 }
 
 macro_rules! stories {
@@ -177,8 +177,8 @@ pub async fn host_contract<S: Site + 'static>(new_site: impl AsyncFn() -> S) {
         for _ in 0..times {
             let site = Arc::new(new_site().await);
             let story = async move { tell(Scene::begin(site).await).await };
-            let told = tokio::spawn(time::timeout(STORY_TIMEOUT, story)).await;
-            let why = match told {
+            let ended = tokio::spawn(time::timeout(STORY_TIMEOUT, story)).await;
+            let why = match ended {
                 Ok(Ok(())) => continue,
                 Ok(Err(_)) => "waited in vain",
                 Err(_) => "panicked",

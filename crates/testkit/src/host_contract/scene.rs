@@ -1,4 +1,4 @@
-//! What every story begins with: a host whose reports are heard, and a parent.
+//! What every story begins with: a host whose reports are collected, and a parent.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use super::{
     script::{HANG, NOTICE},
 };
 
-/// A host that is listened to all the time, as the runtime does.
+/// A host whose reports are read all the time, as the runtime does.
 pub(super) struct Scene {
     pub(super) site: Arc<dyn Site>,
     pub(super) host: Arc<dyn Host>,
     pub(super) parent: SessionId,
-    heard: watch::Sender<Vec<Report>>,
+    reports: watch::Sender<Vec<Report>>,
     listener: AbortHandle,
 }
 
@@ -38,23 +38,23 @@ impl Drop for Scene {
 impl Scene {
     pub(super) async fn begin(site: Arc<dyn Site>) -> Self {
         let host = site.host();
-        let (heard, listener) = listen(&*host);
+        let (reports, listener) = listen(&*host);
         let parent = site.parent().await;
         Self {
             site,
             host,
             parent,
-            heard,
+            reports,
             listener,
         }
     }
 
-    /// Another process of ours, which has heard nothing yet.
+    /// Another process of ours, to which nothing was reported yet.
     pub(super) async fn restart(&mut self) {
         self.listener.abort();
         self.site.restart().await;
         self.host = self.site.host();
-        (self.heard, self.listener) = listen(&*self.host);
+        (self.reports, self.listener) = listen(&*self.host);
     }
 
     /// The session of a task.
@@ -102,7 +102,7 @@ impl Scene {
     /// A new child that has called its tool and never ends.
     pub(super) async fn hanging(&self, number: u128) -> (SessionId, PostId) {
         let (session, prompt) = self.at_work(number, HANG).await;
-        self.until_heard(|report| called_a_tool(report, &session))
+        self.until_reported(|report| called_a_tool(report, &session))
             .await;
         (session, prompt)
     }
@@ -128,29 +128,29 @@ impl Scene {
     /// says so.
     pub(super) async fn ended(&self, session: &SessionId, prompt: &PostId) -> Inspection {
         loop {
-            let before = self.heard.borrow().len();
+            let before = self.reports.borrow().len();
             let seen = self.inspect(session, prompt).await;
             match seen.standing {
                 Standing::Working => {}
                 Standing::Unprompted => panic!("a prompt that was taken is in the history"),
                 Standing::Gone | Standing::Done { .. } | Standing::Interrupted => return seen,
             }
-            let mut reports = self.heard.subscribe();
+            let mut reports = self.reports.subscribe();
             let news = |all: &Vec<Report>| all[before..].iter().any(|one| is_idle(one, session));
             reports.wait_for(news).await.expect("the host lives");
         }
     }
 
     /// Waits for a report.
-    pub(super) async fn until_heard(&self, fits: impl Fn(&Report) -> bool) {
-        let mut reports = self.heard.subscribe();
-        let heard = reports.wait_for(|all| all.iter().any(&fits));
-        heard.await.expect("the host lives");
+    pub(super) async fn until_reported(&self, fits: impl Fn(&Report) -> bool) {
+        let mut reports = self.reports.subscribe();
+        let reported = reports.wait_for(|all| all.iter().any(&fits));
+        reported.await.expect("the host lives");
     }
 
     /// What was reported until now.
-    pub(super) fn heard(&self) -> Vec<Report> {
-        self.heard.borrow().clone()
+    pub(super) fn reports(&self) -> Vec<Report> {
+        self.reports.borrow().clone()
     }
 
     /// What was observed in a session until now, with the keys.
@@ -161,7 +161,7 @@ impl Scene {
             }
             _ => None,
         };
-        self.heard().into_iter().filter_map(of_session).collect()
+        self.reports().into_iter().filter_map(of_session).collect()
     }
 
     pub(super) async fn messages(&self, session: &SessionId) -> Transcript<'static> {
@@ -187,14 +187,14 @@ impl Scene {
 /// Collects what a host reports.
 fn listen(host: &dyn Host) -> (watch::Sender<Vec<Report>>, AbortHandle) {
     let mut events = host.subscribe();
-    let heard = watch::Sender::new(Vec::new());
-    let all = heard.clone();
+    let reports = watch::Sender::new(Vec::new());
+    let all = reports.clone();
     let listener = tokio::spawn(async move {
         while let Some(report) = events.next().await {
             all.send_modify(|all| all.push(report));
         }
     });
-    (heard, listener.abort_handle())
+    (reports, listener.abort_handle())
 }
 
 pub(super) fn task(number: u128) -> TaskId {
@@ -270,8 +270,8 @@ pub(super) fn texts(messages: &Transcript<'_>, role: Role) -> Vec<String> {
         Part::Text(text) => Some(text.as_str().to_owned()),
         _ => None,
     };
-    let said = of_role.map(|one| one.parts.iter().filter_map(text).collect::<String>());
-    said.filter(|text| !text.is_empty()).collect()
+    let texts = of_role.map(|one| one.parts.iter().filter_map(text).collect::<String>());
+    texts.filter(|text| !text.is_empty()).collect()
 }
 
 /// How often words are in a text.

@@ -1,4 +1,4 @@
-//! Sessions are told things, and asked.
+//! Notices, and one question beside a session.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use super::{
 pub(super) async fn a_notice_that_was_taken_is_confirmed(mut scene: Scene) {
     scene.tell(&scene.parent.clone(), &task(1)).await;
     scene.restart().await;
-    let told = scene.host.confirm(&scene.parent, &task(1).notice(0)).await;
-    assert_eq!(told, Ok(true));
+    let confirmed = scene.host.confirm(&scene.parent, &task(1).notice(0)).await;
+    assert_eq!(confirmed, Ok(true));
 }
 
 pub(super) async fn a_notice_that_was_never_sent_is_not_confirmed(scene: Scene) {
@@ -81,8 +81,8 @@ pub(super) async fn a_notice_wakes_an_idle_session_where_the_host_says_so(scene:
         return;
     }
     assert_eq!(answer(&scene.ended(&session, &prompt).await), COUNTED);
-    let said = texts(&scene.messages(&session).await, Role::Assistant);
-    assert_eq!(said, [COUNTED]);
+    let answers = texts(&scene.messages(&session).await, Role::Assistant);
+    assert_eq!(answers, [COUNTED]);
 }
 
 pub(super) async fn no_notice_reaches_a_session_that_is_gone(scene: Scene) {
@@ -90,8 +90,8 @@ pub(super) async fn no_notice_reaches_a_session_that_is_gone(scene: Scene) {
     scene.host.delete(&session).await.expect("it is deleted");
     let delivered = scene.host.deliver(&session, notice(&task(2))).await;
     assert_eq!(delivered, Ok(Delivery::Gone));
-    let told = scene.host.confirm(&session, &task(2).notice(0)).await;
-    assert_eq!(told, Ok(false));
+    let confirmed = scene.host.confirm(&session, &task(2).notice(0)).await;
+    assert_eq!(confirmed, Ok(false));
 }
 
 pub(super) async fn a_session_of_another_form_is_told_or_gone(scene: Scene) {
@@ -141,8 +141,8 @@ fn question(millis: u64) -> OneQuestion {
 /// Waits until a session has answered to a notice.
 async fn until_noted(scene: &Scene, session: &SessionId) {
     loop {
-        let said = texts(&scene.messages(session).await, Role::Assistant);
-        if said.iter().any(|said| said == NOTED) {
+        let answers = texts(&scene.messages(session).await, Role::Assistant);
+        if answers.iter().any(|answer| answer == NOTED) {
             return;
         }
         time::sleep(Duration::from_millis(10)).await;

@@ -132,7 +132,7 @@ impl World {
     pub fn lines(&self, session: &SessionId) -> io::Result<Vec<Line>> {
         match &*self.kept {
             Kept::Memory(sessions) => {
-                let sessions = lock(&sessions);
+                let sessions = lock(sessions);
                 Ok(sessions.get(session).cloned().unwrap_or_default())
             }
             Kept::Folder(folder) => match fs::read_to_string(file(folder, session)) {
@@ -180,7 +180,7 @@ impl World {
     pub fn add(&self, session: &SessionId, line: Line) -> io::Result<()> {
         match &*self.kept {
             Kept::Memory(sessions) => {
-                let mut sessions = lock(&sessions);
+                let mut sessions = lock(sessions);
                 sessions.entry(session.clone()).or_default().push(line);
                 Ok(())
             }
@@ -205,7 +205,7 @@ impl World {
     pub fn sessions(&self) -> io::Result<Vec<SessionId>> {
         match &*self.kept {
             Kept::Memory(sessions) => {
-                let sessions = lock(&sessions);
+                let sessions = lock(sessions);
                 Ok(sessions.keys().cloned().collect())
             }
             Kept::Folder(folder) => {

@@ -1,4 +1,4 @@
-//! What somebody has changed in the tables.
+//! Rows that were changed behind the back of the store.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn fill(site: &Arc<dyn Site>) {
     .await;
 }
 
-/// Whoever looks is told of damage, in which table, of which row, and these words.
+/// A read fails with damage, and names the table, the row and these words.
 async fn is_found(site: &Arc<dyn Site>, sql: &str, look: Look, words: &[&str]) {
     fill(site).await;
     site.tamper(sql);
@@ -103,7 +103,7 @@ pub(super) async fn a_broken_record_is_damage_and_names_its_row(site: Arc<dyn Si
         let sql = format!("UPDATE {table} SET {column} = '{{'");
         is_found(&site, &sql, look, &[table, row]).await;
     }
-    // A rule that nobody can read must not be taken for no rule.
+    // A rule that cannot be parsed must not be taken for no rule.
     let sql = "UPDATE tasks SET skill = replace(skill, '\"write\"', '\"write(\"')";
     is_found(&site, sql, task, &["tasks", &one]).await;
     // A state without what belongs to it.

@@ -28,7 +28,7 @@ pub(super) async fn a_lease_lasts_by_the_time_since_boot(site: Arc<dyn Site>) {
         let me = "me".into();
         journal.renew(&me, &time("a", 100, 1_000), true)?;
         let times = [
-            // The time of day does not count: somebody has set the clock.
+            // The time of day does not count: it may have been set.
             time("a", 100, 9_000),
             time("a", 101, 10),
             time("b", 0, 10),

@@ -36,12 +36,12 @@ pub trait Site: Send + Sync {
     fn tamper(&self, sql: &str);
 }
 
-type Told = Pin<Box<dyn Future<Output = ()> + Send>>;
+type StoryFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One promise of a store.
 struct Story {
     name: &'static str,
-    tell: fn(Arc<dyn Site>) -> Told,
+    tell: fn(Arc<dyn Site>) -> StoryFuture,
 }
 
 macro_rules! stories {
@@ -130,8 +130,8 @@ const STORIES: &[Story] = stories! {
 pub async fn store_contract<S: Site + 'static>(new_site: impl Fn() -> S) {
     let mut broken = Vec::new();
     for Story { name, tell } in STORIES {
-        let told = tokio::spawn(tell(Arc::new(new_site()))).await;
-        broken.extend(told.err().map(|_| *name));
+        let ended = tokio::spawn(tell(Arc::new(new_site()))).await;
+        broken.extend(ended.err().map(|_| *name));
     }
     assert!(
         broken.is_empty(),

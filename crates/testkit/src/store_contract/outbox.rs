@@ -84,7 +84,7 @@ pub(super) async fn a_notice_is_marked_by_one_worker_only(site: Arc<dyn Site>) {
         let mut found = journal.due(&me, at(1), 0, 9)?;
         let found = found.remove(0);
         let marks = [
-            // It is somebody else's.
+            // The notice is another worker's.
             journal.sending(&found, &you, at(2))?,
             journal.sending(&found, &me, at(3))?,
             // It was marked since it was found.

@@ -24,7 +24,7 @@ pub(super) async fn first_come_first_served_page_by_page(site: Arc<dyn Site>) {
         for n in [4, 3, 2] {
             task_with(journal, n, owned("main", "me"), &[])?;
         }
-        // Whoever comes back waits behind those who came meanwhile.
+        // A task that is resumed waits behind those that were launched meanwhile.
         journal.append(&mut first, &[completed("done"), resumed()], at(3))?;
         let mut pages = Vec::new();
         let mut after = 0;

@@ -101,7 +101,7 @@ fn every_kind() -> Vec<Entry> {
         tool_ended("3", ToolOutcome::Unknown),
         Entry::Compacted {
             seen: 9,
-            // Nobody knows what it cost.
+            // A model without a price.
             answer: Answer {
                 cost: None,
                 ..answer(Stop::Finished)

@@ -143,7 +143,7 @@ impl Halt {
 
     fn here(&self) {
         let go_on = lock(&self.go_on);
-        // Whoever does not listen any more has failed already.
+        // A receiver that is gone has failed already.
         let _ = self.begun.send(());
         let _ = go_on.recv_timeout(PATIENCE);
     }
