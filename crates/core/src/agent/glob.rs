@@ -1,7 +1,7 @@
 //! Patterns in rules: `*` stands for any text, everything else for itself.
 
 /// Whether a text fits a pattern.
-pub(super) fn fits(pattern: &str, text: &str) -> bool {
+pub fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {

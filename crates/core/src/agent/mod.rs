@@ -7,7 +7,7 @@ mod compaction;
 mod conversation;
 mod effort;
 mod entry;
-mod glob;
+pub mod glob;
 mod guarded_files;
 mod next;
 mod permission;

@@ -88,7 +88,7 @@ async fn work_out(
     }
     let newest = recent.transcript.messages().last();
     let newest = newest.and_then(|message| Some(message.id.as_ref()?.as_str().to_owned()));
-    // It may have been removed since.
+    // The message may have been removed since.
     let until = plan.asked_in.clone().filter(|_| plan.asked_in == newest);
     let transcript = match &until {
         Some(asked_in) => before(recent.transcript, asked_in),

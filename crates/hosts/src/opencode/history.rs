@@ -127,7 +127,7 @@ pub(super) async fn find(
     Ok(false)
 }
 
-/// Whether something lately said in a session, other than by us, is not older than a moment.
+/// Whether a recent message of a session, other than ours, is not older than a moment.
 pub(super) async fn has_worked(
     api: &Api,
     session: &SessionId,

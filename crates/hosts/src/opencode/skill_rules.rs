@@ -1,7 +1,7 @@
 //! A skill's tools as rules of a session. A skill narrows what its agent may do; it never
 //! widens it.
 
-use asyncagents_core::agent::Tools;
+use asyncagents_core::agent::{Tools, glob::fits};
 
 use super::wire::Rule;
 
@@ -71,13 +71,13 @@ fn permissions(tool: &str, prefix: &str) -> Vec<String> {
 fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
     let about = theirs.iter().filter_map(|given| {
         let named = given.permission.as_str();
-        if covers(named, permission) {
+        if fits(named, permission) {
             return Some(Rule::new(permission, &given.pattern, &given.action));
         }
-        if covers(permission, named) {
+        if fits(permission, named) {
             return Some(given.clone());
         }
-        // It may be about some of those that the name stands for.
+        // The rule may be about some of those that the name stands for.
         let perhaps = permission.contains('*') && may_meet(permission, named);
         match given.action.as_str() {
             "deny" if perhaps => Some(given.clone()),
@@ -86,7 +86,7 @@ fn own(theirs: &[Rule], permission: &str) -> Vec<Rule> {
         }
     });
     let mut rules: Vec<Rule> = about.collect();
-    // OpenCode asks where nothing is said.
+    // OpenCode asks where there is no rule.
     let all = |rule: &Rule| rule.permission == permission && rule.pattern == "*";
     if !rules.iter().any(all) {
         rules.insert(0, Rule::new(permission, "*", "ask"));
@@ -100,25 +100,6 @@ fn action(theirs: &[Rule], permission: &str, pattern: &str) -> String {
     let mut about = rules.iter().rev();
     let last = about.find(|rule| rule.pattern == "*" || rule.pattern == pattern);
     last.map_or_else(|| "ask".to_owned(), |rule| rule.action.clone())
-}
-
-/// Whether a name with `*` in it stands for another, which may have some too.
-fn covers(named: &str, permission: &str) -> bool {
-    let mut pieces = named.split('*');
-    let Some(mut rest) = permission.strip_prefix(pieces.next().unwrap_or_default()) else {
-        return false;
-    };
-    let pieces: Vec<&str> = pieces.collect();
-    let Some((last, middle)) = pieces.split_last() else {
-        return rest.is_empty();
-    };
-    for piece in middle {
-        match rest.split_once(piece) {
-            Some((_, behind)) => rest = behind,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 /// Whether two names with `*` in them may stand for the same permission.
@@ -195,7 +176,7 @@ mod tests {
         ];
         let all = rules(&tools(Some(&["*"]), &[]), &theirs, "a_");
         let last = |name: &str| {
-            let fits = |rule: &&Rule| super::covers(&rule.permission, name);
+            let fits = |rule: &&Rule| super::fits(&rule.permission, name);
             all.iter().rev().find(fits).map(|rule| rule.action.clone())
         };
         assert_eq!(last("read").as_deref(), Some("allow"));
@@ -213,7 +194,7 @@ mod tests {
         assert!(!shown(&reads).contains(&"*_write * ask".to_owned()));
         let some = rules(&tools(Some(&["mcp_*"]), &[]), &theirs, "a_");
         let last = |name: &str| {
-            let fits = |rule: &&Rule| super::covers(&rule.permission, name);
+            let fits = |rule: &&Rule| super::fits(&rule.permission, name);
             some.iter().rev().find(fits).map(|rule| rule.action.clone())
         };
         assert_eq!(last("mcp_files").as_deref(), Some("allow"));
