@@ -76,7 +76,7 @@ fn open_store(
     options: &AppOptions,
 ) -> Result<(Sqlite, Option<Launches>), Failure> {
     let is_empty = fs::metadata(&config.db).is_ok_and(|file| file.len() == 0);
-    if is_empty && beside(&config.db, "worker.lock").exists() {
+    if is_empty && beside(&config.db, ".worker.lock").exists() {
         return Err(Failure::Machine(anyhow!(
             "{} is empty, though it has been in use; it was left as it is. Bring back a copy, or \
              choose another file with --db",

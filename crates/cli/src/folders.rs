@@ -12,12 +12,11 @@ use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces};
 
 use crate::config::{SkillConfig, config_folder, data_folder};
 
-/// A file or folder that belongs to the database.
-pub(crate) fn beside(db: &Path, what: &str) -> PathBuf {
-    let mut name = db.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(what);
-    db.with_file_name(name)
+/// A file beside the database, by the end of its name.
+pub(crate) fn beside(db: &Path, ending: &str) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// The absolute path of a folder, without links.

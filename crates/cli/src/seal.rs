@@ -78,7 +78,7 @@ impl SealKey {
         let made = || {
             write(&draft)?;
             let linked = fs::hard_link(&draft, file);
-            // Some file systems have no links; then a reader may be too early, and is told.
+            // Some file systems have no links; then a reader that is too early fails.
             let made = linked.or_else(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Err(error),
                 _ => write(file),

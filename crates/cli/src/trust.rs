@@ -23,6 +23,7 @@ use uuid::Uuid;
 use crate::{
     config::no_home,
     exit::{Failure, adopting},
+    folders::beside,
     own_file::is_ours,
     seal::{SealKey, key_file},
 };
@@ -152,7 +153,7 @@ pub(crate) enum Older {
     #[default]
     Refused,
     /// It becomes the user's: it is where the user's own file says, or in the usual place, where
-    /// nobody but the user puts one.
+    /// only the user puts one.
     Believed,
     /// It is opened without becoming the user's.
     Opened,
@@ -326,7 +327,7 @@ pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     for end in ["", "-wal", "-shm"] {
-        let file = ending(path, end);
+        let file = beside(path, end);
         let Ok(found) = fs::symlink_metadata(&file) else {
             continue;
         };
@@ -354,7 +355,7 @@ pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
         }
     }
     // We write ahead, so it is none of ours, and what is in it would be played into the file.
-    let journal = ending(path, "-journal");
+    let journal = beside(path, "-journal");
     if is_foreign_journal(path, &journal) {
         anyhow::bail!(
             "{} is not from asyncagents, and would change the database; it was left alone. Remove \
@@ -408,11 +409,4 @@ fn is_open_to_others(folder: &fs::Metadata) -> bool {
     let theirs = ![user, 0].contains(&folder.uid());
     let groups = folder.mode() & 0o020 != 0 && folder.gid() != group;
     theirs || groups || folder.mode() & 0o002 != 0
-}
-
-/// A file beside the database, by the end of its name.
-pub(crate) fn ending(db: &Path, ending: &str) -> PathBuf {
-    let mut name = db.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }

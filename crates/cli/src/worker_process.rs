@@ -52,7 +52,7 @@ const SIGN_TIMEOUT: Duration = Duration::from_secs(10);
 impl WorkerLock {
     /// The lock, or nothing if another worker has it and is alive.
     pub(crate) async fn take(db: &Path, manager: &Manager) -> anyhow::Result<Option<Self>> {
-        let path = beside(db, "worker.lock");
+        let path = beside(db, ".worker.lock");
         if let Some(taken) = Self::try_take(&path, &path)? {
             return Ok(Some(taken));
         }
@@ -69,14 +69,13 @@ impl WorkerLock {
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}", process::id()));
         let draft = PathBuf::from(draft);
-        let Some(mut taken) = Self::try_take(&draft, path)? else {
+        let Some(taken) = Self::try_take(&draft, path)? else {
             return Ok(None);
         };
         if let Err(error) = fs::rename(&draft, path) {
             let _ = fs::remove_file(&draft);
             return Err(error);
         }
-        taken.path = path.to_owned();
         Ok(taken.is_in_place().then_some(taken))
     }
 
@@ -200,7 +199,7 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
 }
 
 async fn has_worker(db: &Path, manager: &Manager) -> anyhow::Result<bool> {
-    let path = beside(db, "worker.lock");
+    let path = beside(db, ".worker.lock");
     match WorkerLock::try_take(&path, &path)? {
         Some(free) => {
             free.release();
@@ -215,7 +214,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(3);
 fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     let mut command = Command::new(env::current_exe()?);
     let log = config.log_file.clone();
-    let log = log.unwrap_or_else(|| beside(&config.db, "worker.log"));
+    let log = log.unwrap_or_else(|| beside(&config.db, ".worker.log"));
     let log = std::path::absolute(log)?;
     // Settings of agents go with their tasks. Here all users of the machine could read them.
     for (key, value) in flags.iter().filter(|(key, _)| !is_of_agent(key)) {
@@ -234,7 +233,7 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut worker = command.spawn()?;
     let begun = Instant::now();
-    let lock = beside(&config.db, "worker.lock");
+    let lock = beside(&config.db, ".worker.lock");
     let signature = format!("{} ", worker.id());
     while !fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&signature)) {
         if let Some(status) = worker.try_wait()? {

@@ -141,7 +141,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
 /// A bridge has nobody to talk to but the plugin: what it has to say is in a file.
 fn bridge_shell(loaded: &Loaded, flags: &[Assignment]) -> Result<Shell, Failure> {
     let mut shell = Shell::new(loaded, flags.to_vec(), &[])?;
-    let file = folders::beside(&shell.config.db, "opencode.log");
+    let file = folders::beside(&shell.config.db, ".opencode.log");
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)
             .map_err(|error| Failure::Input(anyhow!("{}: {error}", folder.display())))?;

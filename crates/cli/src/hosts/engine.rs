@@ -24,13 +24,12 @@ use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
 use crate::{
     config::{AgentConfig, Config, config_folder, load_launched, lowered_by_project},
     exit::{self, Failure, no_session},
-    folders::{agent_folders, check_in_place, private_files, real_folder, skill_dirs},
+    folders::{agent_folders, beside, check_in_place, private_files, real_folder, skill_dirs},
     launch_secrets::{self, Overrides},
     make_visible::make_visible,
     print,
     seal::key_file,
     skill_commands::ReadOnlyCommands,
-    trust,
 };
 
 /// The models that are configured.
@@ -63,7 +62,7 @@ impl HostKind for EngineHosts {
         Ok(launches.seal(HostRef::engine(&folder), json))
     }
 
-    /// A broken file of settings is told when the host is opened.
+    /// A malformed file of settings is an error when the host is opened.
     fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
         let HostRef::Engine { folder } = host else {
             return limits.clone();
@@ -134,7 +133,7 @@ impl EngineHosts {
         }
     }
 
-    /// The skills that agents in a folder have, whoever they are.
+    /// The skills that all agents in a folder have.
     pub(super) fn skills_in(&self, folder: &Path, overrides: &Overrides) -> anyhow::Result<Skills> {
         let loaded = load_launched(Some(folder), overrides)?;
         let models = models(&loaded.config.agent_config)?;
@@ -222,7 +221,7 @@ impl EngineHosts {
         Toolbox::new(settings).with_context(|| workspace.display().to_string())
     }
 
-    /// What all agents said and did, what the user has configured, and what proves it.
+    /// The database with all conversations, the user's configuration, and the key.
     fn secret_paths(&self) -> Vec<PathBuf> {
         // SQLite's, and our own: what is in them decides what runs.
         let db = [
@@ -234,7 +233,7 @@ impl EngineHosts {
             ".worker.log",
             ".opencode.log",
         ];
-        let db = db.map(|end| trust::ending(&self.context.config.db, end));
+        let db = db.map(|end| beside(&self.context.config.db, end));
         let ours = db
             .into_iter()
             .chain(key_file())

@@ -199,7 +199,7 @@ impl KnownHosts {
         self.engine.get(setup)
     }
 
-    /// The skills that agents in a folder have, whoever they are.
+    /// The skills that all agents in a folder have.
     pub(crate) fn skills_in(&self, folder: &Path, overrides: &Overrides) -> anyhow::Result<Skills> {
         self.engine.skills_in(folder, overrides)
     }
