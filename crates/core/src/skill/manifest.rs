@@ -123,33 +123,6 @@ const TITLE: usize = 64;
 /// How many bytes the head may have.
 const HEAD: usize = 64 * 1024;
 
-/// The keys that mean something here.
-const KEYS: &[&str] = &[
-    "name",
-    "description",
-    "license",
-    "compatibility",
-    "metadata",
-    "allowed-tools",
-    "disallowed-tools",
-    "context",
-    "agent",
-    "model",
-    "effort",
-    "max-iterations",
-    "max-retries-per-tool",
-    "timeout-per-iteration",
-    "timeout",
-    "disable-model-invocation",
-    "user-invocable",
-    "argument-hint",
-    "arguments",
-    "when-to-use",
-    "background",
-    "priority",
-    "tags",
-];
-
 /// Keys that Claude Code acts on and nothing does here.
 const ELSEWHERE: &[&str] = &["hooks", "paths", "shell"];
 
@@ -242,6 +215,8 @@ struct Head<'a> {
     front: &'a str,
     /// Under its spelling here, each key as it was written and its value.
     keys: BTreeMap<String, (String, Value)>,
+    /// The keys that were asked for: they mean something here.
+    known: Vec<&'static str>,
     lines: BTreeMap<String, usize>,
     flaws: Vec<Flaw>,
     refused_elsewhere: Vec<Flaw>,
@@ -253,6 +228,7 @@ impl<'a> Head<'a> {
         let mut head = Self {
             front,
             keys: BTreeMap::new(),
+            known: Vec::new(),
             lines: BTreeMap::new(),
             flaws: Vec::new(),
             refused_elsewhere: Vec::new(),
@@ -340,7 +316,7 @@ impl<'a> Head<'a> {
             unknown: Vec::new(),
         };
         for (key, (written, value)) in std::mem::take(&mut self.keys) {
-            if let Some(why) = unknown_key(&key, &written, &value) {
+            if let Some(why) = unknown_key(&key, &written, &value, &self.known) {
                 let line = self.line(&written);
                 self.remarks.push(flaw(line, &why));
             }
@@ -399,7 +375,7 @@ impl<'a> Head<'a> {
     }
 
     /// The beginning of a text that may have `allowed` characters by the standard.
-    fn limited(&mut self, key: &str, allowed: usize, kept: usize) -> Option<String> {
+    fn limited(&mut self, key: &'static str, allowed: usize, kept: usize) -> Option<String> {
         let line = self.line_of(key);
         let text = self.refused_note(key, value::text)?;
         let length = text.chars().count();
@@ -413,7 +389,7 @@ impl<'a> Head<'a> {
 
     /// A tool that cannot be read is not allowed; the others are.
     fn allowed_tools(&mut self) -> Option<Vec<Rule>> {
-        let (written, value) = self.keys.remove("allowed-tools")?;
+        let (written, value) = self.remove("allowed-tools")?;
         let (rules, wrong) = value::known_tools(&value);
         let line = self.line(&written);
         for why in wrong {
@@ -424,37 +400,51 @@ impl<'a> Head<'a> {
     }
 
     /// The value of a key that does no harm if it cannot be used.
-    fn note<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+    fn note<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<T> {
         self.read(key, read, |head| &mut head.remarks)
     }
 
     /// The same for one that the standard has something to say about.
     fn refused_note<T>(
         &mut self,
-        key: &str,
+        key: &'static str,
         read: impl Fn(&Value) -> Result<T, String>,
     ) -> Option<T> {
         self.read(key, read, |head| &mut head.refused_elsewhere)
     }
 
     /// The value of a key, if it is there and will do.
-    fn take<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+    fn take<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&Value) -> Result<T, String>,
+    ) -> Option<T> {
         self.read(key, read, |head| &mut head.flaws)
     }
 
     /// The value of a key. If it will not do, that is noted in one of the lists.
     fn read<T>(
         &mut self,
-        key: &str,
+        key: &'static str,
         read: impl Fn(&Value) -> Result<T, String>,
         list: fn(&mut Self) -> &mut Vec<Flaw>,
     ) -> Option<T> {
-        let (written, value) = self.keys.remove(key)?;
+        let (written, value) = self.remove(key)?;
         let wrong = |why| {
             let flaw = flaw(self.line(&written), &format!("`{written}`: {why}"));
             list(self).push(flaw);
         };
         read(&value).map_err(wrong).ok()
+    }
+
+    /// A key as it was written, and its value. From here on it is one that means something.
+    fn remove(&mut self, key: &'static str) -> Option<(String, Value)> {
+        self.known.push(key);
+        self.keys.remove(key)
     }
 
     fn line_of(&self, key: &str) -> usize {
@@ -488,7 +478,7 @@ fn is_filled(text: &str) -> bool {
 }
 
 /// What is said of a key that means nothing here.
-fn unknown_key(key: &str, written: &str, value: &Value) -> Option<String> {
+fn unknown_key(key: &str, written: &str, value: &Value, known: &[&str]) -> Option<String> {
     let is_bash = key == "shell" && value == "bash";
     if NOTES.contains(&key) || is_bash {
         return None;
@@ -501,7 +491,7 @@ fn unknown_key(key: &str, written: &str, value: &Value) -> Option<String> {
     let meant = match key {
         "tools" => Some("allowed-tools"),
         "args" => Some("arguments"),
-        key => nearest(key, KEYS.iter().copied()).first().copied(),
+        key => nearest(key, known.iter().copied()).first().copied(),
     };
     let hint = meant.map(|meant| format!("; did you mean `{meant}`?"));
     let hint = hint.unwrap_or_default();
