@@ -3,24 +3,7 @@
 /// How many characters must be put in, taken out, replaced, or changed with their neighbour to
 /// make one text of the other.
 pub fn edits(one: &str, other: &str) -> usize {
-    let one: Vec<char> = one.chars().collect();
-    let other: Vec<char> = other.chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.iter().enumerate() {
-        let mut next = vec![at + 1];
-        for (to, letter2) in other.iter().enumerate() {
-            let replaced = row[to] + usize::from(letter != letter2);
-            let mut least = replaced.min(row[to + 1] + 1).min(next[to] + 1);
-            let swapped = at > 0 && to > 0 && one[at - 1] == *letter2 && other[to - 1] == *letter;
-            if swapped && letter != letter2 {
-                least = least.min(before[to - 1] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or_default()
+    strsim::osa_distance(one, other)
 }
 
 /// The names that are nearest to what was written, if any is near: misspelt, spelt in another way,
