@@ -144,23 +144,21 @@ impl Spent {
 
     /// Both together.
     pub fn plus(self, more: Spent) -> Spent {
-        Spent {
-            tokens: self.tokens.saturating_add(more.tokens),
-            cost: self.cost + more.cost,
-            unpriced: self.unpriced.saturating_add(more.unpriced),
-            turns: self.turns.saturating_add(more.turns),
-            tool_calls: self.tool_calls.saturating_add(more.tool_calls),
-        }
+        self.each(more, u64::saturating_add)
     }
 
     /// What came on top of `earlier`.
     pub fn beyond(self, earlier: Spent) -> Spent {
+        self.each(earlier, u64::saturating_sub)
+    }
+
+    fn each(self, other: Spent, work: fn(u64, u64) -> u64) -> Spent {
         Spent {
-            tokens: self.tokens.saturating_sub(earlier.tokens),
-            cost: self.cost - earlier.cost,
-            unpriced: self.unpriced.saturating_sub(earlier.unpriced),
-            turns: self.turns.saturating_sub(earlier.turns),
-            tool_calls: self.tool_calls.saturating_sub(earlier.tool_calls),
+            tokens: work(self.tokens, other.tokens),
+            cost: Cost(work(self.cost.0, other.cost.0)),
+            unpriced: work(self.unpriced, other.unpriced),
+            turns: work(self.turns, other.turns),
+            tool_calls: work(self.tool_calls, other.tool_calls),
         }
     }
 }

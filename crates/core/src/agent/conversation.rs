@@ -428,11 +428,8 @@ impl Run {
         }
         for call in answer.calls() {
             let call = Some((call.name.clone(), call.input.clone()));
-            if self.newest_call == call {
-                self.same_calls += 1
-            } else {
-                self.same_calls = 1
-            }
+            let before = Some(self.same_calls).filter(|_| self.newest_call == call);
+            self.same_calls = before.unwrap_or(0) + 1;
             self.newest_call = call;
         }
     }

@@ -277,11 +277,9 @@ pub(crate) fn pieces(line: &str) -> Vec<String> {
             _ => {}
         }
         if depth == 0 && (c == ',' || c.is_whitespace()) {
-            pieces.push(String::new())
-        } else {
-            if let Some(piece) = pieces.last_mut() {
-                piece.push(c);
-            }
+            pieces.push(String::new());
+        } else if let Some(piece) = pieces.last_mut() {
+            piece.push(c);
         }
     }
     pieces.retain(|piece| !piece.is_empty());

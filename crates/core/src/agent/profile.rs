@@ -1,6 +1,6 @@
 //! Agent profiles: who works, with which prompt, model and tools.
 
-use std::str::FromStr;
+use std::{collections::BTreeMap, str::FromStr};
 
 use serde::Deserialize;
 
@@ -168,7 +168,7 @@ struct Front {
 #[serde(untagged)]
 enum Asked {
     All(String),
-    Tools(std::collections::BTreeMap<String, Asked>),
+    Tools(BTreeMap<String, Asked>),
 }
 
 /// Tools as a list, as one line, or as switches.
@@ -177,7 +177,7 @@ enum Asked {
 enum Listed {
     Line(String),
     Names(Vec<String>),
-    Switches(std::collections::BTreeMap<String, bool>),
+    Switches(BTreeMap<String, bool>),
 }
 
 impl Profile {
@@ -237,13 +237,8 @@ impl Profile {
         let mut tools = Tools::default();
         match front.tools {
             None => {}
-            Some(Listed::Switches(switches)) if switches.get("*") == Some(&false) => {
-                let on = switches.iter().filter(|(_, on)| **on);
-                tools.only = Some(rules(on.map(|(name, _)| name.as_str()))?);
-            }
-            Some(Listed::Switches(switches)) => {
-                let off = switches.iter().filter(|(_, on)| !**on);
-                tools.not = rules(off.map(|(name, _)| name.as_str()))?;
+            Some(Listed::Switches(switches)) if switches.get("*") != Some(&false) => {
+                tools.not = switched(&switches, false)?;
             }
             Some(listed) => tools.only = Some(listed.rules()?),
         }
@@ -282,12 +277,14 @@ impl Listed {
         match self {
             Listed::Line(line) => rules(pieces(&line).iter().map(String::as_str)),
             Listed::Names(names) => rules(names.iter().map(String::as_str)),
-            Listed::Switches(switches) => {
-                let on = switches.iter().filter(|(_, on)| **on);
-                rules(on.map(|(name, _)| name.as_str()))
-            }
+            Listed::Switches(switches) => switched(&switches, true),
         }
     }
+}
+
+fn switched(switches: &BTreeMap<String, bool>, on: bool) -> Result<Vec<Rule>, ProfileError> {
+    let those = switches.iter().filter(|(_, switch)| **switch == on);
+    rules(those.map(|(name, _)| name.as_str()))
 }
 
 fn rules<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Rule>, ProfileError> {
@@ -300,7 +297,7 @@ fn rules<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Rule>, ProfileE
 }
 
 /// What `permission` forbids: `edit: deny`, or `bash: {"git push*": deny}`.
-fn denied(asked: &std::collections::BTreeMap<String, Asked>) -> Result<Vec<Rule>, ProfileError> {
+fn denied(asked: &BTreeMap<String, Asked>) -> Result<Vec<Rule>, ProfileError> {
     let is_deny = |asked: &Asked| matches!(asked, Asked::All(word) if word == "deny");
     let mut names = Vec::new();
     for (tool, asked) in asked {

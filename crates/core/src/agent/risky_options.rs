@@ -8,7 +8,8 @@ use super::{
 
 /// A program and what makes it more than it looks.
 struct Program {
-    name: &'static str,
+    /// What it is called, by all its names or those of others that have the same options.
+    names: &'static str,
     /// Only with this word as its first operand.
     command: Option<&'static str>,
     /// Only before its first operand.
@@ -19,9 +20,9 @@ struct Program {
     options: &'static str,
 }
 
-const fn program(name: &'static str, options: &'static str) -> Program {
+const fn program(names: &'static str, options: &'static str) -> Program {
     Program {
-        name,
+        names,
         command: None,
         before_operands: false,
         options,
@@ -67,30 +68,25 @@ const PROGRAMS: &[Program] = &[
         "find",
         "-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir",
     ),
-    program("fd", "-x --exec -X --exec-batch"),
-    program("fdfind", "-x --exec -X --exec-batch"),
+    program("fd fdfind", "-x --exec -X --exec-batch"),
     program("rg", "--pre --hostname-bin"),
     program("ag", "--pager"),
     program("ack", "--pager --ackrc"),
     program("tree", "-o -R"),
     // Text.
-    program("awk", AWK),
-    program("gawk", AWK),
-    program("mawk", AWK),
-    program("sed", "-i --in-place -f --file"),
-    program("gsed", "-i --in-place -f --file"),
+    program(
+        "awk gawk mawk",
+        "-f --file -i --include -l --load -E --exec",
+    ),
+    program("sed gsed", "-i --in-place -f --file"),
     program("perl", "-e -E -i"),
     program("sort", "-o --output --compress-program"),
-    program("shuf", "-o --output"),
-    program("iconv", "-o --output"),
+    program("iconv shuf strace xmllint", "-o --output"),
     program("yq", "-i --inplace -s --split-exp"),
-    program("xmllint", "-o --output"),
     program("less", "-o -O -k --log-file --LOG-FILE --lesskey-file +*"),
     program("man", "-P --pager -H --html -C --config-file"),
     program("file", "-C --compile"),
-    program("vim", VIM),
-    program("vi", VIM),
-    program("nvim", VIM),
+    program("vim vi nvim", "-c --cmd -S -s -u -w -W +*"),
     // Archives and transfers.
     program(
         "tar",
@@ -119,12 +115,16 @@ const PROGRAMS: &[Program] = &[
         "-C -blockprofile -coverprofile -cpuprofile -exec -memprofile -mutexprofile -o -outputdir \
          -overlay -pkgdir -toolexec -trace -vettool",
     ),
-    program("make", MAKE),
-    program("gmake", MAKE),
+    program(
+        "make gmake",
+        "-C --directory -f --file --makefile -I --include-dir --eval *=*",
+    ),
     program("ninja", "-C -f"),
-    program("npm", NODE_PACKAGES),
-    program("pnpm", NODE_PACKAGES),
-    program("yarn", NODE_PACKAGES),
+    program(
+        "npm pnpm yarn",
+        "-C --cwd --dir --globalconfig --node-options --prefix --script-shell \
+         --userconfig",
+    ),
     program(
         "pytest",
         "-c --config-file -o --override-ini -p --basetemp --confcutdir --junit-xml --junitxml \
@@ -142,47 +142,23 @@ const PROGRAMS: &[Program] = &[
     program("terraform", "-chdir -out -state-out"),
     program("openssl", "-out -engine -provider-path"),
     program("tcpdump", "-w -z"),
-    program("strace", "-o --output"),
     program("env", "-S --split-string"),
     program("compgen", "-C"),
-    program("gcc", "-wrapper"),
-    program("g++", "-wrapper"),
+    program("gcc g++", "-wrapper"),
     program("date", "-s --set"),
 ];
 
-const AWK: &str = "-f --file -i --include -l --load -E --exec";
-const VIM: &str = "-c --cmd -S -s -u -w -W +*";
-const MAKE: &str = "-C --directory -f --file --makefile -I --include-dir --eval *=*";
-const NODE_PACKAGES: &str = "-C --cwd --dir --globalconfig --node-options --prefix --script-shell \
-    --userconfig";
+/// Programs that run another one.
+const RUNNERS: &str = "command doas env exec ionice ltrace nice nohup parallel prlimit setarch \
+    setsid stdbuf strace sudo time unshare watch xargs";
 
-/// Programs that run another one, and how many operands come before its name.
-const RUNNERS: &[(&str, usize)] = &[
-    ("chroot", 1),
-    ("chrt", 1),
-    ("command", 0),
-    ("doas", 0),
-    ("env", 0),
-    ("exec", 0),
-    ("flock", 1),
-    ("ionice", 0),
-    ("ltrace", 0),
-    ("nice", 0),
-    ("nohup", 0),
-    ("parallel", 0),
-    ("prlimit", 0),
-    ("setarch", 0),
-    ("setsid", 0),
-    ("stdbuf", 0),
-    ("strace", 0),
-    ("sudo", 0),
-    ("taskset", 1),
-    ("time", 0),
-    ("timeout", 1),
-    ("unshare", 0),
-    ("watch", 0),
-    ("xargs", 0),
-];
+/// The same, with one operand before the other's name.
+const RUNNERS_WITH_OPERAND: &str = "chroot chrt flock taskset timeout";
+
+/// Whether a word is one of those that are separated by blanks.
+fn is_in(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
 
 /// Whether a command uses such an option that a pattern with a wildcard does not name before it.
 pub(super) fn are_used_unnamed(pattern: &str, command: &str) -> bool {
@@ -190,35 +166,32 @@ pub(super) fn are_used_unnamed(pattern: &str, command: &str) -> bool {
         // The whole command is named.
         return false;
     };
-    let Some(used) = words(command).map(|words| risky(&words)) else {
+    let Some(used) = words(command) else {
         return true;
     };
-    let named = words(named).map(|words| risky(&words)).unwrap_or_default();
-    used.iter().any(|option| !named.contains(option))
+    let named = words(named).unwrap_or_default();
+    let named = risky(&named);
+    risky(&used).iter().any(|option| !named.contains(option))
 }
 
 /// What a command uses of the lists above.
-fn risky(words: &[Word]) -> Vec<&'static str> {
+fn risky(words: &[Word]) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let name = word.text.rsplit('/').next().unwrap_or_default();
         let (before, arguments) = (words.get(..at), words.get(at + 1..));
         let (before, arguments) = (before.unwrap_or_default(), arguments.unwrap_or_default());
-        for program in PROGRAMS.iter().filter(|program| program.name == name) {
+        for program in PROGRAMS.iter().filter(|program| is_in(program.names, name)) {
             found.extend(program.used(&with_dash(name, arguments)));
         }
         if matches!(name, "sed" | "gsed") && !sed_only_prints(arguments) {
             found.push("a script of sed");
         }
-        let runner = RUNNERS.iter().find(|(runner, _)| *runner == name);
-        if let Some((runner, operands_before)) = runner
-            && before.iter().all(may_stand_before_a_program)
-            && operands(arguments)
-                .filter(|word| !is_assignment(word))
-                .count()
-                > *operands_before
-        {
-            found.push(*runner);
+        let operands = || operands(arguments).filter(|word| !is_assignment(word));
+        let runs = is_in(RUNNERS, name) && operands().count() > 0
+            || is_in(RUNNERS_WITH_OPERAND, name) && operands().count() > 1;
+        if runs && before.iter().all(may_stand_before_a_program) {
+            found.push(name);
         }
     }
     found
@@ -303,16 +276,8 @@ fn is_option(word: &Word) -> bool {
 
 /// Options whose value is the next word, and that may come before a command: what stands behind
 /// them is no operand.
-const VALUED: &[&str] = &[
-    "-c",
-    "-C",
-    "--attr-source",
-    "--config-env",
-    "--git-dir",
-    "--namespace",
-    "--super-prefix",
-    "--work-tree",
-];
+const VALUED: &str =
+    "-c -C --attr-source --config-env --git-dir --namespace --super-prefix --work-tree";
 
 /// What is no option, nor the value of one.
 fn operands(words: &[Word]) -> impl Iterator<Item = &Word> {
@@ -322,7 +287,7 @@ fn operands(words: &[Word]) -> impl Iterator<Item = &Word> {
 
 fn is_operand(words: &[Word], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| words.get(before));
-    let is_value = before.is_some_and(|word| VALUED.contains(&word.text.as_str()));
+    let is_value = before.is_some_and(|word| is_in(VALUED, &word.text));
     words.get(at).is_some_and(|word| !is_option(word)) && !is_value
 }
 
@@ -331,8 +296,8 @@ fn is_assignment(word: &Word) -> bool {
 }
 
 fn may_stand_before_a_program(word: &Word) -> bool {
-    let is_runner = RUNNERS.iter().any(|(runner, _)| *runner == word.text);
-    is_runner
+    is_in(RUNNERS, &word.text)
+        || is_in(RUNNERS_WITH_OPERAND, &word.text)
         || is_option(word)
         || is_assignment(word)
         || word.text.starts_with(|c: char| c.is_ascii_digit())

@@ -44,7 +44,7 @@ pub fn edits(
     count_tokens: impl Fn(&str) -> usize,
 ) -> Result<Option<Edits>, ForkError> {
     let recent = since_compaction::recent(parent);
-    if parent.is_end() && recent.boundary.is_none() {
+    if parent.unread && recent.boundary.is_none() {
         return Ok(None);
     }
     let fitted = fit_budget::fit(pipeline::run(&recent, limits), limits, &count_tokens)?;

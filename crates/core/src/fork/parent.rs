@@ -12,9 +12,10 @@ use crate::transcript::{Compaction, Message, MessageId, Transcript};
 #[derive(Debug)]
 pub struct Parent<'a> {
     transcript: Transcript<'a>,
-    /// There are older messages, which nobody read.
-    unread: bool,
-    boundary: Option<Boundary>,
+    /// There are older messages, which were not read.
+    pub(super) unread: bool,
+    /// The latest complete compaction.
+    pub(super) boundary: Option<Boundary>,
     /// The sum over all messages before each, and over all.
     extents: Vec<Extent>,
 }
@@ -58,11 +59,6 @@ impl<'a> Parent<'a> {
         }
     }
 
-    /// Whether there are older messages, which nobody read.
-    pub(super) fn is_end(&self) -> bool {
-        self.unread
-    }
-
     /// The conversation.
     pub fn transcript(&self) -> &Transcript<'a> {
         &self.transcript
@@ -70,11 +66,6 @@ impl<'a> Parent<'a> {
 
     pub(super) fn messages(&self) -> &[Message<'a>] {
         self.transcript.messages()
-    }
-
-    /// The latest complete compaction.
-    pub(super) fn boundary(&self) -> Option<Boundary> {
-        self.boundary
     }
 
     /// How much there is in a stretch of messages.
@@ -133,17 +124,23 @@ fn running_sums(messages: &[Message]) -> Vec<Extent> {
     sums
 }
 
+impl Extent {
+    fn each(self, other: Self, work: fn(usize, usize) -> usize) -> Self {
+        Self {
+            messages: work(self.messages, other.messages),
+            inherited: work(self.inherited, other.inherited),
+            results: work(self.results, other.results),
+            chars_in_full: work(self.chars_in_full, other.chars_in_full),
+            id_chars: work(self.id_chars, other.id_chars),
+        }
+    }
+}
+
 impl Add for Extent {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            messages: self.messages + other.messages,
-            inherited: self.inherited + other.inherited,
-            results: self.results + other.results,
-            chars_in_full: self.chars_in_full + other.chars_in_full,
-            id_chars: self.id_chars + other.id_chars,
-        }
+        self.each(other, usize::add)
     }
 }
 
@@ -151,12 +148,6 @@ impl Sub for Extent {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self {
-            messages: self.messages - other.messages,
-            inherited: self.inherited - other.inherited,
-            results: self.results - other.results,
-            chars_in_full: self.chars_in_full - other.chars_in_full,
-            id_chars: self.id_chars - other.id_chars,
-        }
+        self.each(other, usize::sub)
     }
 }

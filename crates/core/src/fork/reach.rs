@@ -91,22 +91,14 @@ impl<'l> Reach<'l> {
                 }),
             ) => self.awaited = Awaited::Request(request.clone().into_owned()),
             (Awaited::Request(wanted), Some(Compaction::Request { tail_start }))
-                if message
-                    .id
-                    .as_ref()
-                    .is_some_and(|id| id.as_str() == wanted.as_str()) =>
+                if message.id.as_ref() == Some(wanted) =>
             {
                 self.awaited = match tail_start {
                     Some(start) => Awaited::Tail(start.clone().into_owned()),
                     None => Awaited::Found,
                 };
             }
-            (Awaited::Tail(start), _)
-                if message
-                    .id
-                    .as_ref()
-                    .is_some_and(|id| id.as_str() == start.as_str()) =>
-            {
+            (Awaited::Tail(start), _) if message.id.as_ref() == Some(start) => {
                 self.awaited = Awaited::Found;
             }
             (Awaited::Summary | Awaited::Request(_) | Awaited::Tail(_) | Awaited::Found, _) => {}

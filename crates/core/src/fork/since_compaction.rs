@@ -22,7 +22,7 @@ pub(super) struct Recent<'t> {
 /// Keeps from the summary of the latest complete compaction on.
 pub(super) fn recent<'t>(parent: &'t Parent<'t>) -> Recent<'t> {
     let messages = parent.messages();
-    let Some(boundary) = parent.boundary() else {
+    let Some(boundary) = parent.boundary else {
         return Recent {
             messages,
             boundary: None,

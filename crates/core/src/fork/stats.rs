@@ -145,7 +145,7 @@ pub(super) fn gather(parent: &Parent, recent: &Recent, fitted: &Fitted, limits: 
         empty: since.messages - since.inherited,
         skipped: parent.transcript().skipped().messages,
         skipped_parts: parent.transcript().skipped().parts,
-        unread: parent.is_end(),
+        unread: parent.unread,
     };
     let all = since + compacted;
     let chars_in_full = all.chars_in_full + if limits.call_ids { all.id_chars } else { 0 };

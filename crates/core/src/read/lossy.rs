@@ -97,18 +97,17 @@ impl<'de> de::Visitor<'de> for LossyVisitor {
     }
 
     fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
-        Ok(LossyStr(match std::str::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => Cow::Owned(replace_surrogates(bytes)),
-        }))
+        Ok(LossyStr(lossy(bytes)))
     }
 
     fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(LossyStr(Cow::Owned(match std::str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
-            Err(_) => replace_surrogates(bytes),
-        })))
+        Ok(LossyStr(Cow::Owned(lossy(bytes).into_owned())))
     }
+}
+
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    let text = std::str::from_utf8(bytes);
+    text.map_or_else(|_| Cow::Owned(replace_surrogates(bytes)), Cow::Borrowed)
 }
 
 /// The parser writes a lone surrogate as three bytes that begin with `ED` and are no

@@ -112,12 +112,10 @@ impl Reading {
                 }
             }
             Entry::ToolEnded { call, outcome } => self.ended(filed.at, call, outcome),
-            Entry::Told { visible, .. } => self.note(
-                filed,
-                StepKind::Told {
-                    text: visible.clone(),
-                },
-            ),
+            Entry::Told { visible, .. } => {
+                let text = visible.clone();
+                self.note(filed, StepKind::Told { text });
+            }
             Entry::Nudged { text } => self.note(filed, StepKind::Nudged { text: text.clone() }),
             Entry::LastTurn { why, .. } => {
                 let text = last_turn::request(why);
@@ -127,29 +125,17 @@ impl Reading {
         }
     }
 
-    /// An entry may be several steps, so that they have numbers of their own.
-    fn next_seq(&self) -> u64 {
-        u64::try_from(self.steps.len()).map_or(u64::MAX, |steps| steps + 1)
-    }
-
     /// Something that took the time since the entry before.
     fn push(&mut self, filed: &Filed, what: StepKind) {
-        self.steps.push(Step {
-            seq: self.next_seq(),
-            at: self.before,
-            took: Some(filed.at.since(self.before)),
-            what,
-        });
+        let took = filed.at.since(self.before);
+        self.steps
+            .push(Step::next(&self.steps, self.before, Some(took), what));
     }
 
     /// Something that took no time.
     fn note(&mut self, filed: &Filed, what: StepKind) {
-        self.steps.push(Step {
-            seq: self.next_seq(),
-            at: filed.at,
-            took: None,
-            what,
-        });
+        self.steps
+            .push(Step::next(&self.steps, filed.at, None, what));
     }
 
     fn answered(&mut self, filed: &Filed, answer: &Answer) {
@@ -157,8 +143,7 @@ impl Reading {
             if let Block::Reasoning { text, .. } = block
                 && !text.trim().is_empty()
             {
-                let text = text.clone();
-                self.note(filed, StepKind::Thought { text });
+                self.note(filed, StepKind::Thought { text: text.clone() });
             }
         }
         self.push(

@@ -45,12 +45,9 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
         };
         last = Some(saved.at);
         let model = matches!(what, StepKind::Model { .. });
-        steps.push(Step {
-            seq: u64::try_from(steps.len()).map_or(u64::MAX, |steps| steps + 1),
-            at: if model { before } else { saved.at },
-            took: model.then(|| saved.at.since(before)),
-            what,
-        });
+        let at = if model { before } else { saved.at };
+        let took = model.then(|| saved.at.since(before));
+        steps.push(Step::next(&steps, at, took, what));
     }
     steps
 }

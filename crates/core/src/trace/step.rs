@@ -71,6 +71,23 @@ pub enum StepKind {
 }
 
 impl Step {
+    /// The step after those before it in its run: an entry may be several steps, so that they have
+    /// numbers of their own.
+    pub(super) fn next(
+        before: &[Step],
+        at: Moment,
+        took: Option<Duration>,
+        what: StepKind,
+    ) -> Self {
+        let seq = u64::try_from(before.len()).map_or(u64::MAX, |steps| steps + 1);
+        Self {
+            seq,
+            at,
+            took,
+            what,
+        }
+    }
+
     /// Whether there is more to come of it.
     pub fn is_open(&self) -> bool {
         let open = ToolResult::Open;
