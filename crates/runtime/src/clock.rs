@@ -35,7 +35,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What both clocks said when somebody last looked.
+/// What both clocks said when they were last read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clocks {
     now: Moment,
@@ -46,17 +46,17 @@ pub(crate) struct Clocks {
 const CORRECTION: i64 = 5_000;
 
 impl Clocks {
-    pub(crate) fn look(clock: &dyn Clock) -> Self {
+    pub(crate) fn read(clock: &dyn Clock) -> Self {
         Self {
             now: clock.now(),
             steady: clock.steady(),
         }
     }
 
-    /// How many milliseconds the time of day has gone beyond the time that has passed, if it is
-    /// worth a word. What is told is not told again.
+    /// By how many milliseconds the time of day has moved more than the time that has passed, if
+    /// that is more than a correction. A move is reported once.
     pub(crate) fn moved(&mut self, clock: &dyn Clock) -> Option<i64> {
-        let seen = Self::look(clock);
+        let seen = Self::read(clock);
         let passed = seen.steady.saturating_sub(self.steady).as_millis();
         let passed = i64::try_from(passed).unwrap_or(i64::MAX);
         let day = seen.now.as_millis().saturating_sub(self.now.as_millis());

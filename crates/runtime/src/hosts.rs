@@ -43,7 +43,7 @@ pub trait Hosts: Send + Sync {
 }
 
 /// How long a host may take to answer, once a task is under way.
-pub(crate) const HOST_TIMEOUT: Duration = Duration::from_secs(60);
+const HOST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a caller waits for a host: nearly all of the work comes later.
 pub(crate) const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,8 +95,19 @@ impl HostBook {
 }
 
 impl OpenHost {
-    /// Asks the host something. One that does not answer in time cannot be reached.
+    /// Asks the host something for a task that is under way.
     pub(crate) async fn ask<'h, T, F>(
+        &'h self,
+        call: impl FnOnce(&'h dyn Host) -> F,
+    ) -> Result<T, HostError>
+    where
+        F: Future<Output = Result<T, HostError>>,
+    {
+        self.ask_within(HOST_TIMEOUT, call).await
+    }
+
+    /// Asks the host something. One that does not answer in time cannot be reached.
+    pub(crate) async fn ask_within<'h, T, F>(
         &'h self,
         timeout: Duration,
         call: impl FnOnce(&'h dyn Host) -> F,
@@ -130,7 +141,9 @@ impl OpenHost {
         if let Some(agent) = named(&had).filter(same) {
             return Ok(Ok(agent));
         }
-        let known = self.ask(CALLER_TIMEOUT, |host| host.agents()).await?;
+        let known = self
+            .ask_within(CALLER_TIMEOUT, |host| host.agents())
+            .await?;
         lock(&self.agents).clone_from(&known);
         Ok(named(&known).ok_or(known))
     }
@@ -142,7 +155,7 @@ impl OpenHost {
         receiver
     }
 
-    /// Passes on what happened in a session; false if nobody listens.
+    /// Passes on what happened in a session; false if it has no listener.
     pub(crate) fn tell(&self, session: &SessionId, event: SessionEvent) -> bool {
         let mut listeners = lock(&self.listeners);
         let Some(listener) = listeners.get(session) else {
@@ -155,12 +168,12 @@ impl OpenHost {
         heard
     }
 
-    /// Everybody may have missed something.
+    /// All listeners may have missed something.
     pub(crate) fn tell_missed(&self) {
         lock(&self.listeners).retain(|_, listener| listener.send(Heard::Missed).is_ok());
     }
 
-    /// Nobody listens to this session any more.
+    /// Forgets the listener of a session, if it is gone.
     pub(crate) fn forget(&self, session: &SessionId) {
         let mut listeners = lock(&self.listeners);
         // The next run may listen already.

@@ -1,6 +1,6 @@
 //! Owns live tasks: launches, runs, ends and announces them.
 //!
-//! [`Manager`] is the handle by which everybody asks for things: it decides, in one
+//! [`Manager`] is the handle by which all requests are made: it decides, in one
 //! transaction each. [`Worker`] looks after tasks: it starts what is queued, follows the
 //! children, stops what has to be stopped and delivers notices, and takes over from workers
 //! that died.

@@ -8,7 +8,7 @@ use asyncagents_core::{
 };
 
 use crate::{
-    manager::{DEEPEST, of_task},
+    manager::{DEEPEST, Traces},
     shared::Shared,
 };
 
@@ -44,7 +44,8 @@ pub(crate) async fn ended(shared: &Shared, task: &Task) {
             return Ok(None);
         }
         // The run by itself, without those below it.
-        let mut trace = of_task(journal, task.clone(), run, task.launched_at, DEEPEST)?;
+        let now = task.launched_at;
+        let mut trace = Traces { journal, now }.of_task(task.clone(), run, DEEPEST)?;
         trace.add_up();
         Ok(Some((task, trace.own)))
     });

@@ -1,4 +1,4 @@
-//! Delivers notices, each until it is in the parent's history, and never twice.
+//! Delivers notices: retries each until it is in the parent's history, and never sends it twice.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
+use crate::{Problem, shared::Shared};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -88,7 +88,7 @@ async fn attempt(
         Err(error) => return Ok(verdict(error, |error| retry(error, pending.attempted))),
     };
     let parent = &pending.parent;
-    let confirm = || host.ask(HOST_TIMEOUT, |host| host.confirm(parent, &id));
+    let confirm = || host.ask(|host| host.confirm(parent, &id));
     if let Some(attempted) = pending.attempted {
         match confirm().await {
             Ok(true) => return Ok(Verdict::Delivered),
@@ -105,7 +105,7 @@ async fn attempt(
     if !mark(shared, owner, &pending).await? || !shared.has_own_lease() {
         return Ok(Verdict::NotOurs);
     }
-    let delivered = host.ask(HOST_TIMEOUT, |host| host.deliver(parent, pending.notice));
+    let delivered = host.ask(|host| host.deliver(parent, pending.notice));
     match delivered.await {
         Ok(Delivery::Taken) => match confirm().await {
             Ok(true) => Ok(Verdict::Delivered),

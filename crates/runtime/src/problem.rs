@@ -12,10 +12,8 @@ pub enum Problem {
     /// It makes no sense, or a limit forbids it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The host failed.
     #[error(transparent)]
     Host(#[from] HostError),
     /// Another worker looks after the task now.

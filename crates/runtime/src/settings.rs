@@ -18,7 +18,6 @@ pub struct Settings {
     pub fork: Limits,
     /// In what form it inherits.
     pub fork_mode: Mode,
-    /// How parents are told.
     pub wording: Wording,
     /// A worker that has not been heard of for this long is dead, and its tasks are taken
     /// over. Workers renew their lease three times as often.

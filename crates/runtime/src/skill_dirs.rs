@@ -22,7 +22,7 @@ const FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 const LARGEST: u64 = 1_000_000;
 /// How deep folders of skills may hold folders.
 const DEEPEST: usize = 6;
-/// And how deep they are looked into by somebody who wants to see all of them.
+/// And how deep they are looked into when all of them are to be checked.
 const DEEPEST_OF_ALL: usize = 64;
 /// How many skills are looked at in one folder of skills.
 const MOST: usize = 10_000;
@@ -58,11 +58,10 @@ struct Place {
 pub struct SkillAround<'a> {
     /// The folder an agent works in.
     pub workspace: Option<&'a Path>,
-    /// The user's home.
     pub home: Option<&'a Path>,
     /// The user's configuration of asyncagents.
     pub config: Option<&'a Path>,
-    /// Skills of whoever looks after the machine.
+    /// Skills of the administrator of the machine.
     pub enterprise: Option<&'a Path>,
     /// Folders of plugins; their skills are in `skills`.
     pub plugins: &'a [PathBuf],

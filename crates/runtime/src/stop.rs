@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use asyncagents_core::{id::OwnerId, lifecycle::Command, port::HostError, task::Task};
 use tokio::time;
 
-use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
+use crate::{Problem, shared::Shared};
 
 /// The pause after the store has failed.
 const STORE_RETRY: Duration = Duration::from_secs(1);
@@ -47,5 +47,5 @@ async fn try_stop(shared: &Shared, task: &Task) -> Result<(), HostError> {
         return Ok(());
     };
     let host = shared.hosts.get(&task.brief.host)?;
-    host.ask(HOST_TIMEOUT, |host| host.abort(session)).await
+    host.ask(|host| host.abort(session)).await
 }

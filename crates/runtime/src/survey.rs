@@ -23,7 +23,7 @@ const NOTICES_AT_ONCE: usize = 256;
 pub(crate) struct Round {
     /// There are slots for tasks that wait.
     pub(crate) queued: bool,
-    /// There are tasks that nobody looks after.
+    /// There are tasks without an owner.
     pub(crate) unowned: bool,
     pub(crate) to_stop: Vec<Task>,
     pub(crate) due: Vec<PendingNotice>,

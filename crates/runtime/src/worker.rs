@@ -261,7 +261,7 @@ impl WorkerLoop {
     /// Renews the lease. Returns the tasks it has taken over, or nothing if it was lost.
     async fn renew(&self, begin: bool) -> Result<Option<Vec<Task>>, Problem> {
         let (shared, owner) = (self.shared.clone(), self.owner.clone());
-        // Before it is saved, so that nobody else can think it has run out sooner.
+        // Before it is saved, so that no other process can think it has expired sooner.
         let time = shared.lease_time();
         let until = time.clone().after(shared.settings.lease);
         let lease_until = until.steady;
@@ -278,7 +278,8 @@ impl WorkerLoop {
         Ok(claimed)
     }
 
-    /// Follows what is ours and nobody follows: a runner gives up when the store fails.
+    /// Re-attaches to running tasks of this worker that have no runner: one lets go of its task when
+    /// the store fails.
     async fn pick_up(&mut self) {
         let (owner, shared) = (self.owner.clone(), self.shared.clone());
         let running = shared.read(move |journal| Ok(journal.running(&owner)?));
@@ -295,8 +296,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Goes on with tasks that others had. What is queued, to be stopped or to be told is
-    /// found in the journal.
+    /// Goes on with tasks that other workers had. What is queued, to be stopped or to be delivered
+    /// is found in the journal.
     fn take_over(&mut self, claimed: Vec<Task>) {
         for task in claimed {
             tracing::info!(task = %task.id, status = %task.status(), "lease expired, taking over");
@@ -324,7 +325,7 @@ impl WorkerLoop {
         self.runners.insert(task.id.clone(), handle);
         let run = Run {
             limits: self.shared.limits(&task.brief.host.host),
-            clocks: Clocks::look(&*self.shared.clock),
+            clocks: Clocks::read(&*self.shared.clock),
             shared: self.shared.clone(),
             owner: self.owner.clone(),
             host,
@@ -466,7 +467,7 @@ fn claim(
     for mut task in journal.orphans()? {
         if !shared.serves(&task.brief.host.host) {
             if task.owner.is_some() {
-                // Nobody's, until someone comes who has its host; it holds no slot.
+                // Without an owner, until a worker comes that has its host; it holds no slot.
                 shared.carry_out(journal, &mut task, nobody.clone())?;
             }
             continue;
@@ -476,7 +477,7 @@ fn claim(
             .find(|was| Some(&was.owner) == task.owner.as_ref());
         let renewed = was.map(|was| was.until.before(settings.lease));
         let moved = clock_moved(&task, renewed, now);
-        // Who waits for others did nothing that a worker could have died of.
+        // A task that waits for others did nothing that a worker could have died of.
         let waits = journal.unsettled_below(&task.id)? > 0;
         if waits || was.is_some_and(|was| was.is_of_another_boot) {
             shared.carry_out(journal, &mut task, nobody.clone())?;

@@ -1,5 +1,5 @@
 //! Taking over a journal that is a copy of another. The other may be at work on the same tasks,
-//! so here they end, and nobody is told or stopped.
+//! so here they end, without a notice and without stopping a host.
 
 use asyncagents_core::{lifecycle::Command, port::Fate, task::Outcome};
 
@@ -11,7 +11,7 @@ use crate::Problem;
 pub enum Conversations {
     /// They can be gone on with: the user had them.
     Kept,
-    /// They can only be read: somebody else may have written what their models are told.
+    /// They can only be read: another user may have written what their models are told.
     Closed,
 }
 

@@ -28,7 +28,6 @@ const UNTIL_IT_WAITS: Duration = Duration::from_secs(10);
 /// A task that was launched or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The task.
     pub shown: Shown,
     /// What the caller said and does not apply.
     pub ignored: Vec<&'static str>,
@@ -135,7 +134,9 @@ impl Manager {
             && let Some(session) = &task.session
             && self.shared.serves(&task.brief.host.host)
             && let Some(host) = self.host_at_the_door(&task)?
-            && let Ok(false) = host.ask(CALLER_TIMEOUT, |host| host.exists(session)).await
+            && let Ok(false) = host
+                .ask_within(CALLER_TIMEOUT, |host| host.exists(session))
+                .await
         {
             return Err(Problem::Refused(Refusal::SessionGone {
                 session: session.clone(),

@@ -1,4 +1,4 @@
-//! The handle by which everybody asks for things. Every request is one transaction:
+//! The handle by which all requests are made. Every request is one transaction:
 //! receive, decide, save; what is slow happens afterwards, by a worker.
 
 mod adopt;
@@ -32,14 +32,14 @@ pub use launch::Accepted;
 pub use sessions::{SessionState, SessionSummary};
 pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
-pub(crate) use trace::{DEEPEST, of_task};
+pub(crate) use trace::{DEEPEST, Traces};
 
 use crate::{Hosts, Problem, Settings, shared::Shared};
 
 /// How long something that another process did may go unnoticed by those who only look on.
 const ONLOOKER_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The handle by which everybody asks for things. Clones are the same handle.
+/// The handle by which all requests are made. Clones are the same handle.
 #[derive(Clone)]
 pub struct Manager {
     pub(crate) shared: Arc<Shared>,
@@ -115,7 +115,7 @@ impl Manager {
         self.shared
             .read(move |journal| {
                 let tasks = journal.tasks_of(parent.as_ref())?;
-                // A queued task counts as running for whoever waits for it.
+                // A queued task counts as running for a caller that waits for it.
                 let is = |task: &Task, wanted: Status| {
                     let status = task.status();
                     status == wanted || (wanted, status) == (Status::Running, Status::Queued)
@@ -313,7 +313,7 @@ pub(crate) fn find(
 }
 
 /// Wakes those who wait for a task when something has happened to it, here or in another
-/// process. While nobody waits it does nothing.
+/// process. Without a waiting caller it does nothing.
 async fn wake_watchers(shared: Arc<Shared>) {
     let mut commits = shared.commits.subscribe();
     let mut position = None;
@@ -324,7 +324,7 @@ async fn wake_watchers(shared: Arc<Shared>) {
             position = None;
         }
         let Some(from) = position else {
-            // Whatever happened before this has been seen by whoever begins to wait now.
+            // A caller that begins to wait now has seen everything that happened before.
             match shared
                 .read(|journal| Ok(journal.changed_since(i64::MAX)?))
                 .await

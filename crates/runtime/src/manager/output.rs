@@ -15,7 +15,7 @@ use asyncagents_core::{
 use tokio::{sync::mpsc, time};
 
 use super::{Manager, find, shown};
-use crate::{Problem, hosts::HOST_TIMEOUT, shared::Shared};
+use crate::{Problem, shared::Shared};
 
 impl Manager {
     /// Where a task stands, and its result if it has ended; the result is marked as read.
@@ -66,9 +66,7 @@ impl Manager {
             return Ok(Vec::new());
         };
         let host = self.shared.hosts.get(&task.brief.host)?;
-        let said = host
-            .ask(HOST_TIMEOUT, |host| host.messages(session))
-            .await?;
+        let said = host.ask(|host| host.messages(session)).await?;
         let messages = match &wanted.since {
             Some(id) => said.after(id).ok_or_else(|| Refusal::UnknownMessage {
                 task: task.id.clone(),
@@ -187,7 +185,7 @@ impl Manager {
             if let Some(mut task) = journal.task(&id)? {
                 shared.carry_out(journal, &mut task, Command::Retrieve)?;
                 if wait.is_some() && !task.is_live() {
-                    // Of the runs before it nobody has heard here.
+                    // This caller has not been told of the runs before it.
                     let notice = id.notice(task.run);
                     journal.withdraw(&notice, "a blocked caller got the result", shared.now())?;
                 }
@@ -195,7 +193,7 @@ impl Manager {
             look(journal, &id)
         });
         match retrieved.await {
-            // Whoever cannot write it down may read it all the same.
+            // In a store that cannot be written, the result can still be read.
             Err(Problem::Store(error)) if error.kind() == StoreErrorKind::ReadOnly => Ok(report),
             retrieved => retrieved,
         }

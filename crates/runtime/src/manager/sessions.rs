@@ -13,9 +13,7 @@ use crate::{Manager, Problem};
 /// A session of a person, and what has come of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// The session.
     pub session: Session,
-    /// Where it stands.
     pub state: SessionState,
     /// What it has used, without its background tasks.
     pub used: Totals,
@@ -96,7 +94,7 @@ impl Manager {
     }
 }
 
-/// Whether it may be the beginning of an ID, and not a name that somebody has made up.
+/// Whether it may be the beginning of an ID, and not a name that was made up.
 fn is_beginning(asked: &str) -> bool {
     let digits = asked.chars().all(|c| c.is_ascii_hexdigit());
     asked.starts_with("ses_") || (digits && asked.len() >= 4)

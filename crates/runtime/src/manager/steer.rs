@@ -9,13 +9,12 @@ use asyncagents_core::{
     request::Caller,
 };
 
-use super::{Manager, find, perform::stop_below, shown};
+use super::{Manager, find, shown};
 use crate::{Problem, shared::Shared};
 
 /// What was cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancelled {
-    /// The task.
     pub shown: Shown,
     /// How many below it were stopped too.
     pub below: u64,
@@ -31,7 +30,6 @@ impl Cancelled {
 /// What was cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cleared {
-    /// How many tasks.
     pub tasks: u64,
     /// How many unfinished ones were stopped, of them and of those below them.
     pub stopped: u64,
@@ -60,7 +58,7 @@ impl Manager {
                 let left = if task.is_live() {
                     0
                 } else {
-                    stop_below(journal, &task.id, shared.now(), &shared.settings)?
+                    shared.stop_below(journal, &task.id)?
                 };
                 let below = match left {
                     0 => {

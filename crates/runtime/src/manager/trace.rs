@@ -1,7 +1,7 @@
 //! Traces, read from the journal.
 
 use asyncagents_core::{
-    id::{PostId, SessionId, TaskId},
+    id::TaskId,
     moment::Moment,
     port::Journal,
     refusal::Refusal,
@@ -26,11 +26,13 @@ impl Manager {
         let (asked, now) = (asked.trim().to_owned(), self.now());
         self.shared
             .read(move |journal| {
-                let mut trace = match named(journal, &asked)? {
-                    Named::Chain(chain) => of_chain(journal, &chain, now, 0)?,
+                let named = named(journal, &asked)?;
+                let mut traces = Traces { journal, now };
+                let mut trace = match named {
+                    Named::Chain(chain) => traces.of_chain(&chain, 0)?,
                     Named::Task(task) => {
                         let run = task.run;
-                        of_task(journal, *task, run, now, 0)?
+                        traces.of_task(*task, run, 0)?
                     }
                 };
                 trace.add_up();
@@ -48,13 +50,14 @@ impl Manager {
         let now = self.now();
         self.shared
             .read(move |journal| {
-                let mut traces = Vec::new();
-                for chain in journal.newest_chains(most)? {
-                    let mut trace = of_chain(journal, &chain, now, 0)?;
+                let chains = journal.newest_chains(most)?;
+                let mut traces = Traces { journal, now };
+                let each = chains.iter().map(|chain| {
+                    let mut trace = traces.of_chain(chain, 0)?;
                     trace.add_up();
-                    traces.push(trace);
-                }
-                Ok(traces)
+                    Ok(trace)
+                });
+                each.collect()
             })
             .await
     }
@@ -91,95 +94,71 @@ fn named(journal: &mut dyn Journal, asked: &str) -> Result<Named, Problem> {
     }
 }
 
-fn of_chain(
-    journal: &mut dyn Journal,
-    chain: &Chain,
-    now: Moment,
-    depth: usize,
-) -> Result<Trace, Problem> {
-    match &chain.of {
-        ChainOf::Task { task, run } => match journal.task(task)? {
-            Some(task) => of_task(journal, task, *run, now, depth),
-            None => Err(Problem::Refused(Refusal::UnknownChain {
-                asked: chain.id.to_string(),
-            })),
-        },
-        ChainOf::Session { session, prompt } => {
-            of_session(journal, chain, session, prompt, now, depth)
+/// Reads traces, in one transaction and as of one moment.
+pub(crate) struct Traces<'j> {
+    pub(crate) journal: &'j mut dyn Journal,
+    pub(crate) now: Moment,
+}
+
+impl Traces<'_> {
+    fn of_chain(&mut self, chain: &Chain, depth: usize) -> Result<Trace, Problem> {
+        match &chain.of {
+            ChainOf::Task { task, run } => match self.journal.task(task)? {
+                Some(task) => self.of_task(task, *run, depth),
+                None => Err(Problem::Refused(Refusal::UnknownChain {
+                    asked: chain.id.to_string(),
+                })),
+            },
+            ChainOf::Session { session, prompt } => {
+                let entries = self.journal.entries(session, 0, u64::MAX)?;
+                let title = self.journal.session(session)?.map(|session| session.title);
+                let trace = trace_of_session(chain, session, title, prompt, &entries, self.now);
+                let children = self.below_chain(chain, depth)?;
+                Ok(Trace { children, ..trace })
+            }
         }
     }
-}
 
-/// A run of a task.
-pub(crate) fn of_task(
-    journal: &mut dyn Journal,
-    task: Task,
-    run: u32,
-    now: Moment,
-    depth: usize,
-) -> Result<Trace, Problem> {
-    let chains = journal.chains_of(&task.id)?;
-    let chain = chains
-        .into_iter()
-        .find(|chain| matches!(chain.of, ChainOf::Task { run: of, .. } if of == run));
-    let events = journal.events(&task.id)?;
-    let entries = match &task.session {
-        Some(session) => journal.entries(session, 0, u64::MAX)?,
-        None => Vec::new(),
-    };
-    let children = below(journal, chain.as_ref(), &task.id, now, depth)?;
-    let trace = trace_of_task(task, run, chain.as_ref(), &events, &entries, now);
-    Ok(Trace { children, ..trace })
-}
-
-/// A run of a person.
-fn of_session(
-    journal: &mut dyn Journal,
-    chain: &Chain,
-    session: &SessionId,
-    prompt: &PostId,
-    now: Moment,
-    depth: usize,
-) -> Result<Trace, Problem> {
-    let entries = journal.entries(session, 0, u64::MAX)?;
-    let title = journal.session(session)?.map(|session| session.title);
-    let trace = trace_of_session(chain, session, title, prompt, &entries, now);
-    let children = below_chain(journal, chain, now, depth)?;
-    Ok(Trace { children, ..trace })
-}
-
-/// The runs that were begun from within a run. Tasks of old are below tasks, not runs.
-fn below(
-    journal: &mut dyn Journal,
-    chain: Option<&Chain>,
-    task: &TaskId,
-    now: Moment,
-    depth: usize,
-) -> Result<Vec<Trace>, Problem> {
-    if let Some(chain) = chain {
-        return below_chain(journal, chain, now, depth);
+    /// A run of a task.
+    pub(crate) fn of_task(&mut self, task: Task, run: u32, depth: usize) -> Result<Trace, Problem> {
+        let chains = self.journal.chains_of(&task.id)?;
+        let chain = chains
+            .into_iter()
+            .find(|chain| matches!(chain.of, ChainOf::Task { run: of, .. } if of == run));
+        let events = self.journal.events(&task.id)?;
+        let entries = match &task.session {
+            Some(session) => self.journal.entries(session, 0, u64::MAX)?,
+            None => Vec::new(),
+        };
+        let children = match &chain {
+            Some(chain) => self.below_chain(chain, depth)?,
+            None => self.below_task(&task.id, depth)?,
+        };
+        let trace = trace_of_task(task, run, chain.as_ref(), &events, &entries, self.now);
+        Ok(Trace { children, ..trace })
     }
-    let mut children = Vec::new();
-    if depth < DEEPEST {
-        for below in journal.below(task)? {
-            let run = below.run;
-            children.push(of_task(journal, below, run, now, depth + 1)?);
+
+    /// The runs that were begun from within a run.
+    fn below_chain(&mut self, chain: &Chain, depth: usize) -> Result<Vec<Trace>, Problem> {
+        if depth >= DEEPEST {
+            return Ok(Vec::new());
         }
+        let below = self.journal.chains_below(&chain.id)?;
+        let below = below.iter().map(|child| self.of_chain(child, depth + 1));
+        below.collect()
     }
-    Ok(children)
-}
 
-fn below_chain(
-    journal: &mut dyn Journal,
-    chain: &Chain,
-    now: Moment,
-    depth: usize,
-) -> Result<Vec<Trace>, Problem> {
-    let mut children = Vec::new();
-    if depth < DEEPEST {
-        for child in journal.chains_below(&chain.id)? {
-            children.push(of_chain(journal, &child, now, depth + 1)?);
+    /// The runs below a task of old: it has no name for its runs, so they are below all of them.
+    fn below_task(&mut self, task: &TaskId, depth: usize) -> Result<Vec<Trace>, Problem> {
+        if depth >= DEEPEST {
+            return Ok(Vec::new());
         }
+        let below = self.journal.below(task)?.into_iter();
+        below
+            .map(|below| {
+                let run = below.run;
+                self.of_task(below, run, depth + 1)
+            })
+            .collect()
     }
-    Ok(children)
 }

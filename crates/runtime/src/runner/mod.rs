@@ -1,46 +1,43 @@
 //! Drives one run of one task: makes the session, sends the prompt, follows the child until
 //! it ends. Everything it learns is saved before it goes on.
 
+mod make_session;
+mod news;
 mod sum_up;
 
-use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
-    panic::resume_unwind,
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use asyncagents_core::{
-    agent::Tools,
     budget::Spent,
     event::Launched,
-    fork::{Fork, Parent, Plan, fork},
     id::{OwnerId, PostId, SessionId, TaskId},
     last_turn,
     lifecycle::{
         Command, Next, Standing, after_asking, lost_its_workers, over_iterations, overdue,
     },
-    port::{HostError, Inheritance, Inspection, NewSession, Prompt, SessionEvent, tools_above},
+    port::{HostError, Inspection, Prompt},
     progress::{Observation, Totals},
     skill::Role,
-    task::{Context, Outcome, Stage, State, Task},
+    task::{Outcome, Stage, State, Task},
     task_limits::TaskLimits,
-    tokens,
 };
-use tokio::{sync::Notify, sync::mpsc, task::spawn_blocking, time};
+use tokio::{
+    sync::{Notify, mpsc},
+    time,
+};
 
-use self::sum_up::AskedBefore;
+use self::{
+    news::{News, Seen},
+    sum_up::AskedBefore,
+};
 use crate::{
     Problem,
     clock::Clocks,
-    hosts::{HOST_TIMEOUT, Heard, OpenHost},
+    hosts::{Heard, OpenHost},
     metrics,
     shared::Shared,
 };
 
-/// How many reports are remembered, to recognise one that comes again.
-const REMEMBERED: usize = 256;
 /// How often a child that waits for its own tasks is checked.
 const CHILDREN_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// How many reports are saved together.
@@ -153,69 +150,6 @@ impl Run {
         }
     }
 
-    /// Makes the child's session, with what it inherits. A failure ends the task; it never
-    /// becomes a task that knows less than was asked for.
-    async fn make_session(&mut self) -> Result<SessionId, LetGo> {
-        match self.try_make_session().await {
-            Ok(session) => {
-                let made = Command::SessionMade(session.clone());
-                self.record(made).await?;
-                Ok(session)
-            }
-            Err(why) => Err(self.give_up(why).await),
-        }
-    }
-
-    async fn try_make_session(&self) -> Result<SessionId, String> {
-        let Task {
-            id, place, brief, ..
-        } = &self.task;
-        let new = NewSession {
-            task: id.clone(),
-            parent: place.parent.clone(),
-            title: brief.description.clone(),
-            agent: brief.agent.clone(),
-            model: brief.model.clone(),
-            may_delegate: place.depth < self.limits.depth,
-            role: self.role.clone(),
-            within: self.within().await?,
-        };
-        let failed = |error| format!("its session could not be made: {error}");
-        let host = &self.host;
-        let inheritance = match brief.context {
-            Context::Fresh => None,
-            Context::Forked => {
-                let plan = self.launched_with(|launched| launched.fork).await;
-                let plan = plan
-                    .map_err(|problem| problem.to_string())?
-                    .unwrap_or_default();
-                let branched = host
-                    .ask(HOST_TIMEOUT, |host| host.branch(new.clone(), &plan))
-                    .await;
-                if let Some(session) = branched.map_err(failed)? {
-                    return Ok(session);
-                }
-                Some(self.inherit(plan).await?)
-            }
-        };
-        let begun = time::Instant::now();
-        let session = host
-            .ask(HOST_TIMEOUT, |host| host.create(new))
-            .await
-            .map_err(failed)?;
-        let created = begun.elapsed();
-        if let Some(what) = inheritance {
-            let begun = time::Instant::now();
-            let injected = host
-                .ask(HOST_TIMEOUT, |host| host.inject(&session, what))
-                .await;
-            injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
-            let injected = begun.elapsed();
-            tracing::debug!(task = %id, ?created, ?injected, "context injected");
-        }
-        Ok(session)
-    }
-
     /// Something of the launch event that is only read when it is needed.
     async fn launched_with<T: Send + 'static>(
         &self,
@@ -225,55 +159,6 @@ impl Run {
         self.shared
             .read(move |journal| Ok(journal.launched(&id)?.and_then(what)))
             .await
-    }
-
-    /// The tools of the skills above the task.
-    async fn within(&self) -> Result<Vec<Tools>, String> {
-        let task = self.task.clone();
-        let within = self
-            .shared
-            .read(move |journal| Ok(tools_above(journal, &task)?));
-        within.await.map_err(|problem| problem.to_string())
-    }
-
-    /// The parent's conversation, through the fork pipeline.
-    async fn inherit(&self, plan: Plan) -> Result<Inheritance, String> {
-        let forked = self.forked(&self.task.place.parent, plan).await?;
-        Ok(Inheritance {
-            id: self.task.id.inheritance(),
-            preamble: forked.preamble,
-            context: forked.context,
-        })
-    }
-
-    /// A session's conversation, through the fork pipeline.
-    pub(crate) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, String> {
-        let begun = time::Instant::now();
-        let recent = self
-            .host
-            .ask(HOST_TIMEOUT, |host| host.recent(session, &plan))
-            .await;
-        let recent =
-            recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
-        let read = begun.elapsed();
-        let fork = move || {
-            let parent = if recent.unread {
-                Parent::end_of(recent.transcript)
-            } else {
-                Parent::new(recent.transcript)
-            };
-            fork(&parent, &plan.limits, tokens::o200k)
-        };
-        // What counting tokens keeps for each thread, some 2 MB, goes with a thread that ends.
-        let in_a_thread = || thread::spawn(fork).join();
-        let forked = spawn_blocking(|| in_a_thread().unwrap_or_else(|panic| resume_unwind(panic)));
-        let forked = forked
-            .await
-            .map_err(|error| format!("the conversation could not be forked: {error}"))?
-            .map_err(|error| format!("the conversation could not be forked: {error}"))?;
-        let cut = begun.elapsed().saturating_sub(read);
-        tracing::debug!(task = %self.task.id, ?read, ?cut, "conversation forked");
-        Ok(forked)
     }
 
     /// Sends the prompt. If that fails, the host may have it all the same.
@@ -298,10 +183,8 @@ impl Run {
         if !self.shared.has_own_lease() {
             return Err(LetGo::Done);
         }
-        let sent = self
-            .host
-            .ask(HOST_TIMEOUT, |host| host.prompt(session, prompt));
-        if let Err(error) = sent.await {
+        let sent = self.host.ask(|host| host.prompt(session, prompt)).await;
+        if let Err(error) = sent {
             let why = format!("its prompt could not be sent: {error}");
             let inspection = self.ask_until_answered(session).await?;
             match inspection.standing {
@@ -323,23 +206,21 @@ impl Run {
         mut heard: mpsc::UnboundedReceiver<Heard>,
     ) -> Result<(), LetGo> {
         let mut seen = Seen::default();
-        let mut last = time::Instant::now();
-        let mut inspect_after = self.shared.settings.inspect_after;
+        let mut quiet = Quiet::new(self.shared.settings.inspect_after);
         // What was found out on taking the task over may have been too much.
         self.check_budget(session).await?;
         loop {
-            let wake = self.next_wake(last, inspect_after);
+            let wake = self.next_wake(&quiet);
             let first = tokio::select! {
                 first = heard.recv() => first,
                 () = self.stop.notified() => return Ok(()),
                 () = time::sleep(wake) => {
                     self.check_budget(session).await?;
-                    inspect_after = inspect_after.saturating_mul(2);
+                    quiet.inspect_after = quiet.inspect_after.saturating_mul(2);
                     if self.catch_up(session, &mut heard, &mut seen).await? {
-                        last = time::Instant::now();
-                        inspect_after = self.shared.settings.inspect_after;
+                        quiet = Quiet::new(self.shared.settings.inspect_after);
                     }
-                    self.check_progress(session, &mut last).await?;
+                    self.check_progress(session, &mut quiet).await?;
                     continue;
                 }
                 () = time::sleep(CHILDREN_POLL_INTERVAL), if self.waits && self.host.host.notices_wake() => {
@@ -359,8 +240,7 @@ impl Run {
                 news.take(next, &mut seen);
             }
             if news.alive || !news.observed.is_empty() {
-                last = time::Instant::now();
-                inspect_after = self.shared.settings.inspect_after;
+                quiet = Quiet::new(self.shared.settings.inspect_after);
             }
             if !news.observed.is_empty() {
                 self.record(Command::Observe(news.observed)).await?;
@@ -370,11 +250,10 @@ impl Run {
             }
             // That it is idle is no progress: a host could say so for ever.
             if news.ask && self.catch_up(session, &mut heard, &mut seen).await? {
-                last = time::Instant::now();
-                inspect_after = self.shared.settings.inspect_after;
+                quiet = Quiet::new(self.shared.settings.inspect_after);
             }
             self.check_iterations(session).await?;
-            self.check_progress(session, &mut last).await?;
+            self.check_progress(session, &mut quiet).await?;
         }
     }
 
@@ -391,16 +270,16 @@ impl Run {
     async fn check_progress(
         &mut self,
         session: &SessionId,
-        last: &mut time::Instant,
+        quiet: &mut Quiet,
     ) -> Result<(), LetGo> {
         self.check_budget(session).await?;
-        let (quiet, now) = (last.elapsed(), self.shared.now());
-        let Some(why) = overdue(&self.task, quiet, now, &self.limits) else {
+        let (quiet_for, now) = (quiet.since.elapsed(), self.shared.now());
+        let Some(why) = overdue(&self.task, quiet_for, now, &self.limits) else {
             return Ok(());
         };
-        // Whoever waits for tasks of its own makes no progress; they have limits themselves.
+        // A task that waits for tasks of its own makes no progress; they have limits themselves.
         if self.unsettled_below().await? > 0 {
-            *last = time::Instant::now();
+            quiet.since = time::Instant::now();
             return Ok(());
         }
         Err(self.give_up(why).await)
@@ -437,9 +316,9 @@ impl Run {
     }
 
     /// How long to wait for news before something has to be done.
-    fn next_wake(&self, last: time::Instant, inspect_after: Duration) -> Duration {
+    fn next_wake(&self, quiet: &Quiet) -> Duration {
         let now = self.shared.now();
-        let quiet = last.elapsed();
+        let quiet_for = quiet.since.elapsed();
         let budget = if self.host.host.sums_up() {
             self.task.budget
         } else {
@@ -448,16 +327,16 @@ impl Run {
         let left = budget.left(Spent::default(), self.task.ran(now)).time;
         let left = left.unwrap_or(Duration::MAX);
         let stall = if self.task.progress.asking.is_empty() {
-            self.limits.stall.saturating_sub(quiet)
+            self.limits.stall.saturating_sub(quiet_for)
         } else {
             Duration::MAX
         };
-        let wake = inspect_after.saturating_sub(quiet).min(left).min(stall);
-        wake.max(Duration::from_millis(1))
+        let inspect = quiet.inspect_after.saturating_sub(quiet_for);
+        inspect.min(left).min(stall).max(Duration::from_millis(1))
     }
 
     /// Asks the host, and does not count what it reported meanwhile if that is in its sums already.
-    /// Returns whether there was progress that nobody had reported.
+    /// Returns whether there was progress that had not been reported.
     async fn catch_up(
         &mut self,
         session: &SessionId,
@@ -529,9 +408,7 @@ impl Run {
 
     pub(crate) async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
         let prompt = self.prompt_id();
-        self.host
-            .ask(HOST_TIMEOUT, |host| host.inspect(session, &prompt))
-            .await
+        self.host.ask(|host| host.inspect(session, &prompt)).await
     }
 
     async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), LetGo> {
@@ -556,15 +433,7 @@ impl Run {
                 self.record_all(totals.map(counted).into_iter().collect())
                     .await
             }
-            Next::Finish { outcome, answer } => {
-                let finish = Command::Finish {
-                    outcome,
-                    answer,
-                    totals,
-                };
-                self.record(finish).await?;
-                Err(LetGo::Done)
-            }
+            Next::Finish { outcome, answer } => self.finish(outcome, answer, totals).await,
         }
     }
 
@@ -574,31 +443,44 @@ impl Run {
     /// host knows of.
     pub(crate) async fn unsettled_below(&self) -> Result<u64, LetGo> {
         let id = self.task.id.clone();
-        let unsettled = self
+        let read = self
             .shared
             .read(move |journal| Ok(journal.unsettled_below(&id)?));
-        Ok(unsettled.await?)
+        Ok(read.await?)
     }
 
-    /// What has been asked and answered while nobody listened, if these questions are open.
+    /// What has been asked and answered unheard, if these questions are open.
     fn questions(&self, open: &BTreeMap<String, String>) -> Vec<Observation> {
         let known = &self.task.progress.asking;
-        let asked = open.iter().filter(|(id, _)| !known.contains_key(*id));
-        let asked = asked.map(|(id, question)| Observation::Asked {
-            id: id.clone(),
-            question: question.clone(),
-        });
-        let answered = known.keys().filter(|id| !open.contains_key(*id));
-        let answered = answered.map(|id| Observation::Answered { id: id.clone() });
-        asked.chain(answered).collect()
+        let asked = open.clone().into_iter();
+        let asked = asked.filter(|(id, _)| !known.contains_key(id));
+        let answered = known.keys().filter(|id| !open.contains_key(*id)).cloned();
+        asked
+            .map(|(id, question)| Observation::Asked { id, question })
+            .chain(answered.map(|id| Observation::Answered { id }))
+            .collect()
     }
 
     fn is_news(&self, totals: &Totals) -> bool {
         let progress = &self.task.progress;
         let spent = progress.spent.beyond(progress.beside);
-        let same =
-            (spent.tokens, spent.cost, spent.turns) == (totals.tokens, totals.cost, totals.turns);
-        !same || self.task.progress.by_tool != totals.by_tool
+        (spent.tokens, spent.cost, spent.turns) != (totals.tokens, totals.cost, totals.turns)
+            || progress.by_tool != totals.by_tool
+    }
+
+    async fn finish(
+        &mut self,
+        outcome: Outcome,
+        answer: Option<String>,
+        totals: Option<Totals>,
+    ) -> Result<(), LetGo> {
+        let finish = Command::Finish {
+            outcome,
+            answer,
+            totals,
+        };
+        self.record(finish).await?;
+        Err(LetGo::Done)
     }
 
     async fn give_up(&mut self, why: String) -> LetGo {
@@ -661,60 +543,27 @@ fn is_summing_up(task: &Task) -> bool {
     matches!(stage(task), Some(Stage::SummingUp { .. }))
 }
 
+/// How long a child has made no progress.
+struct Quiet {
+    since: time::Instant,
+    /// When the host is asked about it.
+    inspect_after: Duration,
+}
+
+impl Quiet {
+    fn new(inspect_after: Duration) -> Self {
+        let since = time::Instant::now();
+        Self {
+            since,
+            inspect_after,
+        }
+    }
+}
+
 /// What came of asking the host.
 struct Inspected {
     /// Whether the host told the totals of the session.
     summed: bool,
-}
-
-/// The names of the newest reports.
-#[derive(Default)]
-struct Seen {
-    known: HashSet<String>,
-    order: VecDeque<String>,
-}
-
-impl Seen {
-    /// False if it was seen before.
-    fn is_new(&mut self, key: String) -> bool {
-        if !self.known.insert(key.clone()) {
-            return false;
-        }
-        self.order.push_back(key);
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-        true
-    }
-}
-
-/// What several reports say together.
-#[derive(Default)]
-struct News {
-    observed: Vec<Observation>,
-    alive: bool,
-    ask: bool,
-    deleted: bool,
-}
-
-impl News {
-    fn take(&mut self, heard: Heard, seen: &mut Seen) {
-        match heard {
-            Heard::Event(SessionEvent::Observed { key, what }) => {
-                // What is heard again, such as a tool whose output grows, is a sign of life.
-                if seen.is_new(key) {
-                    self.observed.push(what);
-                } else {
-                    self.alive = true;
-                }
-            }
-            Heard::Event(SessionEvent::Alive) => self.alive = true,
-            Heard::Event(SessionEvent::Idle) | Heard::Missed => self.ask = true,
-            Heard::Event(SessionEvent::Deleted) => self.deleted = true,
-        }
-    }
 }
 
 /// What a worker calls a run.

@@ -13,12 +13,10 @@ use asyncagents_core::{
 use tokio::time;
 
 use super::{LetGo, Run, stage};
-use crate::hosts::HOST_TIMEOUT;
 
 /// Whether the last turn of a task was asked for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskedBefore {
-    /// It was not.
     No,
     /// The worker that had the task may have asked, and it was paid for.
     Perhaps,
@@ -42,7 +40,7 @@ impl Run {
         session: &SessionId,
         asked: AskedBefore,
     ) -> Result<(), LetGo> {
-        let aborted = self.host.ask(HOST_TIMEOUT, |host| host.abort(session));
+        let aborted = self.host.ask(|host| host.abort(session));
         if let Err(error) = aborted.await {
             tracing::warn!(task = %self.task.id, %error, "host did not stop");
         }
@@ -76,13 +74,7 @@ impl Run {
         if outcome != Outcome::Completed || (waits && self.host.host.notices_wake()) {
             return Ok(());
         }
-        let finish = Command::Finish {
-            outcome,
-            answer,
-            totals,
-        };
-        self.record(finish).await?;
-        Err(LetGo::Done)
+        self.finish(outcome, answer, totals).await
     }
 
     /// The last answer of a task that has been stopped.

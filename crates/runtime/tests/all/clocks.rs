@@ -130,9 +130,9 @@ async fn time_that_was_worked_is_not_given_back_by_a_takeover() {
         // One long command, of which nothing is heard.
         tokio::time::sleep(seconds(50 * 60)).await;
         if killed {
-            drop(first)
+            drop(first);
         } else {
-            first.worker.stop().await
+            first.worker.stop().await;
         }
         let second = house.start().await;
         tokio::time::sleep(seconds(15 * 60)).await;

@@ -1,0 +1,118 @@
+//! Makes a child's session, with what it inherits of its parent's.
+
+use std::{fmt::Display, panic::resume_unwind, thread};
+
+use asyncagents_core::{
+    agent::Tools,
+    fork::{Fork, Parent, Plan, fork},
+    id::SessionId,
+    lifecycle::Command,
+    port::{Inheritance, NewSession, tools_above},
+    task::{Context, Task},
+    tokens,
+};
+use tokio::{task::spawn_blocking, time};
+
+use super::{LetGo, Run};
+
+impl Run {
+    /// Makes the child's session, with what it inherits. A failure ends the task; it never
+    /// becomes a task that knows less than was asked for.
+    pub(super) async fn make_session(&mut self) -> Result<SessionId, LetGo> {
+        match self.try_make_session().await {
+            Ok(session) => {
+                let made = Command::SessionMade(session.clone());
+                self.record(made).await?;
+                Ok(session)
+            }
+            Err(why) => Err(self.give_up(why).await),
+        }
+    }
+
+    async fn try_make_session(&self) -> Result<SessionId, String> {
+        let Task {
+            id, place, brief, ..
+        } = &self.task;
+        let new = NewSession {
+            task: id.clone(),
+            parent: place.parent.clone(),
+            title: brief.description.clone(),
+            agent: brief.agent.clone(),
+            model: brief.model.clone(),
+            may_delegate: place.depth < self.limits.depth,
+            role: self.role.clone(),
+            within: self.within().await?,
+        };
+        let failed = |error| format!("its session could not be made: {error}");
+        let host = &self.host;
+        let inheritance = match brief.context {
+            Context::Fresh => None,
+            Context::Forked => {
+                let plan = self.launched_with(|launched| launched.fork).await;
+                let plan = plan.map_err(|problem| problem.to_string())?;
+                let plan = plan.unwrap_or_default();
+                let branched = host.ask(|host| host.branch(new.clone(), &plan)).await;
+                if let Some(session) = branched.map_err(failed)? {
+                    return Ok(session);
+                }
+                Some(self.inherit(plan).await?)
+            }
+        };
+        let begun = time::Instant::now();
+        let session = host.ask(|host| host.create(new)).await.map_err(failed)?;
+        let created = begun.elapsed();
+        if let Some(what) = inheritance {
+            let begun = time::Instant::now();
+            let injected = host.ask(|host| host.inject(&session, what)).await;
+            injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
+            let injected = begun.elapsed();
+            tracing::debug!(task = %id, ?created, ?injected, "context injected");
+        }
+        Ok(session)
+    }
+
+    /// The tools of the skills above the task.
+    async fn within(&self) -> Result<Vec<Tools>, String> {
+        let task = self.task.clone();
+        let read = self
+            .shared
+            .read(move |journal| Ok(tools_above(journal, &task)?));
+        read.await.map_err(|problem| problem.to_string())
+    }
+
+    /// The parent's conversation, through the fork pipeline.
+    async fn inherit(&self, plan: Plan) -> Result<Inheritance, String> {
+        let forked = self.forked(&self.task.place.parent, plan).await?;
+        Ok(Inheritance {
+            id: self.task.id.inheritance(),
+            preamble: forked.preamble,
+            context: forked.context,
+        })
+    }
+
+    /// A session's conversation, through the fork pipeline.
+    pub(super) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, String> {
+        let begun = time::Instant::now();
+        let recent = self.host.ask(|host| host.recent(session, &plan)).await;
+        let recent =
+            recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
+        let read = begun.elapsed();
+        let fork = move || {
+            let parent = if recent.unread {
+                Parent::end_of(recent.transcript)
+            } else {
+                Parent::new(recent.transcript)
+            };
+            fork(&parent, &plan.limits, tokens::o200k)
+        };
+        // What counting tokens keeps for each thread, some 2 MB, goes with a thread that ends.
+        let in_a_thread = || thread::spawn(fork).join();
+        let forked = spawn_blocking(|| in_a_thread().unwrap_or_else(|panic| resume_unwind(panic)));
+        let failed = |error: &dyn Display| format!("the conversation could not be forked: {error}");
+        let forked = forked.await.map_err(|error| failed(&error))?;
+        let forked = forked.map_err(|error| failed(&error))?;
+        let cut = begun.elapsed().saturating_sub(read);
+        tracing::debug!(task = %self.task.id, ?read, ?cut, "conversation forked");
+        Ok(forked)
+    }
+}
