@@ -58,14 +58,13 @@ impl fmt::Display for Cost {
     }
 }
 
-/// What something came to, as far as anybody knows.
+/// What something cost, as far as prices are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Price {
-    /// This.
     Known(Cost),
-    /// This, and tokens that nobody knows the price of.
+    /// This, and tokens whose price is not known.
     AtLeast(Cost),
-    /// Nobody knows. That is not the same as nothing.
+    /// No price is known. That is not the same as free.
     Unknown,
 }
 
@@ -111,11 +110,10 @@ pub struct Spent {
     pub tokens: u64,
     /// Money, as far as prices are known.
     pub cost: Cost,
-    /// Of the tokens, those that nobody knows the price of.
+    /// Of the tokens, those whose price is not known.
     pub unpriced: u64,
     /// Answers of the model.
     pub turns: u64,
-    /// Tool calls.
     pub tool_calls: u64,
 }
 
@@ -169,13 +167,11 @@ impl Spent {
 pub struct Budget {
     /// Tokens, in and out.
     pub tokens: Option<u64>,
-    /// Money.
     pub cost: Option<Cost>,
     /// Time since it began to run; waiting for a slot does not count.
     pub time: Option<Duration>,
     /// Answers of the model.
     pub turns: Option<u64>,
-    /// Tool calls.
     pub tool_calls: Option<u64>,
 }
 
@@ -317,9 +313,7 @@ pub enum Limit {
     Tokens,
     /// Answers of the model.
     Turns,
-    /// Tool calls.
     ToolCalls,
-    /// Money.
     Cost,
     /// Time since it began to run.
     Time,

@@ -4,8 +4,8 @@ const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
 /// A number for a list of texts: FNV-1a with 64 bits. It is kept in databases and file names, so it
-/// never changes. Whoever wants two lists to have the same number can make them; use it where
-/// that harms nobody else.
+/// never changes. Collisions are easy to make on purpose: use it only where they harm no one but
+/// their author.
 pub fn digest(texts: &[&str]) -> u64 {
     // A byte that is in no text ends each, so that `ab, c` is not `a, bc`.
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));

@@ -18,19 +18,14 @@ pub enum Event {
     Launched(Box<Launched>),
     /// Another process looks after it, or none.
     Owned {
-        /// The process.
         by: Option<OwnerId>,
     },
-    /// It got a slot.
     Started,
-    /// The child's session exists.
     SessionMade {
-        /// The session.
         session: SessionId,
     },
     /// The host has the prompt.
     Prompted,
-    /// The host reported something.
     Observed(Observation),
     /// What the tasks below it have spent by now.
     SpentBelow(Spent),
@@ -39,9 +34,7 @@ pub enum Event {
         /// The limit, in words.
         why: String,
     },
-    /// The run ended.
     Ended {
-        /// How.
         outcome: Outcome,
         /// What the child said last. A failed or cancelled task may have said something too.
         answer: Option<String>,
@@ -61,18 +54,16 @@ pub enum Event {
         /// The trace of the run that asked for it.
         from: Option<ChainId>,
     },
-    /// The clock moved by so many milliseconds in which the task did not run: somebody set it, the
-    /// machine slept, or nobody looked after the task.
+    /// The clock moved by so many milliseconds in which the task did not run: it was set, the
+    /// machine slept, or no worker had the task.
     ClockMoved {
         /// Forwards, or backwards if it is negative.
         by: i64,
     },
     /// Another host has its session now.
     Moved {
-        /// Which.
         host: HostRef,
     },
-    /// Its result was read.
     Retrieved,
     /// Its parent forgot it.
     Cleared,
@@ -83,14 +74,12 @@ pub enum Event {
 pub struct Launched {
     /// Where it stands in the tree.
     pub place: Place,
-    /// What it is.
     pub brief: Brief,
     /// What it has to do.
     pub prompt: String,
-    /// What its child inherits, if it is forked: as whoever launched it wants it, not the
+    /// What its child inherits, if it is forked: as its launcher wants it, not the
     /// worker that happens to run it.
     pub fork: Option<Plan>,
-    /// What it may spend.
     pub budget: Budget,
     /// The batch it belongs to.
     pub batch: u64,
@@ -109,8 +98,6 @@ pub struct Launched {
 pub struct Saved {
     /// Its number in the task's history.
     pub seq: u64,
-    /// When it happened.
     pub at: Moment,
-    /// What happened.
     pub event: Event,
 }

@@ -6,9 +6,7 @@ use serde_saphyr::{RenderOptions, SnippetMode, UserMessageFormatter};
 /// A file in its two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split<'a> {
-    /// Between the fences.
     pub(crate) front: &'a str,
-    /// What follows.
     pub(crate) body: &'a str,
 }
 
@@ -26,7 +24,6 @@ pub(crate) enum Unsplit {
 pub(crate) struct Unreadable {
     /// The line within the settings, from 1, if it is known.
     pub(crate) line: Option<usize>,
-    /// What is wrong there.
     pub(crate) why: String,
 }
 

@@ -17,7 +17,7 @@ pub enum HostRef {
     OpenCodeBridge {
         /// The folder it was opened in.
         folder: Box<str>,
-        /// The OpenCode process, so that nobody takes over tasks of one that lives.
+        /// The OpenCode process, so that tasks of one that lives are not taken over.
         process: Box<str>,
         /// Its data folder: an OpenCode that has the same one has the same sessions.
         data: Box<str>,
@@ -136,7 +136,6 @@ impl FromStr for HostRef {
 /// A host, set up as the launcher of a task wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostSetup {
-    /// Which host.
     pub host: HostRef,
     /// What the launcher's flags and environment say about the agent.
     pub settings: LaunchSettings,

@@ -10,9 +10,7 @@ use crate::budget::{Budget, Cost, LONGEST_LAST_TURN, Limit, Spent};
 pub struct Allowance {
     /// Tokens, in and out.
     pub tokens: Option<u64>,
-    /// Money.
     pub cost: Option<Cost>,
-    /// Time.
     pub time: Duration,
 }
 

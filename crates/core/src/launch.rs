@@ -43,7 +43,7 @@ pub struct Facts {
 /// Decides a launch: what the task begins with.
 ///
 /// # Errors
-/// When a limit forbids it, or whoever asks has been stopped.
+/// When a limit forbids it, or the caller has been stopped.
 pub fn launch(
     task: LaunchTask,
     facts: Facts,
@@ -110,8 +110,8 @@ fn budget(own: Budget, above: Option<&Task>, now: Moment) -> Result<Budget, Refu
     }
 }
 
-/// Where a task stands that a caller launches. Structural: whoever works in the calling session
-/// is above, whatever anyone says. Each launch from a shell is a tree of its own.
+/// Where a task stands that a caller launches. Structural: the task that works in the calling
+/// session is above, whatever the caller says. Each launch from a shell is a tree of its own.
 ///
 /// # Errors
 /// When the caller has no session to launch from.

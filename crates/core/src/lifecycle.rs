@@ -1,7 +1,7 @@
 //! What may happen to a task next: the one table of states and commands.
 //!
 //! [`decide`] answers a command with events and effects and changes nothing; [`apply`]
-//! folds a saved event into a task. Nobody else changes a task.
+//! folds a saved event into a task. Nothing else changes a task.
 
 use std::time::Duration;
 
@@ -23,15 +23,12 @@ use crate::{
 pub enum Command {
     /// There is a slot for it.
     Start,
-    /// Its session exists.
     SessionMade(SessionId),
     /// The host has its prompt.
     Prompted,
-    /// The host reported something.
     Observe(Vec<Observation>),
     /// The host says that it has ended.
     Finish {
-        /// How.
         outcome: Outcome,
         /// What the child said last.
         answer: Option<String>,
@@ -45,7 +42,6 @@ pub enum Command {
     },
     /// It has reached a limit of its budget: stop its work, and let it say what it has found.
     SumUp {
-        /// The limit.
         why: String,
     },
     /// It has said what it has found, or had no more to say it with.
@@ -55,13 +51,11 @@ pub enum Command {
         /// What its last turn took.
         spent: Option<Observation>,
     },
-    /// Stop it.
     Cancel(CancelledBy),
     /// The host has stopped working for a run that had ended.
     Stopped,
     /// Go on with a follow-up.
     Resume {
-        /// What to do now.
         prompt: String,
         /// The batch it belongs to from now on.
         batch: u64,
@@ -72,12 +66,10 @@ pub enum Command {
     },
     /// Another process looks after it from now on, or none.
     Assign {
-        /// The process.
         to: Option<OwnerId>,
     },
     /// Another host has its session now.
     Move {
-        /// Which.
         host: HostRef,
     },
     /// The tasks below it have spent so much by now.
@@ -89,16 +81,14 @@ pub enum Command {
     },
     /// Its result is being read.
     Retrieve,
-    /// Forget it.
     Clear,
 }
 
 /// Who stops a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelledBy {
-    /// Someone asked for it.
     Request,
-    /// What it worked for has ended, so nobody is there to be told.
+    /// What it worked for has ended, so there is no parent to be told.
     Above,
 }
 
@@ -133,11 +123,10 @@ impl Decision {
 pub enum Effect {
     /// Tell the parent how it ended.
     Tell,
-    /// Nobody is there to be told how it ended.
+    /// There is no parent to be told how it ended.
     Hush,
     /// Take back what the parent has not been told yet.
     Withdraw,
-    /// Stop every task below.
     StopBelow,
     /// It has spent something, and so have the tasks above.
     SpendAbove,
@@ -281,7 +270,7 @@ fn stopped_or_late(task: &Task) -> Result<Decision, Refusal> {
 
 fn ends(outcome: Outcome, answer: Option<String>, stop: bool) -> Result<Decision, Refusal> {
     let mut effects = vec![Effect::Tell];
-    // Whoever failed has no use for what it asked others to do.
+    // A task that failed has no use for what it asked others to do.
     if outcome != Outcome::Completed {
         effects.push(Effect::StopBelow);
     }
@@ -302,7 +291,7 @@ fn sums_up(stage: &Stage, why: String) -> Result<Decision, Refusal> {
         Stage::SummingUp { .. } => Ok(Decision::default()),
         Stage::Working => Ok(Decision {
             events: vec![Event::SummingUp { why }],
-            // Nobody waits for what the tasks below would find.
+            // What the tasks below would find is not waited for.
             effects: vec![Effect::StopBelow],
         }),
     }
@@ -454,7 +443,7 @@ pub fn over_iterations(task: &Task) -> Option<String> {
     (turns > most).then(|| format!("the limit of {most} iterations is reached"))
 }
 
-/// Whether nobody is left in its session who could use an answer.
+/// Whether its session has been stopped, so that an answer would be of no use there.
 pub fn was_stopped(task: &Task) -> bool {
     match &task.state {
         State::Queued { .. } | State::Running { .. } => task.cleared,
@@ -465,7 +454,7 @@ pub fn was_stopped(task: &Task) -> bool {
 /// Why a running task that has been quiet for so long must end, if it must.
 pub fn overdue(task: &Task, quiet: Duration, now: Moment, limits: &TaskLimits) -> Option<String> {
     task.budget.out_of_time(task.ran(now)).or_else(|| {
-        // Whoever waits for an answer of the user makes no progress.
+        // A task that waits for an answer of the user makes no progress.
         let waits = !task.progress.asking.is_empty();
         (!waits && quiet >= limits.stall)
             .then(|| format!("it made no progress for {}", duration(limits.stall)))
@@ -485,7 +474,7 @@ pub fn lost_its_workers(task: &Task, limits: &TaskLimits) -> Option<String> {
 }
 
 /// How far the clock has moved since a running task was last looked after, if that is worth a word.
-/// For whoever takes a task over: nobody ran it in between. `renewed` is when the worker that is
+/// For a worker that takes a task over: it did not run in between. `renewed` is when the worker that is
 /// gone was last known to live.
 pub fn clock_moved(task: &Task, renewed: Option<Moment>, now: Moment) -> Option<i64> {
     let State::Running { since, .. } = task.state else {
@@ -513,12 +502,11 @@ pub enum Standing {
     Working,
     /// It has done with the prompt.
     Done {
-        /// How it ended.
         outcome: Outcome,
         /// What the child said last.
         answer: Option<String>,
     },
-    /// The prompt is there, nobody works on it, and it has no answer: the host itself was
+    /// The prompt is there, and it is neither answered nor worked on: the host itself was
     /// stopped in the middle.
     Interrupted,
 }
@@ -526,13 +514,10 @@ pub enum Standing {
 /// What to do about a running task after its host was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Send the prompt.
     Prompt,
     /// Wait for what the host reports.
     Wait,
-    /// End it.
     Finish {
-        /// How.
         outcome: Outcome,
         /// What the child said last.
         answer: Option<String>,
@@ -592,7 +577,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
     match event {
         Event::Launched(_) => {}
         Event::Owned { by } => {
-            // Whoever gives a task back says so; this one was taken from a worker that is gone.
+            // A worker that gives a task back says so; this one was taken from a worker that is gone.
             let taken = by.is_some() && task.owner.is_some() && task.owner != *by;
             if taken && matches!(task.state, State::Running { .. }) {
                 task.progress.worker_deaths += 1;

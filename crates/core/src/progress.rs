@@ -49,9 +49,7 @@ pub struct Repeated {
 /// What a host reports about a working child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
-    /// It called a tool.
     ToolCalled {
-        /// The tool's name.
         tool: String,
         /// A digest of tool and parameters, for telling calls apart.
         call: u64,
@@ -64,10 +62,8 @@ pub enum Observation {
     Asked {
         /// The host's name for the question.
         id: String,
-        /// The question.
         question: String,
     },
-    /// A question was answered.
     Answered {
         /// The host's name for the question.
         id: String,
@@ -84,7 +80,7 @@ pub struct Totals {
     pub tokens: u64,
     /// Money, as far as prices are known.
     pub cost: Cost,
-    /// Of the tokens, those that nobody knows the price of.
+    /// Of the tokens, those whose price is not known.
     pub unpriced: u64,
     /// Answers of the model.
     pub turns: u64,

@@ -1,4 +1,4 @@
-//! Names that somebody might have meant.
+//! Names that may have been meant by a misspelt one.
 
 /// How many characters must be put in, taken out, replaced, or changed with their neighbour to
 /// make one text of the other.

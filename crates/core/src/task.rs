@@ -17,7 +17,6 @@ use crate::{
 /// [`crate::lifecycle::apply`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Its name.
     pub id: TaskId,
     /// Where it stands in the tree of tasks.
     pub place: Place,
@@ -27,7 +26,6 @@ pub struct Task {
     pub skill: Option<Terms>,
     /// What one run of it may spend.
     pub budget: Budget,
-    /// When it was launched.
     pub launched_at: Moment,
     /// Tasks of one parent that were unfinished at the same time share a batch.
     pub batch: u64,
@@ -35,7 +33,6 @@ pub struct Task {
     pub run: u32,
     /// The child's session, once it exists.
     pub session: Option<SessionId>,
-    /// Where it stands.
     pub state: State,
     /// The host may still be working for a run that has ended: it has to be told to stop.
     pub stopping: bool,
@@ -76,7 +73,6 @@ pub struct Place {
 pub struct Brief {
     /// A few words for people.
     pub description: String,
-    /// Who works on it.
     pub agent: AgentName,
     /// The model, if it is not the agent's own.
     pub model: Option<ModelName>,
@@ -100,24 +96,16 @@ pub enum Context {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Waiting for a slot.
-    Queued {
-        /// Since when.
-        since: Moment,
-    },
-    /// At work.
+    Queued { since: Moment },
     Running {
-        /// Since when.
         since: Moment,
         /// How far it has come.
         stage: Stage,
     },
     /// Finished, one way or the other.
     Ended {
-        /// When.
         at: Moment,
-        /// How long it ran.
         ran: Duration,
-        /// How.
         outcome: Outcome,
     },
 }
@@ -168,14 +156,11 @@ impl fmt::Display for Phase<'_> {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// With an answer.
     Completed,
-    /// With an error.
     Failed {
         /// What went wrong, for people and models.
         why: String,
     },
-    /// By request.
     Cancelled,
 }
 
@@ -213,15 +198,11 @@ impl From<End> for Outcome {
 pub enum Status {
     /// Waiting for a slot.
     Queued,
-    /// At work.
     Running,
     /// At work on a follow-up.
     Resumed,
-    /// Finished with an answer.
     Completed,
-    /// Finished with an error.
     Error,
-    /// Stopped by request.
     Cancelled,
 }
 

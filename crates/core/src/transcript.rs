@@ -36,7 +36,7 @@ impl<'a> Text<'a> {
         self.chars
     }
 
-    /// The same text, borrowed from nobody.
+    /// The same text, with a text of its own.
     pub fn into_owned(self) -> Text<'static> {
         Text {
             text: Cow::Owned(self.text.into_owned()),
@@ -69,7 +69,7 @@ macro_rules! host_names {
                 Self(id.into())
             }
 
-            /// The same ID, borrowed from nobody.
+            /// The same ID, with a text of its own.
             pub fn into_owned(self) -> $name<'static> {
                 $name(Cow::Owned(self.0.into_owned()))
             }
@@ -94,7 +94,6 @@ host_names! {
 pub enum Role {
     /// The user, or the host in the user's name.
     User,
-    /// The agent.
     Assistant,
 }
 
@@ -103,7 +102,6 @@ pub enum Role {
 pub struct Message<'a> {
     /// The host's ID, where it gave one.
     pub id: Option<MessageId<'a>>,
-    /// Who speaks.
     pub role: Role,
     /// False while the agent is still writing it. [`Transcript::new`] settles which
     /// message that is.
@@ -122,9 +120,7 @@ pub enum Compaction<'a> {
         /// The first of the messages that the host keeps beside the summary.
         tail_start: Option<MessageId<'a>>,
     },
-    /// The agent's summary.
     Summary {
-        /// The request it answers.
         request: Option<MessageId<'a>>,
         /// Finished without an error. Only then does it stand for what came before.
         complete: bool,
@@ -134,7 +130,6 @@ pub enum Compaction<'a> {
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Something said.
     Text(Text<'a>),
     /// A tool call, with its result once there is one.
     Tool(ToolCall<'a>),
@@ -145,11 +140,9 @@ pub enum Part<'a> {
 pub struct ToolCall<'a> {
     /// The host's ID, where it gave one.
     pub id: Option<CallId<'a>>,
-    /// The tool's name.
     pub name: Text<'a>,
     /// The parameters as compact JSON.
     pub input: Text<'a>,
-    /// What came of it.
     pub outcome: Outcome<'a>,
 }
 
@@ -158,9 +151,7 @@ pub struct ToolCall<'a> {
 pub enum Outcome<'a> {
     /// No result: still running, or interrupted for good.
     Pending,
-    /// The tool's output.
     Completed(Text<'a>),
-    /// The tool's error.
     Failed(Text<'a>),
     /// The host threw the output away to save room.
     Cleared,
@@ -172,7 +163,7 @@ impl Outcome<'_> {
 }
 
 impl Message<'_> {
-    /// The same message, borrowed from nobody.
+    /// The same message, with a text of its own.
     pub fn into_owned(self) -> Message<'static> {
         let compaction = self.compaction.map(|compaction| match compaction {
             Compaction::Request { tail_start } => Compaction::Request {
@@ -207,7 +198,7 @@ impl Message<'_> {
 }
 
 impl ToolCall<'_> {
-    /// The same call, borrowed from nobody.
+    /// The same call, with a text of its own.
     pub fn into_owned(self) -> ToolCall<'static> {
         ToolCall {
             id: self.id.map(CallId::into_owned),

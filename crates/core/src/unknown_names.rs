@@ -8,11 +8,9 @@ use crate::{
 
 /// What there is where a skill would run.
 pub struct Here<'a> {
-    /// The agents.
     pub agents: &'a [String],
     /// What is wrong with a model of this name, if anything.
     pub model: &'a dyn Fn(&str) -> Option<String>,
-    /// The tools.
     pub tools: &'a [String],
 }
 

@@ -12,18 +12,15 @@ pub struct Answer {
     pub model: ModelName,
     /// What it consists of, in order.
     pub blocks: Vec<Block>,
-    /// Why it ends.
     pub stop: Stop,
-    /// What it used.
     pub usage: Usage,
-    /// What that cost, if anybody knows the price.
+    /// What that cost, if the price is known.
     pub cost: Option<Cost>,
 }
 
 /// A piece of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// Something said.
     Text(String),
     /// Something thought. It is sent back to the API it came from, as it came.
     Reasoning {
@@ -32,7 +29,6 @@ pub enum Block {
         /// The block as the API wants it back.
         raw: Option<Raw>,
     },
-    /// A tool to run.
     Call(Call),
     /// A kind of block that is not known here. It is sent back as it came.
     Other(Raw),
@@ -43,7 +39,6 @@ pub enum Block {
 pub struct Raw {
     /// Which API understands it.
     pub wire: String,
-    /// The block as JSON.
     pub json: String,
 }
 
@@ -52,7 +47,6 @@ pub struct Raw {
 pub struct Call {
     /// The model's name for it.
     pub id: String,
-    /// The tool.
     pub name: String,
     /// The parameters: JSON, unless the model made a mistake.
     pub input: String,
@@ -67,7 +61,7 @@ pub enum Stop {
     Tools,
     /// It was cut at the greatest length of an answer.
     Length,
-    /// The model, or whoever guards it, refuses.
+    /// The model, or its provider, refuses.
     Refused,
 }
 

@@ -22,7 +22,6 @@ pub struct Conversation {
     calls: Vec<OpenCall>,
     /// What was said since, with the number of its entry.
     said: Vec<(u64, String)>,
-    /// The newest entry.
     newest: u64,
     run: Option<Run>,
     ended: BTreeMap<PostId, (End, Option<String>)>,
@@ -41,9 +40,7 @@ pub struct Conversation {
 /// How the newest answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Last {
-    /// Why it ends.
     pub stop: Stop,
-    /// It says something.
     pub says: bool,
     /// It says something, or wants something done.
     pub useful: bool,
@@ -62,7 +59,6 @@ struct OpenCall {
 /// The run that is not over.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// What began it.
     pub prompt: PostId,
     /// How often the model has answered.
     pub answers: u64,
@@ -90,7 +86,6 @@ pub struct LastTurn {
     pub why: String,
     /// Whether the run has failed with that, whatever the model says.
     pub fails: bool,
-    /// The model has answered.
     pub over: bool,
 }
 
@@ -99,7 +94,6 @@ pub struct LastTurn {
 pub struct Shown {
     /// The newest entry in it.
     pub seen: u64,
-    /// The conversation.
     pub turns: Vec<Turn>,
 }
 

@@ -11,20 +11,15 @@ use crate::{
 pub enum Entry {
     /// The parent's conversation, for a forked child.
     Inherited {
-        /// Its name.
         post: PostId,
         /// What the child must know about the context.
         preamble: String,
-        /// The conversation.
         context: String,
     },
     /// Something to do. A run begins.
     Prompted {
-        /// Its name.
         post: PostId,
-        /// What to do.
         text: String,
-        /// Who does it.
         agent: AgentName,
         /// With which model, if not the session's.
         model: Option<ModelName>,
@@ -33,7 +28,6 @@ pub enum Entry {
     },
     /// A background task has ended.
     Told {
-        /// Its name.
         post: PostId,
         /// For people and the model.
         visible: String,
@@ -42,7 +36,6 @@ pub enum Entry {
     },
     /// The host tells the model something in the user's place: that its answer was empty.
     Nudged {
-        /// What it says.
         text: String,
     },
     /// The next answer is the last of the run, and one without tools.
@@ -52,23 +45,17 @@ pub enum Entry {
         /// Whether the run has failed with that, whatever the model says.
         fails: bool,
     },
-    /// The model answered.
     Answered {
         /// The newest entry that the model had been shown.
         seen: u64,
-        /// What it said.
         answer: Answer,
     },
     /// A tool that changes something is about to run.
     ToolBegan {
-        /// The call.
         call: String,
     },
-    /// A tool has run.
     ToolEnded {
-        /// The call.
         call: String,
-        /// What came of it.
         outcome: ToolOutcome,
     },
     /// Everything before was summarised, because the window was nearly full.
@@ -78,11 +65,9 @@ pub enum Entry {
         /// The summary, as the model wrote it.
         answer: Answer,
     },
-    /// A run is over.
     Ended {
         /// The prompt that began it.
         prompt: PostId,
-        /// How.
         end: End,
         /// What the model said last.
         answer: Option<String>,
@@ -92,19 +77,15 @@ pub enum Entry {
 /// How a run of a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// With an answer.
     Answered,
     /// Without success: a limit was reached, or the model would not.
     Failed {
-        /// What went wrong.
         why: String,
     },
     /// It could not go on: the model could not be asked.
     Broken {
-        /// What went wrong.
         why: String,
     },
-    /// By request.
     Aborted,
 }
 
@@ -113,9 +94,7 @@ pub enum End {
 pub struct Filed {
     /// Its number in the session, from 1.
     pub seq: u64,
-    /// When it was saved.
     pub at: Moment,
-    /// What happened.
     pub entry: Entry,
 }
 

@@ -35,14 +35,11 @@ pub use transcript::transcript;
 pub enum Turn {
     /// Text of the user, or of the host in the user's place.
     Said(String),
-    /// What a model answered.
     Answered(Answer),
     /// What came of a call of the answer before it. All results of an answer follow it, in
     /// the order of its calls.
     Result {
-        /// The call.
         call: Call,
-        /// What came of it.
         outcome: ToolOutcome,
     },
 }

@@ -35,9 +35,7 @@ pub struct UsedUp {
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Ask the model.
     Ask,
-    /// Run these tools.
     Run(Vec<Call>),
     /// These were running when the process ended; what came of them is unknown.
     Lost(Vec<Call>),
@@ -45,16 +43,13 @@ pub enum Next {
     Compact,
     /// Say this to the model, in the user's place.
     Nudge(String),
-    /// Announce the last turn.
     LastTurn {
         /// The limit that is reached, in words.
         why: String,
         /// Whether the run has failed with that, whatever the model says.
         fails: bool,
     },
-    /// Wait for background tasks.
     Wait,
-    /// The run is over.
     Finish(End),
     /// There is nothing to do.
     Rest,
@@ -181,7 +176,7 @@ fn budget_used_up(why: &str) -> Next {
 fn after_last_turn(conversation: &Conversation, last: &LastTurn, around: &Around) -> Next {
     let newest = conversation.last();
     let refused = newest.is_some_and(|newest| newest.stop == Stop::Refused);
-    // Whoever calls a tool wanted to go on.
+    // A model that calls a tool wanted to go on.
     let said = newest.is_some_and(|newest| newest.says && !newest.calls);
     match (last.fails, refused) {
         (true, _) => failed(&last.why),

@@ -12,11 +12,8 @@ use crate::words::words;
 /// What a call would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Look at something.
     Read,
-    /// Change files.
     Edit,
-    /// Run a program.
     Run,
     /// Nothing outside the conversation: notes, background tasks.
     Note,
@@ -142,12 +139,12 @@ impl Rule {
     /// Whether it is about this tool, in whatever use.
     pub fn names(&self, tool: &str) -> bool {
         let tool = tool.to_lowercase();
-        // Whoever speaks of edits means files that change, however.
+        // A rule about edits is about every way to change a file.
         fits(&self.tool, &tool) || (self.tool == "edit" && tool == "write")
     }
 
-    /// Whether it can stop this tool. Whoever forbids reading a file means every tool that shows
-    /// what is in it. A rule that lets `read` pass says nothing of the others.
+    /// Whether it can stop this tool. A rule that forbids reading a file stops every tool that
+    /// shows what is in it. A rule that lets `read` pass says nothing of the others.
     fn binds(&self, tool: &str) -> bool {
         let reads = READERS.contains(&tool.to_lowercase().as_str());
         self.names(tool) || (reads && self.names("read"))
@@ -159,7 +156,7 @@ impl Rule {
     }
 
     /// Whether it lets this use pass. A command that is more than one command, or has parts
-    /// that the shell works out, is never let pass by a pattern: nobody could tell what runs. Nor
+    /// that the shell works out, is never let pass by a pattern: what it runs cannot be told. Nor
     /// is an option by a wildcard that makes a program write a file or run another.
     pub fn lets_pass(&self, tool: &str, kind: Kind, target: &str) -> bool {
         let Some(pattern) = &self.pattern else {
@@ -233,7 +230,7 @@ fn climbs(pattern: &str, command: &str) -> bool {
 
 /// A command without what may stand before it, and with single blanks: `X=1 sudo  git push` is
 /// `git push`. A rule that forbids is a reminder, not a wall: a shell has more ways to say the
-/// same than anybody can list.
+/// same than a list can hold.
 fn plainly(command: &str) -> String {
     const BEFORE: &[&str] = &[
         "if", "then", "else", "elif", "while", "until", "do", "!", "sudo", "env", "command",
@@ -300,18 +297,15 @@ pub struct Permissions {
     pub allow: Vec<Rule>,
     /// Asked for in every mode.
     pub ask: Vec<Rule>,
-    /// Never.
     pub deny: Vec<Rule>,
 }
 
 /// What is to be done about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is free.
     Allow,
     /// Someone has to be asked: because of the mode, or of a rule that wants it every time.
     Ask {
-        /// A rule wants it.
         by_rule: bool,
     },
     /// It is forbidden, for a reason.

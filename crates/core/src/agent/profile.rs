@@ -14,7 +14,6 @@ use crate::{
 /// Who works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// What it is called.
     pub name: AgentName,
     /// When to use it.
     pub description: String,
@@ -22,7 +21,6 @@ pub struct Profile {
     pub prompt: String,
     /// Its own model, if it has one.
     pub model: Option<String>,
-    /// What it may use.
     pub tools: Tools,
     /// How often its model may answer in one run.
     pub max_turns: Option<u64>,
@@ -35,7 +33,6 @@ pub struct Profile {
 pub struct Tools {
     /// Only these; all if there is no such list.
     pub only: Option<Vec<Rule>>,
-    /// Not these.
     pub not: Vec<Rule>,
     /// And nothing that any of these would not allow: the tools of the skills above, which bind
     /// everything that they launch.
@@ -125,7 +122,6 @@ impl Tools {
 /// Why a file is no profile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// There is no frontmatter.
     #[error("it does not begin with `---` and end its settings with `---`")]
     NoFrontmatter,
     /// The frontmatter cannot be read.

@@ -5,7 +5,6 @@ use super::Kind;
 /// A tool as a model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// What it is called.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
@@ -30,11 +29,8 @@ pub struct CallInfo {
 /// All that a call would do, in the model's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Preview {
-    /// A command is run.
     Command(String),
-    /// A file is written.
     Write {
-        /// All of it.
         content: String,
     },
     /// A piece of a file is replaced.
@@ -62,7 +58,6 @@ impl Preview {
 /// What came of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolOutcome {
-    /// What the tool answered.
     Done(String),
     /// What went wrong, for the model to read.
     Failed(String),
@@ -72,7 +67,7 @@ pub enum ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// What the model reads about a call whose outcome nobody knows.
+    /// What the model reads about a call whose outcome is unknown.
     pub const UNKNOWN: &'static str = "Interrupted: the process ended while this tool was \
         running. It may have done all, some or none of its work, and it was not run again. \
         Check what is there before you repeat it.";

@@ -31,7 +31,7 @@ impl<'t> Slice<'t> {
         }
     }
 
-    /// A short text whose length nobody knows yet.
+    /// A short text, whose length is counted here.
     pub(super) fn counted(text: &'t str) -> Self {
         Self {
             text,

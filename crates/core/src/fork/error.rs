@@ -16,7 +16,6 @@ pub enum ForkError {
     TooLarge {
         /// `characters` or `tokens`.
         unit: &'static str,
-        /// How many there are.
         size: usize,
         /// How many there may be.
         limit: usize,
@@ -26,20 +25,12 @@ pub enum ForkError {
 /// Why a setting is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LimitError {
-    /// No such limit.
     #[error("`{key}` is not a fork limit; there are {known}")]
-    UnknownKey {
-        /// What was asked for.
-        key: String,
-        /// What there is.
-        known: String,
-    },
+    UnknownKey { key: String, known: String },
     /// Not a value of this limit.
     #[error("{key}: `{value}` is refused; allowed: {allowed}")]
     Refused {
-        /// The limit.
         key: &'static str,
-        /// What was asked for.
         value: String,
         /// What would have been accepted.
         allowed: String,

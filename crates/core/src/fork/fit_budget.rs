@@ -14,7 +14,6 @@ pub(super) struct Fitted<'t> {
     pub(super) blocks: Vec<Block<'t>>,
     /// Which messages were cut as a whole.
     pub(super) cut_to_fit: CutToFit,
-    /// The context's size.
     pub(super) size: Size,
 }
 

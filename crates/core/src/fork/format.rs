@@ -55,7 +55,7 @@ pub(super) fn measure(message: &Inherited, last: bool) -> Length {
     length
 }
 
-/// The characters of parts that nobody keeps: without the IDs of calls, and what those would add.
+/// The characters of parts that are not kept: without the IDs of calls, and what those would add.
 pub(super) fn measure_ids_apart<'t>(
     role: Role,
     parts: impl Iterator<Item = Shown<'t>>,

@@ -200,7 +200,6 @@ fn exact() -> Limits {
 pub enum Setting {
     /// A number, a word, or a list as `a,b`.
     One(String),
-    /// A list.
     List(Vec<String>),
 }
 

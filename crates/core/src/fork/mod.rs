@@ -42,7 +42,6 @@ pub struct Fork {
     pub context: String,
     /// What the child must know about the context.
     pub preamble: String,
-    /// What the pipeline did.
     pub stats: Stats,
 }
 

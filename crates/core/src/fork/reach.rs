@@ -28,13 +28,11 @@ fn most_chars(limits: &Limits) -> usize {
 
 /// What is still to come of a compaction.
 enum Awaited {
-    /// Its summary.
     Summary,
     /// The request that a complete summary answers.
     Request(MessageId<'static>),
     /// The first message of the tail that is kept beside the summary.
     Tail(MessageId<'static>),
-    /// Nothing.
     Found,
 }
 

@@ -115,7 +115,7 @@ impl<'l> RepeatedReads<'l> {
     fn replace(&self, call: &mut ShownCall, number: usize) {
         let marker = marker(number);
         let is_newest = call.tier == Tier::Whole;
-        // Of a call that is not shown whole, nobody can tell which other is the same.
+        // A call that is not shown whole cannot be recognised as the same as another.
         if is_newest
             || call.params_cut
             || self.limits.is_uncut(call.call.name.as_str())

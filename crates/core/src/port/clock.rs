@@ -6,11 +6,11 @@ use crate::moment::Moment;
 
 /// Tells the time. All processes that share a store have to agree on it, more or less.
 pub trait Clock: Send + Sync {
-    /// Now. Somebody may set it, back or forth, and it goes on while the machine sleeps: it is for
+    /// The time of day. It may be set, back or forth, and it goes on while the machine sleeps: it is for
     /// telling when something was.
     fn now(&self) -> Moment;
 
-    /// Time that nobody can set and that stands still while the machine sleeps: for telling how
+    /// Time that cannot be set and that stands still while the machine sleeps: for telling how
     /// long something takes. It counts from the boot, so processes of one boot agree on it.
     fn steady(&self) -> Duration;
 

@@ -119,7 +119,6 @@ pub trait HostEvents: Send {
 /// The end of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent {
-    /// What was read.
     pub transcript: Transcript<'static>,
     /// Whether there are older messages, which were not read.
     pub unread: bool,
@@ -134,7 +133,6 @@ pub struct NewSession {
     pub parent: SessionId,
     /// For people.
     pub title: String,
-    /// Who works in it.
     pub agent: AgentName,
     /// With which model, if not the agent's own.
     pub model: Option<ModelName>,
@@ -153,7 +151,6 @@ pub struct Inheritance {
     pub id: PostId,
     /// What the child must know about the context.
     pub preamble: String,
-    /// The parent's conversation.
     pub context: String,
 }
 
@@ -162,9 +159,7 @@ pub struct Inheritance {
 pub struct Prompt {
     /// Its name in the session.
     pub id: PostId,
-    /// What to do.
     pub text: String,
-    /// Who does it.
     pub agent: AgentName,
     /// With which model, if not the agent's own.
     pub model: Option<ModelName>,
@@ -175,11 +170,8 @@ pub struct Prompt {
 /// One thing to ask, by the agent and the model of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneQuestion {
-    /// Its name.
     pub id: PostId,
-    /// What is asked.
     pub text: String,
-    /// Who is asked.
     pub agent: AgentName,
     /// Which model, if not the session's.
     pub model: Option<ModelName>,
@@ -193,7 +185,6 @@ pub struct OneQuestion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneAnswer {
     pub text: String,
-    /// What it took.
     pub spent: Spent,
 }
 
@@ -202,7 +193,6 @@ pub struct OneAnswer {
 pub struct Notice {
     /// Its name in the session.
     pub id: PostId,
-    /// What it says.
     pub message: Message,
 }
 
@@ -220,7 +210,6 @@ pub enum Delivery {
 /// What a host says when it is asked about a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// What became of it.
     pub standing: Standing,
     /// What the session has used in all.
     pub totals: Option<Totals>,
@@ -232,7 +221,6 @@ pub struct Inspection {
 /// Something that happened in a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// In one session.
     Session(SessionId, SessionEvent),
     /// Reports may have been lost here.
     Missed,
@@ -245,14 +233,12 @@ pub enum SessionEvent {
     Observed {
         /// The host's name for it.
         key: String,
-        /// What was observed.
         what: Observation,
     },
     /// A sign of life without progress worth keeping.
     Alive,
     /// It works no more. Why is for [`Host::inspect`] to say.
     Idle,
-    /// The session was deleted.
     Deleted,
 }
 

@@ -28,7 +28,7 @@ pub trait Leases {
     fn running(&mut self, owner: &OwnerId) -> Stored<Vec<(TaskId, u32)>>;
     /// The tasks that need an owner and have none with a lease.
     fn orphans(&mut self) -> Stored<Vec<Task>>;
-    /// The hosts of unfinished tasks that nobody ever looked after.
+    /// The hosts of unfinished tasks that never had an owner.
     fn unowned(&mut self) -> Stored<Vec<HostRef>>;
     /// The tasks of an owner whose host has to be stopped.
     fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
@@ -44,7 +44,6 @@ pub trait Leases {
 /// A lease that has run out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lapsed {
-    /// Whose.
     pub owner: OwnerId,
     /// When it ran out, by the time of day.
     pub until: Moment,

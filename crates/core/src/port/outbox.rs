@@ -47,7 +47,6 @@ pub trait Outbox {
 /// What became of a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing yet.
     Pending,
     /// It is in the parent's history.
     Told,
@@ -60,11 +59,8 @@ pub enum Fate {
 pub struct PendingNotice {
     /// Its place in the outbox.
     pub place: i64,
-    /// What to say.
     pub notice: Notice,
-    /// To whom.
     pub parent: SessionId,
-    /// In which host.
     pub host: HostSetup,
     /// When it was last about to be sent, and perhaps was.
     pub attempted: Option<Moment>,

@@ -11,15 +11,12 @@ use crate::{
 /// A session of the built-in agent. What happened in it are its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its name.
     pub id: SessionId,
     /// The task it was made for; none for a person's.
     pub task: Option<TaskId>,
     /// For people.
     pub title: String,
-    /// Who works in it.
     pub agent: AgentName,
-    /// With which model.
     pub model: ModelName,
     /// What the model is told first, fixed when the session began: every request begins
     /// with it.
@@ -32,14 +29,12 @@ pub struct Session {
     pub terms: Option<Terms>,
     /// The conversation it begins with, entry by entry.
     pub base: Option<Base>,
-    /// When it began.
     pub begun: Moment,
 }
 
 /// A conversation up to an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// Whose.
     pub session: SessionId,
     /// The newest entry that belongs to it.
     pub until: u64,

@@ -28,34 +28,27 @@ pub enum StoreErrorKind {
     NotOurs,
     /// Written by a newer version.
     Newer {
-        /// Its format.
         found: i64,
         /// The newest format known.
         known: i64,
     },
     /// Of an older format, and not known to be its user's.
     Unknown {
-        /// Its format.
         found: i64,
     },
     /// Of an older format, and a process of an older version is at work in it.
     InUse {
-        /// Its format.
         found: i64,
     },
     /// What is stored cannot be what was written.
     Damaged,
     /// Another process holds it.
     Locked,
-    /// It cannot be written.
     ReadOnly,
-    /// No room.
     Full,
     /// The system could not do what was asked of it. What is stored is not at fault.
     Disk(FileWork),
-    /// It cannot be opened.
     CannotOpen,
-    /// Anything else.
     Failed,
 }
 
@@ -115,11 +108,9 @@ impl StoreError {
 /// What a disk is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileWork {
-    /// To read.
     Read,
     /// To write, shorten or remove.
     Write,
-    /// To lock.
     Lock,
 }
 

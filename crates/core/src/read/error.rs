@@ -6,7 +6,6 @@ use thiserror::Error;
 /// user can act on.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// Nothing at all.
     #[error("the input is empty; expected a JSON list of messages")]
     Empty,
     /// Good until it stops.
@@ -17,20 +16,14 @@ pub enum ReadError {
     Truncated {
         /// How many messages are complete.
         messages: usize,
-        /// Line of the end.
         line: usize,
-        /// Column of the end.
         column: usize,
     },
-    /// Not JSON.
     #[error("the input is not valid JSON")]
     Syntax(#[source] serde_json::Error),
     /// JSON, but of another kind.
     #[error("expected a list of messages (`[{{\"info\": …, \"parts\": […]}}, …]`), found {found}")]
-    NotAList {
-        /// What there is instead.
-        found: &'static str,
-    },
+    NotAList { found: &'static str },
     /// A list, but not of messages.
     #[error(
         "expected messages with `info.role` and `parts`, found none in {entries} entries; \

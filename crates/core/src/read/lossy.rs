@@ -35,7 +35,7 @@ impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Lenient<T> {
     }
 }
 
-/// An object whose values nobody has looked at yet.
+/// An object whose values are not parsed yet.
 pub(super) struct Fields<'a>(Vec<(LossyStr<'a>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {

@@ -182,7 +182,7 @@ fn filled_line(line: &[Token], words: &[String], around: &Surroundings) -> Strin
                 (Some(word), _) => quote.around(word),
                 // `awk '{print $1}'` means a column.
                 (None, Quote::Single) => (*written).to_owned(),
-                // As the shell does with what nobody has set.
+                // As the shell does with a variable that is not set.
                 (None, Quote::None | Quote::Double) => String::new(),
             },
             Token::Named(at) => words

@@ -15,13 +15,10 @@ use crate::wording::listed;
 /// Whose a skill is. A higher layer always beats a lower one; the highest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// Of whoever looks after the machine.
+    /// Of the administrator of the machine.
     Enterprise,
-    /// The user's own.
     User,
-    /// The project's.
     Project,
-    /// A plugin's.
     Plugin,
 }
 
@@ -40,11 +37,9 @@ impl Layer {
 /// A `SKILL.md` that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whose it is.
     pub layer: Layer,
     /// Which folder of its layer it was found in, the nearest first.
     pub place: usize,
-    /// The file.
     pub file: PathBuf,
     /// The folder of the plugin that it is part of.
     pub plugin: Option<PathBuf>,
@@ -55,13 +50,10 @@ pub struct Found {
 /// A skill that can be used, or could if another of its name were not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Whose it is.
     pub layer: Layer,
-    /// The file.
     pub file: PathBuf,
     /// The folder of the plugin that it is part of.
     pub plugin: Option<PathBuf>,
-    /// What is in it.
     pub skill: Arc<Skill>,
     /// The file that counts in its place.
     pub shadowed_by: Option<PathBuf>,
@@ -79,27 +71,20 @@ pub struct Catalog {
 /// There is no skill of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UnknownSkill {
-    /// Nobody has heard of it.
+    /// There is no file for it.
     #[error("there is no skill `{name}`; there {}", known(names))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        names: Vec<String>,
-    },
+    Unknown { name: String, names: Vec<String> },
     /// Its file cannot be used.
     #[error("the skill `{name}` cannot be used: {}:{}: {}", file.display(), flaw.line, flaw.why)]
     Broken {
-        /// What was asked for.
         name: String,
-        /// Its file.
         file: PathBuf,
         /// The first thing that is wrong with it.
         flaw: Flaw,
     },
 }
 
-/// How many names are listed for somebody who has mistaken one.
+/// How many names are listed when an unknown one was asked for.
 const NAMES: usize = 30;
 
 fn known(names: &[String]) -> String {

@@ -12,7 +12,7 @@ const EACH: usize = 400;
 /// How few characters of a description say nothing.
 const LEAST: usize = 12;
 
-/// How many skills are named. More is no list that anybody has made by hand.
+/// How many skills are named. More is not a list that was made by hand.
 const MOST_NAMES: usize = 2_000;
 
 /// A line for each skill that a model may invoke; nothing if there is none. Where the list would

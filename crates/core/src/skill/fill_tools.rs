@@ -60,7 +60,7 @@ fn within_project(path: &str, project: &str) -> String {
 pub fn lets_run(tools: &Tools, command: &str) -> bool {
     let bash = |command: &str| tools.allows("bash", crate::agent::Kind::Run, command);
     let mut lines = command.lines().map(str::trim);
-    // What nobody has listed is not allowed.
+    // A command that is in no list is not allowed.
     tools.only.is_some()
         && (bash(command)
             || lines.all(|line| line.is_empty() || line.starts_with('#') || bash(line)))

@@ -16,7 +16,6 @@ use crate::{
 /// A skill that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// What its head says.
     pub manifest: Manifest,
     /// What it tells the model, before anything is filled in.
     pub body: String,
@@ -38,7 +37,6 @@ pub struct Manifest {
     pub title: Option<String>,
     /// What it does and when to use it.
     pub description: String,
-    /// Its licence.
     pub license: Option<String>,
     /// What it needs around it.
     pub compatibility: Option<String>,
@@ -46,7 +44,6 @@ pub struct Manifest {
     pub metadata: BTreeMap<String, String>,
     /// The tools it may use: in a fork the complete set; the agent's own if there is no list.
     pub tools: Tools,
-    /// Where it runs.
     pub context: SkillContext,
     /// The agent that runs it in a fork.
     pub agent: Option<String>,
@@ -108,7 +105,6 @@ impl SkillContext {
 pub struct Flaw {
     /// From 1.
     pub line: usize,
-    /// What is wrong.
     pub why: String,
 }
 
@@ -189,7 +185,7 @@ impl Skill {
         }
     }
 
-    /// A file whose head nobody can read. It may say that the skill is not for models, so it is
+    /// A file whose head cannot be read. It may say that the skill is not for models, so it is
     /// not.
     fn unread_head(folder: &str, body: &str, why: Flaw) -> Result<Skill, Vec<Flaw>> {
         let mut head = Head::new("", BTreeMap::new());

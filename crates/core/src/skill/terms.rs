@@ -10,7 +10,6 @@ use crate::{
 /// The terms under which a sub-agent runs a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// The skill.
     pub skill: String,
     /// The tools, by the names that the skill has for them. Without a list of its own, the
     /// agent's.
@@ -76,7 +75,6 @@ impl Default for UsualTerms {
 /// Terms, and what the skill says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {
-    /// The terms.
     pub terms: Terms,
     /// The skill's body, filled in.
     pub instructions: String,

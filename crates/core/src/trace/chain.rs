@@ -12,7 +12,6 @@ use crate::{
 /// A run that has a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// Its name.
     pub id: ChainId,
     /// The run from which it was begun.
     pub parent: Option<ChainId>,
@@ -25,20 +24,13 @@ pub struct Chain {
 /// What a chain is a run of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChainOf {
-    /// A task's.
     Task {
-        /// The task.
         task: TaskId,
         /// 0 for the launch, then one for each follow-up.
         run: u32,
     },
     /// A person's, in a session of the built-in agent.
-    Session {
-        /// The session.
-        session: SessionId,
-        /// What began it.
-        prompt: PostId,
-    },
+    Session { session: SessionId, prompt: PostId },
 }
 
 /// A run with everything that happened in it, and the runs below it.
@@ -54,17 +46,13 @@ pub struct Trace {
     pub title: String,
     /// The skill that it runs.
     pub skill: Option<String>,
-    /// Who works.
     pub agent: Option<AgentName>,
-    /// What was asked.
     pub request: String,
-    /// Where it stands.
     pub state: TraceState,
     /// When it was asked for.
     pub begun: Moment,
     /// How long it has taken, or took.
     pub took: Duration,
-    /// What happened, in order.
     pub steps: Vec<Step>,
     /// What was said at the end.
     pub answer: Option<String>,

@@ -13,7 +13,6 @@ use crate::{
 /// How a run in a session ended.
 pub(super) struct RunEnd {
     pub(super) end: End,
-    /// What was said last.
     pub(super) answer: Option<String>,
     pub(super) at: Moment,
 }

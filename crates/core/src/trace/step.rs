@@ -9,65 +9,48 @@ use crate::{agent::Usage, budget::Cost, id::ModelName, moment::Moment};
 pub struct Step {
     /// Its number in the run, from 1.
     pub seq: u64,
-    /// When it began.
     pub at: Moment,
     /// How long it took, if it is over.
     pub took: Option<Duration>,
-    /// What happened.
     pub what: StepKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepKind {
-    /// The model thought something.
     Thought {
         /// What people may read of it.
         text: String,
     },
-    /// The model answered.
     Model {
         /// Which model, if its host says so.
         model: Option<ModelName>,
-        /// What it used.
         usage: Usage,
         /// Tokens of which its host does not say the kind.
         untold: u64,
-        /// What that cost, if anybody knows the price.
+        /// What that cost, if the price is known.
         cost: Option<Cost>,
-        /// What it said.
         said: String,
     },
     /// The conversation was summarised, by a model.
     Compacted {
-        /// Which model.
         model: ModelName,
-        /// What it used.
         usage: Usage,
-        /// What that cost, if anybody knows the price.
+        /// What that cost, if the price is known.
         cost: Option<Cost>,
     },
-    /// A tool was called.
     Tool {
-        /// The tool.
         name: String,
         /// The parameters, where the host says them.
         input: String,
-        /// What came of it.
         result: ToolResult,
         /// How often the same call had failed before in this run.
         retries: u32,
     },
     /// A background task was told of.
-    Told {
-        /// What was said.
-        text: String,
-    },
+    Told { text: String },
     /// The host said something to the model in the user's place.
-    Nudged {
-        /// What it said.
-        text: String,
-    },
+    Nudged { text: String },
 }
 
 impl Step {
@@ -98,11 +81,8 @@ impl Step {
 /// What came of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolResult {
-    /// Nothing yet.
     Open,
-    /// This.
     Done(String),
-    /// An error.
     Failed(String),
     /// The process ended while it was running.
     Unknown,

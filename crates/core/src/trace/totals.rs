@@ -9,7 +9,6 @@ use crate::{
 /// What steps come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TraceTotals {
-    /// In all.
     pub spent: Spent,
     /// Its tokens by kind, as far as hosts say the kind.
     pub usage: Usage,
@@ -51,7 +50,7 @@ impl TraceTotals {
         }
     }
 
-    /// Tokens of which nobody says the kind.
+    /// Tokens of a kind that their host does not tell.
     pub fn untold(self) -> u64 {
         self.spent.tokens.saturating_sub(self.usage.context())
     }
