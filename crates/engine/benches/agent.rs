@@ -22,7 +22,7 @@ use asyncagents_core::{
     id::{PostId, SessionId},
     lifecycle::Standing,
     moment::Moment,
-    port::{Host, HostError, Prompt, Store, StoreError, typed},
+    port::{Host, HostError, Prompt, Store, transact},
     request::{Caller, LaunchTask},
     task::{Context, Status},
     tool_set,
@@ -181,16 +181,14 @@ async fn save(place: &Place) -> Duration {
     let mut times = Vec::new();
     for _ in 0..TIMES {
         let (session, begun) = (session.clone(), Instant::now());
-        let (work, saved) = typed(move |journal| {
+        let saved = transact(&*place.store, move |journal| {
             let entry = Entry::Nudged {
                 text: "Your answer was cut because it was too long. Go on.".to_owned(),
             };
             let seq = journal.file(&session, &entry, Moment::from_millis(0))?;
             journal.entries(&session, seq - 1, u64::MAX)
         });
-        place.store.write(work).await.expect("saved");
-        let saved: Result<_, StoreError> = saved.take();
-        assert_eq!(saved.expect("saved").len(), 1);
+        assert_eq!(saved.await.expect("saved").len(), 1);
         times.push(begun.elapsed());
     }
     median(times)

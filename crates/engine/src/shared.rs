@@ -12,7 +12,10 @@ use asyncagents_core::{
     id::{OwnerId, SessionId, TaskId},
     lock::lock,
     moment::Moment,
-    port::{Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store, typed},
+    port::{
+        Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store, query,
+        transact,
+    },
     tool_set,
 };
 use asyncagents_models::Models;
@@ -99,18 +102,14 @@ impl Shared {
         &self,
         work: impl Fn(&mut dyn Journal) -> Result<T, SessionError> + Send + 'static,
     ) -> Result<T, SessionError> {
-        let (work, answer) = typed(work);
-        self.store.write(work).await?;
-        answer.take()
+        transact(&*self.store, work).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl Fn(&mut dyn Journal) -> Result<T, SessionError> + Send + 'static,
     ) -> Result<T, SessionError> {
-        let (work, answer) = typed(work);
-        self.store.read(work).await?;
-        answer.take()
+        query(&*self.store, work).await
     }
 
     /// A session, if there is one.

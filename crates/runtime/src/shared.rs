@@ -10,7 +10,7 @@ use asyncagents_core::{
     id::OwnerId,
     lock::lock,
     moment::Moment,
-    port::{Clock, Journal, LeaseTime, Store, typed},
+    port::{Clock, Journal, LeaseTime, Store, query, transact},
     task_limits::TaskLimits,
 };
 use tokio::sync::{mpsc, watch};
@@ -61,9 +61,7 @@ impl Shared {
         &self,
         work: impl Fn(&mut dyn Journal) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let (work, answer) = typed(work);
-        self.store.read(work).await?;
-        answer.take()
+        query(&*self.store, work).await
     }
 
     /// Decides and saves, in one transaction. An error undoes everything.
@@ -71,9 +69,7 @@ impl Shared {
         &self,
         work: impl Fn(&mut dyn Journal) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let (work, answer) = typed(work);
-        self.store.write(work).await?;
-        answer.take()
+        transact(&*self.store, work).await
     }
 
     pub(crate) fn now(&self) -> Moment {

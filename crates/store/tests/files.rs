@@ -15,7 +15,7 @@ use asyncagents_core::{
     host_ref::HostRef,
     id::TaskId,
     moment::Moment,
-    port::{Journal, Session, Store, StoreErrorKind, Stored, typed},
+    port::{Journal, Session, StoreErrorKind, Stored, query, transact},
     skill::{Role, Terms},
     task::{Brief, Context, Place, Task},
 };
@@ -60,9 +60,7 @@ async fn write<T: Send + 'static>(
     store: &Sqlite,
     work: impl Fn(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> Stored<T> {
-    let (work, answer) = typed(work);
-    store.write(work).await?;
-    answer.take()
+    transact(store, work).await
 }
 
 async fn launch(store: &Sqlite, n: u128) -> Stored<Task> {
@@ -396,11 +394,10 @@ async fn a_file_that_cannot_be_written_is_read_and_stays_as_it_is() {
     drop(store);
     let before = fs::read(&path).expect("read");
     let store = Sqlite::open_to_read(&path).expect("opened");
-    let (work, answer) = typed(|journal: &mut dyn Journal| -> Stored<usize> {
+    let entries = query(&store, |journal| -> Stored<usize> {
         Ok(journal.entries(&"ses_1".into(), 0, u64::MAX)?.len())
     });
-    store.read(work).await.expect("read");
-    assert_eq!(answer.take(), Ok(1));
+    assert_eq!(entries.await, Ok(1));
     let refused = write(&store, filed).await.expect_err("refused");
     assert_eq!(refused.kind(), StoreErrorKind::ReadOnly, "{refused}");
     drop(store);

@@ -15,7 +15,7 @@ use std::{
 use asyncagents_core::{
     event::Event,
     host_ref::{HostRef, HostSetup},
-    port::{Journal, Store, StoreErrorKind, Stored, typed},
+    port::{StoreErrorKind, Stored, query},
     task::{Status, Task},
 };
 use asyncagents_store::Sqlite;
@@ -131,13 +131,12 @@ fn older(file: &str) -> (TempDir, PathBuf) {
 
 /// All tasks, newest first, and the host in the event that began the newest.
 async fn read(store: &Sqlite) -> (Vec<Task>, HostSetup) {
-    let (work, answer) = typed(|journal: &mut dyn Journal| -> Stored<_> {
+    let read = query(store, |journal| -> Stored<_> {
         let tasks = journal.tasks_of(None)?;
         let events = journal.events(&tasks[0].id)?;
         Ok((tasks, events))
     });
-    store.read(work).await.expect("read");
-    let (tasks, mut events) = answer.take().expect("what is there");
+    let (tasks, mut events) = read.await.expect("what is there");
     let Event::Launched(launched) = events.swap_remove(0).event else {
         panic!("it began otherwise: {events:?}");
     };

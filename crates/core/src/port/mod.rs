@@ -13,7 +13,7 @@ mod store;
 mod store_error;
 mod tasks;
 mod tools_above;
-mod typed;
+mod transact;
 mod waits;
 
 pub use chains::Chains;
@@ -32,5 +32,5 @@ pub use store::{Journal, Store, Work};
 pub use store_error::{FileWork, StoreError, StoreErrorKind, Stored};
 pub use tasks::Tasks;
 pub use tools_above::{bound, tools_above};
-pub use typed::{Slot, typed};
+pub use transact::{query, transact};
 pub use waits::Waits;

@@ -8,12 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::{
-    agent::Mode,
-    id::SessionId,
-    lock::lock,
-    port::{Store, StoreError, typed},
-};
+use asyncagents_core::{agent::Mode, id::SessionId, lock::lock, port::transact};
 use asyncagents_engine::{Approver, Question, Reply as Answer};
 use asyncagents_scripted_model::{Reply, Script, When};
 use asyncagents_store::Sqlite;
@@ -165,11 +160,7 @@ async fn in_folder(house: &House, like: &SessionId, folder: &Path) -> SessionId 
     session.workspace = folder.display().to_string();
     let id = session.id.clone();
     let store = Sqlite::open(house.folder.path().join("db")).expect("opened");
-    let (work, answer) = typed(move |journal| {
-        journal.begin_session(&session)?;
-        Ok::<_, StoreError>(())
-    });
-    store.write(work).await.expect("saved");
-    answer.take().expect("begun");
+    let begun = transact(&store, move |journal| journal.begin_session(&session));
+    begun.await.expect("begun");
     id
 }

@@ -25,7 +25,7 @@ use std::{pin::Pin, sync::Arc};
 
 pub use runs_twice::RunsTwice;
 
-use asyncagents_core::port::{Journal, Store, Stored, typed};
+use asyncagents_core::port::{Journal, Store, Stored, query, transact};
 
 /// Where a store keeps one journal.
 pub trait Site: Send + Sync {
@@ -147,9 +147,7 @@ async fn write<T: Send + 'static>(
     store: &Arc<dyn Store>,
     work: impl Fn(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> Stored<T> {
-    let (work, answer) = typed(work);
-    store.write(work).await?;
-    answer.take()
+    transact(&**store, work).await
 }
 
 /// Looks something up.
@@ -157,9 +155,7 @@ async fn read<T: Send + 'static>(
     store: &Arc<dyn Store>,
     work: impl Fn(&mut dyn Journal) -> Stored<T> + Send + 'static,
 ) -> Stored<T> {
-    let (work, answer) = typed(work);
-    store.read(work).await?;
-    answer.take()
+    query(&**store, work).await
 }
 
 /// Writes in a new journal and returns what came of it.
