@@ -52,10 +52,10 @@ async fn settle(shared: &Shared, owner: &OwnerId, pending: PendingNotice) -> Res
     let verdict = attempt(shared, owner, pending).await?;
     let now = shared.now();
     match verdict {
-        Verdict::Delivered => note(shared, move |journal| journal.told(&id, now)).await,
+        Verdict::Delivered => note(shared, move |journal| journal.delivered(&id, now)).await,
         Verdict::Undeliverable(why) => {
             tracing::warn!(notice = %id, why, "notice is undeliverable");
-            note(shared, move |journal| journal.untold(&id, &why, now)).await
+            note(shared, move |journal| journal.undelivered(&id, &why, now)).await
         }
         Verdict::Retry { at, attempted } => {
             note(shared, move |journal| journal.put_off(&id, at, attempted)).await

@@ -335,9 +335,9 @@ fn examine(folder: &Path) -> Verdict {
             let id = record.task.id.notice(*run);
             let arrived = told.remove(id.as_str()).unwrap_or(0);
             match record.notices.get(&id) {
-                Some(Fate::Told) => verdict.lost_notices += usize::from(arrived == 0),
+                Some(Fate::Delivered) => verdict.lost_notices += usize::from(arrived == 0),
                 Some(Fate::Pending) => verdict.lost_notices += 1,
-                Some(Fate::Untold(why)) => {
+                Some(Fate::Undelivered(why)) => {
                     verdict.unexpected_notices += arrived;
                     if why.contains("blocked") {
                         verdict.read_instead += 1

@@ -84,13 +84,13 @@ impl<S: Sql> Outbox for Transaction<S> {
         self.any(sql, values![parent])
     }
 
-    fn told(&mut self, notice: &PostId, at: Moment) -> Stored<()> {
+    fn delivered(&mut self, notice: &PostId, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'told', settled_at = ?2 \
              WHERE id = ?1 AND state = 'pending'";
         self.run(sql, values![notice, at])
     }
 
-    fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
+    fn undelivered(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending'";
         self.run(sql, values![notice, why, at])
@@ -132,8 +132,8 @@ fn pending(row: &Row<'_>) -> Result<PendingNotice, Damage> {
 fn fate(row: &Row<'_>) -> Result<Fate, Damage> {
     Ok(match &*row.text("state")? {
         "pending" => Fate::Pending,
-        "told" => Fate::Told,
-        "untold" => Fate::Untold(row.get::<Option<String>>("why")?.unwrap_or_default()),
+        "told" => Fate::Delivered,
+        "untold" => Fate::Undelivered(row.get::<Option<String>>("why")?.unwrap_or_default()),
         word => return Err(unknown("state", word)),
     })
 }

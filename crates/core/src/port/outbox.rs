@@ -34,10 +34,10 @@ pub trait Outbox {
     fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool>;
     /// Whether a parent has notices to come.
     fn any_pending(&mut self, parent: &SessionId) -> Stored<bool>;
-    /// A notice is in the parent's history.
-    fn told(&mut self, notice: &PostId, at: Moment) -> Stored<()>;
-    /// A notice will not be sent, for this reason.
-    fn untold(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
+    /// A notice has been delivered: it is in the parent's history.
+    fn delivered(&mut self, notice: &PostId, at: Moment) -> Stored<()>;
+    /// A notice will not be delivered, for this reason.
+    fn undelivered(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// Withdraws one notice, unless someone has begun to send it.
     fn withdraw(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// A task's notices, and what became of each.
@@ -49,9 +49,9 @@ pub trait Outbox {
 pub enum Fate {
     Pending,
     /// It is in the parent's history.
-    Told,
-    /// It was not sent, for a reason.
-    Untold(String),
+    Delivered,
+    /// It was given up or withdrawn, for a reason.
+    Undelivered(String),
 }
 
 /// A notice that has to be delivered.

@@ -54,7 +54,7 @@ impl Manager {
                     shared.carry_out(journal, &mut task, Command::Stopped)?;
                     for (notice, fate) in journal.notices(&task.id)? {
                         if fate == Fate::Pending {
-                            journal.untold(&notice, &why, now)?;
+                            journal.undelivered(&notice, &why, now)?;
                         }
                     }
                 }

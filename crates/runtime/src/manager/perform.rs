@@ -63,7 +63,8 @@ impl Deciding<'_> {
                 Effect::Hush => {
                     let why = "it was stopped with what it worked for";
                     self.post(task, now)?;
-                    self.journal.untold(&task.id.notice(task.run), why, now)?;
+                    self.journal
+                        .undelivered(&task.id.notice(task.run), why, now)?;
                 }
                 Effect::Withdraw => {
                     for (notice, _) in self.journal.notices(&task.id)? {
@@ -112,7 +113,8 @@ impl Deciding<'_> {
         {
             // To tell it would set a stopped session to work again.
             let why = "the parent had been stopped";
-            self.journal.untold(&task.id.notice(task.run), why, now)?;
+            self.journal
+                .undelivered(&task.id.notice(task.run), why, now)?;
         }
         Ok(())
     }

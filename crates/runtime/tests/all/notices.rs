@@ -419,7 +419,7 @@ async fn a_notice_on_its_way_is_not_called_back() {
     assert_eq!(visible(&house, "main").len(), 1);
     assert_eq!(
         fates(house.store(), &task).await,
-        [Fate::Told],
+        [Fate::Delivered],
         "and it is known"
     );
 }

@@ -92,7 +92,7 @@ pub(super) async fn a_notice_is_marked_by_one_worker_only(site: Arc<dyn Site>) {
         ];
         let marked = journal.due(&me, at(5), 0, 9)?.remove(0);
         let again = journal.sending(&marked, &me, at(6))?;
-        journal.told(&found.notice.id, at(7))?;
+        journal.delivered(&found.notice.id, at(7))?;
         let marked_now = PendingNotice {
             attempted: Some(at(6)),
             ..marked.clone()
@@ -155,7 +155,7 @@ pub(super) async fn a_parent_that_is_ready_hurries_its_notices(site: Arc<dyn Sit
             journal.hurry(&parent, at(5))?,
         ];
         let due = ["me", "you"].map(|owner| journal.due(&owner.into(), at(5), 0, 9));
-        journal.told(&notice(&task).id, at(6))?;
+        journal.delivered(&notice(&task).id, at(6))?;
         let over = journal.any_pending(&parent)?;
         Ok((
             nothing,
@@ -178,10 +178,10 @@ pub(super) async fn a_notice_has_one_fate(site: Arc<dyn Site>) {
         let [told, untold, withdrawn, sent] = tasks;
         let (told, untold, withdrawn, sent) = (told?, untold?, withdrawn?, sent?);
         let name = |task: &Task| notice(task).id;
-        journal.told(&name(&told), at(2))?;
-        journal.untold(&name(&told), "too late", at(3))?;
-        journal.untold(&name(&untold), "gone", at(2))?;
-        journal.told(&name(&untold), at(3))?;
+        journal.delivered(&name(&told), at(2))?;
+        journal.undelivered(&name(&told), "too late", at(3))?;
+        journal.undelivered(&name(&untold), "gone", at(2))?;
+        journal.delivered(&name(&untold), at(3))?;
         journal.withdraw(&name(&withdrawn), "cleared", at(2))?;
         // What may have been sent cannot be taken back.
         let found = journal.due(&me, at(1), 0, 9)?.remove(0);
@@ -194,9 +194,9 @@ pub(super) async fn a_notice_has_one_fate(site: Arc<dyn Site>) {
     assert_eq!(
         fates.await.concat(),
         [
-            Fate::Told,
-            Fate::Untold("gone".to_owned()),
-            Fate::Untold("cleared".to_owned()),
+            Fate::Delivered,
+            Fate::Undelivered("gone".to_owned()),
+            Fate::Undelivered("cleared".to_owned()),
             Fate::Pending,
         ]
     );
