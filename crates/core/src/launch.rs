@@ -166,7 +166,8 @@ impl Bound {
         })
     }
 
-    /// Whether the session may use a skill.
+    /// Whether the session may invoke a skill: one that itself runs a skill is limited to the
+    /// skills in its `allowed-tools`.
     ///
     /// # Errors
     /// When it may not.

@@ -197,34 +197,27 @@ impl SkillDirs {
             walk.folder(&place.folder);
             let plugin = place.plugin();
             let seen = walk.seen.into_iter();
-            files.extend(seen.map(|seen| (place.layer, number, plugin.clone(), seen)));
+            files.extend(seen.map(|seen| seen.found(place.layer, number, plugin.clone())));
         }
         Catalog::new(self.read(files))
     }
 
-    fn read(&self, files: Vec<(Layer, usize, Option<PathBuf>, Seen)>) -> Vec<Found> {
+    /// Puts in what is in each file, read now unless it is known.
+    fn read(&self, files: Vec<(Found, Option<Stamp>)>) -> Vec<Found> {
         let mut known = lock(&self.known);
         let mut found = Vec::with_capacity(files.len());
         let mut unread = Vec::new();
-        for (layer, place, plugin, seen) in files {
-            let same = |stamp: &Stamp| {
-                let known = known.get(&seen.file)?;
-                (known.stamp == *stamp).then(|| known.skill.clone())
+        for (at, stamp) in files {
+            let Some(stamp) = stamp else {
+                found.push(at);
+                continue;
             };
-            let (skill, stamp) = match &seen.what {
-                Err(flaw) => (Some(Err(vec![flaw.clone()])), None),
-                Ok(stamp) => (same(stamp), Some(*stamp)),
-            };
-            let at = Found {
-                layer,
-                place,
-                plugin,
-                file: seen.file,
-                skill: skill.clone().unwrap_or_else(|| Err(Vec::new())),
-            };
-            match (skill, stamp) {
-                (None, Some(stamp)) => unread.push((at, stamp)),
-                (Some(_), _) | (None, None) => found.push(at),
+            match known.get(&at.file).filter(|known| known.stamp == stamp) {
+                Some(Known { skill, .. }) => {
+                    let skill = skill.clone();
+                    found.push(Found { skill, ..at });
+                }
+                None => unread.push((at, stamp)),
             }
         }
         let skills = in_parallel(&unread, |(at, _)| read(&at.file));
@@ -264,15 +257,12 @@ pub fn check_skills(path: &Path) -> io::Result<Vec<Found>> {
     }
     let mut files: Vec<Seen> = walk.seen;
     files.sort_by(|one, other| one.file.cmp(&other.file));
-    let found = |seen: Seen| Found {
-        layer: Layer::Project,
-        place: 0,
-        plugin: None,
-        skill: match seen.what {
-            Ok(_) => read(&seen.file).map(Arc::new),
-            Err(flaw) => Err(vec![flaw]),
+    let found = |seen: Seen| match seen.found(Layer::Project, 0, None) {
+        (found, Some(_)) => Found {
+            skill: read(&found.file).map(Arc::new),
+            ..found
         },
-        file: seen.file,
+        (found, None) => found,
     };
     Ok(files.into_iter().map(found).collect())
 }
@@ -281,6 +271,20 @@ pub fn check_skills(path: &Path) -> io::Result<Vec<Found>> {
 struct Seen {
     file: PathBuf,
     what: Result<Stamp, Flaw>,
+}
+
+impl Seen {
+    /// What was found, and its stamp if it has to be read yet.
+    fn found(self, layer: Layer, place: usize, plugin: Option<PathBuf>) -> (Found, Option<Stamp>) {
+        let found = Found {
+            layer,
+            place,
+            plugin,
+            file: self.file,
+            skill: Err(self.what.as_ref().err().cloned().into_iter().collect()),
+        };
+        (found, self.what.ok())
+    }
 }
 
 /// A walk through folders.
@@ -436,10 +440,8 @@ impl Walk {
             line: 1,
             why: why.to_owned(),
         };
-        self.seen.push(Seen {
-            file: file.to_owned(),
-            what: Err(flaw),
-        });
+        let (file, what) = (file.to_owned(), Err(flaw));
+        self.seen.push(Seen { file, what });
     }
 }
 

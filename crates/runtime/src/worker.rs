@@ -393,12 +393,8 @@ impl WorkerLoop {
     fn finish(&mut self, id: task::Id) {
         match self.under_way.remove(&id) {
             Some(Job::Run((task, run))) => {
-                // The next run may have begun already.
-                if self
-                    .runners
-                    .get(&task)
-                    .is_some_and(|handle| handle.run == run)
-                {
+                let next_has_begun = |handle: &RunHandle| handle.run != run;
+                if !self.runners.get(&task).is_some_and(next_has_begun) {
                     self.runners.remove(&task);
                 }
             }
