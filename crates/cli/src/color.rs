@@ -1,4 +1,4 @@
-//! Colours, where somebody sees them.
+//! Colours on terminals.
 
 use std::{env, io::IsTerminal};
 
@@ -22,7 +22,7 @@ impl Color {
         ("never", Color::Never),
     ];
 
-    /// How text is painted that goes there.
+    /// How text to this output is painted.
     pub(crate) fn paint(self, out: &impl IsTerminal) -> Paint {
         let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Paint(match self {
@@ -38,13 +38,11 @@ pub(crate) fn draws(out: &impl IsTerminal) -> bool {
     out.is_terminal() && env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 
-/// What a piece of text is, for the one who looks at it.
+/// What a piece of text is, for the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// It may be overlooked.
     Quiet,
-    /// It should not be.
     Strong,
     Code,
     Good,
@@ -73,9 +71,10 @@ impl Paint {
         };
         let line = text.trim_end_matches('\n');
         let end = text.get(line.len()..).unwrap_or_default();
-        match self.0 && !line.is_empty() {
-            true => format!("{style}{line}{style:#}{end}"),
-            false => text.to_owned(),
+        if self.0 && !line.is_empty() {
+            format!("{style}{line}{style:#}{end}")
+        } else {
+            text.to_owned()
         }
     }
 

@@ -1,7 +1,7 @@
 //! Where files are: agents, skills, what lies beside the database.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -10,7 +10,7 @@ use asyncagents_core::host_ref::HostRef;
 use asyncagents_engine::agent_names;
 use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces};
 
-use crate::config::{SkillConfig, config_folder, data_folder};
+use crate::config::{SkillConfig, config_folder, data_folder, data_home, home};
 
 /// A file beside the database, by the end of its name.
 pub(crate) fn beside(db: &Path, ending: &str) -> PathBuf {
@@ -90,18 +90,10 @@ pub(crate) fn agent_folders(workspace: &Path) -> Vec<PathBuf> {
 
 /// Where an OpenCode that is started like this process keeps its sessions.
 pub(crate) fn opencode_data() -> String {
-    let data = env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    let data = data.filter(|data| data.is_absolute()).or_else(home);
-    data.unwrap_or_default().display().to_string()
+    data_home().unwrap_or_default().display().to_string()
 }
 
 /// Where it is kept which files of the home were private.
 pub(crate) fn private_files() -> Option<PathBuf> {
     data_folder().map(|folder| folder.join("private-files"))
-}
-
-fn home() -> Option<PathBuf> {
-    let home = env::var_os("HOME").map(PathBuf::from);
-    home.filter(|home| home.is_absolute())
 }

@@ -58,14 +58,14 @@ impl LiveView {
             Live::Text(text) => {
                 self.saying = true;
                 self.screen.doing_nothing();
-                let said = self.screen.say(&text);
+                let said = self.screen.answer(&text);
                 self.note(said);
             }
             Live::Reasoning(_) | Live::Told(_) => self.screen.doing(THINKING),
             Live::Answered => {
                 self.heard |= std::mem::take(&mut self.saying);
                 self.screen.doing_nothing();
-                let said = self.screen.said();
+                let said = self.screen.answered();
                 self.note(said);
             }
             Live::Again(why) => {
@@ -135,7 +135,10 @@ impl LiveView {
 
     /// Shows an answer of which nothing was heard.
     pub(crate) fn answer(&mut self, answer: &str) {
-        let said = self.screen.say(answer).and_then(|()| self.screen.said());
+        let said = self
+            .screen
+            .answer(answer)
+            .and_then(|()| self.screen.answered());
         self.note(said);
     }
 

@@ -12,7 +12,7 @@ const MOST_MARKS: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Markdown {
     paint: Paint,
-    /// What cannot be judged yet.
+    /// Marks whose meaning depends on what comes next.
     held: String,
     /// The line has begun, and its marks are known.
     line: Option<Line>,
@@ -56,7 +56,7 @@ impl Markdown {
         shown
     }
 
-    /// The answer is over: what is left of it.
+    /// The rest, when the answer is complete.
     pub(crate) fn finish(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         let mut shown = String::new();
@@ -83,7 +83,7 @@ impl Markdown {
         }
     }
 
-    /// Judges a line by its beginning. What is returned comes after its marks.
+    /// Finds the kind of a line by its beginning, and returns what comes after its marks.
     fn begin_line<'a>(&mut self, text: &'a str, shown: &mut String) -> &'a str {
         let words = text.trim_start_matches([' ', '\t']);
         let fence = ["```", "~~~"]
@@ -124,51 +124,43 @@ impl Markdown {
         shown: &mut String,
     ) {
         // What comes next says whether a star is one of two.
-        let known = match complete {
-            true => text.len(),
-            false => text.trim_end_matches('*').len(),
+        let known = if complete {
+            text.len()
+        } else {
+            text.trim_end_matches('*').len()
         };
         let (text, unknown) = text.split_at(known);
         self.held = unknown.to_owned();
         let mut rest = text;
         let mut run = String::new();
         while let Some(c) = rest.chars().next() {
-            let tone = tone(bold, code);
-            if c == '`' {
-                let after = &rest[1..];
-                match code {
-                    true => {
-                        run.push(c);
-                        shown.push_str(&self.paint.over(tone, &run));
-                        run.clear();
-                    }
-                    false => {
-                        shown.push_str(&self.paint.over(tone, &run));
-                        run = c.to_string();
-                    }
+            let stars = !code && rest.starts_with("**");
+            let (mark, after) = rest.split_at(if stars { 2 } else { c.len_utf8() });
+            rest = after;
+            let opens = !after.starts_with(|c: char| c.is_whitespace() || c == '*' || c == '/');
+            let is_on = match mark {
+                "`" => &mut code,
+                "**" if bold || opens => &mut bold,
+                _ => {
+                    run.push_str(mark);
+                    continue;
                 }
-                code = !code;
-                rest = after;
-            } else if let (false, Some(after)) = (code, rest.strip_prefix("**")) {
-                let opens = !after.starts_with(|c: char| c.is_whitespace() || c == '*' || c == '/');
-                match (bold, opens) {
-                    (true, _) => {
-                        run.push_str("**");
-                        shown.push_str(&self.paint.over(tone, &run));
-                        run.clear();
-                        bold = false;
-                    }
-                    (false, true) => {
-                        shown.push_str(&self.paint.over(tone, &run));
-                        run = "**".to_owned();
-                        bold = true;
-                    }
-                    (false, false) => run.push_str("**"),
-                }
-                rest = after;
+            };
+            // A mark has the tone of what is between it and the other one.
+            let closes = std::mem::replace(is_on, !*is_on);
+            if closes {
+                run.push_str(mark);
+                let tone = if mark == "`" {
+                    Tone::Code
+                } else {
+                    Tone::Strong
+                };
+                shown.push_str(&self.paint.over(tone, &run));
+                run.clear();
             } else {
-                run.push(c);
-                rest = &rest[c.len_utf8()..];
+                let before = tone(bold && mark != "**", false);
+                shown.push_str(&self.paint.over(before, &run));
+                run = mark.to_owned();
             }
         }
         shown.push_str(&self.paint.over(tone(bold, code), &run));
@@ -177,10 +169,12 @@ impl Markdown {
 }
 
 fn tone(bold: bool, code: bool) -> Tone {
-    match (bold, code) {
-        (_, true) => Tone::Code,
-        (true, false) => Tone::Strong,
-        (false, false) => Tone::Plain,
+    if code {
+        Tone::Code
+    } else if bold {
+        Tone::Strong
+    } else {
+        Tone::Plain
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads what a command is given, and never more than it may have.
+//! Reads the input of a command, up to a limit.
 
 use std::io::{self, Read};
 

@@ -7,20 +7,19 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// What stands for the rest of a text.
 const REST: &str = "…";
 
-/// How wide answers may be: what `COLUMNS` says, or else the terminal. In a file there is no
-/// limit.
+/// Width for answers: `COLUMNS`, or else the terminal's. In a file there is no limit.
 pub(crate) fn of_answers() -> Option<usize> {
-    said().or_else(|| of(terminal_size::terminal_size_of(io::stdout())))
+    from_variable().or_else(|| of(terminal_size::terminal_size_of(io::stdout())))
 }
 
-/// How wide the terminal is that live lines are drawn on.
+/// Width of the terminal that live lines are drawn on.
 pub(crate) fn of_live_lines() -> usize {
     of(terminal_size::terminal_size_of(io::stderr()))
-        .or_else(said)
+        .or_else(from_variable)
         .unwrap_or(80)
 }
 
-/// How many lines it has.
+/// Height of that terminal, in lines.
 pub(crate) fn lines() -> usize {
     let size = terminal_size::terminal_size_of(io::stderr());
     size.map_or(24, |(_, height)| usize::from(height.0))
@@ -31,7 +30,7 @@ fn of(size: Option<(terminal_size::Width, terminal_size::Height)>) -> Option<usi
     columns.filter(|columns| *columns > 0)
 }
 
-fn said() -> Option<usize> {
+fn from_variable() -> Option<usize> {
     let columns = env::var("COLUMNS").ok()?.trim().parse().ok()?;
     Some(columns).filter(|columns| *columns > 0)
 }

@@ -12,14 +12,13 @@ use super::{
 };
 use crate::screen::{ForQuestion, Screen};
 
-/// What the agent said before it asked comes to the screen by another way, and belongs above
-/// the question.
-const SAID_BEFORE: Duration = Duration::from_millis(20);
+/// The text before the question comes to the screen by another way, and belongs above it.
+const TEXT_BEFORE: Duration = Duration::from_millis(20);
 
 #[async_trait]
 impl Approver for Screen {
     async fn ask(&self, question: Question) -> Reply {
-        time::sleep(SAID_BEFORE).await;
+        time::sleep(TEXT_BEFORE).await;
         let mut screen = self.for_question().await;
         let reply = ask(&mut screen, &question).await;
         reply.unwrap_or_else(|error| Reply::No(format!("nobody can be asked: {error}")))
@@ -27,11 +26,11 @@ impl Approver for Screen {
 }
 
 async fn ask(screen: &mut ForQuestion<'_>, question: &Question) -> io::Result<Reply> {
-    let mut drawn = draw(question, Extent::Beginning);
+    let mut drawn = draw(question, Extent::BEGINNING);
     screen.draw(&drawn.question);
     loop {
-        // Whoever answers has seen all that is drawn. What was typed earlier was meant for
-        // something else.
+        // An answer counts only after all of the question was drawn. What was typed earlier was
+        // meant for something else.
         forget_typed().await?;
         screen.draw(&drawn.answers);
         let Some(line) = next_line().await? else {
@@ -41,7 +40,7 @@ async fn ask(screen: &mut ForQuestion<'_>, question: &Question) -> io::Result<Re
         match answer_from(&line) {
             Answer::Reply(reply) => return Ok(reply),
             Answer::View => {
-                drawn = draw(question, Extent::Whole);
+                drawn = draw(question, Extent::WHOLE);
                 screen.draw(&drawn.question);
             }
             Answer::Unclear => {}

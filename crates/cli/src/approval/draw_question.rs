@@ -8,12 +8,6 @@ use crate::{
     screen::counted,
 };
 
-/// How many lines of a text are drawn before someone asks for all.
-const MOST_LINES: usize = 12;
-
-/// How many characters of a line are.
-const MOST_CHARACTERS: usize = 160;
-
 /// How many characters of a task's title are drawn. It says who asks, not what for.
 const MOST_OF_TITLE: usize = 80;
 
@@ -21,26 +15,24 @@ const MOST_OF_TITLE: usize = 80;
 const MOST_BLANK: usize = 2;
 
 /// How much of a question is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    Beginning,
-    Whole,
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// Of each text.
+    lines: usize,
+    /// Of each line.
+    characters: usize,
 }
 
 impl Extent {
-    fn lines(self) -> usize {
-        match self {
-            Extent::Beginning => MOST_LINES,
-            Extent::Whole => usize::MAX,
-        }
-    }
-
-    fn characters(self) -> usize {
-        match self {
-            Extent::Beginning => MOST_CHARACTERS,
-            Extent::Whole => usize::MAX,
-        }
-    }
+    /// Until the user asks for all.
+    pub(super) const BEGINNING: Self = Self {
+        lines: 12,
+        characters: 160,
+    };
+    pub(super) const WHOLE: Self = Self {
+        lines: usize::MAX,
+        characters: usize::MAX,
+    };
 }
 
 /// A question, ready to be put on the screen.
@@ -91,19 +83,18 @@ pub(super) fn draw(question: &Question, extent: Extent) -> Drawn {
 struct Page {
     text: String,
     extent: Extent,
-    /// Something is left out.
+    /// Whether something is left out.
     hides: bool,
 }
 
 impl Page {
     fn headline(&mut self, question: &Question) {
-        let who = match question.background {
-            true => {
-                let (title, left) = visible_beginning(&question.title, MOST_OF_TITLE);
-                let more = if left > 0 { "…" } else { "" };
-                format!("the background task \"{title}{more}\"")
-            }
-            false => format!("the agent {}", make_visible(question.agent.as_str())),
+        let who = if question.background {
+            let (title, left) = visible_beginning(&question.title, MOST_OF_TITLE);
+            let more = if left > 0 { "…" } else { "" };
+            format!("the background task \"{title}{more}\"")
+        } else {
+            format!("the agent {}", make_visible(question.agent.as_str()))
         };
         let tool = make_visible(&question.tool);
         let target = match &question.preview {
@@ -113,28 +104,18 @@ impl Page {
                 &question.target
             }
         };
-        let (shown, left) = visible_beginning(target, self.extent.characters());
-        let headline = format!("? {who} wants to use {tool}: {shown}");
-        self.text.push_str(headline.trim_end());
-        self.text.push('\n');
-        self.cut(left);
+        self.cut_line(&format!("? {who} wants to use {tool}: "), target);
     }
 
     /// A text of the model, line by line.
     fn passage(&mut self, sign: &str, text: &str) {
         // Not `lines`, which would drop a carriage return.
-        let mut rest: Vec<&str> = text
-            .strip_suffix('\n')
-            .unwrap_or(text)
-            .split('\n')
-            .collect();
-        if text.is_empty() {
-            rest.clear();
-        }
-        let mut rest = rest.as_slice();
+        let lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
+        let lines: Vec<&str> = lines.filter(|_| !text.is_empty()).collect();
+        let mut rest = lines.as_slice();
         let mut drawn = 0;
         while let Some((line, after)) = rest.split_first() {
-            if drawn == self.extent.lines() {
+            if drawn == self.extent.lines {
                 self.hides = true;
                 let left = counted(rest.len() as u64, "more line");
                 return self.remark(&format!("… {left}"));
@@ -152,11 +133,7 @@ impl Page {
     }
 
     fn line(&mut self, sign: &str, line: &str) {
-        let (shown, left) = visible_beginning(line, self.extent.characters());
-        let shown = format!("  {sign} {shown}");
-        self.text.push_str(shown.trim_end());
-        self.text.push('\n');
-        self.cut(left);
+        self.cut_line(&format!("  {sign} "), line);
         let blanks = line.len() - line.trim_end_matches([' ', '\t']).len();
         // After a backslash they are what it stands before, and not the end of the line.
         if line.trim_end().ends_with('\\') && blanks > 0 {
@@ -165,8 +142,12 @@ impl Page {
         }
     }
 
-    /// Says how many characters of the line above are left out, if any are.
-    fn cut(&mut self, left: usize) {
+    /// A line of the model behind a head of ours, and how many characters of it are left out.
+    fn cut_line(&mut self, head: &str, line: &str) {
+        let (shown, left) = visible_beginning(line, self.extent.characters);
+        let shown = format!("{head}{shown}");
+        self.text.push_str(shown.trim_end());
+        self.text.push('\n');
         if left > 0 {
             self.hides = true;
             let left = counted(left as u64, "more character");
@@ -227,26 +208,26 @@ mod tests {
     fn a_short_command_is_drawn_whole() {
         assert_snapshot!(drawn(
             &command("cargo test\n\ncargo doc\n"),
-            Extent::Beginning
+            Extent::BEGINNING
         ));
     }
 
     #[test]
     fn of_a_long_command_the_beginning_is_drawn_and_then_all() {
         let command = command(&numbered(18));
-        let both = [Extent::Beginning, Extent::Whole].map(|extent| drawn(&command, extent));
+        let both = [Extent::BEGINNING, Extent::WHOLE].map(|extent| drawn(&command, extent));
         assert_snapshot!(both.join("\n\n"));
     }
 
     #[test]
     fn blank_lines_take_no_room() {
         let blank = format!("{}rm -rf build\n\n\nls\n", "\n \n\t\n".repeat(400));
-        assert_snapshot!(drawn(&command(&blank), Extent::Beginning));
+        assert_snapshot!(drawn(&command(&blank), Extent::BEGINNING));
     }
 
     #[test]
     fn blanks_that_change_a_command_are_told() {
-        let drawn = drawn(&command("echo \\ \nrm x\n"), Extent::Whole);
+        let drawn = drawn(&command("echo \\ \nrm x\n"), Extent::WHOLE);
         assert!(
             drawn.contains("  $ echo \\\n  ⏎ 1 blank at the end of this line\n  $ rm x\n"),
             "{drawn}"
@@ -256,7 +237,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_and_then_whole() {
         let long = command(&format!("echo ok{}; rm -rf build\nls", " ".repeat(180)));
-        let both = [Extent::Beginning, Extent::Whole].map(|extent| drawn(&long, extent));
+        let both = [Extent::BEGINNING, Extent::WHOLE].map(|extent| drawn(&long, extent));
         assert_snapshot!(both.join("\n\n"));
     }
 
@@ -271,7 +252,7 @@ mod tests {
         );
         hidden.background = true;
         hidden.title = "Count\u{2066} \"the\" files".to_owned();
-        assert_snapshot!(drawn(&hidden, Extent::Beginning));
+        assert_snapshot!(drawn(&hidden, Extent::BEGINNING));
     }
 
     #[test]
@@ -282,7 +263,7 @@ mod tests {
             everywhere: true,
         };
         let edit = question("edit", "build.sh", edit);
-        assert_snapshot!(drawn(&edit, Extent::Beginning));
+        assert_snapshot!(drawn(&edit, Extent::BEGINNING));
     }
 
     #[test]
@@ -291,13 +272,13 @@ mod tests {
         let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let preview = Preview::Arguments(arguments.to_vec());
         let task = question("asyncagents_task", "Tidy up", preview);
-        assert_snapshot!(drawn(&task, Extent::Beginning));
+        assert_snapshot!(drawn(&task, Extent::BEGINNING));
     }
 
     #[test]
     fn no_text_passes_for_a_remark() {
         let text = command("echo ok\n… 1 more line\n⏎ 3 blank lines\n");
-        let drawn = drawn(&text, Extent::Whole);
+        let drawn = drawn(&text, Extent::WHOLE);
         assert!(
             drawn.contains("  $ … 1 more line\n  $ ⏎ 3 blank lines\n"),
             "{drawn}"

@@ -15,7 +15,7 @@ use rustix::{
 use tokio::{task, time};
 
 /// How long a paste may pause when room was made for the rest of it.
-const SETTLES: Duration = Duration::from_millis(100);
+const PASTE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Throws away what was typed so far, also a line that was begun.
 pub(super) async fn forget_typed() -> io::Result<()> {
@@ -23,7 +23,7 @@ pub(super) async fn forget_typed() -> io::Result<()> {
         flush()?;
         // The kernel keeps about 12 kB. A longer paste waits in the terminal's program, and goes
         // on when these are gone.
-        time::sleep(SETTLES).await;
+        time::sleep(PASTE_PAUSE).await;
         if !has_line()? {
             // What came may be the beginning of a line.
             return flush();
@@ -31,9 +31,9 @@ pub(super) async fn forget_typed() -> io::Result<()> {
     }
 }
 
-/// The next line; nothing if there will be none.
+/// The next line; none if standard input has ended.
 pub(super) async fn next_line() -> io::Result<Option<String>> {
-    // When nobody waits for the line any more, the pipe closes, and it is not read.
+    // When this future is dropped, the pipe closes, and the line is not read.
     let (abandoned, _waiting) = io::pipe()?;
     let read = task::spawn_blocking(move || read_line(&abandoned));
     read.await.map_err(io::Error::other)?
@@ -42,7 +42,7 @@ pub(super) async fn next_line() -> io::Result<Option<String>> {
 fn read_line(abandoned: &PipeReader) -> io::Result<Option<String>> {
     let terminal = io::stdin();
     let mut line = Vec::new();
-    // A terminal hands out a line at a time, unless somebody has set it otherwise.
+    // A terminal hands out a line at a time, unless it was set otherwise.
     while !line.ends_with(b"\n") {
         let mut either = [
             PollFd::new(abandoned, PollFlags::IN),

@@ -180,7 +180,7 @@ impl Shell {
         Ok(Self {
             config,
             flags,
-            said: loaded.said.clone(),
+            said: loaded.overrides.clone(),
             older: match loaded.is_kept("db") {
                 true => Older::Believed,
                 false => Older::Refused,

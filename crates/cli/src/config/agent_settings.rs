@@ -1,10 +1,9 @@
 //! The settings of the built-in agent: its models, permissions, tools and sandbox.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, fs, path::PathBuf, str::FromStr};
 
 use asyncagents_core::agent::Permissions;
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
-use asyncagents_tools::{Resources, SandboxMode};
 
 use super::{
     setting::{
@@ -14,28 +13,19 @@ use super::{
     settings::{Config, FROM_1, MAX},
 };
 
-/// What the built-in agent can be told.
+/// Settings of the built-in agent.
 #[derive(Debug, Clone)]
 pub(crate) struct AgentConfig {
     /// `auto`, or the name of a model.
     pub(crate) model: String,
     pub(crate) effort: Option<Effort>,
     pub(crate) permissions: Permissions,
-    pub(crate) sandbox: SandboxMode,
-    pub(crate) network: bool,
-    pub(crate) variables: Vec<String>,
-    pub(crate) resources: Resources,
-    pub(crate) allowed: Vec<PathBuf>,
-    pub(crate) readable: Vec<PathBuf>,
-    pub(crate) bash_timeout: Duration,
-    pub(crate) output: usize,
+    /// Its workspace is set for each engine.
+    pub(crate) tools: asyncagents_tools::Settings,
     pub(crate) compact_at: u64,
     pub(crate) max_turns: Option<u64>,
-    pub(crate) attempts: u32,
-    pub(crate) idle_timeout: Duration,
-    pub(crate) longest_wait: Duration,
-    pub(crate) max_answer: usize,
-    pub(crate) max_arguments: usize,
+    /// Without what the user declares: providers, aliases and prices.
+    models: asyncagents_models::Settings,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) providers: BTreeMap<String, ProviderConfig>,
     pub(crate) aliases: BTreeMap<String, String>,
@@ -52,43 +42,23 @@ pub(crate) struct ProviderConfig {
 
 impl AgentConfig {
     pub(crate) fn defaults() -> Self {
-        let models = asyncagents_models::Settings::default();
-        let tools = asyncagents_tools::Settings::new(PathBuf::new(), PathBuf::new());
         Self {
             model: "auto".to_owned(),
             effort: None,
             permissions: Permissions::default(),
-            sandbox: tools.sandbox,
-            network: tools.network,
-            variables: tools.variables,
-            resources: tools.resources,
-            allowed: Vec::new(),
-            readable: Vec::new(),
-            bash_timeout: tools.bash_timeout,
-            output: tools.output_limit,
+            tools: asyncagents_tools::Settings::new(PathBuf::new(), PathBuf::new()),
             compact_at: 80,
             max_turns: None,
-            attempts: models.attempts,
-            idle_timeout: models.idle_timeout,
-            longest_wait: models.longest_wait,
-            max_answer: models.max_answer,
-            max_arguments: models.max_arguments,
+            models: asyncagents_models::Settings::default(),
             prices: None,
             providers: BTreeMap::new(),
             aliases: BTreeMap::new(),
         }
     }
 
-    /// What the models have to know.
+    /// The settings of the models, with what the user declares.
     pub(crate) fn models(&self) -> Result<asyncagents_models::Settings, String> {
-        let mut settings = asyncagents_models::Settings {
-            attempts: self.attempts,
-            idle_timeout: self.idle_timeout,
-            longest_wait: self.longest_wait,
-            max_answer: self.max_answer,
-            max_arguments: self.max_arguments,
-            ..asyncagents_models::Settings::default()
-        };
+        let mut settings = self.models.clone();
         for (name, declared) in &self.providers {
             let known = settings.providers.iter().find(|known| known.name == *name);
             let provider = declared.over(name, known)?;
@@ -96,13 +66,11 @@ impl AgentConfig {
             settings.providers.push(provider);
         }
         settings.aliases.extend(self.aliases.clone());
-        settings.prices = match &self.prices {
-            None => None,
-            Some(file) => {
-                let text = fs::read_to_string(file);
-                Some(text.map_err(|error| format!("models.prices: {}: {error}", file.display()))?)
-            }
-        };
+        if let Some(file) = &self.prices {
+            let text = fs::read_to_string(file)
+                .map_err(|error| format!("models.prices: {}: {error}", file.display()))?;
+            settings.prices = Some(text);
+        }
         Ok(settings)
     }
 
@@ -138,24 +106,18 @@ impl ProviderConfig {
         let wire = self.wire.as_deref().map(Wire::from_str).transpose();
         let wire =
             wire.map_err(|_| format!("providers.{name}.wire: anthropic, responses or chat"))?;
-        let key = match (&self.key_command, &self.key_env) {
-            (Some(command), _) => Some(KeySource::Command(command.clone())),
-            (None, Some(variable)) => Some(KeySource::Env(variable.clone())),
-            (None, None) => None,
-        };
+        let command = self.key_command.clone().map(KeySource::Command);
+        let key = command.or(self.key_env.clone().map(KeySource::Env));
         // A key belongs to the address it was made for.
         let inherits = known.filter(|_| self.base_url.is_none());
+        let key = key.or(inherits.map(|known| known.key.clone()));
+        let base_url = self.base_url.clone();
+        let base_url = base_url.or(known.map(|known| known.base_url.clone()));
         Ok(Provider {
             name: name.to_owned(),
             wire: wire.or(known.map(|known| known.wire)).unwrap_or(Wire::Chat),
-            base_url: self
-                .base_url
-                .clone()
-                .or(known.map(|known| known.base_url.clone()))
-                .ok_or_else(missing)?,
-            key: key
-                .or(inherits.map(|known| known.key.clone()))
-                .unwrap_or(KeySource::None),
+            base_url: base_url.ok_or_else(missing)?,
+            key: key.unwrap_or(KeySource::None),
             headers: known.map(|known| known.headers.clone()).unwrap_or_default(),
         })
     }
@@ -194,46 +156,46 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
         "what is asked for in every mode";
     "permissions.deny", agent_config.permissions.deny, Added(more_denied),
         "what is forbidden in every mode";
-    "sandbox.mode", agent_config.sandbox, Refused,
+    "sandbox.mode", agent_config.tools.sandbox, Refused,
         "how commands run: auto (in a sandbox where the kernel can), required (or not at all), off";
-    "sandbox.network", agent_config.network, Refused,
+    "sandbox.network", agent_config.tools.network, Refused,
         "whether commands in the sandbox may use the network";
-    "sandbox.variables", agent_config.variables, Refused,
+    "sandbox.variables", agent_config.tools.variables, Refused,
         "variables that commands in the sandbox get besides the usual ones, as STAGE,MY_*; one \
          that looks like a secret only by its whole name";
-    "sandbox.processes", agent_config.resources.processes: within(1, MAX, FROM_1_OR_NONE), Refused,
+    "sandbox.processes", agent_config.tools.resources.processes: within(1, MAX, FROM_1_OR_NONE), Refused,
         "how many processes a command may have at once, with everything it starts: a number or \
          none; sandboxed or not";
-    "sandbox.memory", agent_config.resources.memory, Refused,
+    "sandbox.memory", agent_config.tools.resources.memory, Refused,
         "how much memory a command may use, with everything it starts: 4GB, a share of the \
          machine's memory like 75%, or none";
-    "sandbox.file_size", agent_config.resources.file_size, Refused,
+    "sandbox.file_size", agent_config.tools.resources.file_size, Refused,
         "how large a command may make a file: 10GB or none";
-    "tools.allowed", agent_config.allowed, Refused,
+    "tools.allowed", agent_config.tools.allowed, Refused,
         "folders outside the workspace that tools may read and write";
-    "tools.readable", agent_config.readable, Refused,
+    "tools.readable", agent_config.tools.readable, Refused,
         "folders and files outside the workspace that tools may read, and commands too though \
          they look like secrets";
-    "tools.bash_timeout", agent_config.bash_timeout, Refused,
-        "how long a command may take where its call does not say";
-    "tools.output", agent_config.output: within(1_000, MAX, FROM_1000), Refused,
+    "tools.bash_timeout", agent_config.tools.bash_timeout, Refused,
+        "default timeout of a command, where its call does not set one";
+    "tools.output", agent_config.tools.output_limit: within(1_000, MAX, FROM_1000), Refused,
         "how many characters of a tool's answer the model is shown";
     "run.max_turns", agent_config.max_turns, Refused,
-        "how often a model may answer in one run, where its agent does not say; the last answer \
-         sums up";
+        "how often a model may answer in one run, where its agent does not set it; the last \
+         answer sums up";
     "run.compact_at", agent_config.compact_at: within(10, 95, "10 to 95"), Refused,
         "from this share of the model's window on a conversation is summarised, in percent";
-    "models.attempts", agent_config.attempts: within(1, MAX, FROM_1), Refused,
+    "models.attempts", agent_config.models.attempts: within(1, MAX, FROM_1), Refused,
         "how often a request is sent before it counts as failed";
-    "models.silence", agent_config.idle_timeout, Refused,
-        "a model that sends nothing for this long is asked again; one that sends only \
-         keep-alives for four times as long has failed";
-    "models.longest_wait", agent_config.longest_wait, Refused,
-        "a provider that wants a longer pause than this is an error";
-    "models.max_answer", agent_config.max_answer: within(1_000, MAX, FROM_1000), Refused,
+    "models.silence", agent_config.models.idle_timeout, Refused,
+        "idle timeout: the request to a model that sends nothing for this long is retried; one \
+         that brings only keep-alives for four times as long fails";
+    "models.longest_wait", agent_config.models.longest_wait, Refused,
+        "longest wait before a retry: a provider that asks for a longer one is an error";
+    "models.max_answer", agent_config.models.max_answer: within(1_000, MAX, FROM_1000), Refused,
         "how many bytes one answer of a model may have; a longer one is dropped, and the \
          request fails";
-    "models.max_arguments", agent_config.max_arguments: within(1_000, MAX, FROM_1000), Refused,
+    "models.max_arguments", agent_config.models.max_arguments: within(1_000, MAX, FROM_1000), Refused,
         "how many bytes the arguments of one call in an answer may have";
     "models.prices", agent_config.prices: parsed(absolute), Refused,
         "a file with prices of your own, over the built-in table; see docs/run.md";

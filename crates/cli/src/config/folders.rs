@@ -10,22 +10,29 @@ pub(crate) fn no_home() -> &'static str {
     }
 }
 
-/// Where programs keep a user's data, if they know who the user is.
+/// Where asyncagents keeps a user's data, if it is known who the user is.
 pub(crate) fn data_folder() -> Option<PathBuf> {
-    folder("XDG_DATA_HOME", ".local/share")
+    data_home().map(|folder| folder.join("asyncagents"))
 }
 
-/// Where programs keep a user's configuration.
+/// Where asyncagents keeps a user's configuration.
 pub(crate) fn config_folder() -> Option<PathBuf> {
-    folder("XDG_CONFIG_HOME", ".config")
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")));
+    folder.map(|folder| folder.join("asyncagents"))
 }
 
-fn folder(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let path = env::var_os(name).map(PathBuf::from);
-        path.filter(|path| path.is_absolute())
-    };
-    let home = || absolute("HOME").map(|home| home.join(below_home));
-    let base = absolute(variable).or_else(home);
-    base.map(|base| base.join("asyncagents"))
+/// Where all programs keep a user's data.
+pub(crate) fn data_home() -> Option<PathBuf> {
+    absolute("XDG_DATA_HOME").or_else(|| Some(home()?.join(".local/share")))
+}
+
+/// The user's home folder.
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
+/// The path in a variable; a relative one is as good as none.
+fn absolute(variable: &str) -> Option<PathBuf> {
+    let path = env::var_os(variable).map(PathBuf::from);
+    path.filter(|path| path.is_absolute())
 }

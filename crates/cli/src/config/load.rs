@@ -30,10 +30,10 @@ use crate::host_name;
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) sources: BTreeMap<String, String>,
-    /// What the environment and the command line say about the built-in agent. It goes with
-    /// what is launched, whoever works on it.
-    pub(crate) said: BTreeMap<String, String>,
-    /// What a project's file says and does not get.
+    /// What the environment and the command line set for the built-in agent. It goes with what is
+    /// launched, whichever worker runs it.
+    pub(crate) overrides: BTreeMap<String, String>,
+    /// What has no effect, and why.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -62,37 +62,37 @@ fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<
             continue;
         };
         if key.starts_with("limits.") || key.starts_with("budget.") {
-            loaded.config.said_limits.insert(key, value);
+            loaded.config.limit_overrides.insert(key, value);
         } else if is_of_agent(&key) {
-            loaded.said.insert(key, value);
+            loaded.overrides.insert(key, value);
         }
     }
     Ok(loaded)
 }
 
-/// Reads what the files say for a folder, and what was said when something was launched.
-/// Without a folder nothing is read from files.
+/// Reads the files for a folder, with the overrides of a launch over them. Without a folder no file
+/// is read.
 pub(crate) fn load_launched(
     folder: Option<&Path>,
-    said: &BTreeMap<String, String>,
+    overrides: &BTreeMap<String, String>,
 ) -> anyhow::Result<Loaded> {
     let mut loaded = match folder {
         Some(folder) => load_files(Some(folder))?,
         None => Loaded::defaults(),
     };
-    for (key, value) in said {
+    for (key, value) in overrides {
         loaded.set(key, value, "launch")?;
     }
     Ok(loaded)
 }
 
-/// The limits of this process, lowered to what the project around a folder says. What was said for
-/// this process alone, by a flag or in the environment, is above that.
+/// The limits of this process, lowered to what the project around a folder says. Flags and the
+/// environment of this process are above that.
 pub(crate) fn lowered_by_project(config: &Config, folder: &Path) -> anyhow::Result<TaskLimits> {
     let mut loaded = Loaded::defaults();
     loaded.config.limits = config.limits.clone();
     loaded.read_project(folder)?;
-    for (key, value) in &config.said_limits {
+    for (key, value) in &config.limit_overrides {
         loaded.set(key, value, "flag")?;
     }
     Ok(loaded.config.limits)
@@ -109,7 +109,7 @@ fn load_files(folder: Option<&Path>) -> anyhow::Result<Loaded> {
     Ok(loaded)
 }
 
-/// Whose file it is.
+/// The owner of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
     User,
@@ -121,7 +121,7 @@ impl Loaded {
         Self {
             config: Config::defaults(),
             sources: BTreeMap::new(),
-            said: BTreeMap::new(),
+            overrides: BTreeMap::new(),
             remarks: Vec::new(),
         }
     }
@@ -132,36 +132,30 @@ impl Loaded {
         for (key, value) in settings {
             loaded.set(key, value, "flag")?;
             if is_of_agent(key) {
-                loaded.said.insert(key.clone(), value.clone());
+                loaded.overrides.insert(key.clone(), value.clone());
             }
         }
         Ok(loaded)
     }
 
-    /// Whether a setting is as the files say, or its default: not said for this command alone.
+    /// Whether a setting is as the files say, or its default: not overridden for this command.
     pub(crate) fn is_kept(&self, key: &str) -> bool {
         let source = self.sources.get(key);
         source.is_none_or(|source| Path::new(source).is_absolute())
     }
 
     fn read_project(&mut self, folder: &Path) -> anyhow::Result<()> {
-        match project_file::find(folder) {
-            ProjectFile::None => Ok(()),
-            ProjectFile::Ours(file) => self.read_file(&file, Whose::Project),
-            ProjectFile::Folder(folder) => {
-                let remark = format!("{} is a folder, so it is not read", folder.display());
-                self.remarks.push(remark);
-                Ok(())
-            }
-            ProjectFile::Foreign(file) => {
-                let remark = format!(
-                    "{} is not read: it, or its folder, belongs to another user",
-                    file.display()
-                );
-                self.remarks.push(remark);
-                Ok(())
-            }
-        }
+        let (file, why) = match project_file::find(folder) {
+            ProjectFile::None => return Ok(()),
+            ProjectFile::Ours(file) => return self.read_file(&file, Whose::Project),
+            ProjectFile::Folder(folder) => (folder, "is a folder, so it is not read"),
+            ProjectFile::Foreign(file) => (
+                file,
+                "is not read: it, or its folder, belongs to another user",
+            ),
+        };
+        self.remarks.push(format!("{} {why}", file.display()));
+        Ok(())
     }
 
     fn read_file(&mut self, file: &Path, whose: Whose) -> anyhow::Result<()> {
@@ -172,10 +166,8 @@ impl Loaded {
             Err(error) => return Err(error).context(name),
         };
         if whose == Whose::User && is_open_to_all(file) {
-            // Whoever writes there says what runs.
-            return Err(anyhow!(
-                "{name} can be written by every user, so it is not read; `chmod o-w` closes it"
-            ));
+            // A user who can write there decides what runs.
+            bail!("{name} can be written by every user, so it is not read; `chmod o-w` closes it");
         }
         let table: Table = text.parse().map_err(|error| broken(&name, &text, &error))?;
         let mut values = Vec::new();
@@ -196,40 +188,36 @@ impl Loaded {
 
     /// Takes what a project may say, and refuses the rest.
     fn set_by_project(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
-        let setting = all_settings().find(|setting| setting.key == key);
-        match setting.map(|setting| (setting, &setting.project)) {
-            Some((_, FromProject::Free)) => self.set(key, value, source),
-            Some((_, FromProject::Added(add))) => {
+        let Some(setting) = all_settings().find(|setting| setting.key == key) else {
+            if key.starts_with("providers.") || key.starts_with("aliases.") {
+                return Err(not_for_a_project(key));
+            }
+            // A limit of forks; or it says that there is no such setting.
+            return self.set(key, value, source);
+        };
+        match &setting.project {
+            FromProject::Refused => return Err(not_for_a_project(key)),
+            FromProject::Free => self.set(key, value, source)?,
+            FromProject::Added(add) => {
                 let mut alone = Self::defaults();
                 alone.set(key, value, source)?;
                 add(&mut self.config, alone.config);
                 self.sources.insert(key.to_owned(), source.to_owned());
-                Ok(())
             }
-            Some((setting, FromProject::Lowered)) => {
+            FromProject::Lowered => {
                 let (before, sources) = (self.config.clone(), self.sources.clone());
                 self.set(key, value, source)?;
-                if setting.is_at_most(&self.config, &before) {
-                    return Ok(());
+                if !setting.is_at_most(&self.config, &before) {
+                    (self.config, self.sources) = (before, sources);
+                    let (kept, places) = (setting.show(&self.config), places());
+                    self.remarks.push(format!(
+                        "{source}: `{key} = {value}` is not taken: a project may only lower it, so \
+                         it stays {kept}; to raise it, set it in {places}"
+                    ));
                 }
-                (self.config, self.sources) = (before, sources);
-                let kept = self.config.value_of(key).unwrap_or_default();
-                self.remarks.push(format!(
-                    "{source}: `{key} = {value}` is not taken: a project may only lower it, so it \
-                     stays {kept}; to raise it, set it in {}",
-                    places()
-                ));
-                Ok(())
             }
-            // Its limits are one table, and known by the fork itself.
-            None if key.starts_with("fork.") => self.set(key, value, source),
-            Some((_, FromProject::Refused)) => Err(not_for_a_project(key)),
-            None if key.starts_with("providers.") || key.starts_with("aliases.") => {
-                Err(not_for_a_project(key))
-            }
-            // Says that there is no such setting.
-            None => self.set(key, value, source),
         }
+        Ok(())
     }
 
     fn read_environment(&mut self) -> anyhow::Result<()> {
@@ -242,23 +230,21 @@ impl Loaded {
             }
         }
         // After the preset, from which they depart.
+        let mut known: Vec<String> = all_settings().map(Setting::variable).collect();
         for (limit, ..) in self.config.fork.describe() {
-            let name = format!("ASYNCAGENTS_FORK_{}", limit.to_uppercase());
+            let name = format!("{VARIABLES}FORK_{}", limit.to_uppercase());
             if let Ok(value) = env::var(&name) {
-                let key = format!("fork.{limit}");
-                self.set(&key, &value, &name).context(name)?;
+                let set = self.set(&format!("fork.{limit}"), &value, &name);
+                set.with_context(|| name.clone())?;
             }
+            known.push(name);
         }
-        self.remark_unknown_variables();
+        self.remark_unknown_variables(&known);
         Ok(())
     }
 
     /// A variable that means nothing is a mistake in one that does.
-    fn remark_unknown_variables(&mut self) {
-        let limits = self.config.fork.describe().into_iter();
-        let limits = limits.map(|(limit, ..)| format!("ASYNCAGENTS_FORK_{}", limit.to_uppercase()));
-        let settings = all_settings().map(Setting::variable);
-        let known: Vec<String> = settings.chain(limits).collect();
+    fn remark_unknown_variables(&mut self, known: &[String]) {
         let named = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut unknown: Vec<String> = named
             .filter(|name| name.starts_with(VARIABLES) && !known.contains(name))
@@ -266,22 +252,22 @@ impl Loaded {
             .collect();
         unknown.sort();
         for name in unknown {
-            let own = |name: &'_ str| name.strip_prefix(VARIABLES).unwrap_or(name).to_owned();
-            let names: Vec<String> = known.iter().map(|name| own(name)).collect();
-            let near = nearest(&own(&name), names.iter().map(String::as_str));
-            let hint = match near.first() {
+            let own = name.strip_prefix(VARIABLES).unwrap_or(&name);
+            let names = known.iter().filter_map(|name| name.strip_prefix(VARIABLES));
+            let hint = match nearest(own, names).first() {
                 Some(near) => format!("did you mean {VARIABLES}{near}?"),
                 None => "`asyncagents config` lists the settings".to_owned(),
             };
-            self.remarks
-                .push(format!("{name} is no setting and has no effect; {hint}"));
+            let remark = format!("{name} is no setting and has no effect; {hint}");
+            self.remarks.push(remark);
         }
     }
 
     fn set(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
         let refused = |allowed: String| anyhow!("{key}: `{value}` is refused; allowed: {allowed}");
         if let Some(setting) = all_settings().find(|setting| setting.key == key) {
-            setting.set(&mut self.config, value).map_err(refused)?;
+            let set = setting.field.set(&mut self.config, value);
+            set.map_err(refused)?;
         } else if let Some(limit) = key.strip_prefix("fork.") {
             self.config.fork.set(limit, value)?;
         } else if let Some(provider) = key.strip_prefix("providers.") {
@@ -302,7 +288,7 @@ impl Loaded {
     }
 }
 
-/// What to do about a setting that there is not.
+/// A hint about a key that is no setting.
 fn meant(key: &str) -> String {
     let dynamic = [
         "fork.preset",
@@ -313,13 +299,12 @@ fn meant(key: &str) -> String {
     let known = all_settings().map(|setting| setting.key);
     let near = nearest(key, known.chain(dynamic));
     let near: Vec<String> = near.iter().map(|key| format!("`{key}`")).collect();
-    match near.is_empty() {
-        true => "`asyncagents config` lists them all".to_owned(),
-        false => format!(
-            "did you mean {}? `asyncagents config` lists them all",
-            near.join(" or ")
-        ),
-    }
+    let question = if near.is_empty() {
+        String::new()
+    } else {
+        format!("did you mean {}? ", near.join(" or "))
+    };
+    question + "`asyncagents config` lists them all"
 }
 
 /// Whether a setting is one of the built-in agent's: those go with what is launched.
@@ -348,7 +333,7 @@ fn is_open_to_all(file: &Path) -> bool {
 
 fn read_short(file: &Path) -> io::Result<String> {
     let mut text = String::new();
-    // A pipe would wait for somebody at its other end.
+    // Opening a pipe would wait for a process at its other end.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new()
         .read(true)
@@ -358,19 +343,16 @@ fn read_short(file: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is not a plain file"));
     }
     let read = file.take(LONGEST + 1).read_to_string(&mut text)?;
-    match read as u64 > LONGEST {
-        true => Err(io::Error::other(format!(
-            "it has more than {LONGEST} bytes"
-        ))),
-        false => Ok(text),
+    if read as u64 > LONGEST {
+        let why = format!("it has more than {LONGEST} bytes");
+        return Err(io::Error::other(why));
     }
+    Ok(text)
 }
 
 fn not_for_a_project(key: &str) -> anyhow::Error {
-    anyhow!(
-        "`{key}` is not for a project to say; set it in {}",
-        places()
-    )
+    let places = places();
+    anyhow!("`{key}` is not for a project to say; set it in {places}")
 }
 
 /// Where a user's own settings are.
@@ -425,10 +407,7 @@ fn flatten(before: &str, table: &Table, found: &mut Vec<(String, String)>) -> an
             Value::Array(list) => {
                 let items: Option<Vec<String>> = list.iter().map(plain).collect();
                 // A rule may have a comma in it.
-                let between = match before == "permissions." {
-                    true => "\n",
-                    false => ",",
-                };
+                let between = if before == "permissions." { "\n" } else { "," };
                 items.map(|items| items.join(between))
             }
             value => plain(value),

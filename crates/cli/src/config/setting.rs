@@ -1,4 +1,4 @@
-//! One setting: its key, what it is for, who may say it, and where its value is.
+//! One setting: its key, its description, who may set it, and where its value is.
 
 use serde_json::Value as Json;
 
@@ -11,7 +11,7 @@ use super::{
 pub(crate) struct Setting {
     /// What it is called in a file, after `-c`, and (in capitals) in the environment.
     pub(crate) key: &'static str,
-    /// What it is for.
+    /// Shown by `config` and in the schema.
     pub(crate) about: &'static str,
     /// What a project's file may say about it.
     pub(super) project: FromProject,
@@ -36,9 +36,8 @@ macro_rules! settings {
 }
 pub(super) use settings;
 
-/// What a project's file may say about a setting. A project is a folder that somebody else has
-/// made: it may narrow what its user allows, never widen it, and never decide what runs where
-/// with whose keys.
+/// What a project's file may say about a setting. A project may come from another person: it may
+/// narrow what its user allows, never widen it, and never decide what runs where with whose keys.
 pub(super) enum FromProject {
     /// Nothing. A new setting begins here.
     Refused,
@@ -51,7 +50,7 @@ pub(super) enum FromProject {
 }
 
 impl Setting {
-    /// Its name in the environment.
+    /// The environment variable that sets it.
     pub(super) fn variable(&self) -> String {
         let name = self.key.replace('.', "_").to_uppercase();
         format!("ASYNCAGENTS_{name}")
@@ -61,16 +60,10 @@ impl Setting {
         self.field.show(config)
     }
 
-    /// Sets it, or says what would be allowed.
-    pub(super) fn set(&self, config: &mut Config, text: &str) -> Result<(), String> {
-        self.field.set(config, text)
-    }
-
     /// Whether it is no more than in another configuration.
     pub(super) fn is_at_most(&self, config: &Config, most: &Config) -> bool {
-        self.field
-            .amount(config)
-            .is_at_most(self.field.amount(most))
+        let amount = self.field.amount(config);
+        amount.is_at_most(self.field.amount(most))
     }
 
     /// What a file may say about it, as JSON Schema.
@@ -88,6 +81,7 @@ impl Setting {
 /// A value somewhere in the configuration.
 pub(super) trait Field: Sync {
     fn show(&self, config: &Config) -> String;
+    /// Sets it, or says what is allowed.
     fn set(&self, config: &mut Config, text: &str) -> Result<(), String>;
     fn amount(&self, config: &Config) -> Amount;
     fn schema(&self) -> Json;
@@ -119,13 +113,13 @@ pub(super) const fn at<T: Value>(
 }
 
 impl<T: Value> At<T> {
-    /// It is read in a way of its own.
+    /// Reads it with this function instead of its type's.
     pub(super) const fn parsed(mut self, parse: fn(&str) -> Result<T, String>) -> Self {
         self.parse = parse;
         self
     }
 
-    /// What is allowed, in words of its own.
+    /// Says what is allowed in these words instead of its type's.
     pub(super) const fn allowed(mut self, allowed: &'static str) -> Self {
         self.allowed = Some(allowed);
         self

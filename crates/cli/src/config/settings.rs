@@ -32,8 +32,8 @@ pub(crate) struct Config {
     pub(crate) color: Color,
     pub(crate) raw: bool,
     pub(crate) limits: TaskLimits,
-    /// Limits that were said by a flag or in the environment.
-    pub(crate) said_limits: BTreeMap<String, String>,
+    /// Limits that a flag or the environment has set.
+    pub(crate) limit_overrides: BTreeMap<String, String>,
     pub(crate) fork: Limits,
     pub(crate) fork_mode: Mode,
     pub(crate) prefix: String,
@@ -58,7 +58,7 @@ impl Config {
             color: Color::default(),
             raw: false,
             limits: runtime.limits,
-            said_limits: BTreeMap::new(),
+            limit_overrides: BTreeMap::new(),
             fork: runtime.fork,
             fork_mode: runtime.fork_mode,
             prefix: runtime.wording.prefix,
@@ -84,12 +84,10 @@ impl Config {
         }
         let (name, what) = key.strip_prefix("providers.")?.rsplit_once('.')?;
         let mut described = agent.providers.get(name)?.describe().into_iter();
-        described
-            .find(|(known, _)| *known == what)
-            .map(|(_, value)| value)
+        Some(described.find(|(known, _)| *known == what)?.1)
     }
 
-    /// What the runtime has to know.
+    /// The settings of the runtime.
     pub(crate) fn runtime(&self) -> Settings {
         let mut settings = Settings {
             limits: self.limits.clone(),
@@ -119,9 +117,9 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
          or opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD)";
     "session", session: allowed("a name"), Refused,
-        "the session that tasks from the shell belong to";
+        "parent session of tasks from the shell";
     "agent", agent: allowed("the name of an agent"), Free,
-        "who works on a task from the shell";
+        "agent for tasks from the shell";
     "color", color, Refused,
         "when there are colours: auto (on a terminal, unless NO_COLOR is set), always or never";
     "raw", raw, Refused,
@@ -134,41 +132,42 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "limits.per_model", limits.per_model, Added(lowest_of_each),
         "how many tasks of a model run at once, as MODEL=N,MODEL=N";
     "limits.depth", limits.depth, Lowered,
-        "how deep tasks may launch tasks";
+        "how many levels deep tasks may launch tasks";
     "limits.spawns", limits.spawns, Lowered,
         "how many tasks may ever be launched below one session";
     "limits.stall", limits.stall, Lowered,
-        "a task without progress for this long is ended";
+        "stall timeout: a task without progress for this long is ended";
     "limits.same_calls", limits.same_calls: within(2, MAX, "a whole number from 2 on"), Lowered,
-        "the same tool call this often in a row ends a task";
+        "the same tool call this often in a row ends a task, as a loop";
     "limits.worker_deaths", limits.worker_deaths: within(1, MAX, FROM_1), Lowered,
-        "a task that loses its worker so often, without progress in between, is ended; it may \
-         be what the workers died of";
+        "a task whose worker dies this often, without progress in between, is ended: it may be \
+         what kills the workers";
     "budget.tokens", limits.budget.tokens, Lowered,
-        "what a task may spend in one run: tokens";
+        "budget of one run of a task: tokens";
     "budget.cost", limits.budget.cost, Lowered,
-        "what a task may spend in one run: dollars";
+        "budget of one run of a task: dollars";
     "budget.time", limits.budget.time, Lowered,
-        "what a task may spend in one run: time";
+        "budget of one run of a task: time";
     "budget.turns", limits.budget.turns, Lowered,
-        "what a task may spend in one run: answers of the model";
+        "budget of one run of a task: turns, which are answers of the model";
     "budget.tool_calls", limits.budget.tool_calls, Lowered,
-        "what a task may spend in one run: tool calls";
+        "budget of one run of a task: tool calls";
     "tools.prefix", prefix: allowed("the beginning of a name"), Refused,
-        "what the names of the tools begin with";
+        "prefix of the names of the tools";
     "dev", dev, Refused,
         "whether notices show that they have a hidden part";
     "worker.autostart", autostart, Refused,
         "whether commands start a worker when there is work and none is alive";
     "worker.idle", idle, Refused,
-        "a worker without work for this long ends";
+        "idle timeout: a worker without work for this long exits";
     "worker.lease", lease: parsed(lease), Refused,
-        "a worker that was not heard of for this long is dead, and others take over";
+        "lease: a worker not renewing it for this long counts as dead, and others take over its \
+         tasks";
     "log.level", log: parsed(log_level), Refused,
         "what is logged: error, warn, info, debug, trace, or a tracing filter";
     "log.file", log_file, Refused,
-        "where it is logged; without, a background worker logs beside db, `worker` on standard \
-         error, and other commands there what goes wrong, and no more";
+        "the log file; without one, a background worker logs to a file beside db, `worker` to \
+         standard error, and other commands only errors to standard error";
     "fork.preset", fork, Free,
         "what a forked child inherits: graduated, flat or exact";
     "fork.mode", fork_mode, Free,

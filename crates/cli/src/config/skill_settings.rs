@@ -1,4 +1,4 @@
-//! The settings of skills: where they are found, and what those run with that do not say.
+//! The settings of skills: where they are found, and their default terms.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::{
     value::Value,
 };
 
-/// What can be said about skills.
+/// Settings of skills.
 #[derive(Debug, Clone)]
 pub(crate) struct SkillConfig {
     pub(crate) enterprise: Option<PathBuf>,
@@ -33,16 +33,16 @@ impl SkillConfig {
 /// The settings, in the form of all others.
 pub(crate) const SKILL_SETTINGS: &[Setting] = settings! {
     "skills.enterprise", skills.enterprise: parsed(one_folder), Refused,
-        "the folder with the skills of whoever looks after the machine, or none; they count \
-         more than all others";
-    "skills.plugins", skills.plugins, Refused,
-        "folders of plugins, each with skills in its folder `skills`; they count less than all \
+        "folder with the skills of the machine's administrator, or none; they override all \
          others";
+    "skills.plugins", skills.plugins, Refused,
+        "folders of plugins, each with skills in its folder `skills`; all others override them";
     "skills.max_iterations", skills.usual.iterations: within(1, 100, "1 to 100"), Free,
-        "how often the model of a skill may answer, where the skill does not say; a sub-agent \
-         gets half of it, one below it a quarter, at least 3";
+        "default max-iterations for skills: how often the model may answer; a sub-agent gets half \
+         of it, one below it a quarter, at least 3";
     "skills.max_retries_per_tool", skills.usual.retries: within(0, 10, "0 to 10"), Free,
-        "how often a skill may try the same failing tool call again, where it does not say";
+        "default max-retries-per-tool for skills: how often the same failing tool call is tried \
+         again";
 };
 
 fn one_folder(text: &str) -> Result<Option<PathBuf>, String> {

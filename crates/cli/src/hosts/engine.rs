@@ -200,24 +200,17 @@ impl EngineHosts {
         config: &Config,
         models: &Models,
     ) -> anyhow::Result<Toolbox> {
-        let agent = &config.agent_config;
-        let mut readable = agent.readable.clone();
-        // The files of a skill are for those who use it.
-        readable.extend(skill_dirs(workspace, &config.skills).folders());
-        let settings = asyncagents_tools::Settings {
-            allowed: agent.allowed.clone(),
-            readable,
-            sandbox: agent.sandbox,
-            network: agent.network,
-            variables: agent.variables.clone(),
-            resources: agent.resources,
+        let mut settings = asyncagents_tools::Settings {
+            workspace: workspace.to_owned(),
+            helper: helper()?,
             secret_variables: models.secret_variables(),
             secret_paths: self.secret_paths(),
             private_before: private_files(),
-            bash_timeout: agent.bash_timeout,
-            output_limit: agent.output,
-            ..asyncagents_tools::Settings::new(workspace.to_owned(), helper()?)
+            ..config.agent_config.tools.clone()
         };
+        // The files of a skill are for those who use it.
+        let skills = skill_dirs(workspace, &config.skills);
+        settings.readable.extend(skills.folders());
         Toolbox::new(settings).with_context(|| workspace.display().to_string())
     }
 

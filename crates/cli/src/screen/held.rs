@@ -1,5 +1,5 @@
-//! What has to wait while a question is on the screen. Nobody may answer for hours, and the
-//! others go on, so what is kept is bounded.
+//! What has to wait while a question is on the screen. The answer may take hours, and other tasks
+//! go on, so what is kept is bounded.
 
 use std::io::{self, Write};
 

@@ -49,7 +49,7 @@ impl LiveArea {
             text.push_str(&line);
             self.drawn.push(width::width(&line));
         }
-        // If nobody can see it, the run goes on.
+        // A terminal that has gone does not end the run.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 

@@ -27,7 +27,7 @@ use crate::{
     width,
 };
 
-/// How often whoever follows a run calls [`Screen::tick`].
+/// How often [`Screen::tick`] is called while a run is followed.
 pub(crate) const FRAME: Duration = live_area::FRAME;
 
 /// The terminal of a run. Clones are the same one.
@@ -46,21 +46,21 @@ struct Inner {
     /// Control characters stay in an answer that goes to a file or a pipe.
     raw: bool,
     paint: Paint,
-    state: Mutex<Shows>,
+    state: Mutex<State>,
     /// One question at a time.
     asking: tokio::sync::Mutex<()>,
 }
 
-struct Shows {
-    /// What was said and is not on the screen yet.
+struct State {
+    /// Text of the answer that is not on the screen yet.
     held: String,
-    /// Something of the newest answer is on the screen.
+    /// A part of the newest answer is on the screen.
     begun: bool,
     /// The line on the screen is not complete.
     open: bool,
     markdown: Markdown,
     tasks: BTreeMap<TaskId, Line>,
-    /// What is being done, and since when.
+    /// What the agent is doing, and since when.
     doing: Option<(String, Instant)>,
     area: LiveArea,
     /// What has to wait while a question is on the screen.
@@ -69,10 +69,10 @@ struct Shows {
 
 /// A task on the screen.
 struct Line {
-    /// As the others came, so they stand.
+    /// Lines are in the order in which the tasks came.
     place: usize,
     status: Status,
-    /// Where it stands, if it is not over.
+    /// The task and when it was read, if it has not ended.
     live: Option<(Shown, Moment)>,
 }
 
@@ -80,7 +80,7 @@ impl Screen {
     pub(crate) fn new(color: Color, raw: bool) -> Self {
         let live = draws(&io::stderr());
         let streams = io::stdout().is_terminal();
-        let shows = Shows {
+        let state = State {
             held: String::new(),
             begun: false,
             open: false,
@@ -97,33 +97,35 @@ impl Screen {
                 shared: streams && io::stderr().is_terminal(),
                 raw: raw && !streams,
                 paint: color.paint(&io::stderr()),
-                state: Mutex::new(shows),
+                state: Mutex::new(state),
                 asking: tokio::sync::Mutex::new(()),
             }),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, Shows> {
+    fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.inner.state)
     }
 
-    /// The agent says something. A file or a pipe gets no answer that may break off. Among live
-    /// lines only whole lines can be printed.
-    pub(crate) fn say(&self, text: &str) -> io::Result<()> {
+    /// A piece of the answer. A file or a pipe gets no answer that may break off. Among live lines
+    /// only whole lines can be printed.
+    pub(crate) fn answer(&self, text: &str) -> io::Result<()> {
         let mut state = self.state();
         state.held.push_str(text);
         let crowded = self.inner.shared && state.tasks.values().any(|line| line.live.is_some());
-        let ready = match (self.inner.streams, crowded) {
-            (false, _) => 0,
-            (true, true) => state.held.rfind('\n').map_or(0, |end| end + 1),
-            (true, false) => state.held.len(),
+        let ready = if !self.inner.streams {
+            0
+        } else if crowded {
+            state.held.rfind('\n').map_or(0, |end| end + 1)
+        } else {
+            state.held.len()
         };
         let ready: String = state.held.drain(..ready).collect();
         self.put(&mut state, &ready)
     }
 
-    /// The agent has said it all.
-    pub(crate) fn said(&self) -> io::Result<()> {
+    /// The answer is complete.
+    pub(crate) fn answered(&self) -> io::Result<()> {
         let mut state = self.state();
         let rest = std::mem::take(&mut state.held);
         let put = self.put(&mut state, &rest);
@@ -131,41 +133,32 @@ impl Screen {
         put.and_then(|()| self.end_line(&mut state))
     }
 
-    /// What was said of this answer is void: it broke off, and another begins.
+    /// What was shown of this answer is void: it broke off, and another begins.
     pub(crate) fn take_back(&self) {
-        let begun = {
-            let mut state = self.state();
-            state.held.clear();
-            // A broken pipe will be met by the answer.
-            let _ = self.end_line(&mut state);
-            std::mem::take(&mut state.begun)
-        };
+        let mut state = self.state();
+        state.held.clear();
+        // A broken pipe is an error of the next answer.
+        let _ = self.end_line(&mut state);
+        let begun = std::mem::take(&mut state.begun);
+        drop(state);
         if begun {
             self.remark("· the answer broke off; what was said of it does not count");
         }
     }
 
     /// Ends the line of the answer, wherever that goes.
-    fn end_line(&self, state: &mut Shows) -> io::Result<()> {
-        let rest = state.markdown.finish();
-        let rest = match state.open {
-            true => rest + "\n",
-            false => rest,
-        };
-        state.open = false;
+    fn end_line(&self, state: &mut State) -> io::Result<()> {
+        let mut rest = state.markdown.finish();
+        if std::mem::take(&mut state.open) {
+            rest.push('\n');
+        }
         self.write(state, rest)
     }
 
-    /// Tasks that were over before: nothing has to be said about them.
-    pub(crate) fn knows(&self, tasks: &[Shown]) {
-        let mut state = self.state();
+    /// Tasks that ended before: their end is not shown.
+    pub(crate) fn skip_ended(&self, tasks: &[Shown]) {
         for shown in tasks.iter().filter(|shown| !shown.task.is_live()) {
-            let line = Line {
-                place: state.tasks.len(),
-                status: shown.task.status(),
-                live: None,
-            };
-            state.tasks.insert(shown.task.id.clone(), line);
+            self.note(shown, Moment::default());
         }
     }
 
@@ -177,14 +170,14 @@ impl Screen {
     /// A line beside the answer, in a tone.
     pub(crate) fn remark_in(&self, tone: Tone, text: &str) {
         let mut state = self.state();
-        // A broken pipe will be met by the answer.
+        // A broken pipe is an error of the next answer.
         let _ = self.close(&mut state);
         let text: String = text.chars().filter(harmless).collect();
         let text = self.inner.paint.over(tone, &format!("{text}\n"));
         let _ = self.show(&mut state, Piece::Remark(text));
     }
 
-    /// Says what the agent is doing, on a terminal, until it does something else.
+    /// Shows what the agent is doing, on a terminal, until it does something else.
     pub(crate) fn doing(&self, what: &str) {
         let mut state = self.state();
         if state.doing.as_ref().is_none_or(|(doing, _)| doing != what) {
@@ -211,7 +204,7 @@ impl Screen {
             .map(|(shown, now)| task_line_within(shown, *now, columns))
             .collect();
         if !lines.is_empty() {
-            // A broken pipe will be met by the answer.
+            // A broken pipe is an error of the next answer.
             let _ = self.close(&mut state);
         }
         // A line of the answer that is being written shows that there is something being done.
@@ -231,25 +224,24 @@ impl Screen {
         for shown in tasks {
             let status = shown.task.status();
             let before = self.note(shown, now);
-            let was_over = before.is_none_or(is_over);
-            match is_over(status) {
-                false if before != Some(status) && !self.inner.live => {
-                    self.remark(&format!("▸ {}", task_line(shown, now)));
-                }
-                true if !was_over || before.is_none() => {
-                    let (sign, tone) = match status {
-                        Status::Completed => ("✓", Tone::Good),
-                        Status::Cancelled => ("⊘", Tone::Quiet),
-                        _ => ("✗", Tone::Bad),
-                    };
-                    self.remark_in(tone, &format!("{sign} {}", task_line(shown, now)));
-                }
-                false | true => {}
+            let (sign, tone) = match status {
+                Status::Completed => ("✓", Tone::Good),
+                Status::Cancelled => ("⊘", Tone::Quiet),
+                Status::Error => ("✗", Tone::Bad),
+                Status::Queued | Status::Running | Status::Resumed => ("▸", Tone::Plain),
+            };
+            let is_new = if is_over(status) {
+                !before.is_some_and(is_over)
+            } else {
+                before != Some(status) && !self.inner.live
+            };
+            if is_new {
+                self.remark_in(tone, &format!("{sign} {}", task_line(shown, now)));
             }
         }
     }
 
-    /// Takes down where a task stands; returns where it stood before.
+    /// Records the status of a task and returns the one before.
     fn note(&self, shown: &Shown, now: Moment) -> Option<Status> {
         let mut state = self.state();
         let status = shown.task.status();
@@ -278,29 +270,29 @@ impl Screen {
         }
     }
 
-    fn put(&self, state: &mut Shows, text: &str) -> io::Result<()> {
+    fn put(&self, state: &mut State, text: &str) -> io::Result<()> {
         let Some(last) = text.chars().next_back() else {
             return Ok(());
         };
         (state.begun, state.open) = (true, last != '\n');
-        let text: String = match self.inner.raw {
-            true => text.to_owned(),
-            false => text.chars().filter(harmless).collect(),
-        };
+        let is_shown = |c: &char| self.inner.raw || harmless(c);
+        let text: String = text.chars().filter(is_shown).collect();
         let text = state.markdown.push(&text);
         self.write(state, text)
     }
 
-    fn write(&self, state: &mut Shows, text: String) -> io::Result<()> {
-        match (text.is_empty(), self.inner.shared) {
-            (true, _) => Ok(()),
-            (false, true) => self.show(state, Piece::Answer(text)),
-            (false, false) => Piece::Answer(text).write(),
+    fn write(&self, state: &mut State, text: String) -> io::Result<()> {
+        if text.is_empty() {
+            Ok(())
+        } else if self.inner.shared {
+            self.show(state, Piece::Answer(text))
+        } else {
+            Piece::Answer(text).write()
         }
     }
 
     /// Shows something now, or after the question that is on the screen.
-    fn show(&self, state: &mut Shows, what: Piece) -> io::Result<()> {
+    fn show(&self, state: &mut State, what: Piece) -> io::Result<()> {
         if let Some(later) = &mut state.later {
             later.add(what);
             return Ok(());
@@ -310,10 +302,11 @@ impl Screen {
     }
 
     /// Ends the line that the agent is writing, if other lines go to the same terminal.
-    fn close(&self, state: &mut Shows) -> io::Result<()> {
-        match self.inner.shared && state.open {
-            true => self.end_line(state),
-            false => Ok(()),
+    fn close(&self, state: &mut State) -> io::Result<()> {
+        if self.inner.shared && state.open {
+            self.end_line(state)
+        } else {
+            Ok(())
         }
     }
 
@@ -323,7 +316,7 @@ impl Screen {
     pub(crate) async fn for_question(&self) -> ForQuestion<'_> {
         let turn = self.inner.asking.lock().await;
         let mut state = self.state();
-        // A broken pipe will be met by the answer.
+        // A broken pipe is an error of the next answer.
         let _ = self.close(&mut state);
         state.area.erase();
         state.later = Some(Held::default());
@@ -347,19 +340,16 @@ impl ForQuestion<'_> {
     /// Puts this on the screen, in place of what was typed in this line. Of several lines the
     /// first is seen first.
     pub(crate) fn draw(&mut self, text: &str) {
-        let text: String = text.chars().filter(harmless).collect();
-        let shown = match text.split_once('\n') {
-            Some((head, rest)) => {
-                let head = self.screen.inner.paint.over(Tone::Strong, head);
-                format!("{head}\n{rest}")
-            }
-            None => text.clone(),
-        };
-        print::replace_line(&shown);
+        let mut text: String = text.chars().filter(harmless).collect();
         self.open = !text.ends_with('\n');
+        if let Some((head, rest)) = text.split_once('\n') {
+            let head = self.screen.inner.paint.over(Tone::Strong, head);
+            text = format!("{head}\n{rest}");
+        }
+        print::replace_line(&text);
     }
 
-    /// Someone has pressed Enter.
+    /// The user has pressed Enter.
     pub(crate) fn line_ended(&mut self) {
         self.open = false;
     }

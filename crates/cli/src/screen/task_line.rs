@@ -5,11 +5,12 @@ use asyncagents_core::{
     budget::{Cost, Price},
     moment::Moment,
     task::{Outcome, State, Status},
+    wording::grouped,
 };
 
 use crate::width::{fitting, fitting_parts, width};
 
-/// Between what is said of a task.
+/// Between the parts of a line.
 const BETWEEN: &str = " · ";
 
 /// So much of a description is shown before figures are left out.
@@ -46,14 +47,16 @@ fn with_description(shown: &Shown, description: &str, now: Moment) -> String {
         line.push_str(BETWEEN);
         line.push_str(part);
     };
-    match (&task.state, task.progress.recent.back()) {
-        (State::Running { .. }, Some(tool)) => add(tool),
-        (State::Ended { outcome, .. }, _) => {
-            if let Outcome::Failed { why } = outcome {
-                add(why);
-            }
-        }
-        (State::Running { .. } | State::Queued { .. }, _) => {}
+    let part = match &task.state {
+        State::Running { .. } => task.progress.recent.back(),
+        State::Ended {
+            outcome: Outcome::Failed { why },
+            ..
+        } => Some(why),
+        State::Ended { .. } | State::Queued { .. } => None,
+    };
+    if let Some(part) = part {
+        add(part);
     }
     if spent.turns > 0 {
         add(&counted(spent.tool_calls, "tool"));
@@ -69,20 +72,7 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(number))
 }
 
-/// `1,204`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// As exact as anybody wants to read it. A model without a price is not free.
+/// With four decimals. A model without a price is not free.
 pub(crate) fn dollars(price: Price) -> String {
     let exact = |Cost(millionths)| format!("${:.4}", millionths as f64 / 1e6);
     match price {

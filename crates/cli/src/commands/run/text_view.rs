@@ -36,7 +36,7 @@ impl View for TextView {
         for remark in self.engine.remarks() {
             self.screen.remark(&make_visible(&remark));
         }
-        self.screen.knows(known);
+        self.screen.skip_ended(known);
         self.live.begin();
     }
 
