@@ -47,7 +47,8 @@ pub(crate) fn visible_beginning(text: &str, most: usize) -> (String, usize) {
 fn is_unseen(before: Option<char>, c: char) -> bool {
     match c {
         ' '..='~' | '\t' => false,
-        // It chooses between two pictures of the emoji before it. Anywhere else it is invisible.
+        // A variation selector chooses between two pictures of the emoji before it; anywhere else
+        // it is invisible.
         '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(is_emoji) => false,
         // Symbols by category, and empty: the braille blank and the null note head.
         '\u{2800}' | '\u{1d159}' => true,

@@ -18,7 +18,7 @@ pub(crate) const BLOCK: usize = 1_000;
 /// Which limit an answer has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exceeded {
-    /// It is too long as a whole.
+    /// The answer as a whole is too long.
     Answer { limit: usize },
     /// The arguments of one of its calls are.
     Arguments { limit: usize },

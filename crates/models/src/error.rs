@@ -94,7 +94,7 @@ pub enum ModelError {
         provider: String,
         /// How often it was asked.
         attempts: u32,
-        /// What it said last.
+        /// The error of the last attempt.
         why: String,
     },
     /// Every attempt ended in the middle of the answer.

@@ -41,7 +41,8 @@ const LONGEST_ERROR: usize = 64 * 1024;
 /// Connection pools, each set up when it is needed first.
 #[derive(Default)]
 pub(crate) struct Http {
-    clients: [OnceLock<Client>; 4],
+    /// Without and with TLS, for other machines and for this one.
+    clients: [[OnceLock<Client>; 2]; 2],
 }
 
 /// One HTTP request.
@@ -84,13 +85,7 @@ impl Http {
     /// is never asked for this machine.
     fn client(&self, url: &Url) -> reqwest::Result<&Client> {
         let (secure, here) = (url.scheme() == "https", is_loopback(url));
-        let [far, near, far_secure, near_secure] = &self.clients;
-        let slot = match (secure, here) {
-            (false, false) => far,
-            (false, true) => near,
-            (true, false) => far_secure,
-            (true, true) => near_secure,
-        };
+        let slot = &self.clients[usize::from(secure)][usize::from(here)];
         if let Some(client) = slot.get() {
             return Ok(client);
         }
@@ -291,22 +286,13 @@ fn with_idle_timeout(
 }
 
 /// The event at the end of a stream: the lines since the last empty one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct LastEvent {
     bytes: usize,
-    line_is_empty: bool,
+    /// Whether the last line has bytes.
+    in_line: bool,
     /// `\r\n` is one end of a line.
     after_return: bool,
-}
-
-impl Default for LastEvent {
-    fn default() -> Self {
-        Self {
-            bytes: 0,
-            line_is_empty: true,
-            after_return: false,
-        }
-    }
 }
 
 impl LastEvent {
@@ -316,10 +302,10 @@ impl LastEvent {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
             match byte {
                 b'\n' if after_return => {}
-                b'\n' | b'\r' if self.line_is_empty => self.bytes = 0,
-                b'\n' | b'\r' => self.line_is_empty = true,
+                b'\n' | b'\r' if self.in_line => self.in_line = false,
+                b'\n' | b'\r' => self.bytes = 0,
                 _ => {
-                    self.line_is_empty = false;
+                    self.in_line = true;
                     self.bytes += 1;
                 }
             }

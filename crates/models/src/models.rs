@@ -100,7 +100,7 @@ impl Models {
         })
     }
 
-    /// Whether this model can be asked, as far as can be told without asking it.
+    /// Checks the name and the key of a model, without a request.
     pub fn check(&self, name: &str) -> Result<(), ModelError> {
         self.resolve(name)?.service.plain_key().map(drop)
     }

@@ -65,8 +65,8 @@ pub(crate) struct Permit {
 
 /// What keeps a request from being sent.
 enum Obstacle {
-    /// The provider wants a pause.
-    Closed { until: Instant, why: String },
+    /// The provider asks for a wait.
+    Closed(Closed),
     /// Others are in flight or come first.
     Others,
 }
@@ -93,14 +93,14 @@ impl RateLimit {
                 Err(obstacle) => obstacle,
             };
             match &obstacle {
-                Obstacle::Closed { until, why } if !announced => {
+                Obstacle::Closed(Closed { until, why }) if !announced => {
                     announced = true;
                     on_event(AnswerEvent::Retry {
                         why: why.clone(),
                         after: until.saturating_duration_since(Instant::now()),
                     });
                 }
-                Obstacle::Closed { .. } | Obstacle::Others => on_event(AnswerEvent::KeepAlive),
+                Obstacle::Closed(_) | Obstacle::Others => on_event(AnswerEvent::KeepAlive),
             }
             let _ = timeout(KEEP_ALIVE, place.change(obstacle)).await;
         }
@@ -189,11 +189,11 @@ impl<'a> Place<'a> {
 
     fn try_enter(&self) -> Result<Permit, Obstacle> {
         let mut state = self.rate_limit.state();
-        if let Some(Closed { until, why }) = state.closed.clone() {
-            if Instant::now() < until {
-                return Err(Obstacle::Closed { until, why });
-            }
-            state.closed = None;
+        state
+            .closed
+            .take_if(|closed| closed.until <= Instant::now());
+        if let Some(closed) = &state.closed {
+            return Err(Obstacle::Closed(closed.clone()));
         }
         let first = state.waiting.first_key_value().map(|(ticket, _)| *ticket);
         let full = state
@@ -212,7 +212,7 @@ impl<'a> Place<'a> {
     /// Until it may be worth trying again.
     async fn change(&self, obstacle: Obstacle) {
         match obstacle {
-            Obstacle::Closed { until, .. } => sleep_until(until).await,
+            Obstacle::Closed(closed) => sleep_until(closed.until).await,
             Obstacle::Others => self.wake.notified().await,
         }
     }

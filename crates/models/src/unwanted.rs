@@ -13,21 +13,11 @@ pub(crate) struct Unwanted {
 }
 
 impl Unwanted {
-    /// The fields that a refusal names.
-    fn named_in(refusal: &str) -> Self {
-        Self {
-            stream_options: refusal.contains("stream_options"),
-            reasoning_effort: refusal.contains("reasoning_effort"),
-            cache_control: refusal.contains("cache_control"),
-        }
-    }
-
-    fn and(self, more: Self) -> Self {
-        Self {
-            stream_options: self.stream_options || more.stream_options,
-            reasoning_effort: self.reasoning_effort || more.reasoning_effort,
-            cache_control: self.cache_control || more.cache_control,
-        }
+    /// Adds the fields that a refusal names.
+    fn add(&mut self, refusal: &str) {
+        self.stream_options |= refusal.contains("stream_options");
+        self.reasoning_effort |= refusal.contains("reasoning_effort");
+        self.cache_control |= refusal.contains("cache_control");
     }
 }
 
@@ -46,7 +36,7 @@ impl Refusals {
     pub(crate) fn after(&self, model: &str, refusal: &str) -> Unwanted {
         let mut known = lock(&self.0);
         let unwanted = known.entry(model.to_owned()).or_default();
-        *unwanted = unwanted.and(Unwanted::named_in(refusal));
+        unwanted.add(refusal);
         *unwanted
     }
 }

@@ -127,7 +127,7 @@ fn check_readable(path: &Path, options: Options, access: Access) -> Stored<()> {
     let connection = connect(path, options, access)?;
     check_application(&connection, path)?;
     if format(&connection, path)? < newest_format() {
-        // It would have to be migrated first.
+        // A migration would have to write.
         return Err(error(path, StoreErrorKind::ReadOnly));
     }
     Ok(())

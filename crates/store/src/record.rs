@@ -83,7 +83,7 @@ enum EventRecord {
         session: SessionId,
     },
     Prompted,
-    /// Its kind on disk is the observation's.
+    /// Written by [`ObservationRecord`], with a kind of its own.
     #[serde(skip)]
     Observed(Observation),
     SpentBelow(#[serde(with = "SpentRecord")] Spent),
@@ -200,7 +200,7 @@ struct LaunchedRecord {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     seal: Box<str>,
     prompt: String,
-    /// Its keys are those of the settings.
+    /// The keys are those of the settings.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

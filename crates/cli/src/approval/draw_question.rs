@@ -98,7 +98,7 @@ impl Page {
         };
         let tool = make_visible(&question.tool);
         let target = match &question.preview {
-            // It is drawn line by line.
+            // A command is drawn line by line.
             Preview::Command(_) => "",
             Preview::Write { .. } | Preview::Edit { .. } | Preview::Arguments(_) => {
                 &question.target

@@ -122,7 +122,7 @@ impl ProviderConfig {
         })
     }
 
-    /// Its settings as keys and values.
+    /// What is set, as keys and values.
     pub(crate) fn describe(&self) -> Vec<(&'static str, String)> {
         let all = [
             ("base_url", &self.base_url),

@@ -25,7 +25,7 @@ pub(super) enum ProjectFile {
 
 pub(super) fn find(here: &Path) -> ProjectFile {
     let user = rustix::process::geteuid().as_raw();
-    // Of a link, both ends: whoever made it has chosen the file.
+    // Of a link, both ends: the user who made it has chosen the file.
     let ours = |path: &Path| {
         let ends = [fs::symlink_metadata(path), fs::metadata(path)];
         ends.into_iter()

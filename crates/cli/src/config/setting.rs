@@ -92,9 +92,9 @@ pub(super) struct At<T: 'static> {
     get: fn(&Config) -> &T,
     get_mut: fn(&mut Config) -> &mut T,
     parse: fn(&str) -> Result<T, String>,
-    /// What is said instead of what the type says about a text that cannot be read.
+    /// Replaces the words of the type for what is allowed.
     allowed: Option<&'static str>,
-    /// The least and the most, and what is said about values that are not in between.
+    /// Minimum, maximum, and what is allowed in words.
     range: (u64, u64, &'static str),
 }
 

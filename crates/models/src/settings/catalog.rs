@@ -57,7 +57,7 @@ const ALIASES: [(&str, &str); 5] = [
     ("gpt-mini", "openai/gpt-5.4-mini"),
 ];
 
-/// What to use when nobody has chosen: the first provider that has a key.
+/// The default model, by provider: the first that has a key.
 pub(crate) const DEFAULTS: [(&str, &str); 3] = [
     ("anthropic", "anthropic/claude-sonnet-5-5"),
     ("openai", "openai/gpt-6.1-sol"),

@@ -60,7 +60,6 @@ pub struct Provider {
     pub wire: Wire,
     /// Where it is, with or without `/v1`.
     pub base_url: String,
-    /// Its key.
     pub key: KeySource,
     /// Sent with each request, over the usual ones.
     pub headers: Vec<(String, String)>,

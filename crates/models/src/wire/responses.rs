@@ -178,7 +178,7 @@ fn message<'a>(role: &'static str, kind: &'static str, text: &'a str) -> Item<'a
 }
 
 /// Models tell remarks on the way from the last word, and want to be reminded which was which.
-/// It is kept as a block of its own before the text: the text alone cannot carry it.
+/// The phase is kept as a block of its own before the text, which cannot carry it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mark {
