@@ -61,14 +61,14 @@ impl LiveView {
                 let said = self.screen.answer(&text);
                 self.note(said);
             }
-            Live::Reasoning(_) | Live::Told(_) => self.screen.doing(THINKING),
+            Live::Reasoning(_) | Live::Notice(_) => self.screen.doing(THINKING),
             Live::Answered => {
                 self.heard |= std::mem::take(&mut self.saying);
                 self.screen.doing_nothing();
                 let said = self.screen.answered();
                 self.note(said);
             }
-            Live::Again(why) => {
+            Live::Retrying(why) => {
                 self.saying = false;
                 self.screen.take_back();
                 let why = make_visible(&why);

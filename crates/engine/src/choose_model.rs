@@ -18,7 +18,6 @@ pub(crate) fn choose_model(
     parent: Option<&Session>,
 ) -> Result<Model, HostError> {
     let models = &shared.models;
-    let refused = |error: ModelError| HostError::Refused(error.to_string());
     let parents = parent.map(|parent| parent.model.as_str());
     let inherits = asked == Some(ModelName::INHERIT);
     if let Some(asked) = asked.filter(|_| !inherits) {
@@ -49,6 +48,10 @@ pub(crate) fn choose_model(
                 "model unavailable, falling back");
             }),
     }
+}
+
+pub(crate) fn refused(error: ModelError) -> HostError {
+    HostError::Refused(error.to_string())
 }
 
 /// Whether there is such a model, and a key for it. The author of a skill may have

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     LiveEvents, Parts,
-    choose_model::choose_model,
+    choose_model::{choose_model, refused},
     drive::{SessionGuard, drive},
     live,
     record::is_driven_elsewhere,
@@ -194,7 +194,7 @@ impl Engine {
         let profiles = self.shared.profiles();
         let model = choose_model(&self.shared, model, profiles.known(agent)?, None)?;
         let checked = self.shared.models.check(model.name().as_str());
-        checked.map_err(|error| HostError::Refused(error.to_string()))
+        checked.map_err(refused)
     }
 
     /// Stops in good order: a running step may finish, and the next driver of the sessions, in

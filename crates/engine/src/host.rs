@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Engine, Live,
-    choose_model::{can_ask, choose_model},
+    choose_model::{can_ask, choose_model, refused},
     drivers::Halt,
     profiles::restricted,
     system_prompt,
@@ -83,16 +83,10 @@ impl Host for Engine {
             .model()
             .unwrap_or(&parent.session.model)
             .clone();
-        let refused = |error: asyncagents_models::ModelError| HostError::Refused(error.to_string());
-        let (window, weight) = {
-            let model = self
-                .shared
-                .models
-                .resolve(model.as_str())
-                .map_err(refused)?;
-            let room = model.window().saturating_sub(model.max_output());
-            (room, conversation.weight())
-        };
+        let resolved = self.shared.models.resolve(model.as_str());
+        let resolved = resolved.map_err(refused)?;
+        let window = resolved.window().saturating_sub(resolved.max_output());
+        let weight = conversation.weight();
         if weight > window {
             return Err(HostError::Refused(format!(
                 "the conversation has about {weight} tokens and an exact fork may have {window}; \
@@ -269,7 +263,7 @@ impl Host for Engine {
         if !delivered.await? {
             return Ok(Delivery::Gone);
         }
-        self.shared.show(session, Live::Told(visible));
+        self.shared.show(session, Live::Notice(visible));
         self.shared.drivers.wake(session);
         Ok(Delivery::Taken)
     }

@@ -21,7 +21,7 @@ pub enum Live {
     Answered,
     /// An answer broke off or was refused, and the request is retried. What was streamed of the
     /// answer is void.
-    Again(String),
+    Retrying(String),
     /// A tool begins.
     Tool {
         /// The model's name for the call.
@@ -46,8 +46,8 @@ pub enum Live {
         /// What the model gets, unless the watcher is far behind.
         result: Option<String>,
     },
-    /// A background task has ended.
-    Told(String),
+    /// A background task has ended, which the session is notified of.
+    Notice(String),
     /// The conversation is summarised.
     Compacting,
     /// The run waits for background tasks.
@@ -192,7 +192,7 @@ fn bytes_of(live: &Live) -> usize {
 /// How much text comes with an event.
 fn text_of(live: &Live) -> usize {
     match live {
-        Live::Text(text) | Live::Reasoning(text) | Live::Told(text) => text.len(),
+        Live::Text(text) | Live::Reasoning(text) | Live::Notice(text) => text.len(),
         Live::Lines(lines) => lines.bytes(),
         Live::Tool {
             call,
@@ -203,7 +203,7 @@ fn text_of(live: &Live) -> usize {
         } => call.len() + name.len() + target.len() + input.len(),
         Live::ToolEnded { result, .. } => result.as_ref().map_or(0, String::len),
         // Their texts are one line.
-        Live::Answered | Live::Again(_) | Live::Compacting | Live::Waiting | Live::Ended(_) => 0,
+        Live::Answered | Live::Retrying(_) | Live::Compacting | Live::Waiting | Live::Ended(_) => 0,
     }
 }
 

@@ -46,7 +46,7 @@ impl Driver {
         let Ok(asked) = asked else {
             if work_deadline.is_some_and(|until| until <= time::Instant::now()) {
                 // What was streamed of the answer is void.
-                self.show(Live::Again("the time for work is up".to_owned()));
+                self.show(Live::Retrying("the time for work is up".to_owned()));
                 return Ok(());
             }
             let longest = longest.unwrap_or_default();
@@ -115,7 +115,9 @@ impl Driver {
             AnswerEvent::Reasoning(text) => self.show(Live::Reasoning(text.to_owned())),
             AnswerEvent::Retry { why, after } => {
                 let after = after.as_secs_f64();
-                self.show(Live::Again(format!("{why}; asked again in {after:.1} s")));
+                self.show(Live::Retrying(format!(
+                    "{why}; asked again in {after:.1} s"
+                )));
             }
             AnswerEvent::Call(_) | AnswerEvent::KeepAlive => {}
         };

@@ -154,7 +154,9 @@ impl Driver {
         }
         let asked = self.request(model, request, Stream::Shown);
         let Ok(answered) = time::timeout(last.within, asked).await else {
-            self.show(Live::Again("the time for the last turn is up".to_owned()));
+            self.show(Live::Retrying(
+                "the time for the last turn is up".to_owned(),
+            ));
             return Ok(None);
         };
         let answered = answered?;

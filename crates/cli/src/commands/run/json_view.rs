@@ -50,7 +50,7 @@ impl View for JsonView {
                 self.print(&RunEvent::TextDelta { text });
                 self.text.push_str(text);
             }
-            Live::Again(why) => {
+            Live::Retrying(why) => {
                 if !mem::take(&mut self.text).is_empty() {
                     self.print(&RunEvent::Reset);
                 }
@@ -85,7 +85,7 @@ impl View for JsonView {
                 error: error.as_deref(),
                 result: result.as_deref(),
             }),
-            Live::Told(text) => self.print(&RunEvent::Told { text }),
+            Live::Notice(text) => self.print(&RunEvent::Told { text }),
             Live::Compacting => self.print(&RunEvent::Compacting),
             Live::Reasoning(_) | Live::Lines(_) | Live::Waiting | Live::Ended(_) => {}
         }
