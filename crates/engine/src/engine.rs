@@ -98,7 +98,7 @@ impl Engine {
         Ok(prompt)
     }
 
-    /// A session.
+    /// A session as the journal has it.
     ///
     /// # Errors
     /// When there is no such session, or the store fails.

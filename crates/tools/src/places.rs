@@ -21,11 +21,11 @@ pub(crate) struct Places {
     pub(crate) workspace: PathBuf,
     /// May be read and written: the workspace, the temporary folder, the allowed folders.
     pub(crate) writable: Vec<PathBuf>,
-    /// May be read.
+    /// May be read, besides.
     pub(crate) readable: Vec<PathBuf>,
-    /// Hold credentials.
+    /// Usually hold credentials.
     pub(crate) secret: Vec<PathBuf>,
-    /// Look like credentials.
+    /// Look like credentials, by their modes.
     pub(crate) private: Arc<PrivateFiles>,
     home: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// For a sentence.
+    /// As the object of a sentence: `.` is the workspace.
     pub(crate) fn named(&self) -> &str {
         match self.shown.as_str() {
             "." => "the workspace",

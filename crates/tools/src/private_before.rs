@@ -41,7 +41,7 @@ impl PrivateBefore {
         self.known().iter().flatten().cloned().collect()
     }
 
-    /// Remembers these too.
+    /// Remembers these too, in the file as well.
     pub(crate) fn add(&self, private: &[PathBuf]) {
         let mut known = self.known();
         let Some(known) = known.as_mut() else {

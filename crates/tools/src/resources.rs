@@ -13,10 +13,9 @@ pub struct Resources {
     pub file_size: Option<Bytes>,
 }
 
-/// How much memory.
+/// How much memory a command may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// This much.
     Bytes(Bytes),
     /// A share of the machine's memory, in percent.
     Percent(u8),

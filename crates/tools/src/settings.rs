@@ -45,7 +45,6 @@ pub enum SandboxMode {
     /// Where the kernel can; where it cannot, the first answer of `bash` says so.
     #[default]
     Auto,
-    /// Never.
     Off,
     /// Always: where the kernel cannot, `bash` is refused.
     Required,

@@ -48,11 +48,8 @@ pub enum Sandbox {
         /// What is enforced, and what this kernel cannot.
         what: String,
     },
-    /// This machine cannot.
-    Missing {
-        /// What is missing.
-        why: String,
-    },
+    /// This machine cannot sandbox commands.
+    Missing { why: String },
     /// The settings switch it off.
     Off,
 }

@@ -10,7 +10,7 @@ pub(super) struct Process {
     pub(super) pages: u64,
 }
 
-/// Shows none.
+/// Visits none.
 pub(super) fn walk(_: impl FnMut(&Process) -> ControlFlow<()>) -> io::Result<()> {
     Ok(())
 }
