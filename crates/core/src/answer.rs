@@ -1,4 +1,4 @@
-//! What callers are answered, in words a model and a person can read.
+//! The answers to callers, in words a model and a person can read.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -15,16 +15,14 @@ use crate::{
 pub struct Shown {
     /// The shortest form of the ID that is unique.
     pub id: String,
-    /// The task.
     pub task: Task,
 }
 
-/// A task and what its child said at the end.
+/// A task and its child's last answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The task.
     pub shown: Shown,
-    /// What the child said last, if the task has ended.
+    /// The child's last answer, if the task has ended.
     pub answer: Option<String>,
     /// The child's conversation, if it was asked for.
     pub conversation: Option<Vec<Message<'static>>>,
@@ -33,7 +31,7 @@ pub struct Report {
 /// How long a description may be in a table.
 const DESCRIPTION: usize = 50;
 
-/// How short it may become, in columns.
+/// How short a description may become to fit the table, in columns.
 const SHORT: usize = 12;
 
 /// A task was launched.
@@ -58,8 +56,11 @@ pub fn skill_launched(shown: &Shown, prefix: &str) -> String {
     let Shown { id, task } = shown;
     let skill = task.skill.as_ref();
     let skill = skill.map_or("", |terms| terms.skill.as_str());
-    let trace = task.chain.as_ref().map(ToString::to_string);
-    let trace = trace.map_or(String::new(), |chain| format!("\nFull trace: {chain}"));
+    let trace = task
+        .chain
+        .iter()
+        .map(|chain| format!("\nFull trace: {chain}"));
+    let trace: String = trace.collect();
     format!(
         "Task {id} is {}: a sub-agent executes the skill {skill}.\n\
          You will be told when it has finished. Until then go on with your work; \
@@ -88,7 +89,7 @@ pub fn resumed(shown: &Shown, ignored: &[&str], prefix: &str) -> String {
 
 /// A task was cancelled, with so many below it.
 pub fn cancelled(shown: &Shown, below: u64) -> String {
-    let and_below = match usize::try_from(below).unwrap_or(usize::MAX) {
+    let and_below = match below {
         0 => String::new(),
         below => format!(" and {} below it", counted(below, "task", "tasks")),
     };
@@ -104,26 +105,24 @@ pub fn cancelled(shown: &Shown, below: u64) -> String {
 
 /// Tasks were cleared, of which some were unfinished.
 pub fn cleared(all: u64, stopped: u64) -> String {
-    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     match all {
         0 => NO_TASKS.to_owned(),
         _ => format!(
             "Cleared {}; {} stopped.",
-            counted(number(all), "task", "tasks"),
-            counted(number(stopped), "was", "were"),
+            counted(all, "task", "tasks"),
+            counted(stopped, "was", "were"),
         ),
     }
 }
 
-/// What a list without tasks says.
-pub const NO_TASKS: &str = "No background tasks found";
+const NO_TASKS: &str = "No background tasks found";
 
 /// The tasks as a Markdown table and a line that sums up.
 pub fn list(tasks: &[Shown], now: Moment) -> String {
     list_within(tasks, now, None)
 }
 
-/// The same, in so many columns if descriptions can be short enough for that.
+/// The same as [`list`], in so many columns if descriptions can be short enough for that.
 pub fn list_within(tasks: &[Shown], now: Moment, columns: Option<usize>) -> String {
     if tasks.is_empty() {
         return NO_TASKS.to_owned();
@@ -190,13 +189,15 @@ fn fitting(text: &str, columns: usize) -> String {
 }
 
 fn status(task: &Task) -> String {
-    match task.progress.asking.is_empty() {
-        true => task.status().to_string(),
-        false => format!("{} (asks)", task.status()),
-    }
+    let asks = if task.progress.asking.is_empty() {
+        ""
+    } else {
+        " (asks)"
+    };
+    format!("{}{asks}", task.status())
 }
 
-/// What is special about how a task knows what it knows.
+/// Whether a task inherited a conversation, and whether it was resumed.
 fn indicators(task: &Task) -> &'static str {
     match (task.brief.context, task.run) {
         (Context::Fresh, 0) => "",
@@ -277,15 +278,15 @@ fn standing(report: &Report, now: Moment) -> String {
     }
 }
 
-/// What it waits for, if it asks its user something.
+/// The questions that a task waits for its user to answer, a line each.
 pub fn questions(task: &Task) -> String {
     let asking = task.progress.asking.values();
     let lines = asking.map(|question| format!("\nIt waits for the user's answer: {question}"));
     lines.collect()
 }
 
-/// What was said in a conversation, each message with its ID.
-pub fn conversation(messages: &[Message]) -> String {
+/// A conversation, each message with its ID.
+fn conversation(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
         let who = match message.role {
@@ -296,7 +297,7 @@ pub fn conversation(messages: &[Message]) -> String {
         text.push_str(&format!("{who}: [{id}]\n"));
         for part in &message.parts {
             match part {
-                Part::Text(said) => text.push_str(said.as_str()),
+                Part::Text(part) => text.push_str(part.as_str()),
                 Part::Tool(call) => text.push_str(&tool_call(call)),
             }
             text.push('\n');
@@ -310,10 +311,10 @@ fn tool_call(call: &ToolCall) -> String {
     let asked = format!("[Tool: {}] {}", call.name.as_str(), call.input.as_str());
     match &call.outcome {
         transcript::Outcome::Pending => asked,
-        transcript::Outcome::Completed(said) => {
-            format!("{asked}\n[Tool result]\n{}", said.as_str())
+        transcript::Outcome::Completed(text) => {
+            format!("{asked}\n[Tool result]\n{}", text.as_str())
         }
-        transcript::Outcome::Failed(said) => format!("{asked}\n[Tool error]\n{}", said.as_str()),
+        transcript::Outcome::Failed(text) => format!("{asked}\n[Tool error]\n{}", text.as_str()),
         transcript::Outcome::Cleared => format!("{asked}\n{}", transcript::Outcome::CLEARED),
     }
 }
@@ -327,8 +328,7 @@ pub fn progress(task: &Task, now: Moment) -> String {
         .iter()
         .map(|(tool, times)| format!("{tool} {times}"))
         .collect();
-    let calls = usize::try_from(progress.spent.tool_calls).unwrap_or(usize::MAX);
-    let mut tools = counted(calls, "tool call", "tool calls");
+    let mut tools = counted(progress.spent.tool_calls, "tool call", "tool calls");
     if !by_tool.is_empty() {
         tools.push_str(&format!(" ({})", by_tool.join(", ")));
     }
@@ -337,8 +337,7 @@ pub fn progress(task: &Task, now: Moment) -> String {
         let recent: Vec<&str> = progress.recent.iter().map(String::as_str).collect();
         parts.push(format!("last: {}", recent.join(", ")));
     }
-    let tokens = usize::try_from(progress.spent.tokens).unwrap_or(usize::MAX);
-    parts.push(counted(tokens, "token", "tokens"));
+    parts.push(counted(progress.spent.tokens, "token", "tokens"));
     parts.push(progress.spent.price().to_string());
     if let Some(most) = task.budget.cost.filter(|_| progress.spent.unpriced > 0) {
         parts.push(format!(

@@ -1,4 +1,4 @@
-//! What a parent is told about a task that has ended.
+//! The notice to a parent about a task that has ended.
 
 use crate::{
     shorten::one_line,
@@ -16,19 +16,18 @@ pub struct Message {
     pub hidden: String,
 }
 
-/// How many of the tasks that a parent is waiting for have ended.
+/// How many of the tasks that a parent waits for have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     /// Ended, this one included.
     pub ended: u64,
-    /// All of them.
     pub total: u64,
 }
 
 /// How messages are worded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wording {
-    /// What the tools' names begin with.
+    /// The prefix of the tools' names.
     pub prefix: String,
     /// Whether people are told that there is a hidden part.
     pub show_hint: bool,
@@ -43,8 +42,8 @@ impl Default for Wording {
     }
 }
 
-/// Words the message about a task that has just ended. `shown` is its ID as people see it.
-/// A task that has not ended is not talked about.
+/// The message about a task that has just ended; none if it has not. `shown` is its ID as people
+/// see it.
 pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Option<Message> {
     let State::Ended { outcome, .. } = &task.state else {
         return None;
@@ -62,8 +61,7 @@ pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Opt
     })
 }
 
-/// Words the message about a task that ran a skill: a summary of what came of it, and where
-/// the whole is.
+/// The message about a task that ran a skill: a summary of the result, and where the whole is.
 pub fn skill_message(
     task: &Task,
     shown: &str,
@@ -74,11 +72,11 @@ pub fn skill_message(
     let State::Ended { outcome, .. } = &task.state else {
         return None;
     };
-    let told = message(task, shown, batch, wording)?;
+    let notice = message(task, shown, batch, wording)?;
     let report = SubAgentReport::new(outcome, answer, task.chain.as_ref());
     Some(Message {
-        visible: format!("{}\n\n{}", told.visible, report.headline()),
-        hidden: format!("{}\n{}", report.trace(), told.hidden),
+        visible: format!("{}\n\n{}", notice.visible, report.headline()),
+        hidden: format!("{}\n{}", report.trace(), notice.hidden),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What callers ask for, checked at the door.
+//! Requests of callers, checked before anything else sees them.
 
 use std::time::Duration;
 
@@ -12,14 +12,12 @@ use crate::{
     task_limits::LONGEST_PROMPT,
 };
 
-/// What a caller of `asyncagents_task` says, as it comes.
+/// The arguments of the task tool or command, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskArgs {
-    /// A few words for people.
+    /// Shown in lists and notices.
     pub description: String,
-    /// What the task has to do.
     pub prompt: String,
-    /// Who works on it.
     pub agent: String,
     /// Whether the child inherits the conversation.
     pub fork: bool,
@@ -27,33 +25,27 @@ pub struct TaskArgs {
     pub resume: Option<String>,
     /// The model, if not the agent's own.
     pub model: Option<String>,
-    /// What the task may spend.
     pub budget: Budget,
 }
 
-/// What a caller of `asyncagents_task` wants.
+/// A request to launch or resume a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRequest {
-    /// A new task.
     Launch(Box<LaunchTask>),
-    /// A follow-up.
     Resume(ResumeTask),
 }
 
 /// A task to launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchTask {
-    /// A few words for people.
+    /// Shown in lists and notices.
     pub description: String,
-    /// What to do.
     pub prompt: String,
-    /// Who does it.
     pub agent: AgentName,
     /// What the child knows at the start.
     pub context: Context,
     /// The model, if not the agent's own.
     pub model: Option<ModelName>,
-    /// What the task may spend.
     pub budget: Budget,
     /// The skill that it runs. Its terms have the iterations that the skill has; what is left
     /// of them at its depth is worked out at the launch.
@@ -70,7 +62,7 @@ impl LaunchTask {
     ) -> Self {
         let prompt = match arguments.trim() {
             "" => format!("Execute the skill '{}'.", skill.name),
-            said => said.to_owned(),
+            request => request.to_owned(),
         };
         let terms = Terms {
             skill: skill.name.clone(),
@@ -96,8 +88,8 @@ impl LaunchTask {
     /// A task that does what a skill says, as any other.
     pub fn of_body(skill: &Manifest, arguments: &str, body: String) -> Self {
         let description = match one_line(arguments) {
-            said if said.is_empty() => format!("skill {}", skill.name),
-            said => one_line(&format!("skill {}: {said}", skill.name)),
+            request if request.is_empty() => format!("skill {}", skill.name),
+            request => one_line(&format!("skill {}: {request}", skill.name)),
         };
         Self {
             description,
@@ -114,29 +106,26 @@ impl LaunchTask {
         }
     }
 
-    /// Who runs a skill that does not say.
+    /// The agent that runs a skill which names none.
     pub const USUAL_AGENT: &str = "general";
 }
 
 /// A finished task to go on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeTask {
-    /// Its ID or the beginning of it.
+    /// The ID or the beginning of it.
     pub task: String,
-    /// What to do now.
     pub prompt: String,
-    /// What was said and does not apply.
+    /// Arguments that were given and do not apply.
     pub ignored: Vec<&'static str>,
 }
 
-/// Who asks.
+/// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// An agent's session, in its host.
     Session {
-        /// The session.
         session: SessionId,
-        /// Where it lives.
         host: HostSetup,
         /// The message it is writing, where the host says which it is.
         message: Option<String>,
@@ -144,12 +133,11 @@ pub enum Caller {
     /// A person at a shell, who launches in the name of a session and may see and steer every
     /// task. Each launch is a tree of its own.
     Shell {
-        /// The session that is told.
+        /// The session that gets the notices.
         session: SessionId,
-        /// Where its tasks run.
         host: HostSetup,
     },
-    /// A person who only looks and steers.
+    /// A person who reads and steers, and launches nothing.
     Person,
 }
 
@@ -157,7 +145,7 @@ impl Caller {
     /// The session that a task is launched from, and its host.
     ///
     /// # Errors
-    /// When the caller only looks on.
+    /// When the caller launches nothing.
     pub fn launches_from(&self) -> Result<(&SessionId, &HostSetup), Refusal> {
         match self {
             Caller::Session { session, host, .. } | Caller::Shell { session, host } => {
@@ -204,13 +192,13 @@ impl TryFrom<TaskArgs> for TaskRequest {
             return Err(Refusal::PromptTooLong);
         }
         if let Some(task) = args.resume {
-            let said = [
+            let given = [
                 ("description", !args.description.trim().is_empty()),
                 ("agent", !args.agent.trim().is_empty()),
                 ("model", args.model.is_some()),
                 ("budget", args.budget != Budget::default()),
             ];
-            let ignored = said.iter().filter(|(_, said)| *said);
+            let ignored = given.iter().filter(|(_, is_given)| *is_given);
             return Ok(TaskRequest::Resume(ResumeTask {
                 task,
                 prompt: args.prompt,
@@ -224,10 +212,10 @@ impl TryFrom<TaskArgs> for TaskRequest {
             });
         }
         let description = match one_line(&args.description) {
-            said if said.is_empty() => {
+            empty if empty.is_empty() => {
                 one_line(args.prompt.trim().lines().next().unwrap_or_default())
             }
-            said => said,
+            description => description,
         };
         Ok(TaskRequest::Launch(Box::new(LaunchTask {
             description,
@@ -256,10 +244,10 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// What a caller of `asyncagents_output` wants.
+/// A request for a task's status and result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputRequest {
-    /// The task's ID or the beginning of it.
+    /// The ID or the beginning of it.
     pub task: String,
     /// How long to wait for the task to end. Without, the answer comes at once.
     pub wait: Option<Duration>,
@@ -267,24 +255,23 @@ pub struct OutputRequest {
     pub conversation: Option<ConversationRequest>,
 }
 
-/// What to show of a child's conversation.
+/// Which part of a child's conversation to show.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConversationRequest {
-    /// Only what came after this message.
+    /// Show only what came after this message.
     pub since: Option<String>,
-    /// Only the newest so many messages.
+    /// Show at most so many of the newest messages.
     pub limit: Option<usize>,
-    /// What the tools answered, too.
     pub tool_results: bool,
 }
 
 impl OutputRequest {
-    /// How long a blocked caller waits if it does not say.
+    /// How long a blocked caller waits by default.
     pub const TIMEOUT: Duration = Duration::from_secs(30);
-    /// How long it may wait.
+    /// How long a blocked caller may wait.
     pub const LONGEST: Duration = Duration::from_secs(600);
 
-    /// Checks what a caller said; `timeout` is in seconds.
+    /// Checks the arguments of a call; `timeout` is in seconds.
     ///
     /// # Errors
     /// For a timeout that is longer than allowed.

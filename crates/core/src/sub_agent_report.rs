@@ -1,23 +1,21 @@
-//! What a caller is told of a sub-agent that has ended: a short summary and where the whole is.
+//! The report on a sub-agent that has ended: a short summary and where the whole is.
 
 use crate::{id::ChainId, shorten::shorten, task::Outcome};
 
-/// How many characters of an answer are told.
+/// How many characters of an answer are in the summary.
 const MOST: usize = 500;
 
-/// How a sub-agent ended, and what came of it.
+/// How a sub-agent ended, and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubAgentReport {
-    /// How it ended.
     pub outcome: Outcome,
-    /// In short: the beginning of its final answer, or why there is none.
+    /// The beginning of its final answer, or why there is none.
     pub summary: String,
-    /// Its run.
     pub chain: Option<ChainId>,
 }
 
 impl SubAgentReport {
-    /// The report on a sub-agent that ended so, and said this at the end.
+    /// The report on a sub-agent with this outcome and final answer.
     pub fn new(outcome: &Outcome, answer: Option<&str>, chain: Option<&ChainId>) -> Self {
         let summary = match outcome {
             Outcome::Completed => {
@@ -34,15 +32,13 @@ impl SubAgentReport {
         }
     }
 
-    /// What came of it, in a sentence.
+    /// The result in a sentence.
     pub fn headline(&self) -> String {
-        let summary = &self.summary;
-        match self.outcome {
-            Outcome::Completed => format!("Sub-agent completed: {summary}"),
-            Outcome::Failed { .. } | Outcome::Cancelled => {
-                format!("Sub-agent completed: Failed: {summary}")
-            }
-        }
+        let failed = match self.outcome {
+            Outcome::Completed => "",
+            Outcome::Failed { .. } | Outcome::Cancelled => "Failed: ",
+        };
+        format!("Sub-agent completed: {failed}{}", self.summary)
     }
 
     /// Where the whole is.

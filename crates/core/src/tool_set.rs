@@ -9,40 +9,34 @@ use crate::{
     task::Status,
 };
 
-/// A call that was read once: it is judged by its `info`, and `request` is what is run.
+/// A call that was parsed once: permissions are decided by its `info`, and `request` is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// What it would do, for rules and people.
     pub info: CallInfo,
-    /// What it wants.
     pub request: ToolRequest,
 }
 
-/// What a call of one of the tools wants.
+/// What a call of one of the tools asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolRequest {
-    /// Launch a task, or go on with one.
+    /// Launch or resume a task.
     Task(TaskArgs),
-    /// Where a task stands, or its result.
+    /// Show a task's status, or its result.
     Output(OutputRequest),
-    /// The tasks of the session.
+    /// List the tasks of the session.
     List(Option<Status>),
-    /// Stop a task.
     Cancel(String),
     /// Stop and forget all tasks of the session.
     Clear,
-    /// Use a skill.
     Skill(SkillCall),
 }
 
-/// What a call of the tool for skills wants.
+/// A call of the tool for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillCall {
-    /// The skill.
     pub name: String,
-    /// What is said behind its name.
     pub arguments: String,
-    /// Whether a sub-agent goes on in the background, if the model says so.
+    /// Whether a sub-agent runs in the background, if the model says so.
     pub background: Option<bool>,
 }
 
@@ -176,7 +170,7 @@ fn find(prefix: &str, name: &str) -> Option<&'static Tool> {
 }
 
 impl ToolRequest {
-    /// Whether it changes nothing and can be repeated without harm.
+    /// Whether the call is idempotent: it changes nothing.
     pub fn only_looks(&self) -> bool {
         match self {
             ToolRequest::Output(_) | ToolRequest::List(_) => true,
@@ -187,7 +181,7 @@ impl ToolRequest {
         }
     }
 
-    /// What it is about, for rules and for people.
+    /// What the call is about, for rules and for people.
     fn target(&self) -> String {
         match self {
             ToolRequest::Task(TaskArgs {

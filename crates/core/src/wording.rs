@@ -37,14 +37,6 @@ pub(crate) fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &s
     text
 }
 
-/// The first `most` characters, and a mark if there were more.
-pub fn cut(text: &str, most: usize, mark: &str) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}{mark}", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 /// `350ms`, `3.2s`, `45s`, `2m 05s`, `1h 02m`.
 pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();

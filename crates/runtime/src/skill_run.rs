@@ -1,5 +1,4 @@
-//! A skill that is run, told event by event. Whatever happens, the last event is that it is
-//! over.
+//! Runs a skill as a stream of events. Whatever happens, the last event is `Done`.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -17,8 +16,8 @@ use uuid::Uuid;
 
 use crate::{Invocation, Manager, Problem, SkillTrouble, Skills};
 
-/// How long one look at a task may last.
-const LOOK: Duration = Duration::from_secs(5);
+/// How long one wait for news of a task may last.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A skill that is run.
 pub struct SkillRun {
@@ -26,18 +25,17 @@ pub struct SkillRun {
     skills: Skills,
     caller: Caller,
     invocation: Invocation,
-    /// Whether the sub-agent's own steps are told too.
+    /// Whether the sub-agent's own steps are events too.
     sub_agent_events: bool,
     task: TaskId,
-    /// What launches it. A caller who stops listening for a moment does not launch it twice.
+    /// The launch. It survives a caller that drops the future of `next`, and happens once.
     launching: JoinSet<Result<(SkillContext, String), SkillTrouble>>,
     stage: Stage,
     ready: VecDeque<SkillEvent>,
-    /// How many of the sub-agent's steps were told.
-    told: usize,
+    /// How many of the sub-agent's steps were emitted.
+    emitted: usize,
 }
 
-/// How far it has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
     Asked,
@@ -63,11 +61,11 @@ impl SkillRun {
             task: TaskId::from_random(Uuid::new_v4().as_u128()),
             stage: Stage::Asked,
             ready: VecDeque::new(),
-            told: 0,
+            emitted: 0,
         }
     }
 
-    /// Tells the sub-agent's own steps too.
+    /// The same, with the sub-agent's own steps as events.
     #[must_use]
     pub fn with_sub_agent_events(self) -> Self {
         Self {
@@ -76,7 +74,7 @@ impl SkillRun {
         }
     }
 
-    /// The task that it is, or will be.
+    /// The task that runs the skill, launched or not.
     pub fn task(&self) -> &TaskId {
         &self.task
     }
@@ -120,17 +118,17 @@ impl SkillRun {
         }
     }
 
-    /// Stops it. What has not begun does not begin; its events end as ever.
+    /// Cancels the task, or its launch. The last event is `Done` all the same.
     ///
     /// # Errors
-    /// When it has ended already, or the store fails.
+    /// When the task has ended already, or the store fails.
     pub async fn stop(&mut self) -> Result<(), Problem> {
         self.launching.shutdown().await;
         let task = self.task.to_string();
         let cancelled = self.manager.cancel(&Caller::Person, &task).await;
         match (&self.stage, cancelled) {
             (Stage::Asked | Stage::Launching, Ok(_)) => {
-                // It was launched, and nobody had heard of it.
+                // It was launched, but its first event was not emitted.
                 let message = format!("Spawning sub-agent for skill: {}", self.invocation.name);
                 self.ready.push_back(SkillEvent::Status { task, message });
                 let (context, seen) = (SkillContext::Isolated, None);
@@ -149,14 +147,14 @@ impl SkillRun {
         let asked = self.task.to_string();
         let report = self
             .manager
-            .follow(&Caller::Person, &asked, seen, LOOK)
+            .follow(&Caller::Person, &asked, seen, POLL_INTERVAL)
             .await?;
         let task = report.shown.task;
         let seen = Some(task.seq);
         self.stage = Stage::Launched { context, seen };
         if self.sub_agent_events {
             let trace = self.manager.trace(&asked).await?;
-            self.tell_steps(&trace, task.place.depth);
+            self.emit_steps(&trace, task.place.depth);
         }
         let State::Ended { outcome, .. } = &task.state else {
             return Ok(());
@@ -164,21 +162,21 @@ impl SkillRun {
         let trace = self.manager.trace(&asked).await?;
         let completed = *outcome == Outcome::Completed;
         let answer = report.answer;
-        let told = SubAgentReport::new(outcome, answer.as_deref(), trace.chain.as_ref());
+        let summary = SubAgentReport::new(outcome, answer.as_deref(), trace.chain.as_ref());
         let task = asked;
         self.ready.push_back(match &trace.state {
             TraceState::Ended { own: false, .. } => SkillEvent::Error {
                 task,
                 code: ErrorCode::SubagentError,
-                message: format!("{} ({})", told.summary, told.trace()),
+                message: format!("{} ({})", summary.summary, summary.trace()),
             },
             TraceState::Queued | TraceState::Running | TraceState::Ended { own: true, .. } => {
-                let summary = if context == SkillContext::Inherit && completed {
+                let text = if context == SkillContext::Inherit && completed {
                     answer.unwrap_or_default()
                 } else {
-                    told.headline()
+                    summary.headline()
                 };
-                let parts = [summary, told.trace()];
+                let parts = [text, summary.trace()];
                 SkillEvent::Message { task, parts }
             }
         });
@@ -186,14 +184,14 @@ impl SkillRun {
         Ok(())
     }
 
-    /// Tells the steps that were not told yet. One without a result is told when it has one.
-    fn tell_steps(&mut self, trace: &Trace, depth: u32) {
+    /// Emits the new steps. One without a result follows when it has one.
+    fn emit_steps(&mut self, trace: &Trace, depth: u32) {
         let sub_task = format!("{}-subagent-{depth}", self.task);
         let live = trace.state.is_live();
         let settled = |step: &&Step| !live || !step.is_open();
-        let new = trace.steps.iter().skip(self.told).take_while(settled);
+        let new = trace.steps.iter().skip(self.emitted).take_while(settled);
         for step in new {
-            self.told += 1;
+            self.emitted += 1;
             self.ready.push_back(SkillEvent::SubAgent {
                 sub_task: sub_task.clone(),
                 step: Box::new(step.clone()),
@@ -218,10 +216,10 @@ impl SkillRun {
     }
 }
 
-/// What is said of a skill that was stopped too early.
+/// The error of a skill that was stopped too early.
 const NOT_BEGUN: &str = "it was stopped before it began";
 
-/// A skill that is to be launched.
+/// What the launch needs, in a future of its own.
 struct Launch {
     manager: Manager,
     skills: Skills,
@@ -231,9 +229,9 @@ struct Launch {
 }
 
 impl Launch {
-    /// Launches it; returns where it runs, and what is said about it.
+    /// Launches the task; returns where it runs, and the message of the first event.
     async fn go(self) -> Result<(SkillContext, String), SkillTrouble> {
-        // A person has no session; the skill is told the one it is going to have.
+        // A person has no session; the skill's variable is the session that the task will have.
         let session = match &self.caller {
             Caller::Session { session, .. } => session.clone(),
             Caller::Shell { .. } | Caller::Person => self.task.session(),

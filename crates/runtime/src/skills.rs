@@ -35,42 +35,36 @@ pub struct Skills {
     project: PathBuf,
     /// Whether a project's skill may name this model.
     may_name: Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    /// How hard models think, as the user has it.
+    /// The user's setting.
     effort: Option<Effort>,
 }
 
 /// Who invokes a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invoker {
-    /// A model.
     Model,
-    /// A person.
     User,
 }
 
-/// A skill that is to be used.
+/// A request to use a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// The skill.
     pub name: String,
-    /// What was said behind its name.
     pub arguments: String,
-    /// Who wants it.
     pub by: Invoker,
-    /// The session in which that was said.
+    /// The session that invokes it.
     pub session: SessionId,
     /// The model, if not the skill's own.
     pub model: Option<ModelName>,
 }
 
-/// A skill that is ready.
+/// A skill that may be used, filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ready {
-    /// The skill.
     pub skill: Arc<Skill>,
-    /// The folder it is in.
+    /// The folder of its file.
     pub folder: PathBuf,
-    /// Its body, filled in.
+    /// With arguments, variables and the output of commands.
     pub body: String,
 }
 
@@ -78,9 +72,7 @@ pub struct Ready {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{why}")]
 pub struct SkillTrouble {
-    /// Which kind of trouble.
     pub code: ErrorCode,
-    /// What went wrong.
     pub why: String,
 }
 
@@ -119,8 +111,8 @@ impl Skills {
         }
     }
 
-    /// The same for a user who has said how hard models think. A project's skill may ask for
-    /// less, not for more.
+    /// The same with the effort that the user has set. A project's skill may lower it, not raise
+    /// it.
     #[must_use]
     pub fn with_effort(self, effort: Option<Effort>) -> Self {
         Self { effort, ..self }
@@ -140,19 +132,19 @@ impl Skills {
         self.dirs.catalog()
     }
 
-    /// What a model is shown of them, if there are any for it.
+    /// The list of skills for a model, if there are any for it.
     pub fn disclosed(&self) -> Option<String> {
         disclose(&self.catalog())
     }
 
-    /// The skill of a name, if whoever asks may use it.
+    /// The skill of a name, if the invoker may use it.
     ///
     /// # Errors
-    /// When there is none, or it is not for them.
+    /// When there is none, or it is not for this invoker.
     pub async fn find(&self, name: &str, by: Invoker) -> Result<Listed, SkillTrouble> {
         let dirs = self.dirs.clone();
-        let looked = spawn_blocking(move || dirs.catalog()).await;
-        let catalog = looked
+        let catalog = spawn_blocking(move || dirs.catalog())
+            .await
             .map_err(|error| SkillTrouble::new(ErrorCode::SkillNotFound, error.to_string()))?;
         let listed = match by {
             Invoker::Model => catalog.get(name),
@@ -161,7 +153,7 @@ impl Skills {
         let listed = listed.map_err(|mut error| {
             let code = match &mut error {
                 UnknownSkill::Unknown { names, .. } => {
-                    // Nobody is told of what is not for them.
+                    // Suggest only what the invoker may use.
                     names.retain(|name| catalog.get(name).is_ok_and(|listed| is_for(listed, by)));
                     ErrorCode::SkillNotFound
                 }
@@ -200,14 +192,13 @@ impl Skills {
         let own = listed.skill.manifest.model.as_ref();
         if own.is_some_and(|own| !(self.may_name)(own.as_str())) {
             tracing::warn!(skill = ?listed.skill.manifest.name, model = ?own,
-                "a project's skill names a model of another provider; the usual one is used");
+                "a project's skill may not choose a model of another provider, falling back");
             Arc::make_mut(&mut listed.skill).manifest.model = None;
         }
         listed
     }
 
-    /// The skill that is invoked, filled in. Whatever speaks against it is known before any of
-    /// its commands runs.
+    /// The skill that is invoked, filled in. All checks are made before any of its commands runs.
     pub(crate) async fn ready(
         &self,
         manager: &Manager,
@@ -262,7 +253,7 @@ impl Skills {
         })
     }
 
-    /// What a command of a skill prints.
+    /// Runs a command of a skill, and returns its output.
     async fn run(&self, skill: &Skill, command: &str) -> Result<String, String> {
         if !lets_run(&skill.manifest.tools.called_here(), command) {
             return Err(format!(
@@ -276,7 +267,8 @@ impl Skills {
     }
 }
 
-/// Whether a caller may use a skill, as the tasks say that the session works for.
+/// Checks that a caller may use a skill. A session that runs a skill itself is limited to the
+/// skills in its `allowed-tools`.
 async fn check(
     shared: &Shared,
     caller: &Caller,
@@ -292,7 +284,7 @@ async fn check(
     };
     shared
         .read(move |journal| {
-            // Not every host asks which skills a sub-agent may use.
+            // Not every host enforces which skills a sub-agent may use.
             if let Some(bound) = bound(journal, &session)? {
                 bound.check_skill(&name)?;
             }
@@ -312,7 +304,7 @@ fn is_for(listed: &Listed, by: Invoker) -> bool {
 }
 
 impl Ready {
-    /// What it says, and where the files are that it speaks of.
+    /// The body, and where the files are that it refers to.
     fn instructions(&self) -> String {
         let (body, folder) = (&self.body, self.folder.display());
         format!(
@@ -320,8 +312,8 @@ impl Ready {
         )
     }
 
-    /// The task that runs it: as a sub-agent on the skill's terms, or, where it is a person's
-    /// and joins no conversation, as any other.
+    /// The task that runs it: a sub-agent on the skill's terms, or, where a person runs a skill
+    /// that would join a conversation, an ordinary task.
     pub fn task(self, arguments: &str, settings: &Settings) -> LaunchTask {
         let manifest = &self.skill.manifest;
         let text = self.instructions();

@@ -1,4 +1,4 @@
-//! The door for agents: the tools for background tasks and skills, as a model calls them.
+//! The tools for background tasks and skills, as a model calls them: a call in, a text out.
 
 use async_trait::async_trait;
 use asyncagents_core::{
@@ -37,7 +37,7 @@ impl ToolDoor {
         }
     }
 
-    /// With these skills.
+    /// The same, with these skills.
     #[must_use]
     pub fn with_skills(self, skills: Skills) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl ToolDoor {
         }
     }
 
-    /// What a model is shown of the skills, if there are any for it.
+    /// The list of skills for the model, if there are any for it.
     pub fn disclosed(&self) -> Option<String> {
         self.skills.as_ref().and_then(Skills::disclosed)
     }
@@ -88,19 +88,6 @@ impl ToolDoor {
         format!("{problem}{hint}")
     }
 
-    async fn use_skill(
-        &self,
-        manager: &Manager,
-        session: &SessionId,
-        caller: Caller,
-        call: SkillCall,
-    ) -> ToolOutcome {
-        let used = self.skill(manager, session, caller, call).await;
-        used.unwrap_or_else(|trouble| {
-            ToolOutcome::Failed(format!("{}: {}", trouble.code.name(), trouble.why))
-        })
-    }
-
     /// Uses a skill: its text for the model to follow, or a sub-agent.
     async fn skill(
         &self,
@@ -140,7 +127,7 @@ impl ToolDoor {
         Ok(ToolOutcome::Done(text))
     }
 
-    /// Waits for a sub-agent, for as long as anybody may wait.
+    /// Waits for a sub-agent, as long as a caller may wait.
     async fn summary(
         &self,
         manager: &Manager,
@@ -158,14 +145,15 @@ impl ToolDoor {
             let text = answer::skill_launched(&report.shown, &self.prefix);
             return Ok(ToolOutcome::Done(text));
         };
-        let told = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());
-        let (mut headline, trace) = (told.headline(), told.trace());
+        let summary = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());
+        let (mut headline, trace) = (summary.headline(), summary.trace());
         if *outcome == Outcome::Completed {
             return Ok(ToolOutcome::Done(format!("{headline}\n{trace}")));
         }
-        let seen = manager.trace(task.id.as_str()).await?;
-        if !seen.state.is_own_end() {
-            headline = format!("{}: {}", ErrorCode::SubagentError.name(), told.summary);
+        let run = manager.trace(task.id.as_str()).await?;
+        if !run.state.is_own_end() {
+            let code = ErrorCode::SubagentError.name();
+            headline = format!("{code}: {}", summary.summary);
         }
         Ok(ToolOutcome::Failed(format!("{headline}\n{trace}")))
     }
@@ -190,7 +178,10 @@ impl ToolDoor {
             ToolRequest::Cancel(task) => manager.cancel(&caller, &task).await?.text(),
             ToolRequest::Clear => manager.clear(session).await?.text(),
             ToolRequest::Skill(call) => {
-                return Ok(self.use_skill(manager, session, caller, call).await);
+                let used = self.skill(manager, session, caller, call).await;
+                return Ok(used.unwrap_or_else(|SkillTrouble { code, why }| {
+                    ToolOutcome::Failed(format!("{}: {why}", code.name()))
+                }));
             }
         }))
     }
