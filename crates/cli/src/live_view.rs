@@ -1,4 +1,4 @@
-//! Shows on the screen what happens in a session, for the one who runs something there.
+//! Shows on the screen what happens in a session, to the person who runs something there.
 
 use std::{collections::VecDeque, io};
 
@@ -16,19 +16,19 @@ const FIRST_LINES: usize = 5;
 /// How many of the last are shown when it has ended: there a program says what went wrong.
 const LAST_LINES: usize = 15;
 
-/// What the model does while nothing is heard of it.
+/// Shown while the model has sent nothing yet.
 const THINKING: &str = "thinking";
 
-/// Shows what happens.
+/// A session on the screen.
 pub(crate) struct LiveView {
     screen: Screen,
     output: ToolOutput,
-    /// Something was said of the newest answer.
-    saying: bool,
+    /// The newest answer has text.
+    has_text: bool,
     /// An answer was shown whole.
-    heard: bool,
+    has_answered: bool,
     /// Why the answer cannot be written any more, if it cannot. The run goes on.
-    deaf: Option<io::Error>,
+    write_error: Option<io::Error>,
 }
 
 impl LiveView {
@@ -36,9 +36,9 @@ impl LiveView {
         Self {
             screen: screen.clone(),
             output: ToolOutput::default(),
-            saying: false,
-            heard: false,
-            deaf: None,
+            has_text: false,
+            has_answered: false,
+            write_error: None,
         }
     }
 
@@ -48,31 +48,28 @@ impl LiveView {
     }
 
     /// Whether an answer was shown.
-    pub(crate) fn has_heard(&self) -> bool {
-        self.heard
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered
     }
 
-    /// Shows one thing.
+    /// Shows one event.
     pub(crate) fn show(&mut self, live: Live) {
         match live {
             Live::Text(text) => {
-                self.saying = true;
+                self.has_text = true;
                 self.screen.doing_nothing();
-                let said = self.screen.answer(&text);
-                self.note(said);
+                self.note(self.screen.answer(&text));
             }
             Live::Reasoning(_) | Live::Notice(_) => self.screen.doing(THINKING),
             Live::Answered => {
-                self.heard |= std::mem::take(&mut self.saying);
+                self.has_answered |= std::mem::take(&mut self.has_text);
                 self.screen.doing_nothing();
-                let said = self.screen.answered();
-                self.note(said);
+                self.note(self.screen.answered());
             }
             Live::Retrying(why) => {
-                self.saying = false;
+                self.has_text = false;
                 self.screen.take_back();
-                let why = make_visible(&why);
-                self.screen.remark_in(Tone::Quiet, &format!("· {why}"));
+                self.remark(&format!("· {}", make_visible(&why)));
                 self.screen.doing(THINKING);
             }
             Live::Tool {
@@ -88,8 +85,7 @@ impl LiveView {
             }
             Live::ToolEnded { name, error, .. } => self.tool_ended(&name, error.as_deref()),
             Live::Compacting => {
-                self.screen
-                    .remark_in(Tone::Quiet, "· the conversation is summarised");
+                self.remark("· the conversation is summarised");
                 self.screen.doing("summarising");
             }
             Live::Waiting | Live::Ended(_) => self.screen.doing_nothing(),
@@ -99,23 +95,21 @@ impl LiveView {
     fn tool(&mut self, name: &str, target: &str, approved: bool) {
         self.output = ToolOutput::default();
         self.screen.doing(name);
-        // Whoever has just allowed it has read what it does.
+        // The person who has just approved it has read what it does.
         if approved {
             return;
         }
         let mut lines = target.lines().filter(|line| !line.trim().is_empty());
         let first = make_visible(lines.next().unwrap_or_default());
         let more = if lines.next().is_some() { " …" } else { "" };
-        let line = format!("· {name} {first}{more}");
-        self.screen.remark_in(Tone::Quiet, &line);
+        self.remark(&format!("· {name} {first}{more}"));
     }
 
     fn tool_ended(&mut self, name: &str, error: Option<&str>) {
         let (left_out, last) = std::mem::take(&mut self.output).last();
         if left_out > 0 {
             let left_out = counted(left_out, "line");
-            let line = format!("  │ … {left_out} left out");
-            self.screen.remark_in(Tone::Quiet, &line);
+            self.remark(&format!("  │ … {left_out} left out"));
         }
         for line in last {
             self.line(&line);
@@ -129,28 +123,28 @@ impl LiveView {
     }
 
     fn line(&self, line: &str) {
-        let line = format!("  │ {}", make_visible(line));
-        self.screen.remark_in(Tone::Quiet, &line);
+        self.remark(&format!("  │ {}", make_visible(line)));
     }
 
-    /// Shows an answer of which nothing was heard.
+    fn remark(&self, line: &str) {
+        self.screen.remark_in(Tone::Quiet, line);
+    }
+
+    /// Shows an answer that no event has shown.
     pub(crate) fn answer(&mut self, answer: &str) {
-        let said = self
-            .screen
-            .answer(answer)
-            .and_then(|()| self.screen.answered());
-        self.note(said);
+        let shown = self.screen.answer(answer);
+        self.note(shown.and_then(|()| self.screen.answered()));
     }
 
     /// Why the answer could not be written, if it could not.
     pub(crate) fn trouble(self) -> Option<io::Error> {
-        self.deaf
+        self.write_error
     }
 
-    /// An answer that nobody reads is no reason to stop working.
-    fn note(&mut self, said: io::Result<()>) {
-        if let Err(error) = said {
-            self.deaf.get_or_insert(error);
+    /// An answer that cannot be written is no reason to stop working.
+    fn note(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.write_error.get_or_insert(error);
         }
     }
 }

@@ -16,9 +16,10 @@ use crate::{color::draws, make_visible::make_visible, width};
 pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
     // What a program is to read stays as it is.
     fn shown(text: &str) -> Cow<'_, str> {
-        match io::stdout().is_terminal() {
-            true => Cow::Owned(filtered(text)),
-            false => Cow::Borrowed(text),
+        if io::stdout().is_terminal() {
+            Cow::Owned(filtered(text))
+        } else {
+            Cow::Borrowed(text)
         }
     }
     let mut out = io::stdout().lock();
@@ -29,7 +30,7 @@ pub(crate) fn context(preamble: Option<&str>, context: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// How long it took.
+/// How long the steps of a fork took.
 #[derive(Clone, Copy)]
 pub(crate) struct Took {
     pub(crate) reading: Duration,
@@ -88,7 +89,7 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
 
 /// What went wrong, in one line.
 pub(crate) fn failure(what: &str) {
-    // It may quote a file of somebody else's, which must not look like words of ours.
+    // It may quote a file, which must not look like words of ours.
     let lines: Vec<String> = what.lines().map(make_visible).collect();
     remark(&format!("asyncagents: {}\n", lines.join("\n  ")));
 }
@@ -99,15 +100,13 @@ pub(crate) fn answer(text: &str) -> io::Result<()> {
     answer_unless_raw(text, false)
 }
 
-/// The same; but raw, and not on a terminal, the text is as it is.
+/// The same as [`answer`]; but raw, and not on a terminal, the text is as it is.
 pub(crate) fn answer_unless_raw(text: &str, raw: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let text = text.trim_end_matches('\n');
-    match raw && !out.is_terminal() {
-        true => out.write_all(text.as_bytes())?,
-        false => out.write_all(filtered(text).as_bytes())?,
-    }
-    out.write_all(b"\n")?;
+    let raw = raw && !out.is_terminal();
+    let text = if raw { text.into() } else { filtered(text) };
+    writeln!(out, "{text}")?;
     out.flush()
 }
 
@@ -122,6 +121,19 @@ pub(crate) fn harmless(c: &char) -> bool {
     !reorders && (!c.is_control() || matches!(c, '\n' | '\t'))
 }
 
+/// An answer: for programs as one line of JSON, for people as text.
+pub(crate) fn json_or(
+    json: bool,
+    view: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> io::Result<()> {
+    if json {
+        json_line(view)
+    } else {
+        answer(&text())
+    }
+}
+
 /// An answer as one line of JSON.
 pub(crate) fn json_line(answer: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
@@ -132,14 +144,12 @@ pub(crate) fn json_line(answer: &impl Serialize) -> io::Result<()> {
 
 /// One line that says how far something has come. On a terminal the next one replaces it.
 pub(crate) fn progress(line: &str) {
-    match is_live() {
-        true => {
-            // A line that wraps could not be replaced.
-            let columns = width::of_live_lines().saturating_sub(1);
-            replace_line(&width::fitting_parts(&filtered(line), "; ", columns));
-        }
-        false => remark(&format!("{line}\n")),
+    if !is_live() {
+        return remark(&format!("{line}\n"));
     }
+    // A line that wraps could not be replaced.
+    let columns = width::of_live_lines().saturating_sub(1);
+    replace_line(&width::fitting_parts(&filtered(line), "; ", columns));
 }
 
 /// Whether someone watches progress on a terminal.
@@ -154,21 +164,19 @@ pub(crate) fn progress_ends() {
     }
 }
 
-/// Says something beside the answer. If nobody can hear it, the answer still stands. It may hold
-/// words of a project or a model, which a terminal is not to obey.
+/// Writes to standard error. If that fails, the answer still stands. The text may hold words of a
+/// project or a model, which a terminal is not to obey.
 pub(crate) fn remark(text: &str) {
     painted(&filtered(text));
 }
 
-/// Clears the line that the terminal is on, and says something there that is harmless.
+/// Replaces the line that the terminal is on by a text that is harmless.
 pub(crate) fn replace_line(text: &str) {
-    match is_live() {
-        true => painted(&format!("\r\x1b[2K{text}")),
-        false => painted(text),
-    }
+    let clear = if is_live() { "\r\x1b[2K" } else { "" };
+    painted(&format!("{clear}{text}"));
 }
 
-/// Says something beside the answer that is harmless, and may be in colour.
+/// Writes to standard error what is harmless, and may be in colour.
 pub(crate) fn painted(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

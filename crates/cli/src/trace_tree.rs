@@ -41,9 +41,10 @@ fn draw(trace: &Trace, first: &str, rest: &str, lines: &mut Vec<String>) {
     items.extend(end(trace).map(Item::End));
     let last = items.len().saturating_sub(1);
     for (at, item) in items.iter().enumerate() {
-        let (branch, below) = match at == last {
-            true => ("└─ ", "   "),
-            false => ("├─ ", "│  "),
+        let (branch, below) = if at == last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
         };
         match item {
             Item::Step(step) => lines.push(format!("{rest}{branch}{}", step_line(step))),
@@ -72,12 +73,10 @@ pub(crate) fn headline(trace: &Trace) -> String {
         Status::Cancelled => "⊘",
     };
     let title = preview(&trace.title);
-    let agent = trace.agent.as_ref();
-    let agent = agent.map_or(String::new(), |agent| format!(" · {agent}"));
-    let chain = trace
-        .chain
-        .as_ref()
-        .map_or("no name", |chain| chain.as_str());
+    let agent = trace.agent.iter().map(|agent| format!(" · {agent}"));
+    let agent: String = agent.collect();
+    let chain = trace.chain.as_ref();
+    let chain = chain.map_or("no name", |chain| chain.as_str());
     let used = |totals: &TraceTotals| {
         format!(
             "{}, {}, {}, {}",
@@ -99,15 +98,13 @@ pub(crate) fn headline(trace: &Trace) -> String {
     line
 }
 
-/// What a run said at its end, or why it has nothing to say.
+/// The last line of a run: its answer, or why there is none.
 fn end(trace: &Trace) -> Option<String> {
-    let failed = trace
-        .state
-        .why()
-        .map(|why| format!("error: {}", preview(why)));
-    let answer = trace.answer.as_deref();
-    let answer = answer.filter(|answer| !answer.trim().is_empty());
-    failed.or_else(|| answer.map(|answer| format!("answer: {}", preview(answer))))
+    if let Some(why) = trace.state.why() {
+        return Some(format!("error: {}", preview(why)));
+    }
+    let answer = preview(trace.answer.as_deref()?);
+    (!answer.is_empty()).then(|| format!("answer: {answer}"))
 }
 
 /// One step in a line.

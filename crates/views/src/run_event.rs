@@ -40,7 +40,7 @@ pub enum RunEvent<'a> {
     /// The conversation is being summarised.
     Compacting,
     /// A background task has another status.
-    Task { task: TaskView<'a> },
+    Task { task: Box<TaskView<'a>> },
     /// The run has ended.
     End(Box<RunTotals<'a>>),
 }

@@ -104,7 +104,7 @@ pub enum TraceEvent<'a> {
         step: StepView<'a>,
     },
     /// The run has ended.
-    End(TraceView<'a>),
+    End(Box<TraceView<'a>>),
 }
 
 impl<'a> TraceView<'a> {

@@ -3,7 +3,7 @@
 use asyncagents_core::request::Caller;
 use asyncagents_views::TaskView;
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     exit::{Exit, Failure},
     print,
@@ -12,7 +12,7 @@ use crate::{
 /// Stop tasks and everything below them.
 #[derive(Debug, clap::Args)]
 pub(super) struct CancelArgs {
-    /// The tasks' IDs, or the beginnings of them.
+    /// IDs of the tasks, or unique beginnings of them.
     #[arg(value_name = "ID", required = true)]
     tasks: Vec<String>,
 
@@ -21,8 +21,8 @@ pub(super) struct CancelArgs {
     json: bool,
 }
 
-pub(super) async fn run(shell: &Shell, args: &CancelArgs) -> Result<Exit, Failure> {
-    let manager = shell.manager()?;
+pub(super) async fn run(context: &CommandContext, args: &CancelArgs) -> Result<Exit, Failure> {
+    let manager = context.manager()?;
     let mut refused = None;
     for task in &args.tasks {
         match manager.cancel(&Caller::Person, task).await {
@@ -38,6 +38,6 @@ pub(super) async fn run(shell: &Shell, args: &CancelArgs) -> Result<Exit, Failur
             }
         }
     }
-    shell.ensure_worker(&manager).await;
+    context.ensure_worker(&manager).await;
     refused.map_or(Ok(Exit::Done), Err)
 }

@@ -2,7 +2,7 @@
 
 use asyncagents_views::ClearedView;
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     args::{Assignment, given},
     exit::{Exit, Failure},
@@ -12,7 +12,7 @@ use crate::{
 /// Stop what a session has running and forget its tasks.
 #[derive(Debug, clap::Args)]
 pub(super) struct ClearArgs {
-    /// The session [default: the setting `session`].
+    /// Session to clear [default: the setting `session`].
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
@@ -22,26 +22,24 @@ pub(super) struct ClearArgs {
 }
 
 impl ClearArgs {
-    /// What its options say about settings.
+    /// The settings that its options set.
     pub(super) fn settings(&self) -> Vec<Assignment> {
         given("session", &self.session).into_iter().collect()
     }
 }
 
-pub(super) async fn run(shell: &Shell, args: &ClearArgs) -> Result<Exit, Failure> {
-    let manager = shell.manager()?;
+pub(super) async fn run(context: &CommandContext, args: &ClearArgs) -> Result<Exit, Failure> {
+    let manager = context.manager()?;
     let session = match &args.session {
         Some(name) => manager.session_named(name).await?,
-        None => shell.session(),
+        None => context.session(),
     };
     let cleared = manager.clear(&session).await?;
-    shell.ensure_worker(&manager).await;
-    match args.json {
-        true => print::json_line(&ClearedView {
-            cleared: cleared.tasks,
-            stopped: cleared.stopped,
-        })?,
-        false => print::answer(&cleared.text())?,
-    }
+    context.ensure_worker(&manager).await;
+    let view = ClearedView {
+        cleared: cleared.tasks,
+        stopped: cleared.stopped,
+    };
+    print::json_or(args.json, &view, || cleared.text())?;
     Ok(Exit::Done)
 }

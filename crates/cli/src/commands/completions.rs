@@ -16,7 +16,7 @@ Examples:
   asyncagents completions zsh > ~/.zfunc/_asyncagents
   asyncagents completions fish > ~/.config/fish/completions/asyncagents.fish")]
 pub(super) struct CompletionsArgs {
-    /// The shell.
+    /// Shell to complete in.
     shell: Shell,
 }
 

@@ -3,7 +3,7 @@
 use asyncagents_runtime::Conversations;
 use asyncagents_views::AdoptedView;
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     compose::{self, AppOptions},
     exit::{Exit, Failure},
@@ -11,7 +11,7 @@ use crate::{
     trust::{self, Foreign, Older, Ownership, Sealed},
 };
 
-/// Look after the database.
+/// Manage the database.
 #[derive(Debug, clap::Args)]
 pub(super) struct DbArgs {
     #[command(subcommand)]
@@ -26,16 +26,15 @@ pub(super) enum DbVerb {
 /// Make a database yours that was copied, put back from a backup, or brought from elsewhere.
 ///
 /// What is in a database decides what runs on your account, so nothing in one is run that you
-/// have not made where it is. After this it is yours. Tasks in it that were unfinished end: the
-/// original may be at work on them. What it holds can be read; to go on with a task, launch a new
-/// one. Conversations in a copy of a database of yours can be continued. In one that has no seal of
-/// your key they can only be read, because somebody else may have written what their models are
-/// told; if they are yours (the key was lost, or an older version made the file), say
-/// --keep-conversations.
+/// have not made where it is. After this it is yours. Unfinished tasks in it end, because the
+/// original may be working on them; launch new ones instead. Conversations in a copy of a database
+/// of yours can be continued. In a database without a seal of your key they can only be read,
+/// because another user may have written what their models are told; if they are yours (the key
+/// was lost, or an older version made the file), use --keep-conversations.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents db adopt --db backup.db")]
 pub(super) struct AdoptArgs {
-    /// Let its conversations be continued even if it has no seal of yours.
+    /// Let its conversations be continued even if the database has no seal of yours.
     #[arg(long)]
     keep_conversations: bool,
 
@@ -44,18 +43,18 @@ pub(super) struct AdoptArgs {
     json: bool,
 }
 
-pub(super) async fn run(shell: &Shell, args: &DbArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(context: &CommandContext, args: &DbArgs) -> Result<Exit, Failure> {
     match &args.verb {
-        DbVerb::Adopt(args) => adopt(shell, args).await,
+        DbVerb::Adopt(args) => adopt(context, args).await,
     }
 }
 
-/// What a task is told that was unfinished.
+/// The error of a task that was unfinished.
 const COPIED: &str = "its database was copied or brought here while it was unfinished; \
     launch it anew";
 
-async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
-    let path = &shell.config.db;
+async fn adopt(context: &CommandContext, args: &AdoptArgs) -> Result<Exit, Failure> {
+    let path = &context.config.db;
     if !path.is_file() {
         let missing = anyhow::anyhow!("there is no database {}", path.display());
         return Err(Failure::Input(missing));
@@ -77,24 +76,17 @@ async fn adopt(shell: &Shell, args: &AdoptArgs) -> Result<Exit, Failure> {
         older: Older::Opened,
         ..AppOptions::default()
     };
-    let manager = compose::open(&shell.config, options)?.manager;
+    let manager = compose::open(&context.config, options)?.manager;
     let ended = manager.settle_copy(COPIED, conversations).await?;
     trust::adopt(&database.store)?;
-    match args.json {
-        true => print::json_line(&AdoptedView {
-            adopted: path.to_string_lossy(),
-            ended,
-        })?,
-        false => {
-            let conversations = match conversations {
-                Conversations::Kept => "Its conversations can be continued.",
-                Conversations::Closed => "Its conversations can only be read.",
-            };
-            print::answer(&format!(
-                "{} is yours now. Unfinished tasks that were ended: {ended}. {conversations}",
-                path.display()
-            ))?;
-        }
-    }
+    let conversations = match conversations {
+        Conversations::Kept => "Its conversations can be continued.",
+        Conversations::Closed => "Its conversations can only be read.",
+    };
+    let adopted = path.to_string_lossy();
+    print::json_or(args.json, &AdoptedView { adopted, ended }, || {
+        let path = path.display();
+        format!("{path} is yours now. Unfinished tasks that were ended: {ended}. {conversations}")
+    })?;
     Ok(Exit::Done)
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use asyncagents_scripted_model::{ModelServer, Script};
 
 use super::{
-    Shell,
+    CommandContext,
     run::{Wanted, go},
     runtime::in_two_threads,
 };
@@ -21,15 +21,15 @@ use crate::{
     trust::Sealed,
 };
 
-/// See it work: an agent with background sub-agents, offline, in a temporary folder.
+/// Watch an agent with background sub-agents work, offline, in a temporary folder.
 ///
-/// No key and no network: a scripted model answers on a loopback port, over the real
+/// Needs no key and no network: a scripted model answers on a loopback port, over the real
 /// protocol. Everything else is real: the tools, the sandbox, the store, the forks. Your
-/// settings do not matter.
+/// settings are ignored.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents demo --keep demo")]
 pub(super) struct DemoArgs {
-    /// Keep the folder, with the database and every request that the model got, here.
+    /// Keep everything in this folder: the project, the database, and every request to the model.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 }
@@ -97,9 +97,9 @@ async fn play(folder: &Path, keep: bool) -> Result<Exit, Failure> {
         ("worker.autostart", "false".to_owned()),
     ];
     let flags = flags.map(|(key, value)| (key.to_owned(), value)).to_vec();
-    // The story is the same for everybody, whatever they have set.
+    // The demo is the same whatever the user has set.
     let loaded = Loaded::only(&flags).map_err(Failure::Input)?;
-    let shell = Shell::new(&loaded, flags, &[])?;
+    let context = CommandContext::new(&loaded, flags, &[])?;
     print::remark(&format!(
         "A demo: no key, no network. A scripted model answers at {}; the rest is real.\n\
          The project is a copy in {}.\n\n> {PROMPT}\n\n",
@@ -109,13 +109,14 @@ async fn play(folder: &Path, keep: bool) -> Result<Exit, Failure> {
     let wanted = Wanted {
         prompt: Some(PROMPT.to_owned()),
         folder: Some(shop.clone()),
-        sealed: match keep {
-            true => Sealed::ByUser,
-            false => Sealed::ByProcess,
+        sealed: if keep {
+            Sealed::ByUser
+        } else {
+            Sealed::ByProcess
         },
         ..Wanted::default()
     };
-    let exit = go(&shell, wanted).await?;
+    let exit = go(&context, wanted).await?;
     if exit == Exit::Done && !shop.join("CHANGES.md").exists() {
         return Err(Failure::Machine(anyhow!(
             "the demo did not come to its end; `asyncagents demo --keep FOLDER` keeps what happened"

@@ -31,15 +31,15 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = limits_help())]
 pub(super) struct ForkArgs {
-    /// The saved session, or `-` for standard input.
+    /// Saved session, or `-` for standard input.
     #[arg(value_name = "FILE|-")]
     input: PathBuf,
 
-    /// The format of the session.
+    /// Format of the session.
     #[arg(long, value_name = "HOST", default_value = "opencode", value_parser = named(Format::ALL))]
     from: Format,
 
-    /// The set of limits to begin with: `graduated` keeps the newest results whole and
+    /// Set of limits to begin with: `graduated` keeps the newest results whole and
     /// cuts older ones, `flat` cuts all at one length, `exact` cuts nothing and refuses
     /// what does not fit.
     /// [default: the setting `fork.preset`, with its limits].

@@ -8,7 +8,7 @@ use asyncagents_core::{
 use asyncagents_runtime::Manager;
 use asyncagents_views::TaskView;
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     args::named,
     exit::{Exit, Failure},
@@ -21,11 +21,11 @@ use crate::{
   asyncagents list --status running
   asyncagents list --json | jq -r '.[].short_id'")]
 pub(super) struct ListArgs {
-    /// Only the tasks of this session.
+    /// Show only the tasks of this session.
     #[arg(long = "session", value_name = "NAME")]
     of: Option<String>,
 
-    /// Only those with this status.
+    /// Show only tasks with this status.
     #[arg(long, value_parser = named(Status::ALL))]
     status: Option<Status>,
 
@@ -34,26 +34,27 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-pub(super) async fn run(shell: &Shell, args: &ListArgs) -> Result<Exit, Failure> {
-    let (tasks, now) = match shell.onlooker()? {
-        Some(manager) => (tasks(shell, &manager, args).await?, manager.now()),
+pub(super) async fn run(context: &CommandContext, args: &ListArgs) -> Result<Exit, Failure> {
+    let (tasks, now) = match context.reader()? {
+        Some(manager) => (tasks(context, &manager, args).await?, manager.now()),
         None => (Vec::new(), Moment::default()),
     };
-    match args.json {
-        true => {
-            let tasks = tasks.iter().map(|shown| TaskView::new(shown, now));
-            print::json_line(&tasks.collect::<Vec<_>>())?;
-        }
-        false => print::answer_unless_raw(
-            &answer::list_within(&tasks, now, width::of_answers()),
-            shell.config.raw,
-        )?,
+    if args.json {
+        let tasks = tasks.iter().map(|shown| TaskView::new(shown, now));
+        print::json_line(&tasks.collect::<Vec<_>>())?;
+    } else {
+        let table = answer::list_within(&tasks, now, width::of_answers());
+        print::answer_unless_raw(&table, context.config.raw)?;
     }
     Ok(Exit::Done)
 }
 
-async fn tasks(shell: &Shell, manager: &Manager, args: &ListArgs) -> Result<Vec<Shown>, Failure> {
-    shell.ensure_worker(manager).await;
+async fn tasks(
+    context: &CommandContext,
+    manager: &Manager,
+    args: &ListArgs,
+) -> Result<Vec<Shown>, Failure> {
+    context.ensure_worker(manager).await;
     let of = match &args.of {
         Some(name) => Some(manager.session_named(name).await?),
         None => None,

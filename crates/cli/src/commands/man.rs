@@ -13,14 +13,14 @@ use crate::{
 
 /// Write manual pages into a folder, one for each command.
 ///
-/// Without a folder, the page of asyncagents itself is printed.
+/// Without a folder, print the page of asyncagents itself.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   asyncagents man ~/.local/share/man/man1 && man asyncagents-run
   asyncagents man | man -l -")]
 pub(super) struct ManArgs {
-    /// The folder; it is made if it is not there.
+    /// Folder to write to; created if missing.
     folder: Option<PathBuf>,
 }
 

@@ -25,12 +25,15 @@ mod worker;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::anyhow;
 use asyncagents_core::{host_ref::HostSetup, id::SessionId};
+use asyncagents_engine::Approver;
 use asyncagents_runtime::{Manager, Worker};
 
 use self::runtime::{in_runtime, two_threads};
@@ -44,6 +47,7 @@ use crate::{
     log,
     make_visible::make_visible,
     print,
+    screen::Screen,
     trust::{self, Older},
     worker_process,
 };
@@ -61,7 +65,7 @@ enum Command {
     Output(output::OutputArgs),
     Cancel(cancel::CancelArgs),
     Clear(clear::ClearArgs),
-    /// Look after tasks, in the foreground.
+    /// Run a worker in the foreground.
     ///
     /// Commands start a worker in the background when there is work and none is alive, so this is
     /// for those who want to watch it or supervise it themselves. It ends after `worker.idle`
@@ -81,7 +85,7 @@ enum Command {
 }
 
 impl Command {
-    /// What the verb's own options say about settings.
+    /// The settings that the verb's own options set.
     fn settings(&self) -> Vec<Assignment> {
         match self {
             Command::Run(args) => args.settings(),
@@ -101,7 +105,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
     } = parse::parse();
     let loaded = match &command {
         Command::Worker => load_without_project(&flags),
-        // They print the same whatever is set, or set wrongly.
+        // These print the same whatever is set, or set wrongly.
         Command::Completions(_) | Command::Man(_) => Loaded::only(&[]),
         Command::Config(args) if args.schema => Loaded::only(&[]),
         _ => load(&flags),
@@ -110,60 +114,60 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
     for remark in &loaded.remarks {
         print::remark(&format!("asyncagents: {}\n", make_visible(remark)));
     }
-    let shell = |quiet| {
+    let context = |quiet| {
         log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
-        Shell::new(&loaded, flags.clone(), extra)
+        CommandContext::new(&loaded, flags.clone(), extra)
     };
     match &command {
-        Command::Run(args) => run::run(&shell(true)?, args),
+        Command::Run(args) => run::run(&context(true)?, args),
         Command::Demo(args) => demo::run(args),
         Command::Fork(args) => fork::run(&loaded.config, args),
-        Command::Task(args) => in_runtime(task::launch(&shell(true)?, args)),
-        Command::Resume(args) => in_runtime(task::resume(&shell(true)?, args)),
-        Command::List(args) => in_runtime(list::run(&shell(true)?, args)),
-        Command::Sessions(args) => in_runtime(sessions::run(&shell(true)?, args)),
+        Command::Task(args) => in_runtime(task::launch(&context(true)?, args)),
+        Command::Resume(args) => in_runtime(task::resume(&context(true)?, args)),
+        Command::List(args) => in_runtime(list::run(&context(true)?, args)),
+        Command::Sessions(args) => in_runtime(sessions::run(&context(true)?, args)),
         Command::Models(args) => models::run(&loaded.config, args),
-        Command::Output(args) => in_runtime(output::run(&shell(true)?, args)),
-        Command::Cancel(args) => in_runtime(cancel::run(&shell(true)?, args)),
-        Command::Clear(args) => in_runtime(clear::run(&shell(true)?, args)),
-        Command::Worker => worker::run(&shell(false)?),
-        Command::OpencodeBridge => opencode_bridge::run(&bridge_shell(&loaded, &flags)?),
+        Command::Output(args) => in_runtime(output::run(&context(true)?, args)),
+        Command::Cancel(args) => in_runtime(cancel::run(&context(true)?, args)),
+        Command::Clear(args) => in_runtime(clear::run(&context(true)?, args)),
+        Command::Worker => worker::run(&context(false)?),
+        Command::OpencodeBridge => opencode_bridge::run(&bridge_context(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),
-        Command::Db(args) => in_runtime(db::run(&shell(true)?, args)),
-        Command::Trace(args) => in_runtime(trace::run(&shell(true)?, args)),
-        Command::Skill(args) => skill::run(&loaded.config, || shell(true), args),
+        Command::Db(args) => in_runtime(db::run(&context(true)?, args)),
+        Command::Trace(args) => in_runtime(trace::run(&context(true)?, args)),
+        Command::Skill(args) => skill::run(&loaded.config, || context(true), args),
         Command::Setup(args) => setup::run(&loaded.config, args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     }
 }
 
-/// A bridge has nobody to talk to but the plugin: what it has to say is in a file.
-fn bridge_shell(loaded: &Loaded, flags: &[Assignment]) -> Result<Shell, Failure> {
-    let mut shell = Shell::new(loaded, flags.to_vec(), &[])?;
-    let file = folders::beside(&shell.config.db, ".opencode.log");
+/// A bridge talks to the plugin alone, so its log goes to a file.
+fn bridge_context(loaded: &Loaded, flags: &[Assignment]) -> Result<CommandContext, Failure> {
+    let mut context = CommandContext::new(loaded, flags.to_vec(), &[])?;
+    let file = folders::beside(&context.config.db, ".opencode.log");
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)
             .map_err(|error| Failure::Input(anyhow!("{}: {error}", folder.display())))?;
     }
-    shell.config.log_file.get_or_insert(file);
-    log::begin(&shell.config, false).map_err(Failure::Input)?;
-    Ok(shell)
+    context.config.log_file.get_or_insert(file);
+    log::begin(&context.config, false).map_err(Failure::Input)?;
+    Ok(context)
 }
 
 /// What the verbs about tasks have in common.
-struct Shell {
+struct CommandContext {
     config: Config,
     flags: Vec<Assignment>,
-    /// What the environment and the flags say about the built-in agent.
-    said: BTreeMap<String, String>,
+    /// Settings of the built-in agent that the environment and the flags set.
+    overrides: BTreeMap<String, String>,
     /// What becomes of a database from before there were seals.
     older: Older,
     /// Kinds of host that this program brings.
     extra: &'static [ExtraHostKind],
 }
 
-impl Shell {
+impl CommandContext {
     fn new(
         loaded: &Loaded,
         flags: Vec<Assignment>,
@@ -180,10 +184,11 @@ impl Shell {
         Ok(Self {
             config,
             flags,
-            said: loaded.overrides.clone(),
-            older: match loaded.is_kept("db") {
-                true => Older::Believed,
-                false => Older::Refused,
+            overrides: loaded.overrides.clone(),
+            older: if loaded.is_kept("db") {
+                Older::Believed
+            } else {
+                Older::Refused
             },
             extra,
         })
@@ -201,46 +206,51 @@ impl Shell {
         Ok(self.open(AppOptions::default())?.manager)
     }
 
-    /// For those who look at tasks, whosever they are. Where there is no database, none is made.
-    fn onlooker(&self) -> Result<Option<Manager>, Failure> {
+    /// For requests that only read. Where there is no database, none is made.
+    fn reader(&self) -> Result<Option<Manager>, Failure> {
         if fs::symlink_metadata(&self.config.db).is_err() {
             trust::check_file(&self.config.db).map_err(Failure::Input)?;
             return Ok(None);
         }
-        let read_only = true;
         let options = AppOptions {
-            read_only,
+            read_only: true,
             ..AppOptions::default()
         };
         Ok(Some(self.open(options)?.manager))
     }
 
-    /// The session that the shell speaks for.
+    /// The session that tasks from the command line belong to.
     fn session(&self) -> SessionId {
         self.config.session.as_str().into()
     }
 
     /// Where tasks run.
     fn host(&self, hosts: &KnownHosts) -> Result<HostSetup, Failure> {
-        let host = hosts.named(&self.config.host, &self.said);
+        let host = hosts.named(&self.config.host, &self.overrides);
         host.map_err(Failure::Input)
     }
 
-    /// Sees to it that someone works on what there is to do.
+    /// Starts a worker if there is work and none is alive.
     async fn ensure_worker(&self, manager: &Manager) {
         worker_process::ensure(&self.config, &self.flags, manager).await;
     }
 
-    /// Ends in good order. What is left of background tasks goes on in a worker.
+    /// Shuts down. What is left of background tasks goes on in a worker.
     async fn close(&self, app: App, worker: Worker) {
-        // First the agents: what one of them is about to finish is not given to another worker.
+        // First the agents, so that another worker does not take over what is about to finish.
         app.hosts.stop().await;
         worker.stop().await;
         self.ensure_worker(&app.manager).await;
     }
 }
 
-/// A file has one name here, whatever links lead to it: its lock and its sessions are beside it.
+/// Asks the person at the terminal, if there is one.
+fn approver(screen: &Screen, json: bool) -> Option<Arc<dyn Approver>> {
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !json;
+    can_ask.then(|| Arc::new(screen.clone()) as Arc<dyn Approver>)
+}
+
+/// The path of a file without links: its lock and its sessions are beside it.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     if let Ok(real) = path.canonicalize() {

@@ -12,7 +12,7 @@ use crate::{
 /// Show which models can be used here: providers and whether there is a key, the default, short
 /// names, and whether a price is known.
 ///
-/// Nobody is asked, and no key is shown: of a key only the name of its variable.
+/// No provider is asked, and no key is shown: of a key only the name of its variable.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents models --json | jq -r .default.model")]
 pub(super) struct ModelsArgs {
@@ -29,11 +29,9 @@ pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<Exit, Failure> {
         named => Ok(named.to_owned()),
     };
     let chosen = chosen.map_or_else(unusable, |name| known(&models, &name));
-    if args.json {
-        print::json_line(&view(&models, chosen))?;
-    } else {
-        print::answer(&as_text(&models, &chosen))?;
-    }
+    print::json_or(args.json, &view(&models, &chosen), || {
+        as_text(&models, &chosen)
+    })?;
     Ok(Exit::Done)
 }
 
@@ -120,7 +118,7 @@ fn describe_key(key: &KeyState) -> String {
     }
 }
 
-fn view(models: &Models, default: ModelView) -> ModelsView {
+fn view(models: &Models, default: &ModelView) -> ModelsView {
     let provider = |one: ProviderOverview| ProviderView {
         usable: one.key.is_usable(),
         base_url: one.url,
@@ -142,7 +140,7 @@ fn view(models: &Models, default: ModelView) -> ModelsView {
     };
     ModelsView {
         aliases: aliases(models).map(alias).collect(),
-        default,
+        default: default.clone(),
         providers: models.overview().into_iter().map(provider).collect(),
     }
 }

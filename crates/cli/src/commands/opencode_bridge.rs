@@ -30,7 +30,7 @@ use tokio::{
     time,
 };
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     compose::{App, AppOptions},
     exit::{Exit, Failure},
@@ -47,15 +47,15 @@ const AGENTS_TIMEOUT: Duration = Duration::from_millis(4_500);
 /// A list of agents that is older is refreshed in the background.
 const AGENTS_MAX_AGE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
+pub(super) fn run(context: &CommandContext) -> Result<Exit, Failure> {
     let runtime = super::two_threads()?;
-    let done = runtime.block_on(bridge(shell));
+    let done = runtime.block_on(bridge(context));
     // A blocked read of standard input must not keep the process.
     runtime.shutdown_background();
     done
 }
 
-async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
+async fn bridge(context: &CommandContext) -> Result<Exit, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let bridges = Arc::new(Bridges::default());
     let options = AppOptions {
@@ -65,15 +65,15 @@ async fn bridge(shell: &Shell) -> Result<Exit, Failure> {
         },
         ..AppOptions::default()
     };
-    let App { manager, hosts } = shell.open(options)?;
+    let App { manager, hosts } = context.open(options)?;
     let worker = Worker::start(&manager).await?;
-    tracing::info!(db = %shell.config.db.display(), "bridge started");
+    tracing::info!(db = %context.config.db.display(), "bridge started");
     let handler = Arc::new(PluginHandler {
         manager: manager.clone(),
         hosts,
-        overrides: shell.said.clone(),
+        overrides: context.overrides.clone(),
         bridges: bridges.clone(),
-        prefix: shell.config.prefix.clone(),
+        prefix: context.config.prefix.clone(),
         doors: Mutex::default(),
         agents: Arc::default(),
         refreshing: Mutex::default(),

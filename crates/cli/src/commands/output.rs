@@ -11,7 +11,7 @@ use asyncagents_core::{
 use asyncagents_runtime::{Manager, Problem};
 use asyncagents_views::TaskView;
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     exit::{Exit, Failure},
     print,
@@ -28,15 +28,15 @@ use crate::{
   asyncagents output 3f9c21ab --follow
   asyncagents output 3f9c21ab --json | jq -r .answer")]
 pub(super) struct OutputArgs {
-    /// The task's ID, or the beginning of it.
+    /// ID of the task, or a unique beginning of it.
     #[arg(value_name = "ID")]
     pub(super) task: String,
 
-    /// Wait until it has ended.
+    /// Wait until the task has ended.
     #[arg(long)]
     pub(super) block: bool,
 
-    /// With --block: wait no longer than this many seconds, at most 600 [default: 30].
+    /// With --block: wait at most this many seconds, up to 600 [default: 30].
     #[arg(long, value_name = "SECONDS", requires = "block")]
     pub(super) timeout: Option<u64>,
 
@@ -44,20 +44,20 @@ pub(super) struct OutputArgs {
     #[arg(long)]
     pub(super) full_session: bool,
 
-    /// With --full-session: what the tools answered, too.
+    /// With --full-session: show the results of tools too.
     #[arg(long, requires = "full_session")]
     pub(super) tool_results: bool,
 
-    /// With --full-session: only what came after this message.
+    /// With --full-session: show only what came after this message.
     #[arg(long, value_name = "MESSAGE", requires = "full_session")]
     pub(super) since: Option<String>,
 
-    /// With --full-session: only the newest so many messages.
+    /// With --full-session: show at most N of the newest messages.
     #[arg(long, value_name = "N", requires = "full_session")]
     pub(super) limit: Option<usize>,
 
-    /// Show its progress on standard error until it has ended; with --json, a line of JSON
-    /// on standard output for every change.
+    /// Show progress on standard error until the task has ended; with --json, print a line of
+    /// JSON on standard output for every change.
     #[arg(long, conflicts_with = "block")]
     pub(super) follow: bool,
 
@@ -66,12 +66,12 @@ pub(super) struct OutputArgs {
     pub(super) json: bool,
 }
 
-/// How often whoever waits sees to it that there is a worker.
-const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// How often a command that waits checks that there is a worker.
+const WORKER_CHECK: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failure> {
-    match shell.onlooker()? {
-        Some(manager) => show(shell, &manager, args).await,
+pub(super) async fn run(context: &CommandContext, args: &OutputArgs) -> Result<Exit, Failure> {
+    match context.reader()? {
+        Some(manager) => show(context, &manager, args).await,
         None => {
             OutputRequest::new(&args.task, args.block, args.timeout).map_err(Problem::from)?;
             let asked = args.task.clone();
@@ -81,19 +81,19 @@ pub(super) async fn run(shell: &Shell, args: &OutputArgs) -> Result<Exit, Failur
 }
 
 pub(super) async fn show(
-    shell: &Shell,
+    context: &CommandContext,
     manager: &Manager,
     args: &OutputArgs,
 ) -> Result<Exit, Failure> {
-    shell.ensure_worker(manager).await;
-    // Checked before anyone waits.
+    context.ensure_worker(manager).await;
     let asked = OutputRequest::new(&args.task, args.block, args.timeout).map_err(Problem::from)?;
-    let patience = match args.follow {
-        true => Some(Duration::MAX),
-        false => asked.wait,
+    let timeout = if args.follow {
+        Some(Duration::MAX)
+    } else {
+        asked.wait
     };
-    if let Some(patience) = patience {
-        wait(shell, manager, args, patience).await?;
+    if let Some(timeout) = timeout {
+        wait(context, manager, args, timeout).await?;
     }
     let request = OutputRequest {
         wait: None,
@@ -105,11 +105,11 @@ pub(super) async fn show(
         ..asked
     };
     let report = manager.output(&Caller::Person, request).await?;
-    match args.json {
-        true => print::json_line(&TaskView::of_report(&report, manager.now()))?,
-        false => {
-            print::answer_unless_raw(&answer::output(&report, manager.now()), shell.config.raw)?
-        }
+    let now = manager.now();
+    if args.json {
+        print::json_line(&TaskView::of_report(&report, now))?;
+    } else {
+        print::answer_unless_raw(&answer::output(&report, now), context.config.raw)?;
     }
     Ok(match report.shown.task.status() {
         Status::Completed => Exit::Done,
@@ -118,26 +118,26 @@ pub(super) async fn show(
     })
 }
 
-/// Waits until the task has ended, and sees to it that someone works on it; a worker may die
-/// meanwhile. If it is to be followed, every change is shown.
+/// Waits until the task has ended, or the timeout is over. A worker may die meanwhile, so that is
+/// checked too. With --follow, every change is shown.
 async fn wait(
-    shell: &Shell,
+    context: &CommandContext,
     manager: &Manager,
     args: &OutputArgs,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
     let mut seen = None;
-    let (mut drawn, mut looked_after) = (None, begun);
-    let glance = match args.follow && !args.json && print::is_live() {
-        true => FRAME,
-        false => LOOK_AFTER,
+    let (mut drawn, mut worker_checked) = (None, begun);
+    let poll_interval = if args.follow && !args.json && print::is_live() {
+        FRAME
+    } else {
+        WORKER_CHECK
     };
-    while begun.elapsed() < patience {
-        let left = patience.saturating_sub(begun.elapsed());
-        let glance = left.min(glance);
+    while begun.elapsed() < timeout {
+        let left = timeout.saturating_sub(begun.elapsed());
         let report = manager
-            .follow(&Caller::Person, &args.task, seen, glance)
+            .follow(&Caller::Person, &args.task, seen, left.min(poll_interval))
             .await?;
         let task = &report.shown.task;
         if !task.is_live() {
@@ -145,16 +145,14 @@ async fn wait(
         }
         let changed = seen != Some(task.seq);
         seen = Some(task.seq);
-        match (args.follow, args.json) {
-            (true, true) if changed => {
-                print::json_line(&TaskView::of_report(&report, manager.now()))?
-            }
-            (true, false) => show_progress(&report, manager, changed, &mut drawn),
-            (true, true) | (false, _) => {}
+        if args.follow && !args.json {
+            show_progress(&report, manager, changed, &mut drawn);
+        } else if args.follow && changed {
+            print::json_line(&TaskView::of_report(&report, manager.now()))?;
         }
-        if !changed && looked_after.elapsed() >= LOOK_AFTER {
-            looked_after = Instant::now();
-            shell.ensure_worker(manager).await;
+        if !changed && worker_checked.elapsed() >= WORKER_CHECK {
+            worker_checked = Instant::now();
+            context.ensure_worker(manager).await;
         }
     }
     if args.follow {
@@ -163,14 +161,15 @@ async fn wait(
     Ok(())
 }
 
-/// A terminal's clock goes on, and its line is drawn so often that it can be read; a file gets
-/// all that is new.
+/// On a terminal the line is redrawn every frame, so that its clock goes on; a file gets all that
+/// is new.
 fn show_progress(report: &Report, manager: &Manager, changed: bool, drawn: &mut Option<Instant>) {
     let now = manager.now();
     let task = &report.shown.task;
-    let due = match print::is_live() {
-        true => drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME),
-        false => changed,
+    let due = if print::is_live() {
+        drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME)
+    } else {
+        changed
     };
     if due {
         *drawn = Some(Instant::now());

@@ -26,9 +26,9 @@ Examples:
   asyncagents setup opencode               background agents in OpenCode
   asyncagents help task                    all options and more examples
 
-Exit codes: 0 done; 1 the machine failed, or `skill check` or `setup opencode --check` found
+Exit codes: 0 done; 1 I/O or internal error, or `skill check` or `setup opencode --check` found
 something wrong; 2 wrong arguments or input, or refused; `output` also: 3 not finished yet; `run`,
-`skill run`, `output` and `task --follow`: 4 it failed or was stopped."
+`skill run`, `output` and `task --follow`: 4 the run failed or was stopped."
 )]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -43,7 +43,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 struct Common {
-    /// The file that holds all tasks [default: in your data folder].
+    /// Database file that holds all tasks [default: in your data folder].
     #[arg(long, value_name = "FILE")]
     db: Option<String>,
 
@@ -51,7 +51,7 @@ struct Common {
     #[arg(short = 'c', long = "set-config", value_name = "KEY=VALUE", value_parser = configured)]
     settings: Vec<Assignment>,
 
-    /// When there are colours: auto, always or never [default: the setting `color`].
+    /// When to use colours: auto, always or never [default: the setting `color`].
     #[arg(long, value_name = "WHEN")]
     color: Option<String>,
 

@@ -7,7 +7,7 @@ use asyncagents_core::budget::Price;
 use asyncagents_runtime::SessionSummary;
 use asyncagents_views::{SessionView, time};
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     exit::{Exit, Failure},
     make_visible::make_visible,
@@ -27,11 +27,11 @@ Examples:
   asyncagents sessions --all --json | jq -r '.[].id'
   asyncagents run --session ses_3f9c \"And the tests?\"")]
 pub(super) struct SessionsArgs {
-    /// Those of all folders.
+    /// Show the sessions of all folders.
     #[arg(long)]
     all: bool,
 
-    /// No more than the newest so many.
+    /// Show at most N of the newest sessions.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 
@@ -46,27 +46,27 @@ const SHORT_ID: usize = 12;
 /// So much of a title is shown in any case, in columns.
 const SHORT_TITLE: usize = 12;
 
-pub(super) async fn run(shell: &Shell, args: &SessionsArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(context: &CommandContext, args: &SessionsArgs) -> Result<Exit, Failure> {
     let here = env::current_dir().and_then(|here| here.canonicalize());
     let here = here.context("this folder").map_err(Failure::Machine)?;
     let folder = (!args.all).then(|| here.display().to_string());
-    let sessions = match shell.onlooker()? {
+    let sessions = match context.reader()? {
         Some(manager) => manager.sessions(folder, args.limit).await?,
         None => Vec::new(),
     };
-    match args.json {
-        true => print::json_line(&sessions.iter().map(view).collect::<Vec<_>>())?,
-        false => print::answer(&as_text(&sessions, args.all))?,
-    }
+    let views: Vec<_> = sessions.iter().map(view).collect();
+    print::json_or(args.json, &views, || as_text(&sessions, args.all))?;
     Ok(Exit::Done)
 }
 
 fn as_text(sessions: &[SessionSummary], all: bool) -> String {
     if sessions.is_empty() {
-        return match all {
-            true => "No sessions found; `asyncagents run` begins one".to_owned(),
-            false => "No sessions found in this folder; --all shows those of others".to_owned(),
+        let none = if all {
+            "No sessions found; `asyncagents run` begins one"
+        } else {
+            "No sessions found in this folder; --all shows those of others"
         };
+        return none.to_owned();
     }
     let length = distinct(sessions);
     let mut lines = Vec::new();
@@ -79,9 +79,10 @@ fn as_text(sessions: &[SessionSummary], all: bool) -> String {
             counted(summary.used.tokens, "token"),
             dollars(price(summary)),
         );
-        let folder = match all {
-            true => format!(" · {}", make_visible(&session.workspace)),
-            false => String::new(),
+        let folder = if all {
+            format!(" · {}", make_visible(&session.workspace))
+        } else {
+            String::new()
         };
         let head = format!(
             "{id}  {}  {:<10}  ",

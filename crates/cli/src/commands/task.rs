@@ -10,7 +10,7 @@ use asyncagents_runtime::{Accepted, Manager};
 use asyncagents_views::TaskView;
 
 use super::{
-    Shell,
+    CommandContext,
     output::{self, OutputArgs},
 };
 use crate::{
@@ -39,15 +39,15 @@ pub(super) struct TaskArgs {
     /// What to do, or `-` for standard input.
     prompt: String,
 
-    /// A few words for people [default: the beginning of the prompt].
+    /// Short description shown in lists [default: the beginning of the prompt].
     #[arg(long, short, value_name = "TEXT")]
     description: Option<String>,
 
-    /// Who works on it [default: the setting `agent`].
+    /// Agent to run [default: the setting `agent`].
     #[arg(long)]
     agent: Option<String>,
 
-    /// The model, if not the agent's own.
+    /// Model to use [default: the agent's own].
     #[arg(long)]
     model: Option<String>,
 
@@ -59,45 +59,45 @@ pub(super) struct TaskArgs {
     #[arg(long, value_name = "ID")]
     resume: Option<String>,
 
-    /// The session it belongs to [default: the setting `session`].
+    /// Session that the task belongs to [default: the setting `session`].
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// What the built-in agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// What the built-in agent may do without asking: ask, auto-edit or yolo [default: the setting
     /// `permissions.mode`].
     #[arg(long, value_name = "MODE")]
     permission: Option<String>,
 
-    /// Where it runs: `engine`, `engine:FOLDER` or `opencode:URL` [default: the setting `host`].
+    /// Host to run in: `engine`, `engine:FOLDER` or `opencode:URL` [default: the setting `host`].
     #[arg(long)]
     host: Option<String>,
 
-    /// Run it in the `opencode serve` at this address; its password comes from
-    /// OPENCODE_SERVER_PASSWORD. `--session` names the session that is told, and inherited.
+    /// Run in the `opencode serve` at this address; its password comes from
+    /// OPENCODE_SERVER_PASSWORD. `--session` names the session that is notified, and inherited.
     #[arg(long, value_name = "URL", conflicts_with = "host")]
     opencode: Option<String>,
 
-    /// End it after this many tokens.
+    /// End the task after this many tokens.
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 
-    /// End it after this many dollars.
+    /// End the task after this many dollars.
     #[arg(long, value_name = "USD", value_parser = config::dollars)]
     max_cost: Option<Cost>,
 
-    /// End it after this time, as 90s, 10m, 1h 30m.
+    /// End the task after this time, such as 90s, 10m or 1h 30m.
     #[arg(long, value_name = "TIME", value_parser = config::duration)]
     max_time: Option<Duration>,
 
-    /// End it after this many answers of the model.
+    /// End the task after this many answers of the model.
     #[arg(long, value_name = "N")]
     max_turns: Option<u64>,
 
-    /// End it after this many tool calls.
+    /// End the task after this many tool calls.
     #[arg(long, value_name = "N")]
     max_tool_calls: Option<u64>,
 
-    /// Show its progress until it has ended, then its result, like `output --follow`.
+    /// Show progress until the task has ended, then its result, like `output --follow`.
     #[arg(long)]
     follow: bool,
 
@@ -107,7 +107,7 @@ pub(super) struct TaskArgs {
 }
 
 impl TaskArgs {
-    /// What its options say about settings.
+    /// The settings that its options set.
     pub(super) fn settings(&self) -> Vec<Assignment> {
         let opencode = self.opencode.as_deref().map(opencode_at);
         let settings = [
@@ -124,7 +124,7 @@ impl TaskArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents resume 3f9c21ab \"And in the tests?\"")]
 pub(super) struct ResumeArgs {
-    /// The task's ID, or the beginning of it.
+    /// ID of the task, or a unique beginning of it.
     #[arg(value_name = "ID")]
     task: String,
 
@@ -136,13 +136,13 @@ pub(super) struct ResumeArgs {
     json: bool,
 }
 
-pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failure> {
+pub(super) async fn launch(context: &CommandContext, args: &TaskArgs) -> Result<Exit, Failure> {
     let request = Args {
         description: args.description.clone().unwrap_or_default(),
         prompt: prompt(&args.prompt)?,
         agent: match &args.resume {
             Some(_) => args.agent.clone().unwrap_or_default(),
-            None => args.agent.clone().unwrap_or(shell.config.agent.clone()),
+            None => args.agent.clone().unwrap_or(context.config.agent.clone()),
         },
         fork: args.fork,
         resume: args.resume.clone(),
@@ -155,14 +155,14 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             tool_calls: args.max_tool_calls,
         },
     };
-    let App { manager, hosts } = shell.open(AppOptions::default())?;
+    let App { manager, hosts } = context.open(AppOptions::default())?;
     let mut launch = ShellLaunch {
         session: match &args.session {
             Some(named) => manager.session_named(named).await?,
-            None => shell.session(),
+            None => context.session(),
         },
         is_session_named: args.session.is_some(),
-        host: shell.host(&hosts)?,
+        host: context.host(&hosts)?,
         request: &request,
     };
     let caller = if request.resume.is_some() {
@@ -173,7 +173,7 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
         let ShellLaunch { session, host, .. } = launch;
         Caller::Shell { session, host }
     };
-    let accepted = ask(shell, &manager, &caller, request).await?;
+    let accepted = ask(context, &manager, &caller, request).await?;
     if args.follow {
         print::remark(&format!("{}\n", accepted.shown.id));
         let follow = OutputArgs {
@@ -182,36 +182,36 @@ pub(super) async fn launch(shell: &Shell, args: &TaskArgs) -> Result<Exit, Failu
             json: args.json,
             ..OutputArgs::default()
         };
-        return output::show(shell, &manager, &follow).await;
+        return output::show(context, &manager, &follow).await;
     }
-    answer(shell, &manager, &accepted, args.json)
+    answer(context, &manager, &accepted, args.json)
 }
 
-pub(super) async fn resume(shell: &Shell, args: &ResumeArgs) -> Result<Exit, Failure> {
+pub(super) async fn resume(context: &CommandContext, args: &ResumeArgs) -> Result<Exit, Failure> {
     let request = Args {
         prompt: prompt(&args.prompt)?,
         resume: Some(args.task.clone()),
         ..Args::default()
     };
-    let manager = shell.manager()?;
-    let accepted = ask(shell, &manager, &Caller::Person, request).await?;
-    answer(shell, &manager, &accepted, args.json)
+    let manager = context.manager()?;
+    let accepted = ask(context, &manager, &Caller::Person, request).await?;
+    answer(context, &manager, &accepted, args.json)
 }
 
 async fn ask(
-    shell: &Shell,
+    context: &CommandContext,
     manager: &Manager,
     caller: &Caller,
     request: Args,
 ) -> Result<Accepted, Failure> {
     let accepted = manager.task(caller, request).await?;
-    shell.ensure_worker(manager).await;
+    context.ensure_worker(manager).await;
     Ok(accepted)
 }
 
 /// The ID alone, so that a script can take it; the rest is a remark.
 fn answer(
-    shell: &Shell,
+    context: &CommandContext,
     manager: &Manager,
     accepted: &Accepted,
     json: bool,
@@ -221,9 +221,10 @@ fn answer(
     } else {
         let (id, status) = (&accepted.shown.id, accepted.shown.task.status());
         print::answer(id)?;
-        let db = match shell.flags.iter().any(|(key, _)| key == "db") {
-            true => format!(" --db {}", shell.config.db.display()),
-            false => String::new(),
+        let db = if context.flags.iter().any(|(key, _)| key == "db") {
+            format!(" --db {}", context.config.db.display())
+        } else {
+            String::new()
         };
         print::remark(&format!(
             "{status}; `asyncagents output {id} --follow{db}` shows how far it has come\n"

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use asyncagents_runtime::{Manager, Worker};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     compose::{App, AppOptions},
     config::Config,
@@ -25,14 +25,14 @@ enum Reason {
     DatabaseGone,
 }
 
-pub(super) fn run(shell: &Shell) -> Result<Exit, Failure> {
+pub(super) fn run(context: &CommandContext) -> Result<Exit, Failure> {
     let runtime = super::two_threads()?;
-    runtime.block_on(work(shell))
+    runtime.block_on(work(context))
 }
 
-async fn work(shell: &Shell) -> Result<Exit, Failure> {
-    let config = &shell.config;
-    let App { manager, hosts } = shell.open(AppOptions::default())?;
+async fn work(context: &CommandContext) -> Result<Exit, Failure> {
+    let config = &context.config;
+    let App { manager, hosts } = context.open(AppOptions::default())?;
     let database = own_file::Found::at(&config.db).with_context(|| config.db.display().to_string());
     let database = database.map_err(Failure::Machine)?;
     let mut lock = Some(take_lock(config, &manager).await?);

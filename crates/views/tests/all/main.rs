@@ -1,4 +1,5 @@
 //! Every view in its main variants, byte for byte: programs read these.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
 mod made_up;
 mod others;

@@ -25,7 +25,7 @@ fn a_run_that_is_followed() {
             chain_id: "chain_1",
             step: StepView::new(&trace.steps[1]),
         },
-        TraceEvent::End(TraceView::head(&trace)),
+        TraceEvent::End(Box::new(TraceView::head(&trace))),
     ];
     insta::assert_snapshot!(printed(events));
 }
@@ -94,7 +94,7 @@ fn each_event_of_a_run() {
         RunEvent::Told { text },
         RunEvent::Compacting,
         RunEvent::Task {
-            task: TaskView::new(&task, now),
+            task: Box::new(TaskView::new(&task, now)),
         },
         RunEvent::End(Box::new(RunTotals {
             session: "ses_1",

@@ -18,7 +18,7 @@ use tokio::time;
 
 use super::{
     session::{Begun, Sessions},
-    totals::{Ended, Totals, spent},
+    totals::{Totals, spent},
 };
 use crate::{
     commands::signals::{INTERRUPTED, Signals},
@@ -76,7 +76,7 @@ impl Run {
         mut live: LiveEvents,
         no_wait: bool,
         stop: &mut Signals,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<(Outcome, Option<String>), Failure> {
         let mut frames = time::interval(FRAME);
         frames.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
@@ -100,7 +100,7 @@ impl Run {
                 }
             };
             if may_be_over && let Some(ended) = self.ended().await? {
-                // Everything that was said is heard before the end.
+                // Everything that has happened is shown before the end.
                 while let Some(seen) = live.next().now_or_never().flatten() {
                     self.view.show(seen);
                 }
@@ -112,14 +112,11 @@ impl Run {
         }
     }
 
-    /// How it ended, if it has.
-    async fn ended(&self) -> Result<Option<Ended>, Failure> {
+    /// How the run ended and its answer, once it has.
+    async fn ended(&self) -> Result<Option<(Outcome, Option<String>)>, Failure> {
         let ended = self.engine.end_of(&self.session, &self.prompt).await;
         let ended = ended.map_err(Problem::from)?;
-        Ok(ended.map(|(end, answer)| Ended {
-            outcome: end.into(),
-            answer,
-        }))
+        Ok(ended.map(|(end, answer)| (end.into(), answer)))
     }
 
     async fn show_tasks(&mut self) {
@@ -160,27 +157,32 @@ impl Run {
     }
 
     async fn stop(&self) -> Result<(), HostError> {
-        // First the one who launches.
+        // First the session that launches tasks.
         self.engine.abort(&self.session).await?;
         let tasks = self.all_tasks().await;
         for shown in tasks.into_iter().filter(|shown| shown.task.is_live()) {
             let task = shown.task.id.to_string();
             if let Err(problem) = self.manager.cancel(&Caller::Person, &task).await {
-                tracing::warn!(task, %problem, "not cancelled");
+                tracing::warn!(task, %problem, "cancelling failed");
             }
         }
         Ok(())
     }
 
-    /// Shows what it came to.
-    pub(super) async fn totals(mut self, ended: Ended) -> Result<Exit, Failure> {
+    /// Shows the totals.
+    pub(super) async fn totals(
+        mut self,
+        outcome: Outcome,
+        answer: Option<String>,
+    ) -> Result<Exit, Failure> {
         let used = self.engine.used(&self.session).await;
         let (_, usage) = used.map_err(Problem::from)?;
         let tasks = self.all_tasks().await;
         let all = spent(&self.manager, &self.engine, &self.session).await?;
         let totals = Totals {
             session: self.session,
-            ended,
+            outcome,
+            answer,
             spent: all.beyond(self.before),
             usage,
             took: self.begun.elapsed(),
@@ -193,7 +195,7 @@ impl Run {
                 .remark("asyncagents: the answer could not be written to its end");
             return Err(Failure::Output(error));
         }
-        Ok(match totals.ended.outcome {
+        Ok(match totals.outcome {
             Outcome::Completed => Exit::Done,
             Outcome::Failed { .. } | Outcome::Cancelled => Exit::TaskFailed,
         })

@@ -95,7 +95,7 @@ impl View for JsonView {
         for shown in tasks {
             let status = shown.task.status();
             if self.statuses.insert(shown.task.id.clone(), status) != Some(status) {
-                let task = TaskView::new(shown, now);
+                let task = Box::new(TaskView::new(shown, now));
                 self.print(&RunEvent::Task { task });
             }
         }
@@ -105,7 +105,7 @@ impl View for JsonView {
         let tasks = totals.tasks.iter();
         self.print(&RunEvent::End(Box::new(RunTotals {
             session: totals.session.as_str(),
-            answer: totals.ended.answer.as_deref(),
+            answer: totals.answer.as_deref(),
             error: totals.failed(),
             spent: totals.spent.into(),
             cached_tokens: totals.usage.cache_read,

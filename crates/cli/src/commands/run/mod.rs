@@ -6,16 +6,10 @@ mod session;
 mod text_view;
 mod totals;
 
-use std::{
-    io::{self, IsTerminal},
-    path::PathBuf,
-    process,
-    sync::Arc,
-};
+use std::{path::PathBuf, process};
 
 use anyhow::anyhow;
 use asyncagents_core::{agent::agent_meant, id::AgentName, port::Host};
-use asyncagents_engine::Approver;
 use asyncagents_runtime::{Problem, Worker};
 
 use self::{
@@ -25,7 +19,7 @@ use self::{
     text_view::TextView,
 };
 use super::{
-    Shell,
+    CommandContext, approver,
     runtime::in_two_threads,
     signals::{INTERRUPTED, Signals},
 };
@@ -46,7 +40,7 @@ use crate::{
 /// The run waits for its background tasks. Ctrl-C asks everything to stop, a second one ends
 /// at once. Exit code 0 with an answer, 4 if the run failed or was stopped, 130 if it was ended by
 /// a second Ctrl-C.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   asyncagents run \"Why is the login slow? Look at the three services in parallel.\"
@@ -59,24 +53,25 @@ pub(super) struct RunArgs {
     #[arg(value_name = "PROMPT")]
     words: Vec<String>,
 
-    /// Who does it: general, explore, plan, or one of your own [default: the session's, or the
+    /// Agent to run: general, explore, plan, or one of your own [default: the session's, or the
     /// setting `agent`].
     #[arg(long)]
     agent: Option<String>,
 
-    /// The model, as provider/model or an alias [default: the setting `model`].
+    /// Model to use, as provider/model or an alias [default: the setting `model`].
     #[arg(long)]
     model: Option<String>,
 
-    /// Go on with the newest session of this folder.
+    /// Continue the newest session of this folder.
     #[arg(long = "continue", short = 'C', conflicts_with = "session")]
     go_on: bool,
 
-    /// Go on with this session: its ID, or the beginning of it. `asyncagents sessions` lists them.
+    /// Continue this session: its ID, or a unique beginning of it. `asyncagents sessions` lists
+    /// them.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
 
-    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// What the agent may do without asking: ask, auto-edit or yolo [default: the setting
     /// `permissions.mode`].
     #[arg(long, value_name = "MODE")]
     permission: Option<String>,
@@ -91,7 +86,7 @@ pub(super) struct RunArgs {
 }
 
 impl RunArgs {
-    /// What its options say about settings.
+    /// The settings that its options set.
     pub(super) fn settings(&self) -> Vec<Assignment> {
         let permission = given("permissions.mode", &self.permission);
         let model = given("model", &self.model);
@@ -99,7 +94,7 @@ impl RunArgs {
     }
 }
 
-pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
+pub(super) fn run(context: &CommandContext, args: &RunArgs) -> Result<Exit, Failure> {
     let typed = (!args.words.is_empty()).then(|| args.words.join(" "));
     let prompt = match &typed {
         Some(typed) => Some(prompt(typed)?),
@@ -118,46 +113,33 @@ pub(super) fn run(shell: &Shell, args: &RunArgs) -> Result<Exit, Failure> {
         )));
     }
     let wanted = Wanted {
-        folder: None,
+        args: args.clone(),
         prompt,
-        agent: args.agent.clone(),
-        model: args.model.clone(),
-        session: args.session.clone(),
-        go_on: args.go_on,
-        no_wait: args.no_wait,
-        json: args.json,
-        sealed: Sealed::ByUser,
+        ..Wanted::default()
     };
-    in_two_threads(go(shell, wanted))
+    in_two_threads(go(context, wanted))
 }
 
-/// What is to be run.
+/// A run that was asked for.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// Where, if not in the folder we are in.
-    pub(super) folder: Option<PathBuf>,
+    pub(super) args: RunArgs,
     pub(super) prompt: Option<String>,
-    pub(super) agent: Option<String>,
-    pub(super) model: Option<String>,
-    pub(super) session: Option<String>,
-    pub(super) go_on: bool,
-    pub(super) no_wait: bool,
-    pub(super) json: bool,
+    /// The folder to work in, if not the current one.
+    pub(super) folder: Option<PathBuf>,
     /// Whose key the database is sealed with.
     pub(super) sealed: Sealed,
 }
 
-/// Runs it, and returns when it is over.
-pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failure> {
-    let screen = Screen::new(shell.config.color, shell.config.raw);
-    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !wanted.json;
-    let approver: Arc<dyn Approver> = Arc::new(screen.clone());
+/// Runs it until it has ended.
+pub(super) async fn go(context: &CommandContext, mut wanted: Wanted) -> Result<Exit, Failure> {
+    let screen = Screen::new(context.config.color, context.config.raw);
     let mut stop = Signals::new()?;
     let folder = wanted.folder.clone().unwrap_or_else(|| PathBuf::from("."));
     let options = AppOptions {
         hosts: HostOptions {
-            approver: can_ask.then_some(approver),
-            no_wait: wanted.no_wait,
+            approver: approver(&screen, wanted.args.json),
+            no_wait: wanted.args.no_wait,
             only: Some(engine_in(&folder).map_err(Failure::Input)?),
             bare: wanted.folder.is_some(),
             bridges: None,
@@ -165,30 +147,33 @@ pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failur
         sealed: wanted.sealed,
         ..AppOptions::default()
     };
-    let app = shell.open(options)?;
+    let app = context.open(options)?;
     let name = format!("engine:{}", folder.display());
-    let host = app.hosts.named(&name, &shell.said);
-    let host = host.map_err(Failure::Input)?;
+    let host = app
+        .hosts
+        .named(&name, &context.overrides)
+        .map_err(Failure::Input)?;
     let engine = app.hosts.engine(&host).map_err(Problem::from)?;
-    let begins = wanted.session.is_none() && !wanted.go_on;
+    let begins = wanted.args.session.is_none() && !wanted.args.go_on;
     if begins {
-        wanted.agent.get_or_insert(shell.config.agent.clone());
+        let agent = &mut wanted.args.agent;
+        agent.get_or_insert(context.config.agent.clone());
     }
-    if let Some(asked) = &mut wanted.agent {
+    if let Some(asked) = &mut wanted.args.agent {
         let known = engine.agents().await.map_err(refused)?;
         if let Some(meant) = agent_meant(asked, known.iter().map(AgentName::as_str)) {
             *asked = meant.to_owned();
         }
     }
     if begins {
-        let agent = wanted.agent.as_deref().unwrap_or_default();
-        let checked = engine.check(&agent.into(), wanted.model.as_deref());
+        let agent = wanted.args.agent.as_deref().unwrap_or_default();
+        let checked = engine.check(&agent.into(), wanted.args.model.as_deref());
         checked.map_err(refused)?;
     }
-    // While its lease lasts, nobody else works in the session.
+    // While its lease lasts, no other process works in the session.
     let worker = Worker::start(&app.manager).await?;
     let sessions = Sessions {
-        shell,
+        context,
         screen: &screen,
         manager: &app.manager,
         engine: &engine,
@@ -196,12 +181,12 @@ pub(super) async fn go(shell: &Shell, mut wanted: Wanted) -> Result<Exit, Failur
     let ran = follow(&sessions, &wanted, &mut stop).await;
     screen.end();
     tokio::select! {
-        () = shell.close(app, worker) => ran,
+        () = context.close(app, worker) => ran,
         () = stop.next() => process::exit(INTERRUPTED),
     }
 }
 
-/// Begins or goes on, and shows what happens until it is over.
+/// Begins or continues a session, and shows what happens until the run has ended.
 async fn follow(
     sessions: &Sessions<'_>,
     wanted: &Wanted,
@@ -212,14 +197,14 @@ async fn follow(
         () = stop.next() => process::exit(INTERRUPTED),
     };
     let (screen, engine) = (sessions.screen, sessions.engine);
-    let view: Box<dyn View> = if wanted.json {
+    let view: Box<dyn View> = if wanted.args.json {
         Box::new(JsonView::default())
     } else {
         Box::new(TextView::new(screen, engine))
     };
     let mut run = Run::new(sessions, &begun, view);
     run.open().await;
-    let ended = run.follow(begun.live, wanted.no_wait, stop).await?;
+    let (outcome, answer) = run.follow(begun.live, wanted.args.no_wait, stop).await?;
     screen.end();
-    run.totals(ended).await
+    run.totals(outcome, answer).await
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{Wanted, totals::spent};
 use crate::{
-    commands::Shell,
+    commands::CommandContext,
     exit::{Failure, no_session, refused},
     screen::{FRAME, Screen},
 };
@@ -25,7 +25,7 @@ const TITLE_CHARS: usize = 80;
 
 /// The sessions of a folder, for one run.
 pub(super) struct Sessions<'a> {
-    pub(super) shell: &'a Shell,
+    pub(super) context: &'a CommandContext,
     pub(super) screen: &'a Screen,
     pub(super) manager: &'a Manager,
     pub(super) engine: &'a Engine,
@@ -44,12 +44,12 @@ impl Sessions<'_> {
     /// The session and the prompt to follow.
     pub(super) async fn begin(&self, wanted: &Wanted) -> Result<Begun, Failure> {
         let known = self.named(wanted).await?;
-        let mut agent = wanted.agent.clone();
+        let mut agent = wanted.args.agent.clone();
         if let Some(session) = &known {
             agent = Some(self.check(session, wanted).await?);
             self.until_free(session).await?;
         }
-        let agent = agent.unwrap_or(self.shell.config.agent.clone());
+        let agent = agent.unwrap_or(self.context.config.agent.clone());
         let session = match (known, &wanted.prompt) {
             (Some(session), _) => session,
             (None, Some(text)) => self.new_session(text, &agent, wanted).await?,
@@ -71,10 +71,10 @@ impl Sessions<'_> {
 
     /// The session that is asked for, if one is.
     async fn named(&self, wanted: &Wanted) -> Result<Option<SessionId>, Failure> {
-        if let Some(session) = &wanted.session {
+        if let Some(session) = &wanted.args.session {
             return Ok(Some(self.manager.session_named(session).await?));
         }
-        if !wanted.go_on {
+        if !wanted.args.go_on {
             return Ok(None);
         }
         let newest = self.engine.newest().await.map_err(Problem::from)?;
@@ -82,7 +82,7 @@ impl Sessions<'_> {
         newest.ok_or_else(none).map(Some)
     }
 
-    /// Whether a run can go on there; and with which agent.
+    /// Checks that a run can continue in a session; returns its agent.
     async fn check(&self, session: &SessionId, wanted: &Wanted) -> Result<String, Failure> {
         let known = self.engine.session(session).await.map_err(no_session)?;
         if known.task.is_some() {
@@ -90,8 +90,8 @@ impl Sessions<'_> {
                 "{session} is the session of a background task; `asyncagents resume` goes on with it"
             )));
         }
-        let agent = wanted.agent.clone().unwrap_or(known.agent.to_string());
-        if let Some(model) = &wanted.model {
+        let agent = wanted.args.agent.clone().unwrap_or(known.agent.to_string());
+        if let Some(model) = &wanted.args.model {
             let checked = self.engine.check(&agent.as_str().into(), Some(model));
             checked.map_err(refused)?;
         }
@@ -108,7 +108,7 @@ impl Sessions<'_> {
         let begin = Begin {
             title: first_line.chars().take(TITLE_CHARS).collect(),
             agent: agent.into(),
-            model: wanted.model.clone(),
+            model: wanted.args.model.clone(),
         };
         self.engine.begin(begin).await.map_err(refused)
     }
@@ -136,7 +136,7 @@ impl Sessions<'_> {
             id: id.clone(),
             text: text.to_owned(),
             agent: AgentName::from(agent),
-            model: wanted.model.as_deref().map(ModelName::from),
+            model: wanted.args.model.as_deref().map(ModelName::from),
             role: None,
         };
         let sent = self.engine.prompt(session, prompt).await;
@@ -144,13 +144,13 @@ impl Sessions<'_> {
         Ok(id)
     }
 
-    /// Waits until nobody works in a session any more. Whoever was killed there is known to be
-    /// gone when its lease has run out.
+    /// Waits until no process works in a session any more. The lease of one that was killed there
+    /// expires.
     async fn until_free(&self, session: &SessionId) -> Result<(), Failure> {
-        let patience = self.shell.config.lease + Duration::from_secs(1);
+        let timeout = self.context.config.lease + Duration::from_secs(1);
         let begun = Instant::now();
         while self.engine.is_busy(session).await.map_err(Problem::from)? {
-            if begun.elapsed() > patience {
+            if begun.elapsed() > timeout {
                 return Err(Failure::Input(anyhow!(
                     "another process is working in {session}; wait for it, or begin a new session"
                 )));

@@ -49,8 +49,8 @@ impl View for TextView {
     }
 
     fn end(&mut self, totals: &Totals) {
-        if !self.live.has_heard()
-            && let Some(answer) = &totals.ended.answer
+        if !self.live.has_answered()
+            && let Some(answer) = &totals.answer
         {
             self.live.answer(answer);
         }

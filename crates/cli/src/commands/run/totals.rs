@@ -10,16 +10,11 @@ use asyncagents_runtime::{Manager, Problem};
 
 use crate::exit::Failure;
 
-/// How a run ended.
-pub(super) struct Ended {
-    pub(super) outcome: Outcome,
-    pub(super) answer: Option<String>,
-}
-
 /// How a run ended, and what it used.
 pub(super) struct Totals {
     pub(super) session: SessionId,
-    pub(super) ended: Ended,
+    pub(super) outcome: Outcome,
+    pub(super) answer: Option<String>,
     /// By this run and the tasks below it.
     pub(super) spent: Spent,
     /// By the model of the session itself, in all its runs.
@@ -32,7 +27,7 @@ pub(super) struct Totals {
 impl Totals {
     /// Why there is no answer, if there is none.
     pub(super) fn failed(&self) -> Option<&str> {
-        match &self.ended.outcome {
+        match &self.outcome {
             Outcome::Completed => None,
             Outcome::Failed { why } => Some(why),
             Outcome::Cancelled => Some("it was stopped"),

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long a program may take to say its version. OpenCode needs 1.2 s of an idle processor.
-const PATIENCE: Duration = Duration::from_secs(30);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Looks at all that has to be there, from an OpenCode in this folder, and says what it sees as it
 /// goes.
@@ -81,16 +81,14 @@ fn find_opencode(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let variable = env::var_os("ASYNCAGENTS_OPENCODE_BIN").filter(|value| !value.is_empty());
     let from_environment = variable.map(PathBuf::from);
     if let Some(program) = named.map(Path::to_owned).or(from_environment) {
-        return match is_program(&program) {
-            // A name without a folder would be looked for on the PATH.
-            true => Ok(std::path::absolute(&program).unwrap_or(program)),
-            false => {
-                let program = program.display();
-                Err(Failure::Input(anyhow!(
-                    "{program} is not a program; name OpenCode with --opencode-bin"
-                )))
-            }
-        };
+        if !is_program(&program) {
+            let program = program.display();
+            return Err(Failure::Input(anyhow!(
+                "{program} is not a program; name OpenCode with --opencode-bin"
+            )));
+        }
+        // A name without a folder would be looked for on the PATH.
+        return Ok(std::path::absolute(&program).unwrap_or(program));
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let found = on_path(&path, "opencode");
@@ -114,8 +112,8 @@ fn is_program(path: &Path) -> bool {
 
 /// Says which OpenCode it is; returns why it cannot be worked with, if it cannot.
 async fn look_at_opencode(program: &Path) -> Result<Option<String>, Failure> {
-    let said = version_line(program).await.map_err(Failure::Machine)?;
-    let unknown = match version::check(said.trim_start_matches('v')) {
+    let version = version_line(program).await.map_err(Failure::Machine)?;
+    let unknown = match version::check(version.trim_start_matches('v')) {
         Ok(()) => None,
         Err(HostError::Refused(why)) => Some(why),
         Err(error) => Some(error.to_string()),
@@ -126,7 +124,7 @@ async fn look_at_opencode(program: &Path) -> Result<Option<String>, Failure> {
         "supported"
     };
     let program = program.display();
-    print::answer(&format!("OpenCode: {program}, version {said}: {known}"))?;
+    print::answer(&format!("OpenCode: {program}, version {version}: {known}"))?;
     Ok(unknown)
 }
 
@@ -135,7 +133,7 @@ async fn version_line(program: &Path) -> anyhow::Result<String> {
     let name = program.display();
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null());
-    let output = timeout(PATIENCE, command.kill_on_drop(true).output()).await;
+    let output = timeout(VERSION_TIMEOUT, command.kill_on_drop(true).output()).await;
     let output = output.map_err(|_| anyhow!("{name} does not say its version"))?;
     let output = output.with_context(|| format!("{name} cannot be started"))?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -187,9 +185,10 @@ async fn look_at_plugin(
     let is_current = program
         .as_deref()
         .is_some_and(|program| plugin::render(program, tools) == text);
-    let age = match is_current {
-        true => "up to date",
-        false => "of another version, or changed by hand",
+    let age = if is_current {
+        "up to date"
+    } else {
+        "of another version, or changed by hand"
     };
     print::answer(&format!("plugin: {}, {age}", file.display()))?;
     let version = match &program {

@@ -131,10 +131,11 @@ pub(super) fn second_copies(around: &Surroundings, file: &Path) -> Vec<String> {
             if !is_ours || is_same(&copy, file) {
                 continue;
             }
-            let remedy = match place.files().iter().any(|near| near == file) {
+            let remedy = if place.files().iter().any(|near| near == file) {
                 // The command would remove both.
-                true => "remove one of them".to_owned(),
-                false => format!("{} removes it", place.command(" --remove")),
+                "remove one of them".to_owned()
+            } else {
+                format!("{} removes it", place.command(" --remove"))
             };
             let copy = copy.display();
             remarks.push(format!(

@@ -21,8 +21,8 @@ use crate::print;
 /// What OpenCode prints when it can be asked.
 const LISTENING: &str = "opencode server listening on ";
 
-/// How long OpenCode may take to begin. It needs 3 s on an idle machine.
-const BEGIN: Duration = Duration::from_secs(30);
+/// How long OpenCode may take to start. It needs 3 s on an idle machine.
+const START: Duration = Duration::from_secs(30);
 
 /// How long one question may take that needs no plugin. What comes just when the socket opens
 /// is never answered, so it is asked again.
@@ -36,7 +36,7 @@ const TRIES: u32 = 5;
 const LOAD: Duration = Duration::from_secs(120);
 
 /// When to say that it takes long.
-const SOON: Duration = Duration::from_secs(5);
+const SLOW_AFTER: Duration = Duration::from_secs(5);
 
 /// How long OpenCode may take to end. It needs 0.2 s.
 const END: Duration = Duration::from_secs(3);
@@ -110,8 +110,8 @@ impl Server {
     }
 
     async fn tools(&mut self) -> anyhow::Result<Vec<String>> {
-        let url = timeout(BEGIN, self.url()).await;
-        let url = url.map_err(|_| anyhow!("OpenCode did not begin within {}", spell(BEGIN)))??;
+        let url = timeout(START, self.url()).await;
+        let url = url.map_err(|_| anyhow!("OpenCode did not start within {START:?}"))??;
         let asking = ask(&url, &self.password);
         tokio::select! {
             seen = asking => seen,
@@ -208,8 +208,8 @@ async fn ask(url: &str, password: &str) -> anyhow::Result<Vec<String>> {
     // A password goes nowhere else.
     let client = Client::builder().no_proxy().redirect(Policy::none());
     let client = client.build()?;
-    let get = |path: &str, patience: Duration| {
-        let request = client.get(format!("{url}{path}")).timeout(patience);
+    let get = |path: &str, limit: Duration| {
+        let request = client.get(format!("{url}{path}")).timeout(limit);
         request.basic_auth("opencode", Some(password)).send()
     };
     let mut tries = 0;
@@ -223,16 +223,19 @@ async fn ask(url: &str, password: &str) -> anyhow::Result<Vec<String>> {
             sleep(ANSWER / TRIES).await;
         }
     }
-    // Whoever asks first waits until all plugins are loaded, so one question with patience is
+    // The first request is answered when all plugins are loaded, so one with a long timeout is
     // enough.
     let answer = remark_if_slow(async {
         let answer = get("/experimental/tool/ids", LOAD).await?;
         let status = answer.status();
         Ok::<_, reqwest::Error>((status, answer.text().await?))
     });
-    let (status, text) = answer.await.map_err(|error| match error.is_timeout() {
-        true => anyhow!("OpenCode did not name its tools within {}", spell(LOAD)),
-        false => anyhow!(error).context("OpenCode did not name its tools"),
+    let (status, text) = answer.await.map_err(|error| {
+        if error.is_timeout() {
+            anyhow!("OpenCode did not name its tools within {LOAD:?}")
+        } else {
+            anyhow!(error).context("OpenCode did not name its tools")
+        }
     })?;
     if status != StatusCode::OK {
         bail!("OpenCode did not name its tools: {status}");
@@ -242,19 +245,15 @@ async fn ask(url: &str, password: &str) -> anyhow::Result<Vec<String>> {
 
 async fn remark_if_slow<T>(work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
-    match timeout(SOON, &mut work).await {
+    match timeout(SLOW_AFTER, &mut work).await {
         Ok(done) => done,
         Err(_) => {
             print::remark(&format!(
                 "Waiting for OpenCode: it may be installing @opencode-ai/plugin for its plugins, \
-                 at most {} more.\n",
-                spell(LOAD - SOON)
+                 at most {:?} more.\n",
+                LOAD - SLOW_AFTER
             ));
             work.await
         }
     }
-}
-
-fn spell(time: Duration) -> String {
-    format!("{} s", time.as_secs())
 }

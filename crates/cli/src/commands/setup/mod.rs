@@ -47,8 +47,8 @@ pub(super) enum SetupHost {
 /// has moved. Installing again also updates it. A file of that name which asyncagents did not
 /// write is left alone.
 ///
-/// Exit code 0 if it is as asked, 1 if that could not be done or --check found something
-/// missing, 2 if the file is somebody else's.
+/// Exit code 0 on success, 1 if that could not be done or --check found something missing, 2 if
+/// asyncagents did not write the file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -57,12 +57,12 @@ Examples:
   asyncagents setup opencode --check           does OpenCode see the tools?
   asyncagents setup opencode --remove          take it away again")]
 pub(super) struct SetupOpencodeArgs {
-    /// For you, in all projects: in OPENCODE_CONFIG_DIR if that is set, else in `opencode` in
-    /// your configuration folder. This is the default.
+    /// Install for you, in all projects: in OPENCODE_CONFIG_DIR if that is set, else in `opencode`
+    /// in your configuration folder. This is the default.
     #[arg(long, conflicts_with = "project")]
     user: bool,
 
-    /// For this folder and those below: in `.opencode` here.
+    /// Install for this folder and those below: in `.opencode` here.
     #[arg(long)]
     project: bool,
 
@@ -70,15 +70,14 @@ pub(super) struct SetupOpencodeArgs {
     #[arg(long, conflicts_with = "check")]
     remove: bool,
 
-    /// Change nothing, but look: is OpenCode of a known version, is the plugin there and its
-    /// program too, and, from an OpenCode that is started for it, are the tools seen? Without
-    /// --user and --project, look at every place that OpenCode loads plugins from. OpenCode is
-    /// started in this folder, where it runs the folder's plugins as always; with --user in an
-    /// empty one.
+    /// Change nothing, and check: is OpenCode's version supported, are the plugin and its program
+    /// there, and does an OpenCode that is started for it see the tools? Without --user and
+    /// --project, check every place that OpenCode loads plugins from. OpenCode is started in this
+    /// folder, where it runs the folder's plugins as always; with --user in an empty one.
     #[arg(long)]
     check: bool,
 
-    /// With --check: the program OpenCode [default: ASYNCAGENTS_OPENCODE_BIN, or `opencode` on
+    /// With --check: OpenCode's program [default: ASYNCAGENTS_OPENCODE_BIN, or `opencode` on
     /// the PATH].
     #[arg(long, value_name = "PATH", requires = "check")]
     opencode_bin: Option<PathBuf>,
@@ -93,14 +92,18 @@ pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
 fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> {
     let around = Surroundings::look()?;
     let tools = tool_set::specs_with_skill(&config.prefix, None);
-    let place = || match args.project {
-        true => Ok(around.project()),
-        false => around.user(),
+    let place = || {
+        if args.project {
+            Ok(around.project())
+        } else {
+            around.user()
+        }
     };
     if args.check {
-        let places = match args.user || args.project {
-            true => vec![place()?],
-            false => around.all(),
+        let places = if args.user || args.project {
+            vec![place()?]
+        } else {
+            around.all()
         };
         let opencode = args.opencode_bin.as_deref();
         // Among a project's plugins only where the project is looked at, too.
@@ -111,8 +114,9 @@ fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> 
             .map_or(around.here.as_path(), |folder| folder.path());
         return in_runtime(check::check(&around, &places, folder, opencode, &tools));
     }
-    match args.remove {
-        true => install::remove(&place()?),
-        false => install::install(&around, &place()?, &tools),
+    if args.remove {
+        install::remove(&place()?)
+    } else {
+        install::install(&around, &place()?, &tools)
     }
 }

@@ -154,12 +154,12 @@ impl Place {
         let [first, second] = self.files();
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
         let has_folder = |path: &Path| path.parent().is_some_and(is_there);
-        let second_it_is = match (is_there(&first), is_there(&second)) {
-            (true, _) => false,
-            (false, true) => true,
-            (false, false) => has_folder(&second) && !has_folder(&first),
-        };
-        if second_it_is { second } else { first }
+        let has_second = is_there(&second) || (has_folder(&second) && !has_folder(&first));
+        if has_second && !is_there(&first) {
+            second
+        } else {
+            first
+        }
     }
 
     pub(super) fn folder(&self) -> &Path {

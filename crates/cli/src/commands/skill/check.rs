@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use asyncagents_core::{
+    id::ModelName,
     skill::Found,
     tool_set,
     unknown_names::{Here, unknown_names},
@@ -18,19 +19,19 @@ use crate::{
     folders, hosts, print,
 };
 
-/// Check skills, and say file, line and reason for whatever is wrong.
+/// Check skills, and print file, line and reason for whatever is wrong.
 ///
-/// Bad is what cannot be used here or what the Agent Skills standard refuses, so that other tools
-/// will. Remarks are about what is odd, and about agents, models and tools that are not here. All
-/// folders are looked into, but for `.git` and `node_modules`. Exit code 0 if none is bad, 1 if
-/// any is.
+/// A skill is bad if it cannot be used here, or if the Agent Skills standard refuses it, so that
+/// other tools will. Remarks are about what is odd, and about agents, models and tools that are
+/// not here. All folders are searched except `.git` and `node_modules`. Exit code 0 if none is bad,
+/// 1 if any is.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   asyncagents skill check .claude/skills
   asyncagents skill check my-skill/SKILL.md
   asyncagents skill check . --json | jq -r '.skills[] | select(.bad).file'")]
 pub(crate) struct SkillCheckArgs {
-    /// A SKILL.md, the folder of a skill, or a folder of skills.
+    /// SKILL.md files, folders of skills, or folders that contain them.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
 
@@ -52,9 +53,9 @@ pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failur
     }
     let agents = folders::agents_in(&here()?);
     let models = hosts::models(&config.agent_config).map_err(Failure::Input)?;
-    let model = |name: &str| match name == asyncagents_core::id::ModelName::INHERIT {
-        true => None,
-        false => models.resolve(name).err().map(|error| error.to_string()),
+    let model = |name: &str| {
+        let resolved = (name != ModelName::INHERIT).then(|| models.resolve(name));
+        Some(resolved?.err()?.to_string())
     };
     let tools = [asyncagents_tools::specs(), tool_set::specs(&config.prefix)].concat();
     let tools = tools.into_iter().map(|spec| spec.name);
@@ -66,11 +67,7 @@ pub(super) fn run(config: &Config, args: &SkillCheckArgs) -> Result<Exit, Failur
     };
     let found = found.into_iter().map(|found| check(found, &here));
     let checked = CheckView::new(found.collect());
-    if args.json {
-        print::json_line(&checked)?;
-    } else {
-        print::answer(&as_text(&checked))?;
-    }
+    print::json_or(args.json, &checked, || as_text(&checked))?;
     Ok(match checked.bad {
         0 => Exit::Done,
         _ => Exit::Failed,

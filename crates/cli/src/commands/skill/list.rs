@@ -20,7 +20,7 @@ use crate::{
   asyncagents skill list --tag review
   asyncagents skill list --json | jq -r '.skills[].name'")]
 pub(crate) struct SkillListArgs {
-    /// Only those with this tag.
+    /// Show only skills with this tag.
     #[arg(long)]
     tag: Option<String>,
 
@@ -41,10 +41,9 @@ pub(super) fn run(catalog: &Catalog, args: &SkillListArgs) -> Result<Exit, Failu
         args.tag.as_ref().is_none_or(|tag| tags.contains(tag))
     };
     let skills: Vec<&Listed> = catalog.skills.iter().filter(has_tag).collect();
-    match args.json {
-        true => print::json_line(&SkillsView::new(&skills, catalog))?,
-        false => print::answer(&as_text(&skills, catalog, width::of_answers()))?,
-    }
+    print::json_or(args.json, &SkillsView::new(&skills, catalog), || {
+        as_text(&skills, catalog, width::of_answers())
+    })?;
     Ok(Exit::Done)
 }
 
@@ -58,11 +57,10 @@ fn as_text(skills: &[&Listed], catalog: &Catalog, columns: Option<usize>) -> Str
     let longest = names.max().unwrap_or(0);
     for listed in skills {
         let manifest = &listed.skill.manifest;
-        let line = manifest.description.split_whitespace().collect::<Vec<_>>();
-        let line = line.join(" ");
+        let words: Vec<&str> = manifest.description.split_whitespace().collect();
         let line = match &manifest.title {
-            Some(title) => format!("{title}: {line}"),
-            None => line,
+            Some(title) => format!("{title}: {}", words.join(" ")),
+            None => words.join(" "),
         };
         // A letter may be two columns wide.
         let name = &manifest.name;
@@ -97,8 +95,8 @@ fn marks(listed: &Listed) -> String {
     ];
     let marks = marks.iter().filter(|(_, is_so)| *is_so);
     let marks: Vec<&str> = marks.map(|(mark, _)| *mark).collect();
-    match marks.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", marks.join(", ")),
+    if marks.is_empty() {
+        return String::new();
     }
+    format!(" ({})", marks.join(", "))
 }

@@ -13,7 +13,7 @@ use std::{
 use anyhow::Context;
 use asyncagents_core::skill::Catalog;
 
-use super::Shell;
+use super::CommandContext;
 use crate::{
     args::Assignment,
     config::Config,
@@ -47,7 +47,7 @@ pub(super) enum SkillVerb {
 }
 
 impl SkillArgs {
-    /// What its options say about settings.
+    /// The settings that its options set.
     pub(super) fn settings(&self) -> Vec<Assignment> {
         match &self.verb {
             SkillVerb::Run(args) => args.settings(),
@@ -58,11 +58,11 @@ impl SkillArgs {
 
 pub(super) fn run(
     config: &Config,
-    shell: impl FnOnce() -> Result<Shell, Failure>,
+    context: impl FnOnce() -> Result<CommandContext, Failure>,
     args: &SkillArgs,
 ) -> Result<Exit, Failure> {
     match &args.verb {
-        SkillVerb::Run(args) => run::run(&shell()?, args),
+        SkillVerb::Run(args) => run::run(&context()?, args),
         SkillVerb::List(args) => list::run(&catalog(config)?, args),
         SkillVerb::Show(args) => show::run(&catalog(config)?, args),
         SkillVerb::Check(args) => check::run(config, args),

@@ -1,12 +1,6 @@
 //! `asyncagents skill run`: a skill, run by the built-in agent in this folder.
 
-use std::{
-    env,
-    io::{self, IsTerminal},
-    pin::pin,
-    process,
-    sync::Arc,
-};
+use std::{env, pin::pin, process};
 
 use anyhow::Context;
 use asyncagents_core::{
@@ -18,7 +12,7 @@ use asyncagents_core::{
     skill_event::{ErrorCode, SkillEvent},
     task::Status,
 };
-use asyncagents_engine::{Approver, Engine, Live, LiveEvents};
+use asyncagents_engine::{Engine, Live, LiveEvents};
 use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Skills, Worker};
 use asyncagents_views::SkillEventView;
 use futures_util::FutureExt;
@@ -27,7 +21,7 @@ use tokio::time::{self, Interval};
 use crate::{
     args::{Assignment, given},
     commands::{
-        Shell,
+        CommandContext, approver,
         runtime::in_two_threads,
         signals::{INTERRUPTED, Signals},
     },
@@ -44,29 +38,28 @@ use crate::{
 /// Run a skill with the built-in agent in this folder.
 ///
 /// The answer goes to standard output; its steps and the chain ID of its trace, which has the
-/// totals, to standard error. A skill with `context:
-/// fork` runs as an isolated sub-agent with a reduced budget. Ctrl-C cancels it, a second one
-/// ends at once. Exit code 0 with an answer, 2 if there is no such skill or model or a command in
-/// the skill is refused, 4 if it failed or was stopped.
+/// totals, to standard error. A skill with `context: fork` runs as an isolated sub-agent with a
+/// reduced budget. Ctrl-C cancels it, a second one ends at once. Exit code 0 with an answer, 2 if
+/// there is no such skill or model or a command in the skill is refused, 4 if it failed or was
+/// stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   asyncagents skill run deep-analysis \"the parser\"
   asyncagents skill run fix-issue 12 main
   asyncagents skill run deep-analysis \"the parser\" --json")]
 pub(crate) struct SkillRunArgs {
-    /// The skill.
+    /// Skill to run.
     name: String,
 
-    /// What is said behind its name: the request, or the arguments it takes; `-` for standard
-    /// input. Of several words each is one argument, blanks in it or not; a single one is taken
-    /// apart at its blanks.
+    /// Request or arguments for the skill; `-` for standard input. Each of several words is one
+    /// argument, even with blanks in it; a single one is split at its blanks.
     request: Vec<String>,
 
-    /// The model, as provider/model or an alias [default: the skill's, or the setting `model`].
+    /// Model to use, as provider/model or an alias [default: the skill's, or the setting `model`].
     #[arg(long)]
     model: Option<String>,
 
-    /// What the agent does without asking: ask, auto-edit or yolo [default: the setting
+    /// What the agent may do without asking: ask, auto-edit or yolo [default: the setting
     /// `permissions.mode`].
     #[arg(long, value_name = "MODE")]
     permission: Option<String>,
@@ -75,13 +68,13 @@ pub(crate) struct SkillRunArgs {
     #[arg(long)]
     json: bool,
 
-    /// With --json: also what the sub-agent itself does, step by step.
+    /// With --json: print the steps of the sub-agent too.
     #[arg(long, requires = "json")]
     sub_agent_events: bool,
 }
 
 impl SkillRunArgs {
-    /// What its options say about settings.
+    /// The settings that its options set.
     pub(super) fn settings(&self) -> Vec<Assignment> {
         given("permissions.mode", &self.permission)
             .into_iter()
@@ -89,38 +82,42 @@ impl SkillRunArgs {
     }
 }
 
-pub(super) fn run(shell: &Shell, args: &SkillRunArgs) -> Result<Exit, Failure> {
+pub(super) fn run(context: &CommandContext, args: &SkillRunArgs) -> Result<Exit, Failure> {
     let request = match args.request.as_slice() {
         [] => String::new(),
         // One word is a request, or stands for standard input; of several each is itself.
         words => prompt(&as_typed(words))?,
     };
-    in_two_threads(go(shell, args, request))
+    in_two_threads(go(context, args, request))
 }
 
-async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit, Failure> {
-    let screen = Screen::new(shell.config.color, shell.config.raw);
-    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !args.json;
-    let approver: Arc<dyn Approver> = Arc::new(screen.clone());
+async fn go(
+    context: &CommandContext,
+    args: &SkillRunArgs,
+    request: String,
+) -> Result<Exit, Failure> {
+    let screen = Screen::new(context.config.color, context.config.raw);
     let mut stop = Signals::new()?;
     let here = env::current_dir()
         .context("this folder")
         .map_err(Failure::Machine)?;
     let options = AppOptions {
         hosts: HostOptions {
-            approver: can_ask.then_some(approver),
+            approver: approver(&screen, args.json),
             only: Some(engine_in(&here).map_err(Failure::Input)?),
             ..HostOptions::default()
         },
         ..AppOptions::default()
     };
-    let app = shell.open(options)?;
-    let host = app.hosts.named("engine", &shell.said);
-    let host = host.map_err(Failure::Input)?;
+    let app = context.open(options)?;
+    let host = app
+        .hosts
+        .named("engine", &context.overrides)
+        .map_err(Failure::Input)?;
     let (engine, skills) = app.hosts.engine_and_skills(&host).map_err(refused)?;
     let model = model(&engine, &skills, args, &screen).await?;
     let worker = Worker::start(&app.manager).await?;
-    let session = shell.session();
+    let session = context.session();
     let caller = Caller::Shell {
         session: session.clone(),
         host,
@@ -145,16 +142,16 @@ async fn go(shell: &Shell, args: &SkillRunArgs, request: String) -> Result<Exit,
         live: (!args.json).then(|| engine.watch_task(run.task())),
         frames,
     };
-    let told = tell(&app.manager, run, args, watching, &mut stop).await;
+    let exit = follow(&app.manager, run, args, watching, &mut stop).await;
     screen.end();
     tokio::select! {
-        () = shell.close(app, worker) => told,
+        () = context.close(app, worker) => exit,
         () = stop.next() => process::exit(INTERRUPTED),
     }
 }
 
-/// The model that is asked for. What is wrong with it is better known now than in a task that
-/// fails; a model that the skill would like need not be there.
+/// The model to use. It is checked now, not in a task that fails later; one that only the skill
+/// prefers need not be there.
 async fn model(
     engine: &Engine,
     skills: &Skills,
@@ -164,12 +161,13 @@ async fn model(
     let listed = skills.find(&args.name, Invoker::User).await.ok();
     let manifest = listed.as_ref().map(|listed| &listed.skill.manifest);
     let joins = |manifest: &&Manifest| manifest.context == SkillContext::Inherit;
-    let agent = manifest.filter(|manifest| !joins(manifest));
-    let agent = agent.and_then(|manifest| manifest.agent.as_deref());
-    let agent = agent.unwrap_or(LaunchTask::USUAL_AGENT);
+    let named = manifest
+        .filter(|manifest| !joins(manifest))
+        .and_then(|manifest| manifest.agent.as_deref())
+        .unwrap_or(LaunchTask::USUAL_AGENT);
     let known = engine.agents().await.map_err(refused)?;
-    let meant = agent_meant(agent, known.iter().map(AgentName::as_str));
-    let Some(agent) = meant.map(AgentName::from) else {
+    let agent = agent_meant(named, known.iter().map(AgentName::as_str));
+    let Some(agent) = agent.map(AgentName::from) else {
         // The launch says which there are.
         return Ok(None);
     };
@@ -183,11 +181,11 @@ async fn model(
             screen.remark(&format!("the skill's model `{model}` is not used: {why}"));
         }
     }
-    let liked = manifest
+    let preferred = manifest
         .filter(joins)
-        .and_then(|manifest| manifest.model.as_deref());
-    let liked = liked.filter(|model| engine.check(&agent, Some(model)).is_ok());
-    Ok(args.model.as_deref().or(liked).map(ModelName::from))
+        .and_then(|manifest| manifest.model.as_deref())
+        .filter(|model| engine.check(&agent, Some(model)).is_ok());
+    Ok(args.model.as_deref().or(preferred).map(ModelName::from))
 }
 
 /// The model that the skill names, if it is not used, and why.
@@ -212,9 +210,9 @@ fn unused_model(
     Some((model, error.to_string()))
 }
 
-/// Tells what happens until it is over. The first Ctrl-C cancels the task, the second ends at
-/// once.
-async fn tell(
+/// Shows what happens until the skill has ended. The first Ctrl-C cancels the task, the second
+/// ends at once.
+async fn follow(
     manager: &Manager,
     mut run: SkillRun,
     args: &SkillRunArgs,
@@ -225,18 +223,18 @@ async fn tell(
     let mut stopping = false;
     loop {
         let event = match next(&mut run, &mut watching, stop).await {
-            Heard::Event(event) => event,
-            Heard::Stop if stopping => {
+            Next::Event(event) => event,
+            Next::Stop if stopping => {
                 watching.screen.end();
                 process::exit(INTERRUPTED);
             }
-            Heard::Stop => {
+            Next::Stop => {
                 stopping = true;
                 watching
                     .screen
                     .remark("stopping; Ctrl-C again ends at once");
                 if let Err(problem) = run.stop().await {
-                    tracing::warn!(task = %run.task(), %problem, "not cancelled");
+                    tracing::warn!(task = %run.task(), %problem, "cancelling failed");
                 }
                 continue;
             }
@@ -254,9 +252,10 @@ async fn tell(
             } if exit == Exit::Done => exit = Exit::TaskFailed,
             _ => {}
         }
-        match args.json {
-            true => print::json_line(&SkillEventView::from(&event))?,
-            false => show(manager, &event, &mut watching).await?,
+        if args.json {
+            print::json_line(&SkillEventView::from(&event))?;
+        } else {
+            show(manager, &event, &mut watching).await?;
         }
     }
 }
@@ -294,25 +293,26 @@ async fn next_live(live: &mut Option<LiveEvents>) -> Option<Live> {
     }
 }
 
-/// What a skill's run has come to.
-enum Heard {
+enum Next {
+    /// An event; `None` after the last.
     Event(Option<SkillEvent>),
+    /// Ctrl-C or SIGTERM.
     Stop,
 }
 
-/// The next event, or the wish to stop. Until then what happens is shown. The event is waited for
-/// all the time: whoever asks for it anew may miss what has come.
-async fn next(run: &mut SkillRun, watching: &mut Watching, stop: &mut Signals) -> Heard {
+/// The next event, or a signal to stop. Until then what happens is shown. One future waits for the
+/// event all the time: a new one might miss what has come.
+async fn next(run: &mut SkillRun, watching: &mut Watching, stop: &mut Signals) -> Next {
     let mut event = pin!(run.next());
     loop {
         tokio::select! {
             event = &mut event => {
                 watching.catch_up();
-                return Heard::Event(event);
+                return Next::Event(event);
             }
             live = next_live(&mut watching.live) => watching.show(live),
             _ = watching.frames.tick() => watching.screen.tick(),
-            () = stop.next() => return Heard::Stop,
+            () = stop.next() => return Next::Stop,
         }
     }
 }
@@ -351,7 +351,7 @@ async fn show(
             if !completed || answer.is_none() {
                 screen.remark(&parts[0]);
             }
-            if let Some(answer) = answer.filter(|_| !watching.view.has_heard()) {
+            if let Some(answer) = answer.filter(|_| !watching.view.has_answered()) {
                 watching.view.answer(&answer);
             }
             screen.remark(&format!("{}; `asyncagents trace` shows it", parts[1]));

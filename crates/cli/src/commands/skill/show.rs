@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  asyncagents skill show code-review")]
 pub(crate) struct SkillShowArgs {
-    /// The skill.
+    /// Skill to show.
     name: String,
 
     /// Print one line of JSON.
@@ -30,10 +30,9 @@ pub(crate) struct SkillShowArgs {
 pub(super) fn run(catalog: &Catalog, args: &SkillShowArgs) -> Result<Exit, Failure> {
     let listed = catalog.get_for_person(&args.name);
     let listed = listed.map_err(|unknown| Failure::Input(anyhow!(unknown)))?;
-    match args.json {
-        true => print::json_line(&SkillDetails::from(listed))?,
-        false => print::answer(&as_text(listed, &lines(&listed.skill.manifest)))?,
-    }
+    print::json_or(args.json, &SkillDetails::from(listed), || {
+        as_text(listed, &lines(&listed.skill.manifest))
+    })?;
     Ok(Exit::Done)
 }
 
@@ -58,9 +57,10 @@ fn as_text(listed: &Listed, lines: &[(&str, String)]) -> String {
 fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
     let tools = |rules: &[Rule]| {
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
-        match rules.is_empty() {
-            true => "none".to_owned(),
-            false => rules.join(", "),
+        if rules.is_empty() {
+            "none".to_owned()
+        } else {
+            rules.join(", ")
         }
     };
     let time = |time: Duration| format!("{}ms", time.as_millis());
@@ -113,7 +113,6 @@ fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
         ("compatibility", manifest.compatibility.clone()),
         ("metadata", filled(&metadata)),
     ];
-    let said = all.into_iter();
-    said.filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+    let all = all.into_iter();
+    all.filter_map(|(key, value)| Some((key, value?))).collect()
 }
