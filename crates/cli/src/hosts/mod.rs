@@ -27,26 +27,22 @@ use crate::{config::Config, exit::Failure, host_name, launch_secrets::Overrides,
 /// What a kind of host brings: how it is named and opened, and which of its tasks run here.
 pub trait HostKind: Send + Sync {
     /// The host that `--host` names by its word and what follows the colon.
-    fn named(&self, rest: Option<&str>, overrides: &Overrides) -> anyhow::Result<HostSetup> {
-        let _ = (rest, overrides);
+    fn named(&self, _rest: Option<&str>, _overrides: &Overrides) -> anyhow::Result<HostSetup> {
         anyhow::bail!("it cannot be named")
     }
 
     /// Whether this process can run its tasks.
-    fn serves(&self, host: &HostRef) -> bool {
-        let _ = host;
+    fn serves(&self, _host: &HostRef) -> bool {
         true
     }
 
     /// See [`Hosts::heir`].
-    fn heir(&self, host: &HostRef) -> Option<HostRef> {
-        let _ = host;
+    fn heir(&self, _host: &HostRef) -> Option<HostRef> {
         None
     }
 
     /// See [`Hosts::limits`].
-    fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
-        let _ = host;
+    fn limits(&self, _host: &HostRef, limits: &TaskLimits) -> TaskLimits {
         limits.clone()
     }
 
@@ -61,7 +57,7 @@ pub trait HostKind: Send + Sync {
 pub struct ExtraHostKind {
     /// What `--host` calls it, before a colon and what follows.
     pub word: &'static str,
-    /// Makes it for the tasks of a database.
+    /// Makes the kind for the tasks of a database.
     pub make: fn(db: &Path) -> Box<dyn HostKind>,
 }
 
@@ -126,11 +122,9 @@ pub(crate) struct KnownHosts {
 impl KnownHosts {
     pub(crate) fn new(context: HostContext, extra: &[ExtraHostKind]) -> Self {
         let context = Arc::new(context);
-        let extra = extra.iter();
+        let make = |kind: &ExtraHostKind| (kind.word, (kind.make)(&context.config.db));
         Self {
-            extra: extra
-                .map(|extra| (extra.word, (extra.make)(&context.config.db)))
-                .collect(),
+            extra: extra.iter().map(make).collect(),
             engine: EngineHosts::new(context.clone()),
             opencode_url: OpenCodeUrlHosts(context.clone()),
             bridges: context.options.bridges.clone().unwrap_or_default(),
