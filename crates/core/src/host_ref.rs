@@ -1,6 +1,6 @@
 //! Which host a task runs in, and what its launcher said about the agent there.
 
-use std::{convert::Infallible, fmt, str::FromStr};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -122,14 +122,6 @@ impl fmt::Display for HostRef {
 impl From<&str> for HostRef {
     fn from(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|| Self::Other(text.into()))
-    }
-}
-
-impl FromStr for HostRef {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self::from(text))
     }
 }
 

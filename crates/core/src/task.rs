@@ -1,6 +1,6 @@
 //! A background task: what it is to do, and where it stands.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, time::Duration};
 
 use crate::{
     agent::End,
@@ -216,19 +216,6 @@ words! {
         Cancelled = "cancelled",
     }
 }
-
-impl FromStr for Status {
-    type Err = UnknownStatus;
-
-    fn from_str(name: &str) -> Result<Self, UnknownStatus> {
-        Status::of_word(name).ok_or(UnknownStatus)
-    }
-}
-
-/// Not the name of a status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there are queued, running, resumed, completed, error and cancelled")]
-pub struct UnknownStatus;
 
 impl Task {
     /// What it is called by those who look at it.

@@ -7,6 +7,7 @@ use crate::{
     request::{ConversationRequest, OutputRequest, TaskArgs},
     skill::name_key,
     task::Status,
+    wording::listed,
 };
 
 /// A call that was parsed once: permissions are decided by its `info`, and `request` is run.
@@ -233,8 +234,10 @@ fn output(arguments: &Arguments) -> Result<ToolRequest, String> {
 fn list(arguments: &Arguments) -> Result<ToolRequest, String> {
     let status = arguments.optional_text("status")?;
     let parsed = status.filter(|status| !status.is_empty()).map(|status| {
-        let parsed: Result<Status, _> = status.parse();
-        parsed.map_err(|known| format!("`{status}` is no status; {known}"))
+        Status::of_word(&status).ok_or_else(|| {
+            let known = listed(Status::ALL.iter().map(|(word, _)| word), "and");
+            format!("`{status}` is no status; there are {known}")
+        })
     });
     Ok(ToolRequest::List(parsed.transpose()?))
 }

@@ -401,8 +401,8 @@ fn mode(word: Option<String>) -> Result<Mode, String> {
     let Some(word) = word else {
         return Ok(Mode::default());
     };
-    word.parse()
-        .map_err(|known| format!("unknown fork_mode `{word}`, not {known}"))
+    Mode::of_word(&word)
+        .ok_or_else(|| format!("unknown fork_mode `{word}`, not transcript or messages"))
 }
 
 /// Older versions did not say which tokens have no known price, and took it for nothing.

@@ -1,6 +1,6 @@
 //! Every limit of the pipeline, the presets, and what each value may be.
 
-use std::{collections::BTreeMap, fmt, ops::RangeInclusive, str::FromStr};
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
@@ -92,17 +92,6 @@ impl Preset {
             Preset::Flat => flat(),
             Preset::Exact => exact(),
         }
-    }
-}
-
-impl FromStr for Preset {
-    type Err = LimitError;
-
-    fn from_str(name: &str) -> Result<Self, LimitError> {
-        Preset::of_word(name).ok_or_else(|| {
-            let names = Preset::ALL.iter().map(|(name, _)| *name);
-            refused("preset", name, listed(names, "or"))
-        })
     }
 }
 
@@ -371,14 +360,14 @@ fn refused(key: &'static str, value: &str, allowed: String) -> LimitError {
 impl<'de> Deserialize<'de> for Limits {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut settings = BTreeMap::<String, Setting>::deserialize(deserializer)?;
-        let mut limits = match settings.remove("preset") {
-            Some(name) => name
-                .to_string()
-                .parse::<Preset>()
-                .map_err(de::Error::custom)?,
+        let preset = match settings.remove("preset").map(|name| name.to_string()) {
+            Some(name) => Preset::of_word(&name).ok_or_else(|| {
+                let names = Preset::ALL.iter().map(|(name, _)| *name);
+                de::Error::custom(refused("preset", &name, listed(names, "or")))
+            })?,
             None => Preset::default(),
-        }
-        .limits();
+        };
+        let mut limits = preset.limits();
         for (key, value) in settings {
             limits.set(&key, value).map_err(de::Error::custom)?;
         }

@@ -1,7 +1,5 @@
 //! How a child is to inherit its parent's conversation.
 
-use std::str::FromStr;
-
 use super::Limits;
 use crate::words::words;
 
@@ -29,12 +27,4 @@ pub enum Mode {
 
 words! {
     Mode { Transcript = "transcript", Messages = "messages" }
-}
-
-impl FromStr for Mode {
-    type Err = &'static str;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Mode::of_word(name).ok_or("transcript or messages")
-    }
 }
