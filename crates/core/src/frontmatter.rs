@@ -50,7 +50,7 @@ pub(crate) fn split(text: &str) -> Result<Split<'_>, Unsplit> {
 /// Settings that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings<T> {
-    pub(crate) said: T,
+    pub(crate) values: T,
     /// Why they are no YAML, if they are none and could be read all the same.
     pub(crate) mended: Option<Unreadable>,
 }
@@ -58,15 +58,19 @@ pub(crate) struct Settings<T> {
 /// Strict YAML first. Many write `description: Use when: x`, which is none; then the values
 /// of plain lines are taken as text. Lines stay where they are.
 pub(crate) fn read<T: DeserializeOwned + Default>(front: &str) -> Result<Settings<T>, Unreadable> {
-    let strict = |said| Settings { said, mended: None };
+    let strict = |values| Settings {
+        values,
+        mended: None,
+    };
     if front.trim().is_empty() {
         return Ok(strict(T::default()));
     }
     parse(front).map(strict).or_else(|error| {
         let quoted: Vec<String> = front.lines().map(quote).collect();
         let mended = Some(unreadable(&error));
-        let said = parse(&quoted.join("\n"));
-        said.map(|said| Settings { said, mended })
+        let values = parse(&quoted.join("\n"));
+        values
+            .map(|values| Settings { values, mended })
             .map_err(|_| unreadable(&error))
     })
 }

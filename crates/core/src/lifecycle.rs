@@ -643,8 +643,8 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             if let State::Running { since, .. } = &mut task.state {
                 *since = since.moved(*by);
             }
-            let heard = &mut task.progress.last_activity;
-            *heard = heard.map(|heard| heard.moved(*by));
+            let last_activity = &mut task.progress.last_activity;
+            *last_activity = last_activity.map(|at| at.moved(*by));
         }
         Event::Moved { host } => task.brief.host.host = host.clone(),
         Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),

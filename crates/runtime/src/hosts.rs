@@ -48,9 +48,9 @@ const HOST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a caller waits for a host: nearly all of the work comes later.
 pub(crate) const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the runner of a task hears.
+/// What the runner of a task is told of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum RunReport {
     /// Something happened in its session.
     Event(SessionEvent),
     /// Reports may have been lost.
@@ -67,7 +67,7 @@ pub(crate) struct HostBook {
 pub(crate) struct OpenHost {
     pub(crate) host: Arc<dyn Host>,
     agents: Mutex<Vec<AgentName>>,
-    listeners: Mutex<HashMap<SessionId, mpsc::UnboundedSender<Heard>>>,
+    listeners: Mutex<HashMap<SessionId, mpsc::UnboundedSender<RunReport>>>,
 }
 
 impl HostBook {
@@ -149,7 +149,7 @@ impl OpenHost {
     }
 
     /// Hears what happens in a session from now on.
-    pub(crate) fn listen(&self, session: &SessionId) -> mpsc::UnboundedReceiver<Heard> {
+    pub(crate) fn listen(&self, session: &SessionId) -> mpsc::UnboundedReceiver<RunReport> {
         let (sender, receiver) = mpsc::unbounded_channel();
         lock(&self.listeners).insert(session.clone(), sender);
         receiver
@@ -161,16 +161,16 @@ impl OpenHost {
         let Some(listener) = listeners.get(session) else {
             return false;
         };
-        let heard = listener.send(Heard::Event(event)).is_ok();
-        if !heard {
+        let received = listener.send(RunReport::Event(event)).is_ok();
+        if !received {
             listeners.remove(session);
         }
-        heard
+        received
     }
 
     /// All listeners may have missed something.
     pub(crate) fn tell_missed(&self) {
-        lock(&self.listeners).retain(|_, listener| listener.send(Heard::Missed).is_ok());
+        lock(&self.listeners).retain(|_, listener| listener.send(RunReport::Missed).is_ok());
     }
 
     /// Forgets the listener of a session, if it is gone.

@@ -21,13 +21,13 @@ pub(crate) async fn listen(
             Report::Session(session, event) => {
                 let deleted = event == SessionEvent::Deleted;
                 let idle = event == SessionEvent::Idle;
-                let heard = host.tell(&session, event);
+                let has_runner = host.tell(&session, event);
                 if deleted {
                     // Everyone who could ask for its tasks is gone.
                     if let Err(problem) = clear(&shared, &session).await {
                         tracing::error!(%problem, "cannot stop the tasks of a deleted session");
                     }
-                } else if idle && !heard {
+                } else if idle && !has_runner {
                     hurry_notices(&shared, session).await;
                 }
             }

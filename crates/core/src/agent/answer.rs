@@ -114,10 +114,10 @@ impl Answer {
 
     /// What it says.
     pub fn text(&self) -> String {
-        let said = self.blocks.iter().filter_map(|block| match block {
+        let texts = self.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.as_str()),
             Block::Reasoning { .. } | Block::Call(_) | Block::Other(_) => None,
         });
-        said.collect::<Vec<_>>().join("\n\n")
+        texts.collect::<Vec<_>>().join("\n\n")
     }
 }

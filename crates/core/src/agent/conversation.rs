@@ -20,8 +20,8 @@ pub struct Conversation {
     turns: Vec<Turn>,
     /// The calls of the newest answer. Their results are shown when all are there.
     calls: Vec<OpenCall>,
-    /// What was said since, with the number of its entry.
-    said: Vec<(u64, String)>,
+    /// What was said to the model since, with the number of its entry.
+    unread: Vec<(u64, String)>,
     newest: u64,
     run: Option<Run>,
     ended: BTreeMap<PostId, (End, Option<String>)>,
@@ -181,7 +181,7 @@ impl Conversation {
             open.outcome.get_or_insert_with(theirs);
         }
         self.newest = 0;
-        self.said.iter_mut().for_each(|(seq, _)| *seq = 0);
+        self.unread.iter_mut().for_each(|(seq, _)| *seq = 0);
         self.run = None;
         self.ended.clear();
         self.totals = Totals::default();
@@ -194,8 +194,8 @@ impl Conversation {
     /// What the model is shown next.
     pub fn shown(&self) -> Shown {
         let mut turns = self.settled();
-        let said = self.said.iter().map(|(_, text)| Turn::Said(text.clone()));
-        turns.extend(said);
+        let unread = self.unread.iter();
+        turns.extend(unread.map(|(_, text)| Turn::Said(text.clone())));
         Shown {
             seen: self.newest,
             turns,
@@ -232,15 +232,15 @@ impl Conversation {
 
     /// Whether the model has something to read: results, or something that was said.
     pub fn has_news(&self) -> bool {
-        !self.calls.is_empty() || !self.said.is_empty()
+        !self.calls.is_empty() || !self.unread.is_empty()
     }
 
     /// About how many tokens the next request has.
     pub fn weight(&self) -> u64 {
         let results = self.calls.iter().filter_map(|open| open.outcome.as_ref());
         let results = results.map(|outcome| outcome.text().len());
-        let said = self.said.iter().map(|(_, text)| text.len());
-        let bytes: usize = results.chain(said).sum();
+        let unread = self.unread.iter().map(|(_, text)| text.len());
+        let bytes: usize = results.chain(unread).sum();
         self.context.saturating_add(bytes as u64 / 4)
     }
 
@@ -276,7 +276,7 @@ impl Conversation {
     }
 
     fn say(&mut self, seq: u64, text: String) {
-        self.said.push((seq, text));
+        self.unread.push((seq, text));
     }
 
     /// The call of this name that has no result. A model may use a name twice.
@@ -291,7 +291,7 @@ impl Conversation {
                 && open
                     .outcome
                     .as_ref()
-                    .is_some_and(|said| said.text() == STOPPED)
+                    .is_some_and(|outcome| outcome.text() == STOPPED)
         };
         if let Some(open) = self.open(call) {
             open.outcome = Some(outcome.clone());
@@ -336,10 +336,10 @@ impl Conversation {
         let results = results(&self.calls);
         self.turns.extend(results);
         // What came while the model was answering is read after its answer.
-        let (before, after) = std::mem::take(&mut self.said)
+        let (before, after) = std::mem::take(&mut self.unread)
             .into_iter()
             .partition::<Vec<_>, _>(|(seq, _)| *seq <= seen);
-        self.said = after;
+        self.unread = after;
         let before = before.into_iter().map(|(_, text)| Turn::Said(text));
         self.turns.extend(before);
         self.turns.push(Turn::Answered(answer.clone()));

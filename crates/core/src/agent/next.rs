@@ -177,12 +177,12 @@ fn after_last_turn(conversation: &Conversation, last: &LastTurn, around: &Around
     let newest = conversation.last();
     let refused = newest.is_some_and(|newest| newest.stop == Stop::Refused);
     // A model that calls a tool wanted to go on.
-    let said = newest.is_some_and(|newest| newest.says && !newest.calls);
+    let answered = newest.is_some_and(|newest| newest.says && !newest.calls);
     match (last.fails, refused) {
         (true, _) => failed(&last.why),
         (false, true) => failed("the model refused to answer"),
-        (false, false) if said && around.tasks && around.wait => Next::Wait,
-        (false, false) if said => Next::Finish(End::Answered),
+        (false, false) if answered && around.tasks && around.wait => Next::Wait,
+        (false, false) if answered => Next::Finish(End::Answered),
         (false, false) => failed(&last.why),
     }
 }

@@ -222,7 +222,7 @@ impl Profile {
     pub fn parse(stem: &str, text: &str) -> Result<Option<Profile>, ProfileError> {
         let split = frontmatter::split(text).map_err(|_| ProfileError::NoFrontmatter)?;
         let read = frontmatter::read::<Front>(split.front);
-        let front = read.map_err(ProfileError::broken)?.said;
+        let front = read.map_err(ProfileError::broken)?.values;
         if front.disable {
             return Ok(None);
         }

@@ -150,7 +150,7 @@ impl Skill {
                 return Self::unread_head(folder, body, flaw(line, &why));
             }
         };
-        let mut head = Head::new(split.front, settings.said);
+        let mut head = Head::new(split.front, settings.values);
         if let Some(unreadable) = settings.mended {
             let line = unreadable.line.unwrap_or(0) + 1;
             let why = "it is not quite YAML, and other tools will not read it: a value with `: ` in \

@@ -25,12 +25,12 @@ pub fn trace_of_task(
     now: Moment,
 ) -> Trace {
     let (mut steps, end) = steps_of_entries(entries, &task.id.prompt(run));
-    let heard = entries.is_empty();
-    if heard {
+    let only_events = entries.is_empty();
+    if only_events {
         steps = steps_of_events(events, run);
     }
     // Where a host does not count iterations, its runtime does: that is an end of its own too.
-    let had_its_iterations = heard && over_iterations(&task).is_some();
+    let had_its_iterations = only_events && over_iterations(&task).is_some();
     let run = RunOf::new(events, run);
     let begun = chain.map_or(task.launched_at, |chain| chain.begun);
     let (state, at) = match run.ended {
@@ -54,7 +54,7 @@ pub fn trace_of_task(
         took: at.since(begun),
         steps,
         answer: run.answer,
-        counted: heard.then_some(run.spent),
+        counted: only_events.then_some(run.spent),
         own: TraceTotals::default(),
         all: TraceTotals::default(),
         children: Vec::new(),

@@ -66,13 +66,15 @@ impl Manager {
             return Ok(Vec::new());
         };
         let host = self.shared.hosts.get(&task.brief.host)?;
-        let said = host.ask(|host| host.messages(session)).await?;
+        let conversation = host.ask(|host| host.messages(session)).await?;
         let messages = match &wanted.since {
-            Some(id) => said.after(id).ok_or_else(|| Refusal::UnknownMessage {
-                task: task.id.clone(),
-                message: id.clone(),
-            })?,
-            None => said.messages(),
+            Some(id) => conversation
+                .after(id)
+                .ok_or_else(|| Refusal::UnknownMessage {
+                    task: task.id.clone(),
+                    message: id.clone(),
+                })?,
+            None => conversation.messages(),
         };
         let newest = wanted.limit.unwrap_or(messages.len());
         let messages = &messages[messages.len().saturating_sub(newest)..];

@@ -33,7 +33,7 @@ use self::{
 use crate::{
     Problem,
     clock::Clocks,
-    hosts::{Heard, OpenHost},
+    hosts::{OpenHost, RunReport},
     metrics,
     shared::Shared,
 };
@@ -119,7 +119,7 @@ impl Run {
             Some(session) => session,
             None => self.make_session().await?,
         };
-        let heard = self.host.listen(&session);
+        let reports = self.host.listen(&session);
         if got == Got::TakenOver && is_summing_up(&self.task) {
             return self.sum_up(&session, AskedBefore::Perhaps).await;
         }
@@ -127,7 +127,7 @@ impl Run {
             Got::Started => self.prompt(&session).await?,
             Got::TakenOver => self.go_on(&session).await?,
         }
-        self.follow(&session, heard).await
+        self.follow(&session, reports).await
     }
 
     /// Goes on where another worker left off.
@@ -203,7 +203,7 @@ impl Run {
     async fn follow(
         &mut self,
         session: &SessionId,
-        mut heard: mpsc::UnboundedReceiver<Heard>,
+        mut reports: mpsc::UnboundedReceiver<RunReport>,
     ) -> Result<(), LetGo> {
         let mut seen = Seen::default();
         let mut quiet = Quiet::new(self.shared.settings.inspect_after);
@@ -212,12 +212,12 @@ impl Run {
         loop {
             let wake = self.next_wake(&quiet);
             let first = tokio::select! {
-                first = heard.recv() => first,
+                first = reports.recv() => first,
                 () = self.stop.notified() => return Ok(()),
                 () = time::sleep(wake) => {
                     self.check_budget(session).await?;
                     quiet.inspect_after = quiet.inspect_after.saturating_mul(2);
-                    if self.catch_up(session, &mut heard, &mut seen).await? {
+                    if self.catch_up(session, &mut reports, &mut seen).await? {
                         quiet = Quiet::new(self.shared.settings.inspect_after);
                     }
                     self.check_progress(session, &mut quiet).await?;
@@ -235,7 +235,7 @@ impl Run {
             let mut news = News::default();
             news.take(first, &mut seen);
             while news.observed.len() < TOGETHER
-                && let Ok(next) = heard.try_recv()
+                && let Ok(next) = reports.try_recv()
             {
                 news.take(next, &mut seen);
             }
@@ -249,7 +249,7 @@ impl Run {
                 return Err(self.give_up("its session was deleted".to_owned()).await);
             }
             // That it is idle is no progress: a host could say so for ever.
-            if news.ask && self.catch_up(session, &mut heard, &mut seen).await? {
+            if news.ask && self.catch_up(session, &mut reports, &mut seen).await? {
                 quiet = Quiet::new(self.shared.settings.inspect_after);
             }
             self.check_iterations(session).await?;
@@ -340,7 +340,7 @@ impl Run {
     async fn catch_up(
         &mut self,
         session: &SessionId,
-        heard: &mut mpsc::UnboundedReceiver<Heard>,
+        reports: &mut mpsc::UnboundedReceiver<RunReport>,
         seen: &mut Seen,
     ) -> Result<bool, LetGo> {
         let before = self.task.progress.spent;
@@ -348,7 +348,7 @@ impl Run {
             return Ok(false);
         };
         let mut news = News::default();
-        while let Ok(next) = heard.try_recv() {
+        while let Ok(next) = reports.try_recv() {
             news.take(next, seen);
         }
         news.observed.retain(|news| match news {

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use asyncagents_core::{port::SessionEvent, progress::Observation};
 
-use crate::hosts::Heard;
+use crate::hosts::RunReport;
 
 /// How many reports are remembered, to recognise one that comes again.
 const REMEMBERED: usize = 256;
@@ -42,9 +42,9 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn take(&mut self, heard: Heard, seen: &mut Seen) {
-        match heard {
-            Heard::Event(SessionEvent::Observed { key, what }) => {
+    pub(super) fn take(&mut self, report: RunReport, seen: &mut Seen) {
+        match report {
+            RunReport::Event(SessionEvent::Observed { key, what }) => {
                 // What is heard again, such as a tool whose output grows, is a sign of life.
                 if seen.is_new(key) {
                     self.observed.push(what);
@@ -52,9 +52,9 @@ impl News {
                     self.alive = true;
                 }
             }
-            Heard::Event(SessionEvent::Alive) => self.alive = true,
-            Heard::Event(SessionEvent::Idle) | Heard::Missed => self.ask = true,
-            Heard::Event(SessionEvent::Deleted) => self.deleted = true,
+            RunReport::Event(SessionEvent::Alive) => self.alive = true,
+            RunReport::Event(SessionEvent::Idle) | RunReport::Missed => self.ask = true,
+            RunReport::Event(SessionEvent::Deleted) => self.deleted = true,
         }
     }
 }
