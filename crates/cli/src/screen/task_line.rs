@@ -5,7 +5,7 @@ use asyncagents_core::{
     budget::{Cost, Price},
     moment::Moment,
     task::{Outcome, State, Status},
-    wording::grouped,
+    wording::{self, grouped},
 };
 
 use crate::width::{fitting, fitting_parts, width};
@@ -68,8 +68,7 @@ fn with_description(shown: &Shown, description: &str, now: Moment) -> String {
 
 /// `1 tool`, `1,204 tools`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(number))
+    wording::counted(number, what, &format!("{what}s"))
 }
 
 /// With four decimals. A model without a price is not free.
