@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     moment::Moment,
     shorten::short_line,
-    task::{Context, Outcome, State, Status, Task},
+    task::{Brief, Context, Outcome, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
     wording::{counted, duration},
 };
@@ -34,35 +34,31 @@ const DESCRIPTION: usize = 50;
 /// How short a description may become to fit the table, in columns.
 const SHORT: usize = 12;
 
-/// A task was launched.
+/// A task was launched, or a sub-agent that runs a skill.
 pub fn launched(shown: &Shown, prefix: &str) -> String {
     let Shown { id, task } = shown;
-    let forked = match task.brief.context {
+    let Brief {
+        description,
+        agent,
+        context,
+        ..
+    } = &task.brief;
+    let forked = match context {
         Context::Forked => " (forked)",
         Context::Fresh => "",
     };
+    let (what, trace) = match (&task.skill, &task.chain) {
+        (None, _) => (format!("\"{description}\" by {agent}"), String::new()),
+        (Some(terms), chain) => (
+            format!("a sub-agent executes the skill {}", terms.skill),
+            chain
+                .iter()
+                .map(|chain| format!("\nFull trace: {chain}"))
+                .collect(),
+        ),
+    };
     format!(
-        "Task {id}{forked} is {}: \"{}\" by {}.\n\
-         You will be told when it has finished. Until then go on with your work; \
-         {prefix}output(task_id=\"{id}\") shows how far it has come.",
-        task.status(),
-        task.brief.description,
-        task.brief.agent,
-    )
-}
-
-/// A sub-agent that runs a skill was launched.
-pub fn skill_launched(shown: &Shown, prefix: &str) -> String {
-    let Shown { id, task } = shown;
-    let skill = task.skill.as_ref();
-    let skill = skill.map_or("", |terms| terms.skill.as_str());
-    let trace = task
-        .chain
-        .iter()
-        .map(|chain| format!("\nFull trace: {chain}"));
-    let trace: String = trace.collect();
-    format!(
-        "Task {id} is {}: a sub-agent executes the skill {skill}.\n\
+        "Task {id}{forked} is {}: {what}.\n\
          You will be told when it has finished. Until then go on with your work; \
          {prefix}output(task_id=\"{id}\") shows how far it has come.{trace}",
         task.status(),

@@ -87,14 +87,13 @@ impl SkillRun {
             }
             match self.stage.clone() {
                 Stage::Asked => {
-                    let launch = Launch {
-                        manager: self.manager.clone(),
-                        skills: self.skills.clone(),
-                        caller: self.caller.clone(),
-                        invocation: self.invocation.clone(),
-                        task: self.task.clone(),
-                    };
-                    self.launching.spawn(launch.go());
+                    self.launching.spawn(launch(
+                        self.manager.clone(),
+                        self.skills.clone(),
+                        self.caller.clone(),
+                        self.invocation.clone(),
+                        self.task.clone(),
+                    ));
                     self.stage = Stage::Launching;
                 }
                 Stage::Launching => match self.launching.join_next().await {
@@ -219,39 +218,32 @@ impl SkillRun {
 /// The error of a skill that was stopped too early.
 const NOT_BEGUN: &str = "it was stopped before it began";
 
-/// What the launch needs, in a future of its own.
-struct Launch {
+/// Launches the task; returns where it runs, and the message of the first event.
+async fn launch(
     manager: Manager,
     skills: Skills,
     caller: Caller,
     invocation: Invocation,
     task: TaskId,
-}
-
-impl Launch {
-    /// Launches the task; returns where it runs, and the message of the first event.
-    async fn go(self) -> Result<(SkillContext, String), SkillTrouble> {
-        // A person has no session; the skill's variable is the session that the task will have.
-        let session = match &self.caller {
-            Caller::Session { session, .. } => session.clone(),
-            Caller::Shell { .. } | Caller::Person => self.task.session(),
-        };
-        let invoked = Invocation {
-            session,
-            ..self.invocation.clone()
-        };
-        let ready = self.skills.ready(&self.manager, &self.caller, &invoked);
-        let ready = ready.await?;
-        let manifest = &ready.skill.manifest;
-        let (context, name) = (manifest.context, manifest.name.clone());
-        let mut task = ready.task(&self.invocation.arguments, self.manager.settings());
-        task.model = self.invocation.model.clone().or(task.model);
-        let manager = &self.manager;
-        manager.launch_as(&self.caller, task, self.task).await?;
-        let message = match context {
-            SkillContext::Isolated => format!("Spawning sub-agent for skill: {name}"),
-            SkillContext::Inherit => format!("Running skill: {name}"),
-        };
-        Ok((context, message))
-    }
+) -> Result<(SkillContext, String), SkillTrouble> {
+    // A person has no session; the skill's variable is the session that the task will have.
+    let session = match &caller {
+        Caller::Session { session, .. } => session.clone(),
+        Caller::Shell { .. } | Caller::Person => task.session(),
+    };
+    let invocation = Invocation {
+        session,
+        ..invocation
+    };
+    let ready = skills.ready(&manager, &caller, &invocation).await?;
+    let manifest = &ready.skill.manifest;
+    let (context, name) = (manifest.context, manifest.name.clone());
+    let mut wanted = ready.task(&invocation.arguments, manager.settings());
+    wanted.model = invocation.model.or(wanted.model);
+    manager.launch_as(&caller, wanted, task).await?;
+    let message = match context {
+        SkillContext::Isolated => format!("Spawning sub-agent for skill: {name}"),
+        SkillContext::Inherit => format!("Running skill: {name}"),
+    };
+    Ok((context, message))
 }

@@ -123,8 +123,7 @@ impl ToolDoor {
             return self.summary(manager, &caller, &launched.shown).await;
         }
         let launched = manager.launch(&caller, task).await?;
-        let text = answer::skill_launched(&launched.shown, &self.prefix);
-        Ok(ToolOutcome::Done(text))
+        Ok(ToolOutcome::Done(launched.text(&self.prefix)))
     }
 
     /// Waits for a sub-agent, as long as a caller may wait.
@@ -142,7 +141,7 @@ impl ToolDoor {
         let report = manager.output(caller, request).await?;
         let task = &report.shown.task;
         let State::Ended { outcome, .. } = &task.state else {
-            let text = answer::skill_launched(&report.shown, &self.prefix);
+            let text = answer::launched(&report.shown, &self.prefix);
             return Ok(ToolOutcome::Done(text));
         };
         let summary = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());

@@ -67,20 +67,16 @@ pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
             format!("allowed: {allowed}"),
         );
     }
-    if args.json {
-        print::json_line(&rows)?;
-        return Ok(Exit::Done);
-    }
-    let mut text = String::new();
-    for SettingView {
+    print::json_or(args.json, &rows, || rows.iter().map(as_text).collect())?;
+    Ok(Exit::Done)
+}
+
+fn as_text(setting: &SettingView) -> String {
+    let SettingView {
         about,
         key,
         source,
         value,
-    } in rows
-    {
-        text.push_str(&format!("{key} = {value}\n    {about} [{source}]\n"));
-    }
-    print::answer(&text)?;
-    Ok(Exit::Done)
+    } = setting;
+    format!("{key} = {value}\n    {about} [{source}]\n")
 }
