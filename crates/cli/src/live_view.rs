@@ -52,7 +52,6 @@ impl LiveView {
         self.has_answered
     }
 
-    /// Shows one event.
     pub(crate) fn show(&mut self, live: Live) {
         match live {
             Live::Text(text) => {

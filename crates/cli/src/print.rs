@@ -89,7 +89,7 @@ pub(crate) fn summary(stats: &Stats, took: Took) {
 
 /// What went wrong, in one line.
 pub(crate) fn failure(what: &str) {
-    // It may quote a file, which must not look like words of ours.
+    // A quoted file must not look like words of ours.
     let lines: Vec<String> = what.lines().map(make_visible).collect();
     remark(&format!("asyncagents: {}\n", lines.join("\n  ")));
 }
@@ -152,7 +152,7 @@ pub(crate) fn progress(line: &str) {
     replace_line(&width::fitting_parts(&filtered(line), "; ", columns));
 }
 
-/// Whether someone watches progress on a terminal.
+/// Whether progress goes to a terminal.
 pub(crate) fn is_live() -> bool {
     draws(&io::stderr())
 }

@@ -18,7 +18,6 @@ use crate::{
 /// How many characters of a text are shown in a line.
 const PREVIEW: usize = 80;
 
-/// The whole tree.
 pub(crate) fn tree(trace: &Trace) -> String {
     let mut lines = Vec::new();
     draw(trace, "", "", &mut lines);

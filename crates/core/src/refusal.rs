@@ -26,7 +26,6 @@ pub enum Refusal {
         LONGEST_PROMPT / 1_000_000
     )]
     PromptTooLong,
-    /// A parameter is missing.
     #[error("`{name}` is missing; {hint}")]
     Missing {
         name: &'static str,
@@ -110,7 +109,7 @@ pub enum RefusalKind {
     Forbidden,
     /// A limit or a budget is used up.
     Limit,
-    /// It makes sense, but not in the state that the task is in.
+    /// The request makes sense, but not in the state that the task is in.
     Conflict,
 }
 

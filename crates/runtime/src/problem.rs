@@ -9,14 +9,12 @@ use thiserror::Error;
 /// Why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// It makes no sense, or a limit forbids it.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Host(#[from] HostError),
-    /// Another worker looks after the task now.
     #[error("another worker looks after the task now")]
     NotOurs,
 }

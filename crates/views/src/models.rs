@@ -1,4 +1,4 @@
-//! Which models can be used. Of a key only its place is said.
+//! Which models can be used. Of a key only the source is shown.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub struct ModelsView {
 pub struct ModelView {
     /// Why it cannot be asked.
     pub error: Option<String>,
-    /// Its full name.
+    /// PROVIDER/MODEL.
     pub model: Option<String>,
     /// The short name, where it was asked for by that.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! What happens in a run of the built-in agent. The engine tells it, and whoever listens to the
-//! engine writes it as these events: so neither crate knows the other.
+//! Events of a run of the built-in agent. The engine has events of its own; a listener maps them to
+//! these, so neither crate knows the other.
 
 use asyncagents_core::budget::Spent;
 use serde::Serialize;

@@ -24,7 +24,7 @@ pub struct ClearedView {
 /// A database was made the user's.
 #[derive(Debug, Serialize)]
 pub struct AdoptedView<'a> {
-    /// Its path.
+    /// The path of the database.
     pub adopted: Cow<'a, str>,
     /// How many unfinished tasks were ended.
     pub ended: u64,

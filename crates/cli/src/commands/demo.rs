@@ -1,4 +1,4 @@
-//! `asyncagents demo`: the whole story, offline.
+//! `asyncagents demo`: an agent and its background sub-agents, offline.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ pub(super) struct DemoArgs {
     keep: Option<PathBuf>,
 }
 
-/// What the model says.
+/// The answers of the model.
 const SCRIPT: &str = include_str!("../demo/script.toml");
 
 /// The project that is worked on.

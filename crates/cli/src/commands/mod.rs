@@ -52,7 +52,6 @@ use crate::{
     worker_process,
 };
 
-/// The verbs.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Run(run::RunArgs),
@@ -97,7 +96,7 @@ impl Command {
     }
 }
 
-/// Does what was typed.
+/// Runs the command line of this process.
 pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
     let parse::Args {
         command,
@@ -224,7 +223,7 @@ impl CommandContext {
         self.config.session.as_str().into()
     }
 
-    /// Where tasks run.
+    /// The host in which tasks run.
     fn host(&self, hosts: &KnownHosts) -> Result<HostSetup, Failure> {
         let host = hosts.named(&self.config.host, &self.overrides);
         host.map_err(Failure::Input)

@@ -1,4 +1,4 @@
-//! `asyncagents models`: which models can be used here. Of a key only its place is said.
+//! `asyncagents models`: which models can be used here. Of a key only the source is shown.
 
 use asyncagents_models::{KeyState, Models, ProviderOverview};
 use asyncagents_views::{KeyView, ModelView, ModelsView, ProviderView};
@@ -86,10 +86,10 @@ fn as_text(models: &Models, chosen: &ModelView) -> String {
     lines.join("\n")
 }
 
-fn describe(known: &ModelView) -> String {
-    let model = known.model.as_deref().unwrap_or("none");
-    let error = known.error.as_deref();
-    let Some(priced) = known.price_known else {
+fn describe(view: &ModelView) -> String {
+    let model = view.model.as_deref().unwrap_or("none");
+    let error = view.error.as_deref();
+    let Some(priced) = view.price_known else {
         return format!("{model}: {}", error.unwrap_or_default());
     };
     let price = if priced {

@@ -13,7 +13,7 @@ pub(super) fn in_runtime(
     built(&mut Builder::new_current_thread())?.block_on(verb)
 }
 
-/// Runs a verb that looks after tasks. A question that nobody answers does not keep the process.
+/// Runs a verb that works on tasks. A question that is not answered does not keep the process.
 pub(super) fn in_two_threads(
     verb: impl Future<Output = Result<Exit, Failure>>,
 ) -> Result<Exit, Failure> {
@@ -23,7 +23,7 @@ pub(super) fn in_two_threads(
     done
 }
 
-/// Two threads are enough to look after tasks.
+/// Two threads are enough for a worker.
 pub(super) fn two_threads() -> Result<Runtime, Failure> {
     built(Builder::new_multi_thread().worker_threads(2))
 }

@@ -4,10 +4,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failure;
 
-/// What a shell says when it was ended by Ctrl-C.
+/// The exit code of a program that was ended by Ctrl-C.
 pub(super) const INTERRUPTED: i32 = 130;
 
-/// Ctrl-C, and being told to end. Whatever comes is kept until someone looks.
+/// Ctrl-C and SIGTERM. A signal is kept until `next` returns it.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,

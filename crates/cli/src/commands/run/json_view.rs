@@ -14,7 +14,6 @@ use asyncagents_views::{RunEvent, RunTotals, TaskView, arguments};
 use super::{follow::View, totals::Totals};
 use crate::print;
 
-/// What a program sees.
 #[derive(Default)]
 pub(super) struct JsonView {
     /// The text so far of the newest answer.

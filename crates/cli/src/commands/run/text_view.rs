@@ -12,7 +12,6 @@ use crate::{
     screen::{Screen, counted, dollars},
 };
 
-/// What a person sees.
 pub(super) struct TextView {
     screen: Screen,
     live: LiveView,
@@ -65,7 +64,7 @@ impl View for TextView {
     }
 }
 
-/// The last line.
+/// The totals in a line.
 fn summary(totals: &Totals) -> String {
     let spent = &totals.spent;
     let mut line = format!(

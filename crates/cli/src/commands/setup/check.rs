@@ -29,8 +29,7 @@ use crate::{
 /// How long a program may take to say its version. OpenCode needs 1.2 s of an idle processor.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Looks at all that has to be there, from an OpenCode in this folder, and says what it sees as it
-/// goes.
+/// Checks all that has to be there, with an OpenCode in this folder, and prints each finding.
 pub(super) async fn check(
     around: &Surroundings,
     places: &[Place],
@@ -110,7 +109,7 @@ fn is_program(path: &Path) -> bool {
     about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// Says which OpenCode it is; returns why it cannot be worked with, if it cannot.
+/// Prints which OpenCode it is; returns why it is not supported, if it is not.
 async fn look_at_opencode(program: &Path) -> Result<Option<String>, Failure> {
     let version = version_line(program).await.map_err(Failure::Machine)?;
     let unknown = match version::check(version.trim_start_matches('v')) {
@@ -148,7 +147,7 @@ async fn version_line(program: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Says of every copy whether it is as it should be.
+/// Prints of every copy whether it is as it should be.
 async fn look_at_plugins(places: &[Place], tools: &[ToolSpec]) -> Result<Vec<Plugin>, Failure> {
     let mut plugins = Vec::new();
     let mut nothing = true;
@@ -210,8 +209,8 @@ async fn look_at_plugin(
     })
 }
 
-/// What the program of a plugin says. One that a project's file names is run only if it is this
-/// one: somebody else may have written the file.
+/// The version of a plugin's program. One that a project's file names is run only if it is this
+/// one: another user may have written the file.
 async fn version_of(place: &Place, program: &Path) -> anyhow::Result<String> {
     let this = env::current_exe().and_then(fs::canonicalize).ok();
     let is_this = this.is_some() && this == fs::canonicalize(program).ok();

@@ -1,4 +1,4 @@
-//! The plugin comes and goes.
+//! Installs and removes the plugin.
 
 use std::{
     env, fs,
@@ -94,7 +94,7 @@ pub(super) fn remove(place: &Place) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Only an empty folder can be removed, so nothing of anybody's is lost.
+/// Only an empty folder can be removed, so nothing is lost.
 fn remove_empty_folders(place: &Place, file: &Path) {
     let Some(folder) = file.parent() else { return };
     // OpenCode makes the user's folder itself; `.opencode` in a project may be our doing.

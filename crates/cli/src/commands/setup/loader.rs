@@ -1,4 +1,4 @@
-//! OpenCode as it starts, without its screen: the one who knows which tools it has loaded.
+//! Starts an OpenCode without its screen, to ask it which tools it has loaded.
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
@@ -55,10 +55,10 @@ pub(super) async fn load(program: &Path, folder: &Path) -> anyhow::Result<Loaded
     let mut server = Server::start(program, folder)?;
     let tools = tokio::select! {
         tools = server.tools() => tools,
-        // It is in a group of its own, so Ctrl-C does not reach it.
+        // OpenCode is in a process group of its own, so Ctrl-C does not reach it.
         () = asked_to_stop() => Err(anyhow!("stopped before OpenCode had answered")),
     };
-    let complaint = complaint_in(&server.remarks());
+    let complaint = complaint_in(&server.log());
     server.end().await;
     Ok(Loaded {
         tools: tools?,
@@ -73,9 +73,9 @@ struct Server {
     /// the real one.
     group: Option<Pid>,
     lines: Lines<BufReader<ChildStdout>>,
-    /// What it prints beside, in a file, so that nobody has to read it meanwhile.
+    /// Its standard error: a file, so that nothing has to read it meanwhile.
     errors: NamedTempFile,
-    /// Nobody else can talk to it.
+    /// No other process can talk to it.
     password: String,
 }
 
@@ -115,7 +115,7 @@ impl Server {
         let asking = ask(&url, &self.password);
         tokio::select! {
             seen = asking => seen,
-            // It is read to the end, so that OpenCode never waits for a reader.
+            // Its output is read to the end, so that OpenCode never waits for a reader.
             () = drain(&mut self.lines) => Err(self.ended()),
         }
     }
@@ -131,8 +131,8 @@ impl Server {
     }
 
     fn ended(&self) -> anyhow::Error {
-        let said = self.remarks();
-        let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let log = self.log();
+        let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
         match lines.next_back() {
             Some(line) => anyhow!(
                 "OpenCode ended before it had answered; the last it said: {}",
@@ -142,15 +142,14 @@ impl Server {
         }
     }
 
-    /// All it has printed beside, so far.
-    fn remarks(&self) -> String {
-        // What cannot be read was not said: it is only there to explain.
-        let said = fs::read(self.errors.path()).unwrap_or_default();
-        String::from_utf8_lossy(&said).into_owned()
+    /// Its standard error so far; empty if it cannot be read, for it only explains.
+    fn log(&self) -> String {
+        let log = fs::read(self.errors.path()).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Ends it and all that it has started. Until the child is waited for, nobody else can
-    /// have its number.
+    /// Ends it and all that it has started. Until the child is waited for, its process ID is not
+    /// reused.
     async fn end(mut self) {
         self.signal(Signal::TERM);
         let _ = timeout(END, drain(&mut self.lines)).await;
@@ -161,7 +160,7 @@ impl Server {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // It may have ended by itself.
+            // The group may have ended by itself.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -203,7 +202,7 @@ async fn asked_to_stop() {
     }
 }
 
-/// Asks for the names of all tools, as soon as there is someone who answers.
+/// Asks for the names of all tools, as soon as the server answers.
 async fn ask(url: &str, password: &str) -> anyhow::Result<Vec<String>> {
     // A password goes nowhere else.
     let client = Client::builder().no_proxy().redirect(Policy::none());

@@ -33,7 +33,6 @@ pub(super) struct SetupArgs {
     host: SetupHost,
 }
 
-/// Who gets the tools.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum SetupHost {
     Opencode(SetupOpencodeArgs),

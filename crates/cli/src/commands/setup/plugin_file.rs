@@ -8,7 +8,7 @@ use asyncagents_hosts::opencode::plugin;
 
 use crate::exit::Failure;
 
-/// What is where the plugin should be.
+/// What there is at the plugin's path.
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,
@@ -18,12 +18,11 @@ pub(super) enum Found {
     Foreign(&'static str),
 }
 
-/// Looks what is there.
 pub(super) fn find(path: &Path) -> Result<Found, Failure> {
     let unreadable =
         |error| Failure::Machine(anyhow!("{} cannot be read: {error}", path.display()));
     match path.symlink_metadata() {
-        // Somebody's file in the place of a folder has nothing in it.
+        // A file in the place of a folder has nothing in it.
         Err(error) if is_absence(&error) => return Ok(Found::Nothing),
         Err(error) => return Err(unreadable(error)),
         Ok(_) => {}
@@ -60,8 +59,7 @@ pub(super) fn foreign(path: &Path, what: &str) -> Failure {
     ))
 }
 
-/// Writes the file and the folders to it. Whoever reads it meanwhile sees all of the old one or
-/// all of the new one.
+/// Writes the file and the folders to it. A reader sees all of the old file or all of the new one.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     // What a link leads to is changed, and the link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -72,7 +70,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let mut builder = tempfile::Builder::new();
     // A name that OpenCode does not take for a plugin.
     builder.prefix(".asyncagents-").suffix(".new");
-    // As any file of the user's; a temporary file would be for nobody else to read.
+    // As any file of the user's; other users could not read a temporary file.
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(refused)?;
     let written = file.write_all(text.as_bytes());

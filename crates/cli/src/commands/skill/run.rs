@@ -340,7 +340,7 @@ async fn show(
             screen.remark(&format!("{message} ({task})"));
             watching.view.begin();
         }
-        // Its steps were seen while they were made.
+        // The live view has shown the steps.
         SkillEvent::SubAgent { .. } => {}
         SkillEvent::Message { task, parts } => {
             screen.end();

@@ -53,7 +53,7 @@ fn as_text(listed: &Listed, lines: &[(&str, String)]) -> String {
     text
 }
 
-/// What its head says, as people write it. What is not said is not listed.
+/// The keys of its head, as people write them. Keys without a value are not listed.
 fn lines(manifest: &Manifest) -> Vec<(&'static str, String)> {
     let tools = |rules: &[Rule]| {
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
