@@ -4,15 +4,14 @@ use std::{io, process, time::Instant};
 
 use asyncagents_core::{
     answer::Shown,
-    budget::Spent,
-    id::{PostId, SessionId},
+    id::SessionId,
     moment::Moment,
     port::{Host, HostError},
     request::Caller,
     task::Outcome,
 };
-use asyncagents_engine::{Engine, Live, LiveEvents};
-use asyncagents_runtime::{Manager, Problem};
+use asyncagents_engine::Live;
+use asyncagents_runtime::Problem;
 use futures_util::FutureExt;
 use tokio::time;
 
@@ -23,7 +22,7 @@ use super::{
 use crate::{
     commands::signals::{INTERRUPTED, Signals},
     exit::{Exit, Failure},
-    screen::{FRAME, Screen},
+    screen::FRAME,
 };
 
 /// How a run is shown.
@@ -38,42 +37,33 @@ pub(super) trait View {
 }
 
 /// A run that is followed.
-pub(super) struct Run {
-    screen: Screen,
+pub(super) struct Run<'a> {
+    sessions: &'a Sessions<'a>,
+    begun: Begun,
     view: Box<dyn View>,
-    engine: Engine,
-    manager: Manager,
-    session: SessionId,
-    prompt: PostId,
-    before: Spent,
-    begun: Instant,
+    started: Instant,
     stopping: bool,
 }
 
-impl Run {
-    pub(super) fn new(sessions: &Sessions, begun: &Begun, view: Box<dyn View>) -> Self {
+impl<'a> Run<'a> {
+    pub(super) fn new(sessions: &'a Sessions, begun: Begun, view: Box<dyn View>) -> Self {
         Self {
-            screen: sessions.screen.clone(),
+            sessions,
+            begun,
             view,
-            engine: sessions.engine.clone(),
-            manager: sessions.manager.clone(),
-            session: begun.session.clone(),
-            prompt: begun.prompt.clone(),
-            before: begun.before,
-            begun: Instant::now(),
+            started: Instant::now(),
             stopping: false,
         }
     }
 
     pub(super) async fn open(&mut self) {
         let known = self.all_tasks().await;
-        self.view.open(&self.session, &known);
+        self.view.open(&self.begun.session, &known);
     }
 
     /// Shows what happens until the run is over.
     pub(super) async fn follow(
         &mut self,
-        mut live: LiveEvents,
         no_wait: bool,
         stop: &mut Signals,
     ) -> Result<(Outcome, Option<String>), Failure> {
@@ -81,7 +71,7 @@ impl Run {
         frames.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
             let may_be_over = tokio::select! {
-                seen = live.next() => match seen {
+                seen = self.begun.live.next() => match seen {
                     Some(live) => {
                         let ends = matches!(live, Live::Ended(_));
                         self.view.show(live);
@@ -91,7 +81,7 @@ impl Run {
                 },
                 _ = frames.tick() => {
                     self.show_tasks().await;
-                    self.screen.tick();
+                    self.sessions.screen.tick();
                     true
                 }
                 () = stop.next() => {
@@ -101,7 +91,7 @@ impl Run {
             };
             if may_be_over && let Some(ended) = self.ended().await? {
                 // Everything that has happened is shown before the end.
-                while let Some(seen) = live.next().now_or_never().flatten() {
+                while let Some(seen) = self.begun.live.next().now_or_never().flatten() {
                     self.view.show(seen);
                 }
                 if !no_wait {
@@ -114,22 +104,26 @@ impl Run {
 
     /// How the run ended and its answer, once it has.
     async fn ended(&self) -> Result<Option<(Outcome, Option<String>)>, Failure> {
-        let ended = self.engine.end_of(&self.session, &self.prompt).await;
+        let ended = self
+            .sessions
+            .engine
+            .end_of(&self.begun.session, &self.begun.prompt)
+            .await;
         let ended = ended.map_err(Problem::from)?;
         Ok(ended.map(|(end, answer)| (end.into(), answer)))
     }
 
     async fn show_tasks(&mut self) {
         let tasks = self.all_tasks().await;
-        self.view.tasks(&tasks, self.manager.now());
+        self.view.tasks(&tasks, self.sessions.manager.now());
     }
 
     /// The tasks of this session, and those below them.
     async fn all_tasks(&self) -> Vec<Shown> {
-        let mut sessions = vec![self.session.clone()];
+        let mut sessions = vec![self.begun.session.clone()];
         let mut tasks = Vec::new();
         while let Some(session) = sessions.pop() {
-            let found = self.manager.list(Some(&session), None).await;
+            let found = self.sessions.manager.list(Some(&session), None).await;
             for shown in found.unwrap_or_default() {
                 sessions.extend(shown.task.session.clone());
                 tasks.push(shown);
@@ -142,15 +136,17 @@ impl Run {
     /// The first Ctrl-C asks everything to stop, the second ends at once.
     async fn interrupt(&mut self, signals: &mut Signals) -> Result<(), Failure> {
         if self.stopping {
-            self.screen.end();
+            self.sessions.screen.end();
             process::exit(INTERRUPTED);
         }
         self.stopping = true;
-        self.screen.remark("stopping; Ctrl-C again ends at once");
+        self.sessions
+            .screen
+            .remark("stopping; Ctrl-C again ends at once");
         tokio::select! {
             stopped = self.stop() => stopped.map_err(|error| Problem::from(error).into()),
             () = signals.next() => {
-                self.screen.end();
+                self.sessions.screen.end();
                 process::exit(INTERRUPTED)
             }
         }
@@ -158,11 +154,11 @@ impl Run {
 
     async fn stop(&self) -> Result<(), HostError> {
         // First the session that launches tasks.
-        self.engine.abort(&self.session).await?;
+        self.sessions.engine.abort(&self.begun.session).await?;
         let tasks = self.all_tasks().await;
         for shown in tasks.into_iter().filter(|shown| shown.task.is_live()) {
             let task = shown.task.id.to_string();
-            if let Err(problem) = self.manager.cancel(&Caller::Person, &task).await {
+            if let Err(problem) = self.sessions.manager.cancel(&Caller::Person, &task).await {
                 tracing::warn!(task, %problem, "cancelling failed");
             }
         }
@@ -175,23 +171,29 @@ impl Run {
         outcome: Outcome,
         answer: Option<String>,
     ) -> Result<Exit, Failure> {
-        let used = self.engine.used(&self.session).await;
+        let used = self.sessions.engine.used(&self.begun.session).await;
         let (_, usage) = used.map_err(Problem::from)?;
         let tasks = self.all_tasks().await;
-        let all = spent(&self.manager, &self.engine, &self.session).await?;
+        let all = spent(
+            self.sessions.manager,
+            self.sessions.engine,
+            &self.begun.session,
+        )
+        .await?;
         let totals = Totals {
-            session: self.session,
+            session: self.begun.session,
             outcome,
             answer,
-            spent: all.beyond(self.before),
+            spent: all.beyond(self.begun.before),
             usage,
-            took: self.begun.elapsed(),
+            took: self.started.elapsed(),
             tasks,
-            now: self.manager.now(),
+            now: self.sessions.manager.now(),
         };
         self.view.end(&totals);
         if let Some(error) = self.view.trouble() {
-            self.screen
+            self.sessions
+                .screen
                 .remark("asyncagents: the answer could not be written to its end");
             return Err(Failure::Output(error));
         }

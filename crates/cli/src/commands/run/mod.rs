@@ -202,9 +202,9 @@ async fn follow(
     } else {
         Box::new(TextView::new(screen, engine))
     };
-    let mut run = Run::new(sessions, &begun, view);
+    let mut run = Run::new(sessions, begun, view);
     run.open().await;
-    let (outcome, answer) = run.follow(begun.live, wanted.args.no_wait, stop).await?;
+    let (outcome, answer) = run.follow(wanted.args.no_wait, stop).await?;
     screen.end();
     run.totals(outcome, answer).await
 }

@@ -79,7 +79,8 @@ fn summary(totals: &Totals) -> String {
         let tasks = counted(totals.tasks.len() as u64, "background task");
         line.push_str(&format!(", with {tasks}"));
     }
-    let unfinished = totals.unfinished();
+    let live = totals.tasks.iter().filter(|shown| shown.task.is_live());
+    let unfinished = live.count();
     if unfinished > 0 {
         line.push_str(&format!(
             "; {unfinished} of them go on, `asyncagents list` shows them"

@@ -33,11 +33,6 @@ impl Totals {
             Outcome::Cancelled => Some("it was stopped"),
         }
     }
-
-    pub(super) fn unfinished(&self) -> usize {
-        let tasks = self.tasks.iter();
-        tasks.filter(|shown| shown.task.is_live()).count()
-    }
 }
 
 /// What a session and the tasks below it have used, cleared ones too.
