@@ -320,4 +320,4 @@ pub enum Limit {
 }
 
 /// How long a last turn may take, however much time there is.
-pub const LONGEST_LAST_TURN: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_LAST_TURN: Duration = Duration::from_secs(60);

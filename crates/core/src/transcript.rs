@@ -52,7 +52,7 @@ impl<'a> Text<'a> {
     }
 
     /// Whether it ends with a line break.
-    pub fn ends_line(&self) -> bool {
+    pub(crate) fn ends_line(&self) -> bool {
         self.ends_line
     }
 }
@@ -214,7 +214,7 @@ impl ToolCall<'_> {
     }
 
     /// Anything but pending.
-    pub fn has_result(&self) -> bool {
+    pub(crate) fn has_result(&self) -> bool {
         !matches!(self.outcome, Outcome::Pending)
     }
 }

@@ -300,7 +300,7 @@ impl WorkerLoop {
     /// is found in the journal.
     fn take_over(&mut self, claimed: Vec<Task>) {
         for task in claimed {
-            tracing::info!(task = %task.id, status = %task.status(), "lease expired, taking over");
+            tracing::info!(task = %task.id, status = %task.status(), "no owner or lease expired, taking over");
             match task.state {
                 State::Running { .. } => self.run(task, Got::TakenOver),
                 State::Queued { .. } | State::Ended { .. } => {}

@@ -9,7 +9,7 @@ pub const SUMMARISE: &str = "The window of this conversation is nearly full. Sum
     to do and what comes next.";
 
 /// How a summary is shown to the model that goes on from it.
-pub fn summary_shown(summary: &str) -> String {
+pub(super) fn summary_shown(summary: &str) -> String {
     format!(
         "The conversation so far was summarised to save room. Go on from here; do not repeat \
          what is done.\n\n<summary>\n{summary}\n</summary>"

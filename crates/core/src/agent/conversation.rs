@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Answer, Block, Call, End, Entry, Filed, Stop, ToolOutcome, Turn, Usage};
+use super::{
+    Answer, Block, Call, End, Entry, Filed, Stop, ToolOutcome, Turn, Usage,
+    compaction::summary_shown,
+};
 use crate::{
     budget::Cost,
     id::{AgentName, ModelName, PostId},
@@ -231,7 +234,7 @@ impl Conversation {
     }
 
     /// Whether the model has something to read: results, or something that was said.
-    pub fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         !self.calls.is_empty() || !self.unread.is_empty()
     }
 
@@ -251,7 +254,7 @@ impl Conversation {
 
     /// Whether a summary would make it shorter. If it was summarised a moment ago, what fills
     /// the window is something else: the system prompt, or the tools.
-    pub fn can_compact(&self) -> bool {
+    pub(super) fn can_compact(&self) -> bool {
         self.turns.len() > 1 && self.since_compaction.is_none_or(|answers| answers > 2)
     }
 
@@ -371,7 +374,7 @@ impl Conversation {
 
     fn compacted(&mut self, answer: &Answer) {
         self.count(answer);
-        let summary = super::summary_shown(&answer.text());
+        let summary = summary_shown(&answer.text());
         self.context = summary.len() as u64 / 4;
         self.turns = vec![Turn::Said(summary)];
         self.calls.clear();

@@ -19,7 +19,7 @@ mod transcript;
 
 pub use alias::agent_meant;
 pub use answer::{Answer, Block, Call, Raw, Stop, Usage};
-pub use compaction::{SUMMARISE, summary_shown};
+pub use compaction::SUMMARISE;
 pub use conversation::{Conversation, Last, LastTurn, Run, Shown};
 pub use effort::Effort;
 pub use entry::{End, Entry, Filed};

@@ -50,7 +50,7 @@ impl Tools {
     }
 
     /// Whether anything is excluded.
-    pub fn is_limit(&self) -> bool {
+    pub(crate) fn is_limit(&self) -> bool {
         self.only.is_some() || !self.not.is_empty() || !self.within.is_empty()
     }
 
