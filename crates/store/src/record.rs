@@ -222,8 +222,8 @@ struct LaunchedRecord {
     from: Option<ChainId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<TermsRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    instructions: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -346,7 +346,7 @@ impl From<Box<Launched>> for LaunchedRecord {
             chain: launched.chain,
             from: launched.from,
             skill: terms.as_ref().map(TermsRecord::from),
-            instructions,
+            instructions: instructions.unwrap_or_default(),
         }
     }
 }
@@ -359,7 +359,7 @@ impl TryFrom<LaunchedRecord> for Box<Launched> {
         let role = match record.skill {
             Some(terms) => Some(Role {
                 terms: terms.try_into()?,
-                instructions: record.instructions.unwrap_or_default(),
+                instructions: record.instructions,
             }),
             None => None,
         };
