@@ -270,7 +270,7 @@ mod tests {
             .await;
         drop(permit);
         assert_eq!(start.elapsed(), Duration::from_secs(25));
-        assert_eq!(heard, ["rate limit 25", "Alive", "Alive"]);
+        assert_eq!(heard, ["rate limit 25", "KeepAlive", "KeepAlive"]);
     }
 
     #[tokio::test(start_paused = true)]
