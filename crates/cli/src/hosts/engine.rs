@@ -225,6 +225,8 @@ impl EngineHosts {
             ".worker.lock",
             ".worker.log",
             ".opencode.log",
+            // Conversations of scripted hosts, of earlier versions.
+            ".sessions",
         ];
         let db = db.map(|end| beside(&self.context.config.db, end));
         let ours = db
