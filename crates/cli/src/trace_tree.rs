@@ -114,16 +114,16 @@ pub(crate) fn step_line(step: &Step) -> String {
         StepKind::Model {
             model,
             usage,
-            untold,
+            unsplit,
             cost,
-            said,
+            text,
         } => {
             let model = model.as_ref().map_or("", |model| model.as_str());
-            let used = match untold {
+            let used = match unsplit {
                 0 => used(*usage, (*cost).into()),
                 tokens => format!("{}, {}", counted(*tokens, "token"), dollars((*cost).into())),
             };
-            format!("model    {model} {used} {}", preview(said))
+            format!("model    {model} {used} {}", preview(text))
         }
         StepKind::Compacted { model, usage, cost } => {
             format!("summary  {model} {}", used(*usage, (*cost).into()))
@@ -143,12 +143,12 @@ pub(crate) fn step_line(step: &Step) -> String {
                 ToolResult::Done(text) => format!(" → {}", preview(text)),
                 ToolResult::Failed(text) => format!(" ✗ {}", preview(text)),
                 ToolResult::Unknown => " ✗ interrupted".to_owned(),
-                ToolResult::Untold => String::new(),
+                ToolResult::NotReported => String::new(),
             };
             let input = make_visible(&preview(input));
             format!("tool     {name}{again} {input}{result}")
         }
-        StepKind::Told { text } => format!("notice   {}", preview(text)),
+        StepKind::Notice { text } => format!("notice   {}", preview(text)),
         StepKind::Nudged { text } => format!("host     {}", preview(text)),
     };
     format!("{took:>7}  {}", what.trim_end())

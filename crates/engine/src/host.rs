@@ -248,7 +248,7 @@ impl Host for Engine {
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
         let (id, now) = (session.clone(), self.shared.now());
         let visible = notice.message.visible.clone();
-        let entry = Entry::Told {
+        let entry = Entry::Notice {
             post: notice.id,
             visible: notice.message.visible,
             hidden: notice.message.hidden,

@@ -63,7 +63,7 @@ fn log(task: &Task, used: TraceTotals) {
     let status = outcome.status().to_string();
     let error = outcome.why();
     // Hosts that do not say the kind of tokens say how many there were.
-    let known = (used.untold() == 0).then_some(used.usage);
+    let known = (used.unsplit() == 0).then_some(used.usage);
     let read = |usage: Usage| usage.context().saturating_sub(usage.output);
     tracing::info!(
         gen_ai.operation.name = OPERATION,

@@ -27,7 +27,8 @@ pub(crate) enum EntryRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chain: Option<ChainId>,
     },
-    Told {
+    #[serde(rename = "told")]
+    Notice {
         post: PostId,
         visible: String,
         hidden: String,

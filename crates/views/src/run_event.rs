@@ -36,7 +36,8 @@ pub enum RunEvent<'a> {
         result: Option<&'a str>,
     },
     /// The session got a notice: a background task has ended.
-    Told { text: &'a str },
+    #[serde(rename = "told")]
+    Notice { text: &'a str },
     /// The conversation is being summarised.
     Compacting,
     /// A background task has another status.

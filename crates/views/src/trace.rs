@@ -144,7 +144,7 @@ impl TotalsView {
     fn new(totals: &TraceTotals) -> Self {
         let spent = totals.spent;
         Self {
-            usage: UsageView::new(totals.usage, totals.untold(), spent.price()),
+            usage: UsageView::new(totals.usage, totals.unsplit(), spent.price()),
             tool_calls: spent.tool_calls,
             turns: spent.turns,
             unpriced_tokens: spent.unpriced,
@@ -153,14 +153,14 @@ impl TotalsView {
 }
 
 impl UsageView {
-    fn new(usage: Usage, untold: u64, price: Price) -> Self {
+    fn new(usage: Usage, unsplit: u64, price: Price) -> Self {
         Self {
             cache_read_tokens: usage.cache_read,
             cache_write_tokens: usage.cache_write,
             cost_usd: price.dollars(),
             input_tokens: usage.input,
             output_tokens: usage.output,
-            tokens: usage.context().saturating_add(untold),
+            tokens: usage.context().saturating_add(unsplit),
         }
     }
 }
@@ -184,13 +184,13 @@ impl<'a> StepKindView<'a> {
             StepKind::Model {
                 model,
                 usage,
-                untold,
+                unsplit,
                 cost,
-                said: text,
+                text,
             } => Self::ModelCall {
                 model: model.as_ref().map(|model| model.as_str()),
                 text,
-                usage: UsageView::new(*usage, *untold, (*cost).into()),
+                usage: UsageView::new(*usage, *unsplit, (*cost).into()),
             },
             StepKind::Compacted { model, usage, cost } => Self::Compaction {
                 model: model.as_str(),
@@ -207,7 +207,7 @@ impl<'a> StepKindView<'a> {
                     ToolResult::Done(text) => ("completed", Some(text.as_str())),
                     ToolResult::Failed(text) => ("error", Some(text.as_str())),
                     ToolResult::Unknown => ("interrupted", None),
-                    ToolResult::Untold => ("unknown", None),
+                    ToolResult::NotReported => ("unknown", None),
                 };
                 Self::ToolCall {
                     arguments: arguments(input),
@@ -217,7 +217,7 @@ impl<'a> StepKindView<'a> {
                     tool: name,
                 }
             }
-            StepKind::Told { text } => Self::Notice { text },
+            StepKind::Notice { text } => Self::Notice { text },
             StepKind::Nudged { text } => Self::Nudge { text },
         }
     }

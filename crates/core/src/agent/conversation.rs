@@ -140,7 +140,7 @@ impl Conversation {
                     failed: BTreeMap::new(),
                 });
             }
-            Entry::Told {
+            Entry::Notice {
                 visible, hidden, ..
             } => self.say(filed.seq, format!("{visible}\n\n{hidden}")),
             Entry::Nudged { text } => {

@@ -27,7 +27,7 @@ pub enum Entry {
         chain: Option<ChainId>,
     },
     /// A background task has ended.
-    Told {
+    Notice {
         post: PostId,
         /// For people and the model.
         visible: String,
@@ -104,7 +104,7 @@ impl Entry {
         match self {
             Entry::Inherited { post, .. }
             | Entry::Prompted { post, .. }
-            | Entry::Told { post, .. } => Some(post),
+            | Entry::Notice { post, .. } => Some(post),
             Entry::Nudged { .. }
             | Entry::LastTurn { .. }
             | Entry::Answered { .. }

@@ -15,7 +15,7 @@ pub fn transcript(entries: &[Filed]) -> Transcript<'static> {
                 preamble, context, ..
             } => messages.push(user(filed.seq, format!("{preamble}\n\n{context}"))),
             Entry::Prompted { text, .. } => messages.push(user(filed.seq, text.clone())),
-            Entry::Told {
+            Entry::Notice {
                 visible, hidden, ..
             } => messages.push(user(filed.seq, format!("{visible}\n\n{hidden}"))),
             Entry::Answered { answer, .. } => messages.push(agent(filed.seq, answer)),

@@ -111,9 +111,9 @@ impl Reading {
                 }
             }
             Entry::ToolEnded { call, outcome } => self.ended(filed.at, call, outcome),
-            Entry::Told { visible, .. } => {
+            Entry::Notice { visible, .. } => {
                 let text = visible.clone();
-                self.note(filed, StepKind::Told { text });
+                self.note(filed, StepKind::Notice { text });
             }
             Entry::Nudged { text } => self.note(filed, StepKind::Nudged { text: text.clone() }),
             Entry::LastTurn { why, .. } => {
@@ -150,9 +150,9 @@ impl Reading {
             StepKind::Model {
                 model: Some(answer.model.clone()),
                 usage: answer.usage,
-                untold: 0,
+                unsplit: 0,
                 cost: answer.cost,
-                said: answer.text(),
+                text: answer.text(),
             },
         );
         self.open.clear();

@@ -26,15 +26,15 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
                 StepKind::Model {
                     model: None,
                     usage: Usage::default(),
-                    untold: answer.tokens,
+                    unsplit: answer.tokens,
                     cost: (answer.unpriced == 0).then_some(answer.cost),
-                    said: String::new(),
+                    text: String::new(),
                 }
             }
             Event::Observed(Observation::ToolCalled { tool, .. }) => StepKind::Tool {
                 name: tool.clone(),
                 input: String::new(),
-                result: ToolResult::Untold,
+                result: ToolResult::NotReported,
                 retries: 0,
             },
             Event::Started | Event::Prompted => {

@@ -27,10 +27,10 @@ pub enum StepKind {
         model: Option<ModelName>,
         usage: Usage,
         /// Tokens of which its host does not say the kind.
-        untold: u64,
+        unsplit: u64,
         /// What that cost, if the price is known.
         cost: Option<Cost>,
-        said: String,
+        text: String,
     },
     /// The conversation was summarised, by a model.
     Compacted {
@@ -47,8 +47,8 @@ pub enum StepKind {
         /// How often the same call had failed before in this run.
         retries: u32,
     },
-    /// A background task was told of.
-    Told { text: String },
+    /// A background task has ended.
+    Notice { text: String },
     /// The host said something to the model in the user's place.
     Nudged { text: String },
 }
@@ -87,5 +87,5 @@ pub enum ToolResult {
     /// The process ended while it was running.
     Unknown,
     /// Its host does not say.
-    Untold,
+    NotReported,
 }

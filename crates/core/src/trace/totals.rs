@@ -20,24 +20,24 @@ impl TraceTotals {
         let each = steps.iter().map(|step| match &step.what {
             StepKind::Model {
                 usage,
-                untold,
+                unsplit,
                 cost,
                 ..
-            } => Self::answer(*usage, *untold, *cost),
+            } => Self::answer(*usage, *unsplit, *cost),
             StepKind::Compacted { usage, cost, .. } => Self::answer(*usage, 0, *cost),
             StepKind::Tool { .. } => Self::from(Spent {
                 tool_calls: 1,
                 ..Spent::default()
             }),
-            StepKind::Thought { .. } | StepKind::Told { .. } | StepKind::Nudged { .. } => {
+            StepKind::Thought { .. } | StepKind::Notice { .. } | StepKind::Nudged { .. } => {
                 Self::default()
             }
         });
         each.fold(Self::default(), Self::plus)
     }
 
-    fn answer(usage: Usage, untold: u64, cost: Option<Cost>) -> Self {
-        let spent = Spent::of_answer(usage.context().saturating_add(untold), cost);
+    fn answer(usage: Usage, unsplit: u64, cost: Option<Cost>) -> Self {
+        let spent = Spent::of_answer(usage.context().saturating_add(unsplit), cost);
         Self { spent, usage }
     }
 
@@ -51,7 +51,7 @@ impl TraceTotals {
     }
 
     /// Tokens of a kind that their host does not tell.
-    pub fn untold(self) -> u64 {
+    pub fn unsplit(self) -> u64 {
         self.spent.tokens.saturating_sub(self.usage.context())
     }
 }

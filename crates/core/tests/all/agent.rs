@@ -44,7 +44,7 @@ impl Story {
     }
 
     fn told(self, text: &str) -> Self {
-        self.then(Entry::Told {
+        self.then(Entry::Notice {
             post: format!("told {text}").into(),
             visible: text.to_owned(),
             hidden: "hidden".to_owned(),

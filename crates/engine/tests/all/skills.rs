@@ -326,7 +326,7 @@ async fn seed_004_full_trace_available_via_chain_id() {
         .iter()
         .map(|step| match &step.what {
             StepKind::Thought { text } => format!("thought {text}"),
-            StepKind::Model { said, .. } => format!("model {said}"),
+            StepKind::Model { text, .. } => format!("model {text}"),
             StepKind::Tool {
                 name,
                 input,

@@ -81,7 +81,7 @@ fn every_kind() -> Vec<Entry> {
             context: "c".to_owned(),
         },
         prompted("p"),
-        Entry::Told {
+        Entry::Notice {
             post: "t".into(),
             visible: "v".to_owned(),
             hidden: "h".to_owned(),

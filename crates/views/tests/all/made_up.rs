@@ -155,16 +155,16 @@ pub(crate) fn steps() -> Vec<Step> {
         StepKind::Model {
             model: Some("anthropic/claude".into()),
             usage: USAGE,
-            untold: 0,
+            unsplit: 0,
             cost: Some(Cost(1_500)),
-            said: text.clone(),
+            text: text.clone(),
         },
         StepKind::Model {
             model: None,
             usage: Usage::default(),
-            untold: 12,
+            unsplit: 12,
             cost: None,
-            said: String::new(),
+            text: String::new(),
         },
         StepKind::Compacted {
             model: "anthropic/claude".into(),
@@ -175,8 +175,8 @@ pub(crate) fn steps() -> Vec<Step> {
         tool("not JSON", ToolResult::Done(text.clone()), 0),
         tool("{}", ToolResult::Failed(text.clone()), 2),
         tool("{}", ToolResult::Unknown, 0),
-        tool("", ToolResult::Untold, 0),
-        StepKind::Told { text: text.clone() },
+        tool("", ToolResult::NotReported, 0),
+        StepKind::Notice { text: text.clone() },
         StepKind::Nudged { text },
     ];
     let step = |(seq, what): (u64, StepKind)| Step {

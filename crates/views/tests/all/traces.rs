@@ -91,7 +91,7 @@ fn each_event_of_a_run() {
             error: None,
             result: Some(text),
         },
-        RunEvent::Told { text },
+        RunEvent::Notice { text },
         RunEvent::Compacting,
         RunEvent::Task {
             task: Box::new(TaskView::new(&task, now)),

@@ -84,7 +84,7 @@ impl View for JsonView {
                 error: error.as_deref(),
                 result: result.as_deref(),
             }),
-            Live::Notice(text) => self.print(&RunEvent::Told { text }),
+            Live::Notice(text) => self.print(&RunEvent::Notice { text }),
             Live::Compacting => self.print(&RunEvent::Compacting),
             Live::Reasoning(_) | Live::Lines(_) | Live::Waiting | Live::Ended(_) => {}
         }
