@@ -109,8 +109,8 @@ impl Run {
         if let Some(why) = lost.filter(|_| !is_summing_up(&self.task)) {
             return Err(self.give_up(why).await);
         }
-        if self.task.skill.is_some() {
-            self.role = self.launched_with(|launched| launched.role).await?;
+        if let Err(why) = self.read_role().await {
+            return Err(self.give_up(why).await);
         }
         let known = self.task.session.clone();
         // A session that is not known to the task has never been sent a prompt.
@@ -128,6 +128,19 @@ impl Run {
             Got::TakenOver => self.go_on(&session).await?,
         }
         self.follow(&session, reports).await
+    }
+
+    /// Reads the skill that the task runs. A run without the terms of its skill could do more than
+    /// they allow, so there is none.
+    async fn read_role(&mut self) -> Result<(), String> {
+        let Some(terms) = self.task.skill.clone() else {
+            return Ok(());
+        };
+        let role = self.launched_with(|launched| launched.role).await;
+        let role = role.map_err(|problem| problem.to_string())?;
+        let role = role.ok_or("its launch does not say which skill it runs")?;
+        self.role = Some(Role { terms, ..role });
+        Ok(())
     }
 
     /// Goes on where another worker left off.

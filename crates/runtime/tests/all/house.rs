@@ -24,6 +24,7 @@ use asyncagents_testkit::{
     clock::{SetClock, TokioClock},
     store_contract::RunsTwice,
 };
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 /// A minute, a second and so on, for scripts and limits.
@@ -173,6 +174,12 @@ impl House {
         };
         let store = Sqlite::open_with(path, options).expect("a store");
         Arc::new(RunsTwice(Arc::new(store)))
+    }
+
+    /// Changes the file behind everybody's back.
+    pub(crate) fn damage(&self, sql: &str) {
+        let file = Connection::open(self.folder.path().join("tasks.db")).expect("the file");
+        assert!(file.execute(sql, []).expect("changed") > 0, "{sql}");
     }
 
     /// A handle without a worker, as a shell command has.

@@ -16,6 +16,7 @@ use asyncagents_core::{
 };
 use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces, Skills, ToolDoor};
 use asyncagents_testkit::scripted_host::{Child, Script, Step};
+use rstest::rstest;
 
 use super::house::{House, Process, key, seconds, session, tool, turn};
 
@@ -54,6 +55,26 @@ async fn a_skill_is_ended_after_its_iterations_where_its_host_counts_none() {
     let other = launch(&process, skill("max-iterations: 18")).await;
     process.until_status(&other, Status::Completed).await;
     process.settled().await;
+}
+
+/// What it may do is in its launch, so without that it does nothing at all, and its parent knows.
+#[rstest]
+#[case::no_json("UPDATE events SET body = 'torn' WHERE kind = 'launched'")]
+#[case::no_skill("UPDATE events SET body = json_remove(body, '$.skill') WHERE kind = 'launched'")]
+#[tokio::test(start_paused = true)]
+async fn a_skill_whose_launch_is_damaged_ends_before_it_begins(#[case] damage: &str) {
+    let house = House::new(Script::of([Step::Answer("Done.".to_owned())]));
+    let manager = house.manager();
+    let launched = manager
+        .launch(&session("main"), skill("context: fork"))
+        .await;
+    let id = launched.expect("launched").shown.task.id;
+    house.damage(damage);
+    let process = house.start().await;
+    process.until_status(&id, Status::Error).await;
+    process.settled().await;
+    assert_eq!(house.prompts(&id).len(), 0);
+    assert_eq!(house.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
