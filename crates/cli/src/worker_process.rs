@@ -247,7 +247,11 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
             };
         }
         if begun.elapsed() > START_TIMEOUT {
-            return Err(anyhow!("it does not begin; see {}", log.display()));
+            return Err(anyhow!(
+                "it did not start within {} s; see {}",
+                START_TIMEOUT.as_secs(),
+                log.display()
+            ));
         }
         thread::sleep(Duration::from_millis(2));
     }

@@ -71,7 +71,7 @@ pub struct Place {
 /// when it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
-    /// A few words for people.
+    /// Short, for lists and notices.
     pub description: String,
     pub agent: AgentName,
     /// The model, if it is not the agent's own.

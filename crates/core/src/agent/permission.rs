@@ -22,7 +22,7 @@ pub enum Kind {
 /// What is allowed where no rule says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Reading is free; changes and programs are asked for.
+    /// Reads need no approval; changes and commands do.
     #[default]
     Ask,
     /// Changes to files are free too.

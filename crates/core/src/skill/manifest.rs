@@ -31,7 +31,6 @@ pub struct Skill {
 /// What the head of a skill says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// What it is called by.
     pub name: String,
     /// What it is called in lists for people, if it has another name for that.
     pub title: Option<String>,
