@@ -30,7 +30,10 @@ pub(crate) fn folder() -> Option<PathBuf> {
 }
 
 /// The settings with names in the place of what is confidential, which is written to files.
-pub(crate) fn put_aside(overrides: &Overrides, launches: &Launches) -> anyhow::Result<Overrides> {
+pub(crate) fn store_secrets(
+    overrides: &Overrides,
+    launches: &Launches,
+) -> anyhow::Result<Overrides> {
     let mut stored = Overrides::new();
     for (key, value) in overrides {
         if is_confidential(key, value) {
@@ -47,7 +50,7 @@ pub(crate) fn put_aside(overrides: &Overrides, launches: &Launches) -> anyhow::R
 }
 
 /// The settings as they were at the launch.
-pub(crate) fn bring_back(stored: Overrides, launches: &Launches) -> anyhow::Result<Overrides> {
+pub(crate) fn load_secrets(stored: Overrides, launches: &Launches) -> anyhow::Result<Overrides> {
     let back = stored.into_iter().map(|(key, value)| {
         let Some(key) = key.strip_prefix(ASIDE) else {
             return Ok((key, value));

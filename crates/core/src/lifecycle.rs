@@ -124,7 +124,7 @@ pub enum Effect {
     /// Tell the parent how it ended.
     Tell,
     /// There is no parent to be told how it ended.
-    Hush,
+    SuppressNotice,
     /// Take back what the parent has not been told yet.
     Withdraw,
     StopBelow,
@@ -357,7 +357,7 @@ fn cancelled(by: CancelledBy, stop: bool) -> Result<Decision, Refusal> {
     };
     let effects = match by {
         CancelledBy::Request => vec![Effect::Tell, Effect::StopBelow],
-        CancelledBy::Above => vec![Effect::Hush, Effect::StopBelow],
+        CancelledBy::Above => vec![Effect::SuppressNotice, Effect::StopBelow],
     };
     Ok(Decision {
         events: vec![ended],

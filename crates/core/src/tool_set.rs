@@ -182,6 +182,17 @@ impl ToolRequest {
         }
     }
 
+    /// What another host shows beside the name of the tool.
+    pub fn title(&self) -> &str {
+        match self {
+            ToolRequest::Task(args) => &args.description,
+            ToolRequest::Output(request) => &request.task,
+            ToolRequest::Cancel(task) => task,
+            ToolRequest::Skill(skill) => &skill.name,
+            ToolRequest::List(_) | ToolRequest::Clear => "",
+        }
+    }
+
     /// What the call is about, for rules and for people.
     fn target(&self) -> String {
         match self {

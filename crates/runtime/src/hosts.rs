@@ -23,7 +23,7 @@ pub trait Hosts: Send + Sync {
 
     /// The host that has the sessions of this one now, if this one has ended and another is
     /// served here in its place.
-    fn heir(&self, host: &HostRef) -> Option<HostRef> {
+    fn successor(&self, host: &HostRef) -> Option<HostRef> {
         let _ = host;
         None
     }
@@ -58,7 +58,7 @@ pub(crate) enum RunReport {
 }
 
 /// The hosts that are open.
-pub(crate) struct HostBook {
+pub(crate) struct OpenHosts {
     pub(crate) source: Arc<dyn Hosts>,
     open: Mutex<HashMap<HostSetup, Arc<OpenHost>>>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct OpenHost {
     listeners: Mutex<HashMap<SessionId, mpsc::UnboundedSender<RunReport>>>,
 }
 
-impl HostBook {
+impl OpenHosts {
     pub(crate) fn new(source: Arc<dyn Hosts>) -> Self {
         Self {
             source,

@@ -15,12 +15,12 @@ use asyncagents_core::{
 };
 use tokio::sync::{mpsc, watch};
 
-use crate::{Hosts, Problem, Settings, hosts::HostBook, watch::Watch};
+use crate::{Hosts, Problem, Settings, hosts::OpenHosts, watch::Watch};
 
 /// What all parts of the runtime share.
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) hosts: HostBook,
+    pub(crate) hosts: OpenHosts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) watch: Watch,
@@ -44,7 +44,7 @@ impl Shared {
     ) -> Self {
         Self {
             store,
-            hosts: HostBook::new(hosts),
+            hosts: OpenHosts::new(hosts),
             clock,
             settings: Arc::new(settings),
             watch: Watch::default(),

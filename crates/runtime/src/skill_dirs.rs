@@ -23,7 +23,7 @@ const LARGEST: u64 = 1_000_000;
 /// How deep folders of skills may hold folders.
 const DEEPEST: usize = 6;
 /// And how deep they are looked into when all of them are to be checked.
-const DEEPEST_OF_ALL: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// How many skills are looked at in one folder of skills.
 const MOST: usize = 10_000;
 /// How many folders behind links are looked into, there: links can multiply.
@@ -370,8 +370,8 @@ impl Walk {
                 continue;
             }
             let path = entry.path();
-            if self.everywhere && depth >= DEEPEST_OF_ALL && kind.is_dir() {
-                let why = format!("it is more than {DEEPEST_OF_ALL} folders deep: not looked into");
+            if self.everywhere && depth >= MAX_DEPTH && kind.is_dir() {
+                let why = format!("it is more than {MAX_DEPTH} folders deep: not looked into");
                 self.refuse(&path, &why);
                 continue;
             }

@@ -31,7 +31,7 @@ use crate::{
     hosts::OpenHost,
     listen::listen,
     outbox,
-    runner::{Got, Run, RunKey, ours},
+    runner::{Origin, Run, RunKey, ours},
     shared::Shared,
     stop::stop,
     survey::{STARTED_AT_ONCE, startable, survey},
@@ -220,7 +220,7 @@ impl WorkerLoop {
                     self.shared.watch.wake(&ids);
                     started
                         .into_iter()
-                        .for_each(|task| self.run(task, Got::Started));
+                        .for_each(|task| self.run(task, Origin::Started));
                     if !more {
                         return;
                     }
@@ -291,7 +291,7 @@ impl WorkerLoop {
             let task = shared.read(move |journal| ours(journal.task(&id)?, &owner, run));
             if let Ok(task) = task.await {
                 tracing::warn!(task = %task.id, "re-attaching to running task");
-                self.run(task, Got::TakenOver);
+                self.run(task, Origin::TakenOver);
             }
         }
     }
@@ -302,13 +302,13 @@ impl WorkerLoop {
         for task in claimed {
             tracing::info!(task = %task.id, status = %task.status(), "no owner or lease expired, taking over");
             match task.state {
-                State::Running { .. } => self.run(task, Got::TakenOver),
+                State::Running { .. } => self.run(task, Origin::TakenOver),
                 State::Queued { .. } | State::Ended { .. } => {}
             }
         }
     }
 
-    fn run(&mut self, task: Task, got: Got) {
+    fn run(&mut self, task: Task, got: Origin) {
         let key = (task.id.clone(), task.run);
         let host = match self.open(&task.brief.host) {
             Ok(host) => host,
@@ -458,13 +458,13 @@ fn claim(
     let (now, settings) = (shared.now(), &shared.settings);
     let lapsed = journal.lapsed(time)?;
     journal.expire(time)?;
-    let nobody = Command::Assign { to: None };
+    let unassign = Command::Assign { to: None };
     let mut claimed = Vec::new();
     for mut task in journal.orphans()? {
         if !shared.serves(&task.brief.host.host) {
             if task.owner.is_some() {
                 // Without an owner, until a worker comes that has its host; it holds no slot.
-                shared.carry_out(journal, &mut task, nobody.clone())?;
+                shared.carry_out(journal, &mut task, unassign.clone())?;
             }
             continue;
         }
@@ -476,11 +476,11 @@ fn claim(
         // A task that waits for others did nothing that a worker could have died of.
         let waits = journal.unsettled_below(&task.id)? > 0;
         if waits || was.is_some_and(|was| was.is_of_another_boot) {
-            shared.carry_out(journal, &mut task, nobody.clone())?;
+            shared.carry_out(journal, &mut task, unassign.clone())?;
         }
         let to = Some(owner.clone());
         shared.carry_out(journal, &mut task, Command::Assign { to })?;
-        journal.let_settle(&task.id, now, now.after(settings.confirm_timeout))?;
+        journal.postpone_notices(&task.id, now, now.after(settings.confirm_timeout))?;
         if let Some(by) = moved {
             shared.carry_out(journal, &mut task, Command::ClockMoved { by })?;
         }

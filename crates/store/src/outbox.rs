@@ -67,7 +67,7 @@ impl<S: Sql> Outbox for Transaction<S> {
         self.run(sql, values![notice, until, attempted])
     }
 
-    fn let_settle(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
+    fn postpone_notices(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET attempted = ?2, not_before = ?3 \
              WHERE task = ?1 AND state = 'pending' AND attempted IS NOT NULL";
         self.run(sql, values![task, now, until])

@@ -239,7 +239,7 @@ impl BridgeHandler for PluginHandler {
         }
         let prepared = tool_set::prepare(&self.prefix, &call.tool, &call.input)
             .map_err(|error| error.to_string())?;
-        let title = Some(prepared.info.title).filter(|title| !title.is_empty());
+        let title = Some(prepared.request.title().to_owned()).filter(|title| !title.is_empty());
         let outcome = door.call_from(&call.session, call.message, prepared.request);
         match outcome.await {
             ToolOutcome::Done(output) => Ok(Answer { output, title }),

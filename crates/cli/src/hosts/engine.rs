@@ -57,7 +57,7 @@ impl HostKind for EngineHosts {
             }
         };
         let launches = self.context.launches()?;
-        let stored = launch_secrets::put_aside(overrides, launches)?;
+        let stored = launch_secrets::store_secrets(overrides, launches)?;
         let json = serde_json::to_string(&stored)?;
         Ok(launches.seal(HostRef::engine(&folder), json))
     }
@@ -145,7 +145,7 @@ impl EngineHosts {
         let launches = self.context.launches()?;
         launches.check(setup)?;
         let stored = serde_json::from_str(&setup.settings.json)?;
-        let overrides = launch_secrets::bring_back(stored, launches)?;
+        let overrides = launch_secrets::load_secrets(stored, launches)?;
         check_in_place(workspace)?;
         // What is configured for that folder, which need not be the one we are in.
         let folder = (!self.context.options.bare).then_some(workspace);

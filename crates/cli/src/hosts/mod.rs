@@ -36,8 +36,8 @@ pub trait HostKind: Send + Sync {
         true
     }
 
-    /// See [`Hosts::heir`].
-    fn heir(&self, _host: &HostRef) -> Option<HostRef> {
+    /// See [`Hosts::successor`].
+    fn successor(&self, _host: &HostRef) -> Option<HostRef> {
         None
     }
 
@@ -218,8 +218,8 @@ impl Hosts for KnownHosts {
         }
     }
 
-    fn heir(&self, host: &HostRef) -> Option<HostRef> {
-        self.kind(host).heir(host)
+    fn successor(&self, host: &HostRef) -> Option<HostRef> {
+        self.kind(host).successor(host)
     }
 
     fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {

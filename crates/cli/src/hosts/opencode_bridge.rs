@@ -94,7 +94,7 @@ impl HostKind for Bridges {
     }
 
     /// The OpenCode of its folder, if it is another that has ended.
-    fn heir(&self, host: &HostRef) -> Option<HostRef> {
+    fn successor(&self, host: &HostRef) -> Option<HostRef> {
         let HostRef::OpenCodeBridge { folder, .. } = host else {
             return None;
         };

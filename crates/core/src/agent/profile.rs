@@ -84,7 +84,7 @@ impl Tools {
         (!uses.is_empty()).then(|| uses.join("; "))
     }
 
-    /// The same in this house's names for tools, where other agents have their own.
+    /// The same in our names for tools, where other agents have their own.
     #[must_use]
     pub fn called_here(&self) -> Tools {
         let here = |rules: &[Rule]| -> Vec<Rule> {

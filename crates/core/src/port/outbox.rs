@@ -29,7 +29,7 @@ pub trait Outbox {
     fn put_off(&mut self, notice: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()>;
     /// Another worker may have sent a task's notices just now; they are to be looked for at
     /// `until`.
-    fn let_settle(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
+    fn postpone_notices(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
     /// A parent may be able to take its notices now.
     fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool>;
     /// Whether a parent has notices to come.

@@ -184,7 +184,7 @@ fn story(from: From, command: Command) -> String {
     }
     let effects = decision.effects.iter().map(|effect| match effect {
         Effect::Tell => " tell",
-        Effect::Hush => " hush",
+        Effect::SuppressNotice => " hush",
         Effect::Withdraw => " withdraw",
         Effect::StopBelow => " stop-below",
         Effect::SpendAbove => " spend-above",
@@ -578,7 +578,7 @@ proptest! {
                 apply(&mut task, event, at(n));
             }
             tells += decision.effects.iter().filter(|effect| **effect == Effect::Tell).count();
-            quiet += decision.effects.iter().filter(|effect| **effect == Effect::Hush).count();
+            quiet += decision.effects.iter().filter(|effect| **effect == Effect::SuppressNotice).count();
             // An ended task comes back only by being resumed.
             if !before.is_live() && task.is_live() {
                 prop_assert_eq!(task.status(), Status::Queued);

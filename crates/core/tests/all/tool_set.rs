@@ -134,6 +134,24 @@ fn a_call_is_about(
     assert_eq!(prepared.info, info);
 }
 
+/// What a host of another kind shows beside the name of the tool.
+#[rstest]
+#[case("task", r#"{"description":"Look","prompt":"p","agent":"a"}"#, "Look")]
+#[case(
+    "task",
+    r#"{"description":"Look","prompt":"p","resume":"task_1"}"#,
+    "Look"
+)]
+#[case("output", r#"{"task_id":"task_1"}"#, "task_1")]
+#[case("cancel", r#"{"task_id":"task_1"}"#, "task_1")]
+#[case("list", r#"{"status":"running"}"#, "")]
+#[case("clear", "", "")]
+#[case("skill", r#"{"name":"deep-analysis"}"#, "deep-analysis")]
+fn the_title_of_a_call_is(#[case] tool: &str, #[case] input: &str, #[case] title: &str) {
+    let prepared = prepare(PREFIX, &format!("{PREFIX}{tool}"), input).expect("a call");
+    assert_eq!(prepared.request.title(), title);
+}
+
 /// What was cut off is not JSON, which is told from an argument that does not fit.
 #[rstest]
 #[case(r#"{"prompt": "Wr"#, true)]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     delegating::launch,
-    house::{House, Plan},
+    harness::{Harness, Plan},
 };
 
 #[rstest]
@@ -29,11 +29,11 @@ async fn a_stream_that_breaks_is_asked_for_again(
         wire,
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    assert_eq!(house.run("Write it").await.said(), "Done.");
-    assert_eq!(house.read("a.txt"), "once");
-    assert_eq!(house.model.requests().len(), 4);
-    house.close().await;
+    let harness = Harness::with(script, plan).await;
+    assert_eq!(harness.run("Write it").await.said(), "Done.");
+    assert_eq!(harness.read("a.txt"), "once");
+    assert_eq!(harness.model.requests().len(), 4);
+    harness.close().await;
 }
 
 #[rstest]
@@ -45,16 +45,16 @@ async fn a_provider_that_stays_broken_is_a_clear_error(#[case] reply: Reply, #[c
         attempts: 2,
         ..Plan::default()
     };
-    let house = House::with(Script::new().rule(When::always(), reply), plan).await;
-    let ended = house.run("Anything").await;
+    let harness = Harness::with(Script::new().rule(When::always(), reply), plan).await;
+    let ended = harness.run("Anything").await;
     assert!(
         ended.error().contains("test"),
         "names the provider: {}",
         ended.error()
     );
     assert!(ended.error().contains(why), "{}", ended.error());
-    assert_eq!(house.model.requests().len(), 2);
-    house.close().await;
+    assert_eq!(harness.model.requests().len(), 2);
+    harness.close().await;
 }
 
 #[rstest]
@@ -87,11 +87,11 @@ async fn a_wrong_call_is_explained_to_the_model(#[case] call: Reply, #[case] why
             wire,
             ..Plan::default()
         };
-        let house = House::with(script.clone(), plan).await;
-        assert_eq!(house.run("Try").await.said(), "I see.");
-        let told = house.model.requests().pop().expect("a request").last();
+        let harness = Harness::with(script.clone(), plan).await;
+        assert_eq!(harness.run("Try").await.said(), "I see.");
+        let told = harness.model.requests().pop().expect("a request").last();
         assert!(told.contains(why), "{wire:?}: {told}");
-        house.close().await;
+        harness.close().await;
     }
 }
 
@@ -103,16 +103,17 @@ async fn an_empty_answer_is_asked_for_again() {
             When::always().last("Your answer was empty"),
             Reply::text("Sorry. Done."),
         );
-    let house = House::new(script).await;
-    assert_eq!(house.run("Anything").await.said(), "Sorry. Done.");
-    house.close().await;
-    let house = House::new(Script::new().rule(When::always(), Reply::fault(Fault::Empty))).await;
-    let ended = house.run("Anything").await;
+    let harness = Harness::new(script).await;
+    assert_eq!(harness.run("Anything").await.said(), "Sorry. Done.");
+    harness.close().await;
+    let harness =
+        Harness::new(Script::new().rule(When::always(), Reply::fault(Fault::Empty))).await;
+    let ended = harness.run("Anything").await;
     assert_eq!(
         ended.error(),
         "the model answered nothing, three times in a row"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -136,12 +137,12 @@ text = "Both."
             wire,
             ..Plan::default()
         };
-        let house = House::with(script.clone(), plan).await;
-        assert_eq!(house.run("Write both").await.said(), "Both.");
-        let written = (house.read("a.txt"), house.read("b.txt"));
+        let harness = Harness::with(script.clone(), plan).await;
+        assert_eq!(harness.run("Write both").await.said(), "Both.");
+        let written = (harness.read("a.txt"), harness.read("b.txt"));
         assert_eq!(written, ("a".to_owned(), "b".to_owned()), "{wire}");
-        assert_eq!(house.model.requests().len(), 2);
-        house.close().await;
+        assert_eq!(harness.model.requests().len(), 2);
+        harness.close().await;
     }
 }
 
@@ -158,10 +159,10 @@ async fn a_call_that_was_cut_is_told_so() {
             When::always().last("Do it in smaller pieces"),
             Reply::text("In pieces, then."),
         );
-    let house = House::new(script).await;
-    assert_eq!(house.run("Write much").await.said(), "In pieces, then.");
-    assert_eq!(house.read("a.txt"), "");
-    house.close().await;
+    let harness = Harness::new(script).await;
+    assert_eq!(harness.run("Write much").await.said(), "In pieces, then.");
+    assert_eq!(harness.read("a.txt"), "");
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -172,9 +173,9 @@ async fn a_cut_answer_is_handed_on_whole() {
             Reply::text("first half, ").stop("max_tokens"),
         )
         .rule(When::turn(1), Reply::text("second half"));
-    let house = House::new(script).await;
-    assert_eq!(house.run("Tell").await.said(), "first half, second half");
-    house.close().await;
+    let harness = Harness::new(script).await;
+    assert_eq!(harness.run("Tell").await.said(), "first half, second half");
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -208,12 +209,12 @@ async fn twenty_children_come_through_a_storm_of_429s() {
         ..Plan::default()
     };
     plan.runtime.limits.concurrency = 20;
-    let house = House::with(script, plan).await;
-    house.write("a.txt", "a\n");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Twenty").await;
-    house.ended(&session, &prompt).await.said();
-    let tasks = house.tasks(&session).await;
+    let harness = Harness::with(script, plan).await;
+    harness.write("a.txt", "a\n");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Twenty").await;
+    harness.ended(&session, &prompt).await.said();
+    let tasks = harness.tasks(&session).await;
     assert_eq!(tasks.len(), 20);
     for task in &tasks {
         let State::Ended { outcome, .. } = &task.state else {
@@ -225,14 +226,14 @@ async fn twenty_children_come_through_a_storm_of_429s() {
             "a refused request is no answer"
         );
     }
-    let refused = house
+    let refused = harness
         .model
         .requests()
         .iter()
         .filter(|request| request.status == 429)
         .count();
     assert_eq!(refused, 30);
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -243,24 +244,24 @@ async fn a_huge_file_is_shown_in_part() {
             Reply::call("read", json!({"path": "huge.txt"})),
         )
         .rule(When::turn(1), Reply::text("Large."));
-    let house = House::new(script).await;
-    house.write("huge.txt", &"0123456789 lorem ipsum\n".repeat(500_000));
-    assert_eq!(house.run("Read it").await.said(), "Large.");
-    let body = house.model.requests().pop().expect("a request").body;
+    let harness = Harness::new(script).await;
+    harness.write("huge.txt", &"0123456789 lorem ipsum\n".repeat(500_000));
+    assert_eq!(harness.run("Read it").await.said(), "Large.");
+    let body = harness.model.requests().pop().expect("a request").body;
     assert!(body.len() < 100_000, "{} bytes", body.len());
     assert!(body.contains("offset="), "it says how to read on");
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_model_that_is_not_there_is_named() {
-    let house = House::new(Script::new()).await;
+    let harness = Harness::new(Script::new()).await;
     let begin = asyncagents_engine::Begin {
         title: String::new(),
         agent: "general".into(),
         model: Some("nowhere/x".to_owned()),
     };
-    let error = house
+    let error = harness
         .engine
         .begin(begin)
         .await
@@ -275,7 +276,7 @@ async fn a_model_that_is_not_there_is_named() {
         agent: "wizard".into(),
         model: None,
     };
-    let error = house
+    let error = harness
         .engine
         .begin(begin)
         .await
@@ -285,5 +286,5 @@ async fn a_model_that_is_not_there_is_named() {
         error.ends_with("there is no agent wizard; there are explore, general, plan"),
         "{error}"
     );
-    house.close().await;
+    harness.close().await;
 }

@@ -15,25 +15,25 @@ use asyncagents_scripted_model::{Fault, Reply, Script, When};
 use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, TOOL, host_contract};
 use serde_json::json;
 
-use crate::house::{House, Plan};
+use crate::harness::{Harness, Plan};
 
 const NOTES: &str = "the plants are dry";
 
 /// A process with its engine, and the one after it.
-struct Process(Mutex<Option<House>>);
+struct Process(Mutex<Option<Harness>>);
 
 impl Process {
     async fn start() -> Self {
         let mut plan = Plan::default();
         plan.runtime.lease = Duration::from_millis(300);
-        let house = House::with(script(), plan).await;
-        house.write("notes.md", NOTES);
-        Self(Mutex::new(Some(house)))
+        let harness = Harness::with(script(), plan).await;
+        harness.write("notes.md", NOTES);
+        Self(Mutex::new(Some(harness)))
     }
 
-    fn with<T>(&self, look: impl FnOnce(&House) -> T) -> T {
-        let house = self.0.lock().expect("not poisoned");
-        look(house.as_ref().expect("a process"))
+    fn with<T>(&self, look: impl FnOnce(&Harness) -> T) -> T {
+        let harness = self.0.lock().expect("not poisoned");
+        look(harness.as_ref().expect("a process"))
     }
 }
 
@@ -55,27 +55,27 @@ impl Site for Process {
     }
 
     fn host(&self) -> Arc<dyn Host> {
-        self.with(|house| Arc::new(house.engine.clone()))
+        self.with(|harness| Arc::new(harness.engine.clone()))
     }
 
     async fn parent(&self) -> SessionId {
-        let house = self.0.lock().expect("not poisoned").take();
-        let house = house.expect("a process");
-        let session = house.begin("general").await;
-        let prompt = house.prompt(&session, SCRIPT[0].0).await;
-        house.ended(&session, &prompt).await;
-        *self.0.lock().expect("not poisoned") = Some(house);
+        let harness = self.0.lock().expect("not poisoned").take();
+        let harness = harness.expect("a process");
+        let session = harness.begin("general").await;
+        let prompt = harness.prompt(&session, SCRIPT[0].0).await;
+        harness.ended(&session, &prompt).await;
+        *self.0.lock().expect("not poisoned") = Some(harness);
         session
     }
 
     async fn shown(&self, _: &SessionId) -> String {
-        let requests = self.with(|house| house.model.requests());
+        let requests = self.with(|harness| harness.model.requests());
         requests.last().expect("a request").text()
     }
 
     async fn restart(&self) {
-        let house = self.0.lock().expect("not poisoned").take();
-        let next = house.expect("a process").killed().await;
+        let harness = self.0.lock().expect("not poisoned").take();
+        let next = harness.expect("a process").killed().await;
         *self.0.lock().expect("not poisoned") = Some(next);
     }
 }

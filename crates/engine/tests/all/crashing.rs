@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::{
     delegating::launch,
-    house::{House, Plan},
+    harness::{Harness, Plan},
 };
 
 /// Dead processes are found out soon.
@@ -41,23 +41,23 @@ async fn killed_while_the_model_answers() {
         )
         .rule(When::turn(1).times(1), Reply::fault(Fault::Hang))
         .rule(When::turn(1), Reply::text("Done."));
-    let house = House::with(script, short_lease()).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Write").await;
-    house.model.wait_for(|requests| requests.len() == 2).await;
-    let house = house.killed().await;
-    house.until_free(&session).await;
+    let harness = Harness::with(script, short_lease()).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Write").await;
+    harness.model.wait_for(|requests| requests.len() == 2).await;
+    let harness = harness.killed().await;
+    harness.until_free(&session).await;
     assert_eq!(
-        house.engine.go_on(&session).await.expect("there"),
+        harness.engine.go_on(&session).await.expect("there"),
         Some(prompt.clone())
     );
-    assert_eq!(house.ended(&session, &prompt).await.said(), "Done.");
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "Done.");
     assert_eq!(
-        house.model.requests().len(),
+        harness.model.requests().len(),
         3,
         "only the answer that was lost is asked for again"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// A tool that changes something and takes its time.
@@ -100,34 +100,38 @@ async fn killed_while_a_tool_runs() {
         })),
         ..short_lease()
     };
-    let house = House::with(script, plan).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Do three things").await;
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Do three things").await;
     begun.notified().await;
     assert_eq!(
         (
-            house.read("before.txt").as_str(),
-            house.read("after.txt").as_str()
+            harness.read("before.txt").as_str(),
+            harness.read("after.txt").as_str()
         ),
         ("1", "")
     );
     // Whoever was first would have to be run again to see this change.
-    house.write("before.txt", "changed by someone else");
-    let house = house.killed().await;
-    house.until_free(&session).await;
-    house.engine.go_on(&session).await.expect("there");
+    harness.write("before.txt", "changed by someone else");
+    let harness = harness.killed().await;
+    harness.until_free(&session).await;
+    harness.engine.go_on(&session).await.expect("there");
     assert_eq!(
-        house.ended(&session, &prompt).await.said(),
+        harness.ended(&session, &prompt).await.said(),
         "I check first."
     );
     assert_eq!(calls.load(Ordering::SeqCst), 1, "it was not run again");
     assert_eq!(
-        house.read("before.txt"),
+        harness.read("before.txt"),
         "changed by someone else",
         "nor was what had ended"
     );
-    assert_eq!(house.read("after.txt"), "2", "what had not begun was done");
-    house.close().await;
+    assert_eq!(
+        harness.read("after.txt"),
+        "2",
+        "what had not begun was done"
+    );
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -152,25 +156,25 @@ async fn a_task_of_a_dead_process_is_taken_over_and_ends_once() {
         )
         .rule(When::always(), Reply::text("waiting"));
     let plan = short_lease();
-    let house = House::with(script, plan).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Delegate").await;
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Delegate").await;
     let hangs = |requests: &[asyncagents_scripted_model::Recorded]| {
         requests
             .iter()
             .any(|request| request.turn() == 1 && request.text().starts_with("Child:"))
     };
-    house.model.wait_for(hangs).await;
-    let house = house.killed().await;
-    house.until_free(&session).await;
-    house.engine.go_on(&session).await.expect("there");
-    assert_eq!(house.ended(&session, &prompt).await.said(), "heard");
-    let task = house.tasks(&session).await.pop().expect("a task");
+    harness.model.wait_for(hangs).await;
+    let harness = harness.killed().await;
+    harness.until_free(&session).await;
+    harness.engine.go_on(&session).await.expect("there");
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "heard");
+    let task = harness.tasks(&session).await.pop().expect("a task");
     let State::Ended { outcome, .. } = &task.state else {
         panic!("{task:?}");
     };
     assert_eq!(*outcome, Outcome::Completed);
-    let last = house
+    let last = harness
         .model
         .requests()
         .into_iter()
@@ -181,7 +185,7 @@ async fn a_task_of_a_dead_process_is_taken_over_and_ends_once() {
         1,
         "{told}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -192,21 +196,21 @@ async fn a_session_that_a_living_process_drives_is_left_to_it() {
             Reply::text("first").delay(Duration::from_millis(600)),
         )
         .rule(When::always(), Reply::text("second"));
-    let house = House::new(script).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Once").await;
-    house.model.wait_for(|requests| requests.len() == 1).await;
-    let other = house.beside().await;
+    let harness = Harness::new(script).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Once").await;
+    harness.model.wait_for(|requests| requests.len() == 1).await;
+    let other = harness.beside().await;
     assert!(other.engine.is_busy(&session).await.expect("seen"));
-    assert!(!house.engine.is_busy(&session).await.expect("seen"));
+    assert!(!harness.engine.is_busy(&session).await.expect("seen"));
     // Whoever looks, however often, takes nothing away.
     for _ in 0..5 {
         other.engine.go_on(&session).await.expect("there");
         other.engine.inspect(&session, &prompt).await.expect("seen");
     }
-    assert_eq!(house.ended(&session, &prompt).await.said(), "first");
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "first");
     assert_eq!(
-        house.model.requests().len(),
+        harness.model.requests().len(),
         1,
         "it was asked and paid for once"
     );
@@ -215,7 +219,7 @@ async fn a_session_that_a_living_process_drives_is_left_to_it() {
     let prompt = other.prompt(&session, "Again").await;
     assert_eq!(other.ended(&session, &prompt).await.said(), "second");
     other.close().await;
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -227,13 +231,13 @@ async fn a_driver_that_was_overtaken_writes_no_more() {
         )
         .rule(When::turn(0), Reply::text("first"));
     let plan = short_lease();
-    let house = House::with(script, plan).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Once").await;
-    house.model.wait_for(|requests| requests.len() == 1).await;
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Once").await;
+    harness.model.wait_for(|requests| requests.len() == 1).await;
     // Its worker is gone, its driver is not: a process that was asleep.
-    let sleeper = house.engine.clone();
-    let other = house.asleep().await;
+    let sleeper = harness.engine.clone();
+    let other = harness.asleep().await;
     other.until_free(&session).await;
     other.engine.go_on(&session).await.expect("there");
     assert_eq!(other.ended(&session, &prompt).await.said(), "first");
@@ -254,17 +258,17 @@ async fn a_newer_prompt_ends_the_run_before_it() {
         .rule(When::always().last("Second"), Reply::text("second"))
         .rule(When::always().times(1), Reply::fault(Fault::Hang));
     let plan = short_lease();
-    let house = House::with(script, plan).await;
-    let session = house.begin("general").await;
-    let first = house.prompt(&session, "First").await;
-    house.model.wait_for(|requests| requests.len() == 1).await;
-    let house = house.killed().await;
-    house.until_free(&session).await;
-    let second = house.prompt(&session, "Second").await;
-    assert_eq!(house.ended(&session, &second).await.said(), "second");
-    let ended = house.ended(&session, &first).await;
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let first = harness.prompt(&session, "First").await;
+    harness.model.wait_for(|requests| requests.len() == 1).await;
+    let harness = harness.killed().await;
+    harness.until_free(&session).await;
+    let second = harness.prompt(&session, "Second").await;
+    assert_eq!(harness.ended(&session, &second).await.said(), "second");
+    let ended = harness.ended(&session, &first).await;
     assert_eq!(ended.error(), "a newer prompt took its place");
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -275,14 +279,14 @@ async fn an_abort_ends_the_run_at_once_and_the_session_goes_on() {
             Reply::fault(Fault::Hang),
         )
         .rule(When::always(), Reply::text("still here"));
-    let house = House::new(script).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Hang").await;
-    house.model.wait_for(|requests| requests.len() == 1).await;
-    house.engine.abort(&session).await.expect("stopped");
-    let ended = house.ended(&session, &prompt).await;
+    let harness = Harness::new(script).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Hang").await;
+    harness.model.wait_for(|requests| requests.len() == 1).await;
+    harness.engine.abort(&session).await.expect("stopped");
+    let ended = harness.ended(&session, &prompt).await;
     assert_eq!(ended.outcome, Outcome::Cancelled);
-    let prompt = house.prompt(&session, "Again").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "still here");
-    house.close().await;
+    let prompt = harness.prompt(&session, "Again").await;
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "still here");
+    harness.close().await;
 }

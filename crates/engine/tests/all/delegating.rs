@@ -4,7 +4,7 @@ use asyncagents_core::task::{Outcome, State, Task};
 use asyncagents_scripted_model::{Reply, Script, When};
 use serde_json::{Value, json};
 
-use crate::house::{House, Plan};
+use crate::harness::{Harness, Plan};
 
 pub(crate) fn launch(description: &str, prompt: &str, fork: bool) -> Value {
     json!({"description": description, "prompt": prompt, "agent": "general", "fork": fork})
@@ -40,18 +40,18 @@ async fn a_forked_child_knows_what_its_parent_has_read_and_a_fresh_one_does_not(
             ),
         )
         .rule(When::always(), Reply::text("Seen."));
-    let house = House::new(script).await;
-    house.write("secret.txt", "the number is 4711\n");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Find the number").await;
-    house.ended(&session, &prompt).await.said();
+    let harness = Harness::new(script).await;
+    harness.write("secret.txt", "the number is 4711\n");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Find the number").await;
+    harness.ended(&session, &prompt).await.said();
     let own = |body: &&String, prompt: &str| {
         let body: Value = serde_json::from_str(body).expect("JSON");
         body["messages"][0]
             .to_string()
             .contains(&json!(prompt).to_string()[1..prompt.len()])
     };
-    let bodies = house.bodies("");
+    let bodies = harness.bodies("");
     let forked = bodies
         .iter()
         .find(|body| own(body, "Forked:\nuse it"))
@@ -63,7 +63,7 @@ async fn a_forked_child_knows_what_its_parent_has_read_and_a_fresh_one_does_not(
     assert!(forked.contains("the number is 4711"), "{forked}");
     assert!(forked.contains("<inherited_context>"));
     assert!(!fresh.contains("4711"), "{fresh}");
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -91,13 +91,13 @@ async fn a_run_waits_for_its_tasks_and_is_told_of_each_once() {
             Reply::text("All five."),
         )
         .rule(When::always(), Reply::text("waiting"));
-    let house = House::new(script).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Five children, please").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "All five.");
-    let tasks = house.tasks(&session).await;
+    let harness = Harness::new(script).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Five children, please").await;
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "All five.");
+    let tasks = harness.tasks(&session).await;
     assert_eq!(tasks.len(), 5);
-    let last = house
+    let last = harness
         .model
         .requests()
         .into_iter()
@@ -107,7 +107,7 @@ async fn a_run_waits_for_its_tasks_and_is_told_of_each_once() {
         let told = format!("Agent \"task {n}\" finished");
         assert_eq!(text.matches(&told).count(), 1, "{text}");
     }
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -130,17 +130,17 @@ async fn a_child_that_delegates_waits_for_its_own_children() {
             Reply::call("asyncagents_task", launch("middle", "Middle:\nx", false)),
         )
         .rule(When::always(), Reply::text("done"));
-    let house = House::new(script).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Top").await;
-    house.ended(&session, &prompt).await.said();
-    let middle = house.tasks(&session).await.pop().expect("a task");
+    let harness = Harness::new(script).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Top").await;
+    harness.ended(&session, &prompt).await.said();
+    let middle = harness.tasks(&session).await.pop().expect("a task");
     assert_eq!(outcome(&middle), Outcome::Completed);
     let below = middle.session.expect("a session");
-    let leaf = house.tasks(&below).await.pop().expect("a task");
+    let leaf = harness.tasks(&below).await.pop().expect("a task");
     assert_eq!(outcome(&leaf), Outcome::Completed);
     // At the depth limit nobody is offered to launch more.
-    let leafs = house.model.requests();
+    let leafs = harness.model.requests();
     let leafs = leafs
         .iter()
         .find(|request| request.text().contains("Leaf:\nx") && request.turn() == 0);
@@ -149,7 +149,7 @@ async fn a_child_that_delegates_waits_for_its_own_children() {
         !names.iter().any(|name| name.starts_with("asyncagents_")),
         "{names:?}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -172,25 +172,25 @@ async fn what_everybody_used_adds_up() {
         wire: asyncagents_models::Wire::Chat,
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Two").await;
-    house.ended(&session, &prompt).await.said();
-    let requests = house.model.requests();
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Two").await;
+    harness.ended(&session, &prompt).await.said();
+    let requests = harness.model.requests();
     let of_lead = requests.iter().filter(|request| request.turn() > 0).count() as u64;
-    let (own, usage) = house.used(&session).await;
+    let (own, usage) = harness.used(&session).await;
     assert_eq!(own.tokens, 1_100 + of_lead * 2_010);
     assert_eq!(
         (usage.input, usage.cache_read),
         (1_000 + of_lead * 1_000, of_lead * 1_000)
     );
     assert_eq!(own.cost.0, 2_000 + 1_000 + of_lead * (2_000 + 1_000 + 100));
-    for task in house.tasks(&session).await {
+    for task in harness.tasks(&session).await {
         assert_eq!(task.progress.spent.tokens, 110);
         assert_eq!(task.progress.spent.cost.0, 60 * 2 + 40 + 10 * 10);
         assert_eq!(task.progress.spent.turns, 1);
     }
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -227,21 +227,21 @@ async fn a_task_is_resumed_with_its_full_history() {
             Reply::call("asyncagents_output", json!({"task_id": "{{id}}"})),
         )
         .rule(When::always(), Reply::text("ok"));
-    let house = House::new(script).await;
-    house.write("a.txt", "history\n");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Delegate").await;
-    house.ended(&session, &prompt).await.said();
-    let resumed = house.bodies("And now?");
+    let harness = Harness::new(script).await;
+    harness.write("a.txt", "history\n");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Delegate").await;
+    harness.ended(&session, &prompt).await.said();
+    let resumed = harness.bodies("And now?");
     let resumed = resumed
         .iter()
         .find(|body| body.contains("first answer") && body.contains("Child:\\nx"));
     assert!(resumed.expect("a request").contains("history"));
-    let seen = house
+    let seen = harness
         .model
         .requests()
         .iter()
         .any(|request| request.last().contains("second answer"));
     assert!(seen, "the parent reads the second answer");
-    house.close().await;
+    harness.close().await;
 }

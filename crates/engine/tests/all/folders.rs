@@ -14,7 +14,7 @@ use asyncagents_scripted_model::{Reply, Script, When};
 use asyncagents_store::Sqlite;
 use serde_json::json;
 
-use crate::house::{House, Plan};
+use crate::harness::{Harness, Plan};
 
 /// A person who allows everything for good, and remembers where something was asked.
 #[derive(Default)]
@@ -56,9 +56,9 @@ async fn two_sessions_work_each_in_its_own_folder() {
         ..Plan::default()
     };
     let script = works(works(Script::new(), "At home"), "In the tree");
-    let house = House::with(script, plan).await;
-    let work = house.path("").canonicalize().expect("a folder");
-    let tree = house
+    let harness = Harness::with(script, plan).await;
+    let work = harness.path("").canonicalize().expect("a folder");
+    let tree = harness
         .folder
         .path()
         .canonicalize()
@@ -71,12 +71,12 @@ async fn two_sessions_work_each_in_its_own_folder() {
         symlink(other, folder.join("other")).expect("a link");
     }
 
-    let home = house.begin("general").await;
-    let other = in_folder(&house, &home, &tree).await;
+    let home = harness.begin("general").await;
+    let other = in_folder(&harness, &home, &tree).await;
     for (session, text) in [(&home, "At home"), (&other, "In the tree")] {
-        let prompt = house.prompt(session, text).await;
-        assert_eq!(house.ended(session, &prompt).await.said(), "Done.");
-        let last = house.bodies(text).pop().expect("a request");
+        let prompt = harness.prompt(session, text).await;
+        assert_eq!(harness.ended(session, &prompt).await.said(), "Done.");
+        let last = harness.bodies(text).pop().expect("a request");
         assert!(
             last.contains("other/a.txt is outside of the workspace"),
             "{last}"
@@ -87,13 +87,13 @@ async fn two_sessions_work_each_in_its_own_folder() {
         );
         assert!(!last.contains("KEY"), "{last}");
     }
-    assert_eq!(house.read("a.txt"), "At home");
+    assert_eq!(harness.read("a.txt"), "At home");
     let written = fs::read_to_string(tree.join("a.txt"));
     assert_eq!(written.expect("written"), "In the tree");
     // What was allowed for good in one folder is asked for in the other, once.
     let asked = lock(&person.0).clone();
     assert_eq!(asked, [home, other]);
-    house.close().await;
+    harness.close().await;
 }
 
 /// Nothing is done elsewhere instead.
@@ -113,19 +113,19 @@ async fn a_session_whose_folder_is_gone_has_no_tools_that_touch_files() {
         }),
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    let home = house.begin("general").await;
-    let work = house.path("").canonicalize().expect("a folder");
-    let gone = in_folder(&house, &home, &work.join("gone")).await;
-    let prompt = house.prompt(&gone, "Write").await;
-    assert_eq!(house.ended(&gone, &prompt).await.said(), "Then not.");
-    let last = house.model.requests().pop().expect("a request").last();
+    let harness = Harness::with(script, plan).await;
+    let home = harness.begin("general").await;
+    let work = harness.path("").canonicalize().expect("a folder");
+    let gone = in_folder(&harness, &home, &work.join("gone")).await;
+    let prompt = harness.prompt(&gone, "Write").await;
+    assert_eq!(harness.ended(&gone, &prompt).await.said(), "Then not.");
+    let last = harness.model.requests().pop().expect("a request").last();
     assert!(
         last.contains("the folder of this session cannot be used"),
         "{last}"
     );
-    assert!(!house.path("a.txt").exists() && !house.path("gone").exists());
-    house.close().await;
+    assert!(!harness.path("a.txt").exists() && !harness.path("gone").exists());
+    harness.close().await;
 }
 
 /// The database may have been changed by somebody else.
@@ -141,25 +141,25 @@ async fn a_folder_that_only_the_database_names_is_not_worked_in() {
         settings: Box::new(|settings| settings.permissions.mode = Mode::AutoEdit),
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
+    let harness = Harness::with(script, plan).await;
     let elsewhere = tempfile::tempdir().expect("a folder");
-    let home = house.begin("general").await;
+    let home = harness.begin("general").await;
     let named = elsewhere.path().canonicalize().expect("a folder");
-    let session = in_folder(&house, &home, &named).await;
-    let prompt = house.prompt(&session, "Write").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "Done.");
-    assert_eq!(house.read("a.txt"), "x");
+    let session = in_folder(&harness, &home, &named).await;
+    let prompt = harness.prompt(&session, "Write").await;
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "Done.");
+    assert_eq!(harness.read("a.txt"), "x");
     assert!(!named.join("a.txt").exists());
-    house.close().await;
+    harness.close().await;
 }
 
 /// A session like another, in this folder.
-async fn in_folder(house: &House, like: &SessionId, folder: &Path) -> SessionId {
-    let mut session = house.engine.session(like).await.expect("there");
+async fn in_folder(harness: &Harness, like: &SessionId, folder: &Path) -> SessionId {
+    let mut session = harness.engine.session(like).await.expect("there");
     session.id = SessionId::from(format!("{like}0"));
     session.workspace = folder.display().to_string();
     let id = session.id.clone();
-    let store = Sqlite::open(house.folder.path().join("db")).expect("opened");
+    let store = Sqlite::open(harness.folder.path().join("db")).expect("opened");
     let begun = transact(&store, move |journal| journal.begin_session(&session));
     begun.await.expect("begun");
     id

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delegating::launch,
-    house::{House, Plan},
+    harness::{Harness, Plan},
 };
 
 /// A lead that launches one child, and is told.
@@ -56,14 +56,14 @@ fn sums_up(script: Script) -> Script {
 }
 
 /// Runs the lead to its end, and returns the child and what it said.
-async fn child(house: &House) -> (Task, Option<String>) {
-    let session: SessionId = house.begin("general").await;
-    let prompt = house.prompt(&session, "Lead").await;
-    house.ended(&session, &prompt).await.said();
-    let tasks = house.tasks(&session).await;
+async fn child(harness: &Harness) -> (Task, Option<String>) {
+    let session: SessionId = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Lead").await;
+    harness.ended(&session, &prompt).await.said();
+    let tasks = harness.tasks(&session).await;
     let id: TaskId = tasks[0].id.clone();
     let request = OutputRequest::new(id.as_str(), false, None).expect("a request");
-    let report = house.manager.output(&Caller::Person, request).await;
+    let report = harness.manager.output(&Caller::Person, request).await;
     (tasks[0].clone(), report.expect("a report").answer)
 }
 
@@ -77,8 +77,8 @@ fn why(task: &Task) -> &str {
     }
 }
 
-fn last_request(house: &House) -> Recorded {
-    let requests = house.model.requests().into_iter();
+fn last_request(harness: &Harness) -> Recorded {
+    let requests = harness.model.requests().into_iter();
     let mut last = requests.filter(|request| request.text().contains("This is your last turn"));
     let found = last.next().expect("a last turn");
     assert!(last.next().is_none(), "only one");
@@ -90,11 +90,11 @@ fn last_request(house: &House) -> Recorded {
 #[case::money(Budget { cost: Some(Cost(100_000)), ..Budget::default() }, "the budget of $0.10 is used up")]
 #[tokio::test]
 async fn before_a_budget_is_used_up_the_child_sums_up(#[case] budget: Budget, #[case] used: &str) {
-    let house = House::with(sums_up(reads(lead(), 8_000)), limited(budget)).await;
-    let (task, said) = child(&house).await;
+    let harness = Harness::with(sums_up(reads(lead(), 8_000)), limited(budget)).await;
+    let (task, said) = child(&harness).await;
     assert_eq!(why(&task), used);
     assert_eq!(said.as_deref(), Some("So far: file0 is empty."));
-    let last = last_request(&house).json();
+    let last = last_request(&harness).json();
     // What was kept back does not pay for the whole conversation.
     assert_eq!(last["messages"].as_array().map(Vec::len), Some(1), "{last}");
     assert!(last["messages"].to_string().contains("Reading file0.txt"));
@@ -111,7 +111,7 @@ async fn before_a_budget_is_used_up_the_child_sums_up(#[case] budget: Budget, #[
         budget.cost.is_none_or(|most| spent.cost <= most),
         "{spent:?}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[rstest]
@@ -132,12 +132,12 @@ async fn what_fits_is_asked_as_it_is_and_the_answer_is_bounded(
         wire,
         ..limited(budget)
     };
-    let house = House::with(sums_up(reads(lead(), 2_000)), plan).await;
-    let (task, said) = child(&house).await;
+    let harness = Harness::with(sums_up(reads(lead(), 2_000)), plan).await;
+    let (task, said) = child(&harness).await;
     assert_eq!(why(&task), "the budget of 2 tool calls is used up");
     assert_eq!(said.as_deref(), Some("So far: file0 is empty."));
     assert_eq!(task.progress.spent.tool_calls, 2, "the third was not run");
-    let last = last_request(&house).json();
+    let last = last_request(&harness).json();
     assert!(
         last["tools"].is_array(),
         "declared, so that the cache knows them"
@@ -149,7 +149,7 @@ async fn what_fits_is_asked_as_it_is_and_the_answer_is_bounded(
         "{last}"
     );
     assert!(last.to_string().contains("Reading file1.txt"), "all of it");
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -158,11 +158,11 @@ async fn where_the_last_turn_cannot_be_paid_what_was_said_is_kept() {
         tokens: Some(10_000),
         ..Budget::default()
     };
-    let house = House::with(reads(lead(), 4_000), limited(budget)).await;
-    let (task, said) = child(&house).await;
+    let harness = Harness::with(reads(lead(), 4_000), limited(budget)).await;
+    let (task, said) = child(&harness).await;
     assert_eq!(why(&task), "the budget of 10,000 tokens is used up");
     assert_eq!(said.as_deref(), Some("Reading file1.txt."));
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -181,17 +181,17 @@ async fn when_the_time_is_nearly_up_the_work_is_stopped_for_the_last_turn() {
         time: Some(Duration::from_secs(10)),
         ..Budget::default()
     };
-    let house = House::with(sums_up(script), limited(budget)).await;
-    let (task, said) = child(&house).await;
+    let harness = Harness::with(sums_up(script), limited(budget)).await;
+    let (task, said) = child(&harness).await;
     assert_eq!(why(&task), "the time limit of 10s is reached");
     assert_eq!(said.as_deref(), Some("So far: file0 is empty."));
-    let ran = task.ran(house.manager.now());
+    let ran = task.ran(harness.manager.now());
     assert!(
         ran >= Duration::from_secs(9) && ran <= Duration::from_secs(10),
         "{ran:?}"
     );
     gate.open();
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -209,14 +209,14 @@ async fn a_tool_that_is_called_in_the_last_turn_is_not_run() {
     plan.settings = Box::new(|settings| {
         settings.permissions.mode = asyncagents_core::agent::Mode::Yolo;
     });
-    let house = House::with(script, plan).await;
-    let (task, said) = child(&house).await;
+    let harness = Harness::with(script, plan).await;
+    let (task, said) = child(&harness).await;
     assert_eq!(why(&task), "the budget of 1 tool call is used up");
     assert_eq!(said.as_deref(), Some("One more thing."));
-    assert!(!house.path("made.txt").exists());
+    assert!(!harness.path("made.txt").exists());
     assert_eq!(task.progress.spent.tool_calls, 1);
-    let _: Value = last_request(&house).json();
-    house.close().await;
+    let _: Value = last_request(&harness).json();
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -229,8 +229,8 @@ async fn a_child_that_ends_within_its_budget_knows_of_no_last_turn() {
         tokens: Some(10_000),
         ..Budget::default()
     };
-    let house = House::with(script, limited(budget)).await;
-    let (task, said) = child(&house).await;
+    let harness = Harness::with(script, limited(budget)).await;
+    let (task, said) = child(&harness).await;
     assert!(matches!(
         task.state,
         State::Ended {
@@ -239,7 +239,7 @@ async fn a_child_that_ends_within_its_budget_knows_of_no_last_turn() {
         }
     ));
     assert_eq!(said.as_deref(), Some("Done at once."));
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -254,10 +254,10 @@ async fn an_error_in_the_last_of_so_many_answers_is_called_what_it_is() {
         settings: Box::new(|settings| settings.max_turns = Some(2)),
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    let ended = house.run("Look").await;
+    let harness = Harness::with(script, plan).await;
+    let ended = harness.run("Look").await;
     assert!(ended.error().contains("on strike"), "{ended:?}");
-    let last = last_request(&house).json();
+    let last = last_request(&harness).json();
     assert_eq!(last["tool_choice"], json!({"type": "none"}));
-    house.close().await;
+    harness.close().await;
 }

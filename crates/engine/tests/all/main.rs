@@ -10,7 +10,7 @@ mod contract;
 mod crashing;
 mod delegating;
 mod folders;
-mod house;
+mod harness;
 mod last_turns;
 mod permitting;
 mod prefix;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     delegating::launch,
-    house::{House, Plan},
+    harness::{Harness, Plan},
 };
 
 /// A person who always says the same and remembers what was asked.
@@ -72,8 +72,8 @@ async fn a_change_is_asked_for(
     #[case] told: &str,
 ) {
     let (plan, asked) = asking(says);
-    let house = House::with(writes_twice(), plan).await;
-    assert_eq!(house.run("Write").await.said(), "Done.");
+    let harness = Harness::with(writes_twice(), plan).await;
+    assert_eq!(harness.run("Write").await.said(), "Done.");
     let asked = lock(&asked).clone();
     assert_eq!(asked.len(), times, "{asked:?}");
     if let Some(first) = asked.first() {
@@ -83,10 +83,10 @@ async fn a_change_is_asked_for(
         );
         assert!(!first.background);
     }
-    assert_eq!(house.read("a.txt") + &house.read("b.txt"), written);
-    let last = house.model.requests().pop().expect("a request").last();
+    assert_eq!(harness.read("a.txt") + &harness.read("b.txt"), written);
+    let last = harness.model.requests().pop().expect("a request").last();
     assert!(last.contains(told), "{last}");
-    house.close().await;
+    harness.close().await;
 }
 
 #[rstest]
@@ -115,12 +115,12 @@ async fn a_question_has_all_that_would_be_done(
         .rule(When::turn(0), Reply::call(tool, arguments))
         .rule(When::turn(1), Reply::text("Then not."));
     let (plan, asked) = asking(Some(Answer::No("the user says no".to_owned())));
-    let house = House::with(script, plan).await;
-    house.run("Do it").await.said();
+    let harness = Harness::with(script, plan).await;
+    harness.run("Do it").await.said();
     let asked = lock(&asked).clone();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].preview, details);
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -136,8 +136,8 @@ async fn the_question_of_another_tool_has_its_arguments() {
         let rule = "asyncagents_task".parse().expect("a rule");
         settings.permissions.ask = vec![rule];
     });
-    let house = House::with(script, plan).await;
-    house.run("Delegate").await.said();
+    let harness = Harness::with(script, plan).await;
+    harness.run("Delegate").await.said();
     let asked = lock(&asked).clone();
     let Preview::Arguments(arguments) = &asked[0].preview else {
         panic!("{asked:?}");
@@ -146,7 +146,7 @@ async fn the_question_of_another_tool_has_its_arguments() {
     let prompt = ("prompt".to_owned(), "Delete it".to_owned());
     assert!(arguments.contains(&prompt), "{arguments:?}");
     assert!(arguments.iter().all(|(name, _)| name != "description"));
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -163,14 +163,14 @@ async fn the_question_of_a_background_task_reaches_the_one_who_is_there() {
         )
         .rule(When::always(), Reply::text("ok"));
     let (plan, asked) = asking(Some(Answer::Yes));
-    let house = House::with(script, plan).await;
-    house.run("Delegate").await.said();
+    let harness = Harness::with(script, plan).await;
+    harness.run("Delegate").await.said();
     let asked = lock(&asked).clone();
     assert_eq!(asked.len(), 1);
     assert!(asked[0].background);
     assert_eq!(asked[0].title, "child");
-    assert_eq!(house.read("c.txt"), "c");
-    house.close().await;
+    assert_eq!(harness.read("c.txt"), "c");
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -185,19 +185,19 @@ async fn an_agent_has_the_prompt_the_tools_and_the_limit_of_its_file() {
             When::turn(2).last("This is your last turn"),
             Reply::text("In sum: nothing."),
         );
-    let house = House::new(script).await;
-    std::fs::create_dir_all(house.path(".asyncagents/agents")).expect("made");
-    house.write(
+    let harness = Harness::new(script).await;
+    std::fs::create_dir_all(harness.path(".asyncagents/agents")).expect("made");
+    harness.write(
         ".asyncagents/agents/poet.md",
         "---\ndescription: writes verse\ntools: Read\nmax_turns: 3\n---\nYou answer in verse.\n",
     );
-    let session = house.begin("poet").await;
-    let prompt = house.prompt(&session, "Go").await;
+    let session = harness.begin("poet").await;
+    let prompt = harness.prompt(&session, "Go").await;
     assert_eq!(
-        house.ended(&session, &prompt).await.said(),
+        harness.ended(&session, &prompt).await.said(),
         "In sum: nothing."
     );
-    let requests = house.model.requests();
+    let requests = harness.model.requests();
     assert!(requests[0].system().starts_with("You answer in verse."));
     assert_eq!(requests[0].tool_names(), ["read"]);
     assert!(
@@ -205,20 +205,20 @@ async fn an_agent_has_the_prompt_the_tools_and_the_limit_of_its_file() {
             .last()
             .contains("there is no tool `write` here; there are read")
     );
-    assert_eq!(house.read("a.txt"), "");
-    house.close().await;
+    assert_eq!(harness.read("a.txt"), "");
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn explore_and_plan_cannot_change_anything() {
     for agent in ["explore", "plan"] {
-        let house = House::new(Script::new().rule(When::always(), Reply::text("Seen."))).await;
-        let session = house.begin(agent).await;
-        let prompt = house.prompt(&session, "Look").await;
-        house.ended(&session, &prompt).await.said();
-        let names = house.model.requests()[0].tool_names();
+        let harness = Harness::new(Script::new().rule(When::always(), Reply::text("Seen."))).await;
+        let session = harness.begin(agent).await;
+        let prompt = harness.prompt(&session, "Look").await;
+        harness.ended(&session, &prompt).await.said();
+        let names = harness.model.requests()[0].tool_names();
         assert_eq!(names, ["read", "glob", "grep", "todo"], "{agent}");
-        house.close().await;
+        harness.close().await;
     }
 }
 
@@ -243,8 +243,8 @@ async fn a_rule_that_asks_every_time_is_not_answered_for_good() {
         settings.permissions.mode = Mode::Ask;
         settings.permissions.ask = vec!["edit(ci/*)".parse().expect("a rule")];
     });
-    let house = House::with(script, plan).await;
-    house.run("Write").await.said();
+    let harness = Harness::with(script, plan).await;
+    harness.run("Write").await.said();
     let asked = lock(&asked).clone();
     let targets: Vec<&str> = asked
         .iter()
@@ -253,7 +253,7 @@ async fn a_rule_that_asks_every_time_is_not_answered_for_good() {
     assert_eq!(targets, ["a.txt", "ci/x", "ci/y"]);
     assert_eq!(asked[0].always, "every write in this run");
     assert_eq!(asked[1].always, "exactly this");
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -268,17 +268,20 @@ async fn the_agent_of_a_prompt_decides_what_may_be_done() {
             When::turn(2).last("may not use write"),
             Reply::text("Only looked."),
         );
-    let house = House::new(script).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Hello").await;
-    house.ended(&session, &prompt).await.said();
-    let prompt = house
+    let harness = Harness::new(script).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Hello").await;
+    harness.ended(&session, &prompt).await.said();
+    let prompt = harness
         .prompt_as(&session, "Look only", "explore")
         .await
         .expect("taken");
-    assert_eq!(house.ended(&session, &prompt).await.said(), "Only looked.");
-    assert_eq!(house.read("a.txt"), "");
-    let error = house
+    assert_eq!(
+        harness.ended(&session, &prompt).await.said(),
+        "Only looked."
+    );
+    assert_eq!(harness.read("a.txt"), "");
+    let error = harness
         .prompt_as(&session, "x", "wizard")
         .await
         .expect_err("refused");
@@ -286,21 +289,24 @@ async fn the_agent_of_a_prompt_decides_what_may_be_done() {
         error.to_string().contains("there is no agent wizard"),
         "{error}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn instructions_that_lead_out_of_the_project_are_not_read() {
-    let house = House::new(Script::new().rule(When::always(), Reply::text("Seen."))).await;
-    std::fs::write(house.folder.path().join("id_rsa"), "PRIVATE KEY").expect("written");
-    std::os::unix::fs::symlink(house.folder.path().join("id_rsa"), house.path("AGENTS.md"))
-        .expect("linked");
-    house.write("CLAUDE.md", "Be brief.");
-    house.run("Look").await.said();
-    let system = house.model.requests()[0].system();
+    let harness = Harness::new(Script::new().rule(When::always(), Reply::text("Seen."))).await;
+    std::fs::write(harness.folder.path().join("id_rsa"), "PRIVATE KEY").expect("written");
+    std::os::unix::fs::symlink(
+        harness.folder.path().join("id_rsa"),
+        harness.path("AGENTS.md"),
+    )
+    .expect("linked");
+    harness.write("CLAUDE.md", "Be brief.");
+    harness.run("Look").await.said();
+    let system = harness.model.requests()[0].system();
     assert!(!system.contains("PRIVATE KEY"), "{system}");
     assert!(system.contains("Be brief."), "{system}");
-    house.close().await;
+    harness.close().await;
 }
 
 /// What the model is told of one call, in a project with a secret and a diary.
@@ -314,14 +320,14 @@ async fn searched(says: Option<Answer>, tool: &str, input: serde_json::Value) ->
         settings.permissions.deny = vec!["read(.env)".parse().expect("a rule")];
         settings.permissions.ask = vec!["read(notes/*)".parse().expect("a rule")];
     });
-    let house = House::with(script, plan).await;
-    std::fs::create_dir_all(house.path("notes")).expect("made");
-    house.write(".env", "KEY=SECRET 1\n");
-    house.write("notes/diary.md", "SECRET 2\n");
-    house.write("code.rs", "// no SECRET\n");
-    house.run("Search").await.said();
-    let told = house.model.requests().pop().expect("a request").last();
-    house.close().await;
+    let harness = Harness::with(script, plan).await;
+    std::fs::create_dir_all(harness.path("notes")).expect("made");
+    harness.write(".env", "KEY=SECRET 1\n");
+    harness.write("notes/diary.md", "SECRET 2\n");
+    harness.write("code.rs", "// no SECRET\n");
+    harness.run("Search").await.said();
+    let told = harness.model.requests().pop().expect("a request").last();
+    harness.close().await;
     let asked = lock(&asked).len();
     (told, asked)
 }
@@ -393,14 +399,14 @@ async fn a_file_that_may_always_be_read_is_searched_too() {
     plan.settings = Box::new(|settings| {
         settings.permissions.ask = vec!["read(diary)".parse().expect("a rule")];
     });
-    let house = House::with(script, plan).await;
-    house.write("diary", "dear diary\n");
-    house.run("Read").await.said();
-    let told = house.model.requests().pop().expect("a request").last();
+    let harness = Harness::with(script, plan).await;
+    harness.write("diary", "dear diary\n");
+    harness.run("Read").await.said();
+    let told = harness.model.requests().pop().expect("a request").last();
     assert!(told.contains("diary:1:dear diary"), "{told}");
     let asked = lock(&asked).len();
     assert_eq!(asked, 1);
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -411,21 +417,21 @@ async fn an_agent_that_may_not_read_a_file_does_not_find_it() {
             Reply::call("grep", json!({"pattern": "SECRET"})),
         )
         .rule(When::turn(1), Reply::text("Done."));
-    let house = House::new(script).await;
-    std::fs::create_dir_all(house.path(".asyncagents/agents")).expect("made");
-    house.write(
+    let harness = Harness::new(script).await;
+    std::fs::create_dir_all(harness.path(".asyncagents/agents")).expect("made");
+    harness.write(
         ".asyncagents/agents/careful.md",
         "---\ndescription: looks\ndisallowedTools: Read(.env)\n---\nYou look around.\n",
     );
-    house.write(".env", "KEY=SECRET 1\n");
-    let session = house.begin("careful").await;
-    let prompt = house.prompt(&session, "Go").await;
-    house.ended(&session, &prompt).await.said();
-    let told = house.model.requests().pop().expect("a request").last();
+    harness.write(".env", "KEY=SECRET 1\n");
+    let session = harness.begin("careful").await;
+    let prompt = harness.prompt(&session, "Go").await;
+    harness.ended(&session, &prompt).await.said();
+    let told = harness.model.requests().pop().expect("a request").last();
     assert!(
         told.contains("[1 file left out: a rule forbids reading]"),
         "{told}"
     );
     assert!(!told.contains("SECRET 1"), "{told}");
-    house.close().await;
+    harness.close().await;
 }

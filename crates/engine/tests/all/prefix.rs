@@ -8,7 +8,7 @@ use asyncagents_scripted_model::{Reply, Script, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::house::{House, Plan};
+use crate::harness::{Harness, Plan};
 
 /// How many bytes two requests have in common at their beginning.
 fn common(one: &str, other: &str) -> usize {
@@ -64,27 +64,30 @@ async fn a_session_its_follow_up_and_another_process_share_the_prefix(#[case] wi
         ..Plan::default()
     };
     plan.runtime.lease = Duration::from_millis(300);
-    let house = House::with(working(), plan).await;
-    house.write("a.txt", "what is in a\n");
-    house.write("AGENTS.md", "Be brief.");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Look at a").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "Done.");
-    assert_eq!(house.read("b.txt"), "b\n");
+    let harness = Harness::with(working(), plan).await;
+    harness.write("a.txt", "what is in a\n");
+    harness.write("AGENTS.md", "Be brief.");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Look at a").await;
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "Done.");
+    assert_eq!(harness.read("b.txt"), "b\n");
     // The project changes; the session's beginning does not.
-    house.write("AGENTS.md", "Be verbose.");
-    let house = house.killed().await;
-    let prompt = house.prompt(&session, "And b?").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "b, as I said.");
-    let bodies = house.bodies("");
+    harness.write("AGENTS.md", "Be verbose.");
+    let harness = harness.killed().await;
+    let prompt = harness.prompt(&session, "And b?").await;
+    assert_eq!(
+        harness.ended(&session, &prompt).await.said(),
+        "b, as I said."
+    );
+    let bodies = harness.bodies("");
     assert_eq!(bodies.len(), 5);
     assert_growing(&bodies);
-    let (_, usage) = house.used(&session).await;
+    let (_, usage) = harness.used(&session).await;
     assert!(
         usage.cache_read > usage.input + usage.cache_write,
         "{usage:?}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -117,16 +120,16 @@ async fn an_exact_fork_begins_with_the_parents_own_messages() {
         .rule(When::always(), Reply::text("All done."));
     let mut plan = Plan::default();
     plan.runtime.fork = asyncagents_core::fork::Preset::Exact.limits();
-    let house = House::with(script, plan).await;
-    house.write("a.txt", "what is in a\n");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Look at a").await;
-    house.ended(&session, &prompt).await.said();
-    let parent = house.bodies("").swap_remove(1);
-    let children = house.bodies("From here on you are a background agent");
+    let harness = Harness::with(script, plan).await;
+    harness.write("a.txt", "what is in a\n");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Look at a").await;
+    harness.ended(&session, &prompt).await.said();
+    let parent = harness.bodies("").swap_remove(1);
+    let children = harness.bodies("From here on you are a background agent");
     assert_eq!(children.len(), 3, "explore was refused once");
     assert_eq!(
-        house.read("by_explore.txt"),
+        harness.read("by_explore.txt"),
         "",
         "it has the tools, but may not use them"
     );
@@ -141,7 +144,7 @@ async fn an_exact_fork_begins_with_the_parents_own_messages() {
         }
     }
     assert!(children.iter().any(|child| child.contains("First child")));
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -162,11 +165,11 @@ async fn an_exact_fork_that_does_not_fit_is_refused_with_its_size() {
         ..Plan::default()
     };
     plan.runtime.fork = asyncagents_core::fork::Preset::Exact.limits();
-    let house = House::with(script, plan).await;
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Delegate").await;
-    house.ended(&session, &prompt).await.said();
-    let task = house.tasks(&session).await.pop().expect("a task");
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Delegate").await;
+    harness.ended(&session, &prompt).await.said();
+    let task = harness.tasks(&session).await.pop().expect("a task");
     let asyncagents_core::task::State::Ended { outcome, .. } = &task.state else {
         panic!("{task:?}");
     };
@@ -175,5 +178,5 @@ async fn an_exact_fork_that_does_not_fit_is_refused_with_its_size() {
         said.contains("tokens and an exact fork may have 500"),
         "{said}"
     );
-    house.close().await;
+    harness.close().await;
 }

@@ -14,7 +14,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, Plan},
+    harness::{Harness, Plan},
     skills::{FORK, all, caller, events, run_skill, short},
 };
 
@@ -46,22 +46,22 @@ fn trying(fork: bool) -> Script {
 #[case::not_in_a_fork("disallowed-tools: Bash, Write", true)]
 #[tokio::test]
 async fn a_task_of_a_skill_has_at_most_the_skills_tools(#[case] head: &str, #[case] fork: bool) {
-    let house = House::new(trying(fork)).await;
-    house.skill("narrow", &format!("{FORK}\n{head}"), "Launch a task.");
-    let told = events(&house, "narrow", "go").await;
+    let harness = Harness::new(trying(fork)).await;
+    harness.skill("narrow", &format!("{FORK}\n{head}"), "Launch a task.");
+    let told = events(&harness, "narrow", "go").await;
     assert_eq!(
         short(&told).last().map(String::as_str),
         Some("done COMPLETED")
     );
-    let tried = house.bodies("try it");
+    let tried = harness.bodies("try it");
     assert!(tried.len() > 1, "it was launched and has tried");
-    for request in house.model.requests() {
+    for request in harness.model.requests() {
         let offered = request.tool_names();
         let may = |name: &str| offered.iter().any(|offered| offered == name);
         assert!(!may("bash") && !may("write"), "{offered:?}");
     }
-    assert!(!house.path("x").exists() && !house.path("y").exists());
-    house.close().await;
+    assert!(!harness.path("x").exists() && !harness.path("y").exists());
+    harness.close().await;
 }
 
 /// Another process goes on with the task, and within the same limits.
@@ -86,30 +86,30 @@ async fn a_task_of_a_skill_is_bound_after_a_crash() {
         },
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
+    let harness = Harness::with(script, plan).await;
     let head = format!("{FORK}\nallowed-tools: Read, Task");
-    house.skill("narrow", &head, "Launch a task.");
-    let session = house.begin("general").await;
-    let mut run = run_skill(&house, &session, "narrow", "go");
+    harness.skill("narrow", &head, "Launch a task.");
+    let session = harness.begin("general").await;
+    let mut run = run_skill(&harness, &session, "narrow", "go");
     run.next().await.expect("a status");
-    let asked = |house: &House| {
-        let requests = house.model.requests();
+    let asked = |harness: &Harness| {
+        let requests = harness.model.requests();
         let asked = requests.into_iter();
         asked
             .filter(|request| request.last().contains("try it"))
             .collect::<Vec<_>>()
     };
-    while asked(&house).is_empty() {
+    while asked(&harness).is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     drop(run);
-    let house = house.killed().await;
+    let harness = harness.killed().await;
     gate.open();
     let ended = async {
-        while asked(&house).len() < 2 {
+        while asked(&harness).len() < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        while house
+        while harness
             .manager
             .list(None, None)
             .await
@@ -123,12 +123,12 @@ async fn a_task_of_a_skill_is_bound_after_a_crash() {
     tokio::time::timeout(Duration::from_secs(30), ended)
         .await
         .expect("an end");
-    for request in asked(&house) {
+    for request in asked(&harness) {
         let offered = request.tool_names();
         assert!(offered.contains(&"read".to_owned()), "{offered:?}");
         assert!(!offered.contains(&"bash".to_owned()), "{offered:?}");
     }
-    house.close().await;
+    harness.close().await;
 }
 
 /// A task with more tools is no way around either.
@@ -142,24 +142,24 @@ async fn a_skill_does_not_go_on_with_a_task_that_may_do_more() {
             Reply::call("asyncagents_task", launch("own task", false)),
         )
         .rule(When::always(), Reply::text("Launched."));
-    let house = House::new(script).await;
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill(
         "narrow",
         &format!("{FORK}\nallowed-tools: Read, Task"),
         "Go.",
     );
-    let session = house.begin("general").await;
+    let session = harness.begin("general").await;
     let args = asyncagents_core::request::TaskArgs {
         prompt: "free task".to_owned(),
         agent: "general".to_owned(),
         ..asyncagents_core::request::TaskArgs::default()
     };
-    let free = house.manager.task(&caller(&session), args).await;
+    let free = harness.manager.task(&caller(&session), args).await;
     let free = free.expect("launched").shown.task.id;
-    let run = run_skill(&house, &session, "narrow", "go");
+    let run = run_skill(&harness, &session, "narrow", "go");
     let skill = run.task().clone();
     all(run).await;
-    let tasks = house.manager.list(None, None).await.expect("listed");
+    let tasks = harness.manager.list(None, None).await.expect("listed");
     assert!(
         tasks
             .iter()
@@ -180,7 +180,7 @@ async fn a_skill_does_not_go_on_with_a_task_that_may_do_more() {
             prompt: "again".to_owned(),
             ignored: Vec::new(),
         };
-        house.manager.resume(&inside, resume)
+        harness.manager.resume(&inside, resume)
     };
     let refused = resume(&free).await.expect_err("refused").to_string();
     assert!(
@@ -188,7 +188,7 @@ async fn a_skill_does_not_go_on_with_a_task_that_may_do_more() {
         "{refused}"
     );
     resume(&own).await.expect("resumed");
-    house.close().await;
+    harness.close().await;
 }
 
 /// A skill within a skill has its own tools, as far as the outer one has them.
@@ -204,13 +204,13 @@ async fn a_skill_within_a_skill_has_what_both_have() {
             Reply::call("skill", json!({"name": "inner", "background": false})),
         )
         .rule(When::always(), Reply::text("Done."));
-    let house = House::new(script).await;
+    let harness = Harness::new(script).await;
     let outer = "allowed-tools: Read, Bash(git *), Skill";
-    house.skill("outer", &format!("{FORK}\n{outer}"), "Go.");
+    harness.skill("outer", &format!("{FORK}\n{outer}"), "Go.");
     let inner = "allowed-tools: Grep, Read, Bash(git log *)";
-    house.skill("inner", &format!("{FORK}\n{inner}"), "Look.");
-    events(&house, "outer", "go").await;
-    let requests = house.model.requests();
+    harness.skill("inner", &format!("{FORK}\n{inner}"), "Look.");
+    events(&harness, "outer", "go").await;
+    let requests = harness.model.requests();
     let inner = requests
         .iter()
         .find(|request| request.system().contains("'inner'"));
@@ -218,7 +218,7 @@ async fn a_skill_within_a_skill_has_what_both_have() {
     assert_eq!(inner.tool_names(), ["read", "bash"]);
     let told = "(only `git log *`; only `git *`)";
     assert!(inner.system().contains(told), "{}", inner.system());
-    house.close().await;
+    harness.close().await;
 }
 
 /// Claude Code's usual agent, the skill's folder, and how hard the model thinks.
@@ -229,35 +229,35 @@ async fn a_skill_of_claude_code_runs_and_finds_its_files() {
         settings: Box::new(|settings| settings.effort = Some(Effort::High)),
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
+    let harness = Harness::with(script, plan).await;
     let head =
         format!("{FORK}\nagent: general-purpose\neffort: low\nallowed-tools: Read Bash(git log *)");
-    house.skill("pdf", &head, "Read reference.md at ${CLAUDE_EFFORT}.");
-    let told = events(&house, "pdf", "merge").await;
+    harness.skill("pdf", &head, "Read reference.md at ${CLAUDE_EFFORT}.");
+    let told = events(&harness, "pdf", "merge").await;
     assert_eq!(short(&told)[1], "message Sub-agent completed: Done.");
-    let request = house.model.requests().remove(0);
+    let request = harness.model.requests().remove(0);
     let system = request.system();
-    let folder = house.path(".asyncagents/skills/pdf");
+    let folder = harness.path(".asyncagents/skills/pdf");
     let folder = folder.canonicalize().expect("there");
     let files = format!("The files of this skill are in {};", folder.display());
     assert!(system.contains("Read reference.md at low.\n\n"), "{system}");
     assert!(system.contains(&files), "{system}");
     assert!(system.contains("(only `git log *`)"), "{system}");
     let thinking = &request.json()["thinking"]["budget_tokens"];
-    let usual = house.run("Think as ever").await;
+    let usual = harness.run("Think as ever").await;
     usual.said();
-    let requests = house.model.requests();
+    let requests = harness.model.requests();
     let usual = &requests.last().expect("one").json()["thinking"]["budget_tokens"];
     assert_eq!(thinking.as_u64(), Some(4_000));
     assert!(usual.as_u64() > Some(4_000), "{usual}");
     // What a project may ask for is no more than its user has set.
-    house.skill("eager", "effort: max", "Think.");
+    harness.skill("eager", "effort: max", "Think.");
     for (most, expected) in [(Some(Effort::Low), Effort::Low), (None, Effort::High)] {
-        let skills = house.skills.clone().with_effort(most);
+        let skills = harness.skills.clone().with_effort(most);
         let found = skills.find("eager", Invoker::User).await.expect("found");
         assert_eq!(found.skill.manifest.effort, Some(expected));
     }
-    house.close().await;
+    harness.close().await;
 }
 
 /// A call that can never succeed is not to be tried again; a skill without tools is told so.
@@ -273,24 +273,24 @@ async fn what_no_try_can_change_has_no_tries_left() {
             Reply::call("skill", json!({"name": "nosuch"})),
         )
         .rule(When::always(), Reply::text("Done."));
-    let house = House::new(script).await;
-    house.skill("bare", &format!("{FORK}\nallowed-tools: []"), "Go.");
-    house.skill("broken", "timeout: soon", "Go.");
-    house.skill("asks", FORK, "Go.");
-    events(&house, "bare", "").await;
-    let seen = house.model.requests()[1].last();
+    let harness = Harness::new(script).await;
+    harness.skill("bare", &format!("{FORK}\nallowed-tools: []"), "Go.");
+    harness.skill("broken", "timeout: soon", "Go.");
+    harness.skill("asks", FORK, "Go.");
+    events(&harness, "bare", "").await;
+    let seen = harness.model.requests()[1].last();
     assert!(
         seen.contains("there is no tool `read` here; there are none"),
         "{seen}"
     );
-    events(&house, "asks", "").await;
-    let seen = house.model.requests()[3].last();
+    events(&harness, "asks", "").await;
+    let seen = harness.model.requests()[3].last();
     assert!(seen.starts_with("SKILL_NOT_FOUND: "), "{seen}");
     assert!(!seen.contains("left"), "{seen}");
-    let broken = events(&house, "broken", "").await;
+    let broken = events(&harness, "broken", "").await;
     assert!(
         short(&broken)[0].starts_with("error SKILL_BROKEN the skill `broken` cannot be used: "),
         "{broken:?}"
     );
-    house.close().await;
+    harness.close().await;
 }

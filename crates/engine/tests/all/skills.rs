@@ -15,7 +15,7 @@ use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::house::{House, Plan};
+use crate::harness::{Harness, Plan};
 
 pub(crate) const FORK: &str = "description: Analyzes code.\ncontext: fork";
 
@@ -28,7 +28,12 @@ pub(crate) fn caller(session: &SessionId) -> Caller {
 }
 
 /// A skill that a user runs from a session.
-pub(crate) fn run_skill(house: &House, session: &SessionId, name: &str, request: &str) -> SkillRun {
+pub(crate) fn run_skill(
+    harness: &Harness,
+    session: &SessionId,
+    name: &str,
+    request: &str,
+) -> SkillRun {
     let invocation = Invocation {
         name: name.to_owned(),
         arguments: request.to_owned(),
@@ -36,7 +41,12 @@ pub(crate) fn run_skill(house: &House, session: &SessionId, name: &str, request:
         session: session.clone(),
         model: None,
     };
-    SkillRun::new(&house.manager, &house.skills, caller(session), invocation)
+    SkillRun::new(
+        &harness.manager,
+        &harness.skills,
+        caller(session),
+        invocation,
+    )
 }
 
 pub(crate) async fn all(mut run: SkillRun) -> Vec<SkillEvent> {
@@ -48,9 +58,9 @@ pub(crate) async fn all(mut run: SkillRun) -> Vec<SkillEvent> {
 }
 
 /// The events of a skill that a user runs.
-pub(crate) async fn events(house: &House, name: &str, request: &str) -> Vec<SkillEvent> {
-    let session = house.begin("general").await;
-    all(run_skill(house, &session, name, request)).await
+pub(crate) async fn events(harness: &Harness, name: &str, request: &str) -> Vec<SkillEvent> {
+    let session = harness.begin("general").await;
+    all(run_skill(harness, &session, name, request)).await
 }
 
 /// Events in short, without IDs.
@@ -80,12 +90,12 @@ fn chain(events: &[SkillEvent]) -> String {
     found.expect("a message").to_owned()
 }
 
-async fn trace(house: &House, asked: &str) -> Trace {
-    house.manager.trace(asked).await.expect("a trace")
+async fn trace(harness: &Harness, asked: &str) -> Trace {
+    harness.manager.trace(asked).await.expect("a trace")
 }
 
-async fn task(house: &House, id: &TaskId) -> Task {
-    let all = house.manager.list(None, None).await.expect("a list");
+async fn task(harness: &Harness, id: &TaskId) -> Task {
+    let all = harness.manager.list(None, None).await.expect("a list");
     let mut tasks = all.into_iter().map(|shown| shown.task);
     tasks.find(|task| task.id == *id).expect("the task")
 }
@@ -95,9 +105,9 @@ async fn task(house: &House, id: &TaskId) -> Task {
 #[tokio::test]
 async fn seed_004_forked_context_spawns_sub_agent() {
     let script = Script::new().rule(When::always(), Reply::text("All is well."));
-    let house = House::new(script).await;
-    house.skill("fork-skill", FORK, "Perform deep analysis.");
-    let events = events(&house, "fork-skill", "analyze code").await;
+    let harness = Harness::new(script).await;
+    harness.skill("fork-skill", FORK, "Perform deep analysis.");
+    let events = events(&harness, "fork-skill", "analyze code").await;
     assert_eq!(
         short(&events),
         [
@@ -106,9 +116,9 @@ async fn seed_004_forked_context_spawns_sub_agent() {
             "done COMPLETED",
         ]
     );
-    let request = house.model.requests().remove(0);
+    let request = harness.model.requests().remove(0);
     assert_eq!(request.last(), "analyze code");
-    house.close().await;
+    harness.close().await;
 }
 
 /// The criterion "Sub-agent runs in isolation (no parent context)", and the test
@@ -129,11 +139,11 @@ async fn seed_004_sub_agent_isolation() {
             Reply::call("skill", json!({"name": "look", "arguments": "the code"})),
         )
         .rule(When::always(), Reply::text("Done."));
-    let house = House::new(script).await;
-    house.write("secret.txt", "XYZZY-READ\n");
-    house.skill("look", FORK, "Look around.");
-    house.run("XYZZY-USER-SECRET: look around").await.said();
-    let requests = house.model.requests();
+    let harness = Harness::new(script).await;
+    harness.write("secret.txt", "XYZZY-READ\n");
+    harness.skill("look", FORK, "Look around.");
+    harness.run("XYZZY-USER-SECRET: look around").await.said();
+    let requests = harness.model.requests();
     let child: Vec<_> = requests
         .iter()
         .filter(|request| request.system().contains("executing the 'look' skill"))
@@ -152,7 +162,7 @@ async fn seed_004_sub_agent_isolation() {
             .contains("Execute the task autonomously and report results")
     );
     assert_eq!(child[0].last(), "the code");
-    house.close().await;
+    harness.close().await;
 }
 
 /// The criterion "Depth limit respected (error if exceeded)": a fork in a fork in a fork.
@@ -164,21 +174,26 @@ async fn seed_004_depth_limit_respected() {
         .rule(When::turn(0).first("level 2"), deeper("level 3"))
         .rule(When::turn(1).first("level 2"), Reply::text("No deeper."))
         .rule(When::always(), Reply::text("Back."));
-    let house = House::new(script).await;
-    house.skill("nest", FORK, "Call yourself.");
-    let session = house.begin("general").await;
-    let events = all(run_skill(&house, &session, "nest", "level 1")).await;
+    let harness = Harness::new(script).await;
+    harness.skill("nest", FORK, "Call yourself.");
+    let session = harness.begin("general").await;
+    let events = all(run_skill(&harness, &session, "nest", "level 1")).await;
     assert_eq!(
         short(&events).last().map(String::as_str),
         Some("done COMPLETED")
     );
-    let refused = house.bodies("MAX_DEPTH_EXCEEDED: Maximum sub-agent depth (2) exceeded");
+    let refused = harness.bodies("MAX_DEPTH_EXCEEDED: Maximum sub-agent depth (2) exceeded");
     assert_eq!(refused.len(), 1, "the second level is told, once");
     assert_eq!(
-        house.manager.list(None, None).await.expect("listed").len(),
+        harness
+            .manager
+            .list(None, None)
+            .await
+            .expect("listed")
+            .len(),
         2
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// The same as events: an error with its code, then the end, and nothing else.
@@ -192,9 +207,9 @@ async fn a_sub_agent_too_deep_is_an_error_event_and_the_end() {
         },
         ..Plan::default()
     };
-    let house = House::with(Script::new(), plan).await;
-    house.skill("nest", FORK, "!`echo never`");
-    let events = events(&house, "nest", "").await;
+    let harness = Harness::with(Script::new(), plan).await;
+    harness.skill("nest", FORK, "!`echo never`");
+    let events = events(&harness, "nest", "").await;
     assert_eq!(
         short(&events),
         [
@@ -202,8 +217,8 @@ async fn a_sub_agent_too_deep_is_an_error_event_and_the_end() {
             "done FAILED",
         ]
     );
-    assert!(house.commands.all().is_empty());
-    house.close().await;
+    assert!(harness.commands.all().is_empty());
+    harness.close().await;
 }
 
 /// The criterion "Iteration budget reduced for sub-agents", and the test
@@ -223,11 +238,11 @@ async fn seed_004_sub_agent_reduced_budget(
             Reply::call("skill", json!({"name": "deep", "arguments": "inner"})),
         )
         .rule(When::always(), Reply::text("Done."));
-    let house = House::new(script).await;
-    house.skill("deep", &format!("{FORK}\n{head}"), "Go on.");
-    let session = house.begin("general").await;
-    all(run_skill(&house, &session, "deep", "outer")).await;
-    let tasks = house.manager.list(None, None).await.expect("listed");
+    let harness = Harness::new(script).await;
+    harness.skill("deep", &format!("{FORK}\n{head}"), "Go on.");
+    let session = harness.begin("general").await;
+    all(run_skill(&harness, &session, "deep", "outer")).await;
+    let tasks = harness.manager.list(None, None).await.expect("listed");
     let mut budgets: Vec<(u32, u64)> = tasks
         .iter()
         .filter_map(|shown| {
@@ -237,7 +252,7 @@ async fn seed_004_sub_agent_reduced_budget(
         .collect();
     budgets.sort_unstable();
     assert_eq!(budgets, [(1, first), (2, second)]);
-    house.close().await;
+    harness.close().await;
 }
 
 /// The budget is kept: the model is told when it has one answer left, and then it is over.
@@ -247,9 +262,9 @@ async fn a_sub_agent_that_does_not_stop_is_stopped_after_its_iterations() {
         When::always(),
         Reply::call("glob", json!({"pattern": "*"})).and_text("Once more."),
     );
-    let house = House::new(script).await;
-    house.skill("deep", &format!("{FORK}\nmax-iterations: 4"), "Go on.");
-    let events = events(&house, "deep", "").await;
+    let harness = Harness::new(script).await;
+    harness.skill("deep", &format!("{FORK}\nmax-iterations: 4"), "Go on.");
+    let events = events(&harness, "deep", "").await;
     assert_eq!(
         short(&events),
         [
@@ -258,8 +273,8 @@ async fn a_sub_agent_that_does_not_stop_is_stopped_after_its_iterations() {
             "done FAILED",
         ]
     );
-    assert_eq!(house.model.requests().len(), 3);
-    house.close().await;
+    assert_eq!(harness.model.requests().len(), 3);
+    harness.close().await;
 }
 
 /// The criterion "Parent receives summary (not full output)", and the test
@@ -286,10 +301,10 @@ async fn seed_004_sub_agent_result_summarized(#[case] length: usize) {
             Reply::call("skill", json!({"name": "talk", "background": false})),
         )
         .rule(When::always(), Reply::text("Thank you."));
-    let house = House::new(script).await;
-    house.skill("talk", FORK, "Talk a lot.");
-    house.run("Let it talk").await.said();
-    let last = house.model.requests().pop().expect("a request").last();
+    let harness = Harness::new(script).await;
+    harness.skill("talk", FORK, "Talk a lot.");
+    harness.run("Let it talk").await.said();
+    let last = harness.model.requests().pop().expect("a request").last();
     let (summary, rest) = last.split_once('\n').expect("two parts");
     let cut = if length > 500 { "... (truncated)" } else { "" };
     let expected = format!("Sub-agent completed: {}{cut}", "ü".repeat(500));
@@ -299,8 +314,8 @@ async fn seed_004_sub_agent_result_summarized(#[case] length: usize) {
         !last.contains("PROGRESS") && !last.contains("THOUGHT"),
         "{last}"
     );
-    assert_eq!(trace(&house, chain).await.answer, Some(answer));
-    house.close().await;
+    assert_eq!(trace(&harness, chain).await.answer, Some(answer));
+    harness.close().await;
 }
 
 /// The criterion "Full trace available via chain_id reference".
@@ -312,12 +327,12 @@ async fn seed_004_full_trace_available_via_chain_id() {
             Reply::call("read", json!({"path": "a.txt"})).reasoning("Where is it?"),
         )
         .rule(When::turn(1), Reply::text("It is 7.").usage(100, 40, 9));
-    let house = House::new(script).await;
-    house.write("a.txt", "7\n");
-    house.skill("find", FORK, "Find the number.");
-    let events = events(&house, "find", "").await;
-    let house = house.killed().await;
-    let trace = trace(&house, &chain(&events)).await;
+    let harness = Harness::new(script).await;
+    harness.write("a.txt", "7\n");
+    harness.skill("find", FORK, "Find the number.");
+    let events = events(&harness, "find", "").await;
+    let harness = harness.killed().await;
+    let trace = trace(&harness, &chain(&events)).await;
     assert_eq!(trace.state.status(), Status::Completed);
     assert_eq!(trace.skill.as_deref(), Some("find"));
     assert_eq!(trace.request, "Execute the skill 'find'.");
@@ -348,7 +363,7 @@ async fn seed_004_full_trace_available_via_chain_id() {
     assert_eq!(trace.own.spent.turns, 2);
     assert_eq!(trace.own.spent.tool_calls, 1);
     assert_eq!(trace.own.usage.cache_read, 40);
-    house.close().await;
+    harness.close().await;
 }
 
 /// The criterion "Sub-agent uses skill's allowed_tools": the complete set, and no model-related
@@ -363,16 +378,16 @@ async fn seed_004_sub_agent_uses_allowed_tools() {
                 .and_call("bash", json!({"command": "rm -rf /"})),
         )
         .rule(When::turn(1), Reply::text("Only read worked."));
-    let house = House::new(script).await;
-    house.write("a.txt", "hello\n");
+    let harness = Harness::new(script).await;
+    harness.write("a.txt", "hello\n");
     let head = format!("{FORK}\nallowed-tools: READ Bash(git log *)");
-    house.skill("careful", &head, "Be careful.");
-    let events = events(&house, "careful", "").await;
+    harness.skill("careful", &head, "Be careful.");
+    let events = events(&harness, "careful", "").await;
     assert_eq!(
         short(&events)[1],
         "message Sub-agent completed: Only read worked."
     );
-    let requests = house.model.requests();
+    let requests = harness.model.requests();
     assert_eq!(requests[0].tool_names(), ["read", "bash"]);
     let seen = requests[1].text();
     assert!(
@@ -383,8 +398,8 @@ async fn seed_004_sub_agent_uses_allowed_tools() {
     let refused = "the skill careful may not use bash for this: its tools do not allow it";
     assert!(seen.contains(refused), "{seen}");
     assert!(!seen.contains("tries left"), "a refusal is final: {seen}");
-    assert!(!house.path("x").exists());
-    house.close().await;
+    assert!(!harness.path("x").exists());
+    harness.close().await;
 }
 
 /// The criterion "Error handling for sub-agent failures": a child that dies in the middle.
@@ -396,10 +411,10 @@ async fn seed_004_error_handling_for_sub_agent_failures() {
             When::turn(1),
             Reply::status(400).message("the model is gone"),
         );
-    let house = House::new(script).await;
-    house.skill("fragile", FORK, "Try.");
-    let session = house.begin("general").await;
-    let run = run_skill(&house, &session, "fragile", "");
+    let harness = Harness::new(script).await;
+    harness.skill("fragile", FORK, "Try.");
+    let session = harness.begin("general").await;
+    let run = run_skill(&harness, &session, "fragile", "");
     let id = run.task().clone();
     let events = all(run).await;
     let [status, error, done] = &short(&events)[..] else {
@@ -413,7 +428,7 @@ async fn seed_004_error_handling_for_sub_agent_failures() {
     assert!(error.contains("the model is gone"), "{error}");
     assert!(error.contains("(Full trace: "), "{error}");
     assert_eq!(done, "done FAILED");
-    let trace = trace(&house, id.as_str()).await;
+    let trace = trace(&harness, id.as_str()).await;
     assert!(
         matches!(
             trace.state,
@@ -426,7 +441,7 @@ async fn seed_004_error_handling_for_sub_agent_failures() {
         trace.state
     );
     assert_eq!(trace.steps.len(), 2, "what it did is there");
-    house.close().await;
+    harness.close().await;
 }
 
 /// A sub-agent whose process dies goes on in another and is told once, as every task.
@@ -437,7 +452,7 @@ async fn a_sub_agent_survives_a_crash() {
         .rule(When::turn(0), Reply::call("glob", json!({"pattern": "*"})))
         .rule(When::turn(1).times(1), Reply::text("Lost.").behind(&gate))
         .rule(When::turn(1), Reply::text("Here I am."));
-    let house = House::with(
+    let harness = Harness::with(
         script,
         Plan {
             runtime: asyncagents_runtime::Settings {
@@ -448,31 +463,31 @@ async fn a_sub_agent_survives_a_crash() {
         },
     )
     .await;
-    house.skill("long", FORK, "Take your time.");
-    let session = house.begin("general").await;
-    let mut run = run_skill(&house, &session, "long", "");
+    harness.skill("long", FORK, "Take your time.");
+    let session = harness.begin("general").await;
+    let mut run = run_skill(&harness, &session, "long", "");
     run.next().await.expect("a status");
-    while house.model.requests().len() < 2 {
+    while harness.model.requests().len() < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let id = run.task().clone();
     drop(run);
-    let house = house.killed().await;
+    let harness = harness.killed().await;
     gate.open();
     let ended = async {
-        while task(&house, &id).await.is_live() {
+        while task(&harness, &id).await.is_live() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), ended)
         .await
         .expect("an end");
-    assert_eq!(task(&house, &id).await.status(), Status::Completed);
+    assert_eq!(task(&harness, &id).await.status(), Status::Completed);
     assert_eq!(
-        trace(&house, id.as_str()).await.answer.as_deref(),
+        trace(&harness, id.as_str()).await.answer.as_deref(),
         Some("Here I am.")
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// Forked skills are ordinary tasks: listed, and cancelled by their ID or their sub-agent's.
@@ -480,17 +495,17 @@ async fn a_sub_agent_survives_a_crash() {
 async fn a_sub_agent_is_cancelled_as_any_task() {
     let gate = Gate::closed();
     let script = Script::new().rule(When::always(), Reply::text("Late.").behind(&gate));
-    let house = House::new(script).await;
-    house.skill("slow", FORK, "Be slow.");
-    let session = house.begin("general").await;
-    let mut run = run_skill(&house, &session, "slow", "");
+    let harness = Harness::new(script).await;
+    harness.skill("slow", FORK, "Be slow.");
+    let session = harness.begin("general").await;
+    let mut run = run_skill(&harness, &session, "slow", "");
     run.next().await.expect("a status");
-    let [listed] = &house.tasks(&session).await[..] else {
+    let [listed] = &harness.tasks(&session).await[..] else {
         panic!("one task");
     };
     assert_eq!(listed.brief.description, "skill slow");
     let sub_agent = format!("{}-subagent-1", run.task());
-    let cancelled = house.manager.cancel(&caller(&session), &sub_agent).await;
+    let cancelled = harness.manager.cancel(&caller(&session), &sub_agent).await;
     cancelled.expect("cancelled");
     let events = all(run).await;
     let [error, done] = &short(&events)[..] else {
@@ -498,7 +513,7 @@ async fn a_sub_agent_is_cancelled_as_any_task() {
     };
     assert!(error.starts_with("error SUBAGENT_ERROR it was cancelled (Full trace: "));
     assert_eq!(done, "done FAILED");
-    house.close().await;
+    harness.close().await;
 }
 
 /// Two runs of one skill at the same time share nothing.
@@ -514,15 +529,15 @@ async fn two_runs_of_one_skill_at_once_do_not_mix() {
             When::turn(0).first("two"),
             Reply::text("Two.").behind(&gate),
         );
-    let house = House::new(script).await;
-    house.skill("both", FORK, "Say $ARGUMENTS.");
-    let session = house.begin("general").await;
+    let harness = Harness::new(script).await;
+    harness.skill("both", FORK, "Say $ARGUMENTS.");
+    let session = harness.begin("general").await;
     let (one, two) = (
-        run_skill(&house, &session, "both", "one"),
-        run_skill(&house, &session, "both", "two"),
+        run_skill(&harness, &session, "both", "one"),
+        run_skill(&harness, &session, "both", "two"),
     );
     let opened = async {
-        while house.model.in_flight() < 2 {
+        while harness.model.in_flight() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         gate.open();
@@ -532,10 +547,10 @@ async fn two_runs_of_one_skill_at_once_do_not_mix() {
     assert_eq!(short(&two)[1], "message Sub-agent completed: Two.");
     assert_ne!(chain(&one), chain(&two));
     for (said, other) in [("one", "two"), ("two", "one")] {
-        let body = house.bodies(&format!("Say {said}.")).remove(0);
+        let body = harness.bodies(&format!("Say {said}.")).remove(0);
         assert!(!body.contains(&format!("Say {other}.")));
     }
-    house.close().await;
+    harness.close().await;
 }
 
 /// Failures are counted for each call; when no tries are left, it is not run again.
@@ -547,15 +562,15 @@ async fn the_same_failing_call_is_tried_as_often_as_the_skill_allows() {
         .rule(When::turn(1), read())
         .rule(When::turn(2), read())
         .rule(When::turn(3), Reply::text("I go another way."));
-    let house = House::new(script).await;
+    let harness = Harness::new(script).await;
     let head = format!("{FORK}\nmax-retries-per-tool: 1");
-    house.skill("stubborn", &head, "Read it.");
-    let events = events(&house, "stubborn", "").await;
+    harness.skill("stubborn", &head, "Read it.");
+    let events = events(&harness, "stubborn", "").await;
     assert_eq!(
         short(&events)[1],
         "message Sub-agent completed: I go another way."
     );
-    let requests = house.model.requests();
+    let requests = harness.model.requests();
     assert!(requests[1].last().ends_with("[1 try left for this call]"));
     assert!(
         requests[2]
@@ -567,7 +582,7 @@ async fn the_same_failing_call_is_tried_as_often_as_the_skill_allows() {
         third.starts_with("this call has failed 2 times and was not run again"),
         "{third}"
     );
-    let trace = trace(&house, &chain(&events)).await;
+    let trace = trace(&harness, &chain(&events)).await;
     let retries: Vec<u32> = trace
         .steps
         .iter()
@@ -577,7 +592,7 @@ async fn the_same_failing_call_is_tried_as_often_as_the_skill_allows() {
         })
         .collect();
     assert_eq!(retries, [0, 1, 2]);
-    house.close().await;
+    harness.close().await;
 }
 
 /// What a skill says about time is kept.
@@ -585,15 +600,15 @@ async fn the_same_failing_call_is_tried_as_often_as_the_skill_allows() {
 async fn an_iteration_that_takes_too_long_ends_the_run() {
     let gate = Gate::closed();
     let script = Script::new().rule(When::always(), Reply::text("Late.").behind(&gate));
-    let house = House::new(script).await;
+    let harness = Harness::new(script).await;
     let head = format!("{FORK}\ntimeout-per-iteration: 100ms");
-    house.skill("hasty", &head, "Hurry.");
-    let events = events(&house, "hasty", "").await;
+    harness.skill("hasty", &head, "Hurry.");
+    let events = events(&harness, "hasty", "").await;
     assert_eq!(
         short(&events)[1],
         "message Sub-agent completed: Failed: an iteration took longer than 100ms"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// `timeout` is the task's budget of time.
@@ -601,30 +616,30 @@ async fn an_iteration_that_takes_too_long_ends_the_run() {
 async fn a_skill_that_takes_too_long_is_ended() {
     let gate = Gate::closed();
     let script = Script::new().rule(When::always(), Reply::text("Late.").behind(&gate));
-    let house = House::new(script).await;
-    house.skill("long", &format!("{FORK}\ntimeout: 300ms"), "Wait.");
-    let events = events(&house, "long", "").await;
+    let harness = Harness::new(script).await;
+    harness.skill("long", &format!("{FORK}\ntimeout: 300ms"), "Wait.");
+    let events = events(&harness, "long", "").await;
     let error = &short(&events)[1];
     assert!(
         error.starts_with("error SUBAGENT_ERROR the time limit of 300ms is reached"),
         "{error}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// The agent profile that a skill names runs it, whatever the case of its letters.
 #[tokio::test]
 async fn a_skill_names_its_agent_and_unknown_agents_are_listed() {
     let script = Script::new().rule(When::always(), Reply::text("Explored."));
-    let house = House::new(script).await;
-    house.skill("look", &format!("{FORK}\nagent: Explore"), "Look.");
-    house.skill("odd", &format!("{FORK}\nagent: Wizard"), "Look.");
-    let looked = events(&house, "look", "").await;
+    let harness = Harness::new(script).await;
+    harness.skill("look", &format!("{FORK}\nagent: Explore"), "Look.");
+    harness.skill("odd", &format!("{FORK}\nagent: Wizard"), "Look.");
+    let looked = events(&harness, "look", "").await;
     assert_eq!(short(&looked)[1], "message Sub-agent completed: Explored.");
-    let request = house.model.requests().remove(0);
+    let request = harness.model.requests().remove(0);
     assert!(request.system().starts_with("You find things out"));
     assert_eq!(request.tool_names(), ["read", "glob", "grep", "todo"]);
-    let odd = events(&house, "odd", "").await;
+    let odd = events(&harness, "odd", "").await;
     assert_eq!(
         short(&odd),
         [
@@ -632,7 +647,7 @@ async fn a_skill_names_its_agent_and_unknown_agents_are_listed() {
             "done FAILED",
         ]
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// In the background the model gets a task ID at once, and is told later: summary and trace.
@@ -650,27 +665,27 @@ async fn a_model_that_forks_a_skill_goes_on_and_is_told() {
         )
         .rule(When::turn(1), Reply::text("I wait."))
         .rule(When::turn(2), Reply::text("There are 3, I hear."));
-    let house = House::new(script).await;
-    house.skill("count", FORK, "Count.");
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill("count", FORK, "Count.");
+    harness.skill(
         "secret",
         "description: Hidden.\ndisable-model-invocation: true",
         "x",
     );
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Count the files").await;
-    while house.model.requests().len() < 3 {
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Count the files").await;
+    while harness.model.requests().len() < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     gate.open();
-    house.ended(&session, &prompt).await.said();
-    let requests = house.model.requests();
+    harness.ended(&session, &prompt).await.said();
+    let requests = harness.model.requests();
     let offered = &requests[0].body;
     assert!(offered.contains("- count: Analyzes code."), "{offered}");
     assert!(!offered.contains("secret"), "{offered}");
-    let told = house.bodies("Sub-agent completed: There are 3.");
+    let told = harness.bodies("Sub-agent completed: There are 3.");
     assert_eq!(told.len(), 1);
-    let launched = house.bodies("a sub-agent executes the skill count");
+    let launched = harness.bodies("a sub-agent executes the skill count");
     assert!(!launched.is_empty());
     let last = requests.last().expect("one").last();
     assert!(
@@ -678,7 +693,7 @@ async fn a_model_that_forks_a_skill_goes_on_and_is_told() {
         "{last}"
     );
     assert!(last.contains("\nFull trace: "), "{last}");
-    house.close().await;
+    harness.close().await;
 }
 
 /// `context: inherit`: the body joins the conversation, with what it asks for filled in.
@@ -690,16 +705,16 @@ async fn an_inherited_skill_is_text_for_the_model_that_called_it() {
             Reply::call("skill", json!({"name": "style", "arguments": "tests docs"})),
         )
         .rule(When::turn(1), Reply::text("I follow it."));
-    let house = House::new(script).await;
+    let harness = Harness::new(script).await;
     let head = "description: How we write.\nallowed-tools: Bash(git status *)";
-    house.skill(
+    harness.skill(
         "style",
         head,
         "Look at $1.\n!`git status --short`\nIn ${CLAUDE_SKILL_DIR}.",
     );
-    house.run("Write").await.said();
-    let seen = house.model.requests()[1].last();
-    let folder = house.path(".asyncagents/skills/style");
+    harness.run("Write").await.said();
+    let seen = harness.model.requests()[1].last();
+    let folder = harness.path(".asyncagents/skills/style");
     let folder = folder.canonicalize().expect("there");
     let folder = folder.display();
     assert_eq!(
@@ -709,8 +724,8 @@ async fn an_inherited_skill_is_text_for_the_model_that_called_it() {
              Look at docs.\n<printed by git status --short>\nIn {folder}."
         )
     );
-    assert_eq!(house.commands.all(), ["git status --short"]);
-    house.close().await;
+    assert_eq!(harness.commands.all(), ["git status --short"]);
+    harness.close().await;
 }
 
 /// Commands that nobody has allowed do not run, whatever is tried.
@@ -742,9 +757,9 @@ async fn commands_that_are_not_allowed_do_not_run(
     #[case] body: &str,
     #[case] arguments: &str,
 ) {
-    let house = House::new(Script::new()).await;
-    house.skill("sly", &format!("{FORK}\n{head}"), body);
-    let events = events(&house, "sly", arguments).await;
+    let harness = Harness::new(Script::new()).await;
+    harness.skill("sly", &format!("{FORK}\n{head}"), body);
+    let events = events(&harness, "sly", arguments).await;
     let [
         SkillEvent::Error { code, message, .. },
         SkillEvent::Done { completed, .. },
@@ -759,39 +774,39 @@ async fn commands_that_are_not_allowed_do_not_run(
     );
     assert!(!completed);
     assert!(
-        house.commands.all().is_empty(),
+        harness.commands.all().is_empty(),
         "{:?}",
-        house.commands.all()
+        harness.commands.all()
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// What looks like a command and came from arguments or from a command is text.
 #[tokio::test]
 async fn what_is_filled_in_is_not_looked_at_again() {
     let script = Script::new().rule(When::always(), Reply::text("Fine."));
-    let house = House::new(script).await;
+    let harness = Harness::new(script).await;
     let head = format!("{FORK}\nallowed-tools: Bash");
-    house.skill("calm", &head, "$ARGUMENTS\n!`echo $0`\nEnd.");
-    events(&house, "calm", "\n!`id` $ARGUMENTS").await;
-    assert_eq!(house.commands.all(), ["echo '!`id`'"]);
-    let system = house.model.requests()[0].system();
+    harness.skill("calm", &head, "$ARGUMENTS\n!`echo $0`\nEnd.");
+    events(&harness, "calm", "\n!`id` $ARGUMENTS").await;
+    assert_eq!(harness.commands.all(), ["echo '!`id`'"]);
+    let system = harness.model.requests()[0].system();
     assert!(
         system.contains("!`id` $ARGUMENTS\n<printed by echo '!`id`'>\nEnd."),
         "{system}"
     );
-    house.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_command_that_fails_stops_the_invocation() {
-    let house = House::new(Script::new()).await;
-    house.skill(
+    let harness = Harness::new(Script::new()).await;
+    harness.skill(
         "broken",
         &format!("{FORK}\nallowed-tools: Bash"),
         "!`make fails`",
     );
-    let events = events(&house, "broken", "").await;
+    let events = events(&harness, "broken", "").await;
     assert_eq!(
         short(&events),
         [
@@ -800,7 +815,7 @@ async fn a_command_that_fails_stops_the_invocation() {
             "done FAILED",
         ]
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// Who may invoke a skill is enforced, and a wrong name is told.
@@ -812,15 +827,15 @@ async fn skills_are_for_those_they_are_for() {
             Reply::call("skill", json!({"name": "mine"})).and_call("skill", json!({"name": "nix"})),
         )
         .rule(When::turn(1), Reply::text("I see."));
-    let house = House::new(script).await;
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill(
         "mine",
         "description: x\ndisable-model-invocation: true",
         "x",
     );
-    house.skill("theirs", "description: x\nuser-invocable: false", "x");
-    house.run("Try").await.said();
-    let seen = house.model.requests()[1].text();
+    harness.skill("theirs", "description: x\nuser-invocable: false", "x");
+    harness.run("Try").await.said();
+    let seen = harness.model.requests()[1].text();
     assert!(
         seen.contains("NOT_INVOCABLE: the skill `mine` is for the user to run"),
         "{seen}"
@@ -829,7 +844,7 @@ async fn skills_are_for_those_they_are_for() {
         seen.contains("SKILL_NOT_FOUND: there is no skill `nix`"),
         "{seen}"
     );
-    let events = events(&house, "theirs", "").await;
+    let events = events(&harness, "theirs", "").await;
     assert_eq!(
         short(&events),
         [
@@ -837,7 +852,7 @@ async fn skills_are_for_those_they_are_for() {
             "done FAILED",
         ]
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// `include_sub_agent_events`: what the sub-agent does is told too, under its own name.
@@ -846,9 +861,9 @@ async fn the_steps_of_a_sub_agent_are_told_to_those_who_want_them() {
     let script = Script::new()
         .rule(When::turn(0), Reply::call("glob", json!({"pattern": "*"})))
         .rule(When::turn(1), Reply::text("Done."));
-    let house = House::new(script).await;
-    house.skill("look", FORK, "Look.");
-    let session = house.begin("general").await;
+    let harness = Harness::new(script).await;
+    harness.skill("look", FORK, "Look.");
+    let session = harness.begin("general").await;
     let invocation = Invocation {
         name: "look".to_owned(),
         arguments: String::new(),
@@ -856,14 +871,14 @@ async fn the_steps_of_a_sub_agent_are_told_to_those_who_want_them() {
         session: session.clone(),
         model: None,
     };
-    let (manager, skills) = (&house.manager, &house.skills);
+    let (manager, skills) = (&harness.manager, &harness.skills);
     let run = SkillRun::new(manager, skills, caller(&session), invocation).with_sub_agent_events();
     let sub_task = format!("sub-agent {}-subagent-1", run.task());
     let told = short(&all(run).await);
     let steps = told.iter().filter(|event| **event == sub_task).count();
     assert_eq!(steps, 3, "two answers and a tool: {told:?}");
     assert_eq!(told.last().map(String::as_str), Some("done COMPLETED"));
-    house.close().await;
+    harness.close().await;
 }
 
 /// Costs are the run's own and roll up the tree.
@@ -891,10 +906,10 @@ async fn costs_roll_up_from_nested_skills() {
         prices: Some(prices.to_owned()),
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    house.skill("deep", FORK, "Go.");
-    let events = events(&house, "deep", "outer").await;
-    let trace = trace(&house, &chain(&events)).await;
+    let harness = Harness::with(script, plan).await;
+    harness.skill("deep", FORK, "Go.");
+    let events = events(&harness, "deep", "outer").await;
+    let trace = trace(&harness, &chain(&events)).await;
     assert_eq!(trace.own.spent.tokens, 220);
     assert_eq!(trace.children.len(), 1);
     let child = &trace.children[0];
@@ -905,7 +920,7 @@ async fn costs_roll_up_from_nested_skills() {
         trace.all.spent.cost.0,
         trace.own.spent.cost.0 + child.own.spent.cost.0
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// Which skills a skill may use is kept, however they are called.
@@ -923,16 +938,16 @@ async fn a_skill_uses_only_the_skills_it_may(#[case] call: Value) {
             Reply::call("skill", json!({"name": "review"})),
         )
         .rule(When::always(), Reply::text("Done."));
-    let house = House::new(script).await;
-    house.skill("deploy", "description: Deploys.", "DEPLOY IT");
-    house.skill("review", "description: Reviews.", "REVIEW IT");
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill("deploy", "description: Deploys.", "DEPLOY IT");
+    harness.skill("review", "description: Reviews.", "REVIEW IT");
+    harness.skill(
         "outer",
         &format!("{FORK}\nallowed-tools: Skill(review)"),
         "Go.",
     );
-    events(&house, "outer", "go").await;
-    let requests = house.model.requests();
+    events(&harness, "outer", "go").await;
+    let requests = harness.model.requests();
     let refused = requests[1].last();
     assert!(refused.contains("may not use skill for this"), "{refused}");
     assert!(
@@ -940,8 +955,8 @@ async fn a_skill_uses_only_the_skills_it_may(#[case] call: Value) {
         "{}",
         requests[2].last()
     );
-    assert!(house.bodies("DEPLOY IT").is_empty());
-    house.close().await;
+    assert!(harness.bodies("DEPLOY IT").is_empty());
+    harness.close().await;
 }
 
 /// A user's rule about a skill is kept too.
@@ -959,11 +974,11 @@ async fn a_rule_about_a_skill_is_kept_however_it_is_called() {
         }),
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    house.skill("deploy", "description: Deploys.", "DEPLOY IT");
-    house.run("Deploy").await.said();
-    assert!(house.bodies("DEPLOY IT").is_empty());
-    house.close().await;
+    let harness = Harness::with(script, plan).await;
+    harness.skill("deploy", "description: Deploys.", "DEPLOY IT");
+    harness.run("Deploy").await.said();
+    assert!(harness.bodies("DEPLOY IT").is_empty());
+    harness.close().await;
 }
 
 /// A skill may want less than its user grants, and not more.
@@ -978,18 +993,18 @@ async fn a_skill_does_not_raise_its_users_limits() {
         },
         ..Plan::default()
     };
-    let house = House::with(script, plan).await;
-    house.skill("long", &format!("{FORK}\ntimeout: 24h"), "Wait.");
-    house.skill("short", &format!("{FORK}\ntimeout: 5s"), "Wait.");
-    let session = house.begin("general").await;
+    let harness = Harness::with(script, plan).await;
+    harness.skill("long", &format!("{FORK}\ntimeout: 24h"), "Wait.");
+    harness.skill("short", &format!("{FORK}\ntimeout: 5s"), "Wait.");
+    let session = harness.begin("general").await;
     for (name, seconds) in [("long", 60), ("short", 5)] {
-        let run = run_skill(&house, &session, name, "");
+        let run = run_skill(&harness, &session, name, "");
         let id = run.task().clone();
         all(run).await;
-        let budget = task(&house, &id).await.budget;
+        let budget = task(&harness, &id).await.budget;
         assert_eq!(budget.time, Some(Duration::from_secs(seconds)), "{name}");
     }
-    house.close().await;
+    harness.close().await;
 }
 
 /// The time of an iteration is no reason to lose, and repeat, a sub-agent that is waited for.
@@ -1008,22 +1023,27 @@ async fn waiting_for_a_sub_agent_takes_no_time_of_an_iteration() {
             Reply::text("Slow.").delay(Duration::from_millis(900)),
         )
         .rule(When::turn(1).first("outer"), Reply::text("Heard."));
-    let house = House::new(script).await;
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill(
         "outer",
         &format!("{FORK}\ntimeout-per-iteration: 400ms"),
         "Go.",
     );
-    house.skill("inner", FORK, "Go.");
-    let events = events(&house, "outer", "outer").await;
+    harness.skill("inner", FORK, "Go.");
+    let events = events(&harness, "outer", "outer").await;
     assert_eq!(short(&events)[1], "message Sub-agent completed: Heard.");
-    let last = house.model.requests().pop().expect("one").last();
+    let last = harness.model.requests().pop().expect("one").last();
     assert!(last.starts_with("Sub-agent completed: Slow."), "{last}");
     assert_eq!(
-        house.manager.list(None, None).await.expect("listed").len(),
+        harness
+            .manager
+            .list(None, None)
+            .await
+            .expect("listed")
+            .len(),
         2
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// What failed before may work after something has changed.
@@ -1038,15 +1058,15 @@ async fn a_change_gives_a_failing_call_its_tries_back() {
         )
         .rule(When::turn(2), read())
         .rule(When::turn(3), Reply::text("Read."));
-    let house = House::new(script).await;
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill(
         "patient",
         &format!("{FORK}\nmax-retries-per-tool: 0"),
         "Read it.",
     );
-    let events = events(&house, "patient", "").await;
+    let events = events(&harness, "patient", "").await;
     assert_eq!(short(&events)[1], "message Sub-agent completed: Read.");
-    let requests = house.model.requests();
+    let requests = harness.model.requests();
     assert!(
         requests[1]
             .last()
@@ -1057,18 +1077,18 @@ async fn a_change_gives_a_failing_call_its_tries_back() {
         "{}",
         requests[3].last()
     );
-    house.close().await;
+    harness.close().await;
 }
 
 /// A model that a skill names and nobody has here is no reason to fail: its author has others.
 #[tokio::test]
 async fn a_skill_whose_model_is_not_there_runs_with_its_callers() {
     let script = Script::new().rule(When::always(), Reply::text("Done."));
-    let house = House::new(script).await;
-    house.skill("elsewhere", &format!("{FORK}\nmodel: sonnet"), "Go.");
-    let events = events(&house, "elsewhere", "").await;
+    let harness = Harness::new(script).await;
+    harness.skill("elsewhere", &format!("{FORK}\nmodel: sonnet"), "Go.");
+    let events = events(&harness, "elsewhere", "").await;
     assert_eq!(short(&events)[1], "message Sub-agent completed: Done.");
-    house.close().await;
+    harness.close().await;
 }
 
 /// A model is not told of skills that are hidden from it, not even when it asks for others.
@@ -1077,18 +1097,18 @@ async fn hidden_skills_are_not_named_to_a_model() {
     let script = Script::new()
         .rule(When::turn(0), Reply::call("skill", json!({"name": "nix"})))
         .rule(When::turn(1), Reply::text("I see."));
-    let house = House::new(script).await;
-    house.skill("open", "description: x", "x");
-    house.skill(
+    let harness = Harness::new(script).await;
+    harness.skill("open", "description: x", "x");
+    harness.skill(
         "hidden",
         "description: x\ndisable-model-invocation: true",
         "x",
     );
-    house.run("Try").await.said();
-    let seen = house.model.requests()[1].last();
+    harness.run("Try").await.said();
+    let seen = harness.model.requests()[1].last();
     assert_eq!(
         seen,
         "SKILL_NOT_FOUND: there is no skill `nix`; there is open"
     );
-    house.close().await;
+    harness.close().await;
 }

@@ -8,7 +8,7 @@ use asyncagents_core::{
 use asyncagents_scripted_model::{Reply, Script, When};
 use serde_json::json;
 
-use crate::house::{House, Plan};
+use crate::harness::{Harness, Plan};
 
 const SMALL: &str = r#"{"test/model":{"window":4000,"max_output":500}}"#;
 
@@ -34,12 +34,12 @@ async fn near_the_window_the_conversation_is_summarised_and_the_work_goes_on() {
             When::always().contains("The file says blue"),
             Reply::text("Blue."),
         );
-    let house = House::with(script, small()).await;
-    house.write("a.txt", "blue\n");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Which colour?").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "Blue.");
-    let requests = house.model.requests();
+    let harness = Harness::with(script, small()).await;
+    harness.write("a.txt", "blue\n");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Which colour?").await;
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "Blue.");
+    let requests = harness.model.requests();
     assert_eq!(requests.len(), 3);
     assert!(
         requests[1].text().contains("blue"),
@@ -49,7 +49,7 @@ async fn near_the_window_the_conversation_is_summarised_and_the_work_goes_on() {
         !requests[2].text().contains("Which colour?"),
         "and stands for it"
     );
-    let parent = Parent::new(house.engine.messages(&session).await.expect("read"));
+    let parent = Parent::new(harness.engine.messages(&session).await.expect("read"));
     let child = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
     assert!(
         child.stats.compaction.is_some(),
@@ -62,8 +62,8 @@ async fn near_the_window_the_conversation_is_summarised_and_the_work_goes_on() {
         child.context
     );
     // What it used for the summary counts.
-    assert_eq!(house.used(&session).await.0.turns, 3);
-    house.close().await;
+    assert_eq!(harness.used(&session).await.0.turns, 3);
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -87,10 +87,10 @@ async fn a_provider_that_says_it_is_too_long_is_asked_with_less() {
             When::always().contains("It says blue."),
             Reply::text("Blue."),
         );
-    let house = House::new(script).await;
-    house.write("a.txt", &"blue ".repeat(5_000));
-    assert_eq!(house.run("Which colour?").await.said(), "Blue.");
-    house.close().await;
+    let harness = Harness::new(script).await;
+    harness.write("a.txt", &"blue ".repeat(5_000));
+    assert_eq!(harness.run("Which colour?").await.said(), "Blue.");
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -99,11 +99,11 @@ async fn a_prompt_that_is_too_long_for_any_window_is_a_clear_error() {
         When::always(),
         Reply::status(400).message("prompt is too long: 9000 tokens > 4000 maximum"),
     );
-    let house = House::new(script).await;
-    let ended = house.run("Far too long").await;
+    let harness = Harness::new(script).await;
+    let ended = harness.run("Far too long").await;
     assert!(ended.error().contains("too long"), "{}", ended.error());
-    assert!(house.model.requests().len() <= 3);
-    house.close().await;
+    assert!(harness.model.requests().len() <= 3);
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -127,16 +127,16 @@ async fn a_summary_that_is_none_is_asked_for_once_more() {
             When::always().contains("The file says blue"),
             Reply::text("Blue.").usage(500, 0, 5),
         );
-    let house = House::with(script, small()).await;
-    house.write("a.txt", "blue\n");
-    let session = house.begin("general").await;
-    let prompt = house.prompt(&session, "Which colour?").await;
-    assert_eq!(house.ended(&session, &prompt).await.said(), "Blue.");
-    assert_eq!(house.model.requests().len(), 4);
+    let harness = Harness::with(script, small()).await;
+    harness.write("a.txt", "blue\n");
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Which colour?").await;
+    assert_eq!(harness.ended(&session, &prompt).await.said(), "Blue.");
+    assert_eq!(harness.model.requests().len(), 4);
     // What was asked for in vain was paid for too.
     assert_eq!(
-        house.used(&session).await.0.tokens,
+        harness.used(&session).await.0.tokens,
         3_600 + 3_600 + 1_050 + 505
     );
-    house.close().await;
+    harness.close().await;
 }

@@ -23,7 +23,7 @@ const PAGE: usize = 100;
 /// How many messages are asked for at most.
 const WIDEST: usize = 400;
 /// What was put into a session lately is among this many messages.
-const LATELY: usize = 20;
+const RECENT_MESSAGES: usize = 20;
 /// How many messages are searched for one of ours if it is not known when it was sent.
 const SEARCHED: usize = 2_000;
 
@@ -111,7 +111,7 @@ pub(super) async fn find(
     since: Option<Moment>,
 ) -> Result<bool, HostError> {
     let mut looked = 0;
-    let mut pages = Pages::new(api, session, LATELY);
+    let mut pages = Pages::new(api, session, RECENT_MESSAGES);
     while let Some(page) = pages.next().await? {
         for message in page.newest_first()? {
             if message.post() == Some(post.as_str()) {
@@ -133,7 +133,7 @@ pub(super) async fn has_worked(
     session: &SessionId,
     since: Moment,
 ) -> Result<bool, HostError> {
-    let page = api.page(session, &mut { LATELY }, None).await?;
+    let page = api.page(session, &mut { RECENT_MESSAGES }, None).await?;
     let mut messages = page.newest_first()?.into_iter();
     Ok(messages.any(|message| message.post().is_none() && message.info.created() >= since))
 }
@@ -180,7 +180,7 @@ async fn read_back(
                 if id != asked_in {
                     continue;
                 }
-                in_the_making(&mut message, prefix);
+                mark_pending(&mut message, prefix);
             }
             newest_first.push(message);
         }
@@ -198,7 +198,7 @@ async fn read_back(
 
 /// The message that asks for a fork, as it was then: by now its calls may have answers, among
 /// them the launch of the very child that inherits it.
-fn in_the_making(message: &mut transcript::Message, prefix: &str) {
+fn mark_pending(message: &mut transcript::Message, prefix: &str) {
     message.finished = false;
     for part in &mut message.parts {
         if let Part::Tool(call) = part

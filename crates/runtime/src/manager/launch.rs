@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How long a caller may take from a launch to its wait.
-const UNTIL_IT_WAITS: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A task that was launched or resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Manager {
     ) -> Result<Accepted, Problem> {
         let id = TaskId::from_random(Uuid::new_v4().as_u128());
         if let Some(session) = caller.session().cloned() {
-            let (task, until) = (id.clone(), self.now().after(UNTIL_IT_WAITS));
+            let (task, until) = (id.clone(), self.now().after(WAIT_TIMEOUT));
             self.shared
                 .write(move |journal| Ok(journal.wait(&task, &session, until)?))
                 .await?;
@@ -170,7 +170,7 @@ impl Manager {
                 };
                 shared.carry_out(journal, &mut task, command)?;
                 // Where it goes on, it is looked for if that ends too.
-                if let Some(host) = shared.hosts.source.heir(&task.brief.host.host) {
+                if let Some(host) = shared.hosts.source.successor(&task.brief.host.host) {
                     let command = Command::Move { host };
                     shared.carry_out(journal, &mut task, command)?;
                 }

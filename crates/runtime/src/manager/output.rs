@@ -219,7 +219,7 @@ impl Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         if let Some(row) = self.row.take() {
-            // Without a handle nobody ends it any more, and the wait runs out by itself.
+            // If the manager is gone, the wait expires by itself.
             let _ = self.shared.given_up.send(row);
         }
     }

@@ -60,7 +60,7 @@ impl Deciding<'_> {
         for effect in decision.effects {
             match effect {
                 Effect::Tell => self.tell(task)?,
-                Effect::Hush => {
+                Effect::SuppressNotice => {
                     let why = "it was stopped with what it worked for";
                     self.post(task, now)?;
                     self.journal

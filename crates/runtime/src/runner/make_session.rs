@@ -13,12 +13,12 @@ use asyncagents_core::{
 };
 use tokio::{task::spawn_blocking, time};
 
-use super::{LetGo, Run};
+use super::{Run, RunStopped};
 
 impl Run {
     /// Makes the child's session, with what it inherits. A failure ends the task; it never
     /// becomes a task that knows less than was asked for.
-    pub(super) async fn make_session(&mut self) -> Result<SessionId, LetGo> {
+    pub(super) async fn make_session(&mut self) -> Result<SessionId, RunStopped> {
         match self.try_make_session().await {
             Ok(session) => {
                 let made = Command::SessionMade(session.clone());

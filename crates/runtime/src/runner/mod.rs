@@ -45,7 +45,7 @@ const TOGETHER: usize = 64;
 
 /// How the worker got the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Got {
+pub(crate) enum Origin {
     /// It has just started it.
     Started,
     /// Another worker had it, and its host may have done anything since.
@@ -61,7 +61,7 @@ pub(crate) struct Run {
     pub(crate) task: Task,
     /// The skill that the task runs, once it has been read.
     pub(crate) role: Option<Role>,
-    pub(crate) got: Got,
+    pub(crate) got: Origin,
     pub(crate) limits: TaskLimits,
     pub(crate) clocks: Clocks,
     /// The child has nothing to do until tasks of its own have ended.
@@ -69,18 +69,18 @@ pub(crate) struct Run {
 }
 
 /// Why a runner lets go of its task.
-pub(crate) enum LetGo {
+pub(crate) enum RunStopped {
     /// The task has ended, or the worker stops, or another worker has it.
     Done,
     /// The store failed. The task is as it was, and will be taken over.
     Failed(Problem),
 }
 
-impl From<Problem> for LetGo {
+impl From<Problem> for RunStopped {
     fn from(problem: Problem) -> Self {
         match problem {
-            Problem::NotOurs => LetGo::Done,
-            problem => LetGo::Failed(problem),
+            Problem::NotOurs => RunStopped::Done,
+            problem => RunStopped::Failed(problem),
         }
     }
 }
@@ -88,14 +88,14 @@ impl From<Problem> for LetGo {
 impl Run {
     /// Drives the task to its end, or until the worker stops.
     pub(crate) async fn drive(mut self) {
-        if self.got == Got::Started {
+        if self.got == Origin::Started {
             metrics::spawned(&self.task);
         }
         let driven = self.steps().await;
         metrics::ended(&self.shared, &self.task).await;
         match driven {
-            Ok(()) | Err(LetGo::Done) => {}
-            Err(LetGo::Failed(problem)) => {
+            Ok(()) | Err(RunStopped::Done) => {}
+            Err(RunStopped::Failed(problem)) => {
                 tracing::error!(task = %self.task.id, %problem, "cannot follow the task, letting go of it");
             }
         }
@@ -104,7 +104,7 @@ impl Run {
         }
     }
 
-    async fn steps(&mut self) -> Result<(), LetGo> {
+    async fn steps(&mut self) -> Result<(), RunStopped> {
         let lost = lost_its_workers(&self.task, &self.limits);
         if let Some(why) = lost.filter(|_| !is_summing_up(&self.task)) {
             return Err(self.give_up(why).await);
@@ -114,18 +114,18 @@ impl Run {
         }
         let known = self.task.session.clone();
         // A session that is not known to the task has never been sent a prompt.
-        let got = known.as_ref().map_or(Got::Started, |_| self.got);
+        let got = known.as_ref().map_or(Origin::Started, |_| self.got);
         let session = match known {
             Some(session) => session,
             None => self.make_session().await?,
         };
         let reports = self.host.listen(&session);
-        if got == Got::TakenOver && is_summing_up(&self.task) {
+        if got == Origin::TakenOver && is_summing_up(&self.task) {
             return self.sum_up(&session, AskedBefore::Perhaps).await;
         }
         match got {
-            Got::Started => self.prompt(&session).await?,
-            Got::TakenOver => self.go_on(&session).await?,
+            Origin::Started => self.prompt(&session).await?,
+            Origin::TakenOver => self.go_on(&session).await?,
         }
         self.follow(&session, reports).await
     }
@@ -144,7 +144,7 @@ impl Run {
     }
 
     /// Goes on where another worker left off.
-    async fn go_on(&mut self, session: &SessionId) -> Result<(), LetGo> {
+    async fn go_on(&mut self, session: &SessionId) -> Result<(), RunStopped> {
         let mut inspection = self.ask_until_answered(session).await?;
         let on_its_way = stage(&self.task) == Some(&Stage::Prompting);
         if on_its_way && inspection.standing == Standing::Unprompted {
@@ -156,10 +156,10 @@ impl Run {
     }
 
     /// A pause that the worker's end cuts short.
-    async fn pause(&self, time: Duration) -> Result<(), LetGo> {
+    async fn pause(&self, time: Duration) -> Result<(), RunStopped> {
         tokio::select! {
             () = time::sleep(time) => Ok(()),
-            () = self.stop.notified() => Err(LetGo::Done),
+            () = self.stop.notified() => Err(RunStopped::Done),
         }
     }
 
@@ -175,7 +175,7 @@ impl Run {
     }
 
     /// Sends the prompt. If that fails, the host may have it all the same.
-    async fn prompt(&mut self, session: &SessionId) -> Result<(), LetGo> {
+    async fn prompt(&mut self, session: &SessionId) -> Result<(), RunStopped> {
         let (id, run, owner) = (self.task.id.clone(), self.task.run, self.owner.clone());
         let text = self
             .shared
@@ -194,7 +194,7 @@ impl Run {
             role: self.role.clone(),
         };
         if !self.shared.has_own_lease() {
-            return Err(LetGo::Done);
+            return Err(RunStopped::Done);
         }
         let sent = self.host.ask(|host| host.prompt(session, prompt)).await;
         if let Err(error) = sent {
@@ -217,7 +217,7 @@ impl Run {
         &mut self,
         session: &SessionId,
         mut reports: mpsc::UnboundedReceiver<RunReport>,
-    ) -> Result<(), LetGo> {
+    ) -> Result<(), RunStopped> {
         let mut seen = Seen::default();
         let mut quiet = Quiet::new(self.shared.settings.inspect_after);
         // What was found out on taking the task over may have been too much.
@@ -271,7 +271,7 @@ impl Run {
     }
 
     /// Ends a skill that has had its iterations, unless its host sees to that.
-    async fn check_iterations(&mut self, session: &SessionId) -> Result<(), LetGo> {
+    async fn check_iterations(&mut self, session: &SessionId) -> Result<(), RunStopped> {
         let why = over_iterations(&self.task);
         match why.filter(|_| !self.host.host.counts_iterations()) {
             Some(why) => self.end_at_limit(session, why).await,
@@ -284,7 +284,7 @@ impl Run {
         &mut self,
         session: &SessionId,
         quiet: &mut Quiet,
-    ) -> Result<(), LetGo> {
+    ) -> Result<(), RunStopped> {
         self.check_budget(session).await?;
         let (quiet_for, now) = (quiet.since.elapsed(), self.shared.now());
         let Some(why) = overdue(&self.task, quiet_for, now, &self.limits) else {
@@ -300,7 +300,7 @@ impl Run {
 
     /// Ends a task whose budget is used up, or used up but for its last turn. A task whose time is
     /// up is not asked about first.
-    async fn check_budget(&mut self, session: &SessionId) -> Result<(), LetGo> {
+    async fn check_budget(&mut self, session: &SessionId) -> Result<(), RunStopped> {
         self.note_clock_moves().await?;
         if is_summing_up(&self.task) {
             return self.sum_up(session, AskedBefore::No).await;
@@ -320,7 +320,7 @@ impl Run {
 
     /// The time that a task has run is told by the clock. If that was set, or the machine slept, the
     /// task did not run for so long: its beginning moves along.
-    async fn note_clock_moves(&mut self) -> Result<(), LetGo> {
+    async fn note_clock_moves(&mut self) -> Result<(), RunStopped> {
         let moved = self.clocks.moved(&*self.shared.clock);
         match moved {
             Some(by) => self.record(Command::ClockMoved { by }).await,
@@ -355,7 +355,7 @@ impl Run {
         session: &SessionId,
         reports: &mut mpsc::UnboundedReceiver<RunReport>,
         seen: &mut Seen,
-    ) -> Result<bool, LetGo> {
+    ) -> Result<bool, RunStopped> {
         let before = self.task.progress.spent;
         let Some(Inspected { summed }) = self.inspect(session).await? else {
             return Ok(false);
@@ -382,7 +382,7 @@ impl Run {
 
     /// Asks the host what became of the prompt, and acts on it. Nothing if the host does not answer:
     /// it is asked again later.
-    async fn inspect(&mut self, session: &SessionId) -> Result<Option<Inspected>, LetGo> {
+    async fn inspect(&mut self, session: &SessionId) -> Result<Option<Inspected>, RunStopped> {
         self.waits = self.unsettled_below().await? > 0;
         match self.ask(session).await {
             Ok(inspection) => {
@@ -398,7 +398,7 @@ impl Run {
     }
 
     /// Asks the host until it answers: nothing can be done before that is known.
-    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, LetGo> {
+    async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, RunStopped> {
         let mut pause = Duration::from_millis(100);
         let begun = time::Instant::now();
         loop {
@@ -424,7 +424,7 @@ impl Run {
         self.host.ask(|host| host.inspect(session, &prompt)).await
     }
 
-    async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), LetGo> {
+    async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), RunStopped> {
         let totals = inspection.totals.filter(|totals| self.is_news(totals));
         let counted = |totals| Command::Observe(vec![Observation::Counted(totals)]);
         match after_asking(inspection.standing) {
@@ -454,7 +454,7 @@ impl Run {
     /// What it is told sets it to work again, so until then it is not done, whatever it says. This
     /// is read before the host is asked: what settles in between comes with a turn that the
     /// host knows of.
-    pub(crate) async fn unsettled_below(&self) -> Result<u64, LetGo> {
+    pub(crate) async fn unsettled_below(&self) -> Result<u64, RunStopped> {
         let id = self.task.id.clone();
         let read = self
             .shared
@@ -486,29 +486,29 @@ impl Run {
         outcome: Outcome,
         answer: Option<String>,
         totals: Option<Totals>,
-    ) -> Result<(), LetGo> {
+    ) -> Result<(), RunStopped> {
         let finish = Command::Finish {
             outcome,
             answer,
             totals,
         };
         self.record(finish).await?;
-        Err(LetGo::Done)
+        Err(RunStopped::Done)
     }
 
-    async fn give_up(&mut self, why: String) -> LetGo {
+    async fn give_up(&mut self, why: String) -> RunStopped {
         match self.record(Command::GiveUp { why }).await {
-            Ok(()) => LetGo::Done,
+            Ok(()) => RunStopped::Done,
             Err(let_go) => let_go,
         }
     }
 
-    pub(crate) async fn record(&mut self, command: Command) -> Result<(), LetGo> {
+    pub(crate) async fn record(&mut self, command: Command) -> Result<(), RunStopped> {
         self.record_all(vec![command]).await
     }
 
     /// Saves what has happened, if the task is still this worker's and this run still runs.
-    async fn record_all(&mut self, commands: Vec<Command>) -> Result<(), LetGo> {
+    async fn record_all(&mut self, commands: Vec<Command>) -> Result<(), RunStopped> {
         if commands.is_empty() {
             return Ok(());
         }
@@ -525,7 +525,7 @@ impl Run {
         self.shared.watch.wake(std::slice::from_ref(&self.task.id));
         if !self.task.is_live() {
             self.shared.written();
-            return Err(LetGo::Done);
+            return Err(RunStopped::Done);
         }
         Ok(())
     }

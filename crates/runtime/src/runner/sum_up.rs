@@ -12,7 +12,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use super::{LetGo, Run, stage};
+use super::{Run, RunStopped, stage};
 
 /// Whether the last turn of a task was asked for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Run {
         &mut self,
         session: &SessionId,
         why: String,
-    ) -> Result<(), LetGo> {
+    ) -> Result<(), RunStopped> {
         self.finish_if_done(session).await?;
         self.record(Command::SumUp { why }).await?;
         self.sum_up(session, AskedBefore::No).await
@@ -39,7 +39,7 @@ impl Run {
         &mut self,
         session: &SessionId,
         asked: AskedBefore,
-    ) -> Result<(), LetGo> {
+    ) -> Result<(), RunStopped> {
         let aborted = self.host.ask(|host| host.abort(session));
         if let Err(error) = aborted.await {
             tracing::warn!(task = %self.task.id, %error, "host did not stop");
@@ -57,11 +57,11 @@ impl Run {
             None => self.last_answer(session).await,
         };
         self.record(Command::SummedUp { answer, spent }).await?;
-        Err(LetGo::Done)
+        Err(RunStopped::Done)
     }
 
     /// Ends a task that has done with its prompt. One that only waits for tasks of its own has not.
-    async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), LetGo> {
+    async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), RunStopped> {
         let waits = self.unsettled_below().await? > 0;
         let Ok(Inspection {
             standing: Standing::Done { outcome, answer },

@@ -10,12 +10,12 @@ use asyncagents_core::{
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 
 use super::{
-    house::{House, Process, asks, seconds, session, takes, tool, turn, usual},
+    harness::{Harness, Process, asks, seconds, session, takes, tool, turn, usual},
     refusals::refused_resume,
 };
 
-fn aborted(house: &House, task: &TaskId) -> bool {
-    let lines = house.child(task);
+fn aborted(harness: &Harness, task: &TaskId) -> bool {
+    let lines = harness.child(task);
     lines
         .iter()
         .any(|line| matches!(line, Line::Aborted { .. }))
@@ -31,11 +31,11 @@ async fn while_reports_come_the_host_is_not_asked() {
             input: n.to_string(),
         });
     }
-    let house = House::new(Script::of(steps));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(steps));
+    let process = harness.start().await;
     process.launch("ten minutes of work").await;
     process.settled().await;
-    let asked = house.host.faults().asked.clone();
+    let asked = harness.host.faults().asked.clone();
     assert_eq!(asked[&Call::Inspect], 1, "once, at the end: {asked:?}");
     assert_eq!(asked[&Call::Prompt], 1);
     assert_eq!(
@@ -47,22 +47,22 @@ async fn while_reports_come_the_host_is_not_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn reports_that_come_twice_count_once() {
-    let house = House::new(usual());
-    house.host.faults().repeat = true;
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().repeat = true;
+    let process = harness.start().await;
     let task = process.launch("one").await;
     tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
     let spent = process.look(&task).await.progress.spent;
     assert_eq!((spent.tool_calls, spent.tokens), (2, 1_000));
     process.settled().await;
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn reports_that_never_come_are_made_up_for() {
-    let house = House::new(usual());
-    house.host.faults().mute = true;
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().mute = true;
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     let ended = process.look(&task).await;
@@ -78,9 +78,9 @@ async fn reports_that_never_come_are_made_up_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_broke_is_made_up_for_at_once() {
-    let house = House::new(usual());
-    house.host.faults().mute = true;
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().mute = true;
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
     tokio::time::sleep(seconds(10)).await;
@@ -89,21 +89,21 @@ async fn a_connection_that_broke_is_made_up_for_at_once() {
         Status::Running,
         "nobody knows yet"
     );
-    house.host.faults().mute = false;
-    house.host.report(Report::Missed);
+    harness.host.faults().mute = false;
+    harness.host.report(Report::Missed);
     tokio::time::sleep(seconds(1)).await;
     assert_eq!(process.status(&task).await, Status::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_report_before_the_end_ends_nothing() {
-    let house = House::new(Script::of(takes(seconds(100))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(100))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
     let session = ScriptedHost::session_of(&task);
     for _ in 0..3 {
-        house
+        harness
             .host
             .report(Report::Session(session.clone(), SessionEvent::Idle));
     }
@@ -114,19 +114,19 @@ async fn an_idle_report_before_the_end_ends_nothing() {
         process.output(&task).await.answer.as_deref(),
         Some("ok: one")
     );
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_stopped_in_the_middle_ends_the_task_with_a_reason_and_it_can_be_resumed() {
-    let house = House::new(Script::of(takes(seconds(100))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(100))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
-    house.host.restart().expect("restarted");
+    harness.host.restart().expect("restarted");
     process.until_status(&task, Status::Error).await;
     process.settled().await;
-    let hidden = &house.told("main")[0].1;
+    let hidden = &harness.told("main")[0].1;
     assert!(
         hidden.contains("its host was stopped while it worked; resume it"),
         "{hidden}"
@@ -134,28 +134,36 @@ async fn a_host_that_is_stopped_in_the_middle_ends_the_task_with_a_reason_and_it
     process.resume(&task, "go on").await.expect("resumed");
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Completed);
-    assert_eq!(house.prompts(&task), ["one", "go on"], "nothing ran twice");
+    assert_eq!(
+        harness.prompts(&task),
+        ["one", "go on"],
+        "nothing ran twice"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_whose_session_is_deleted_has_failed() {
-    let house = House::new(Script::of(takes(seconds(100))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(100))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
     let session = ScriptedHost::session_of(&task);
-    asyncagents_core::port::Host::delete(&house.host, &session)
+    asyncagents_core::port::Host::delete(&harness.host, &session)
         .await
         .expect("deleted");
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Error);
-    assert!(house.told("main")[0].1.contains("its session was deleted"));
+    assert!(
+        harness.told("main")[0]
+            .1
+            .contains("its session was deleted")
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_stops_the_child_and_everything_below_it() {
-    let house = House::new(Script::of(takes(seconds(500))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(500))));
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     let inside = ScriptedHost::session_of(&child);
@@ -178,7 +186,7 @@ async fn cancel_stops_the_child_and_everything_below_it() {
     }
     process.settled().await;
     for task in [&child, &one, &two] {
-        assert!(aborted(&house, task), "for real");
+        assert!(aborted(&harness, task), "for real");
     }
     assert_eq!(
         process.status(&other).await,
@@ -186,7 +194,7 @@ async fn cancel_stops_the_child_and_everything_below_it() {
         "not touched"
     );
     assert_eq!(
-        house.told(inside.as_str()).len(),
+        harness.told(inside.as_str()).len(),
         0,
         "nobody is woken there"
     );
@@ -194,9 +202,9 @@ async fn cancel_stops_the_child_and_everything_below_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queued_task_is_cancelled_without_ever_beginning() {
-    let house = House::new(Script::of(takes(seconds(100))))
+    let harness = Harness::new(Script::of(takes(seconds(100))))
         .with(|settings| settings.limits.concurrency = 1);
-    let process = house.start().await;
+    let process = harness.start().await;
     process.launch("first").await;
     let second = process.launch("second").await;
     process
@@ -205,7 +213,7 @@ async fn a_queued_task_is_cancelled_without_ever_beginning() {
         .await
         .expect("cancelled");
     process.settled().await;
-    assert_eq!(house.child(&second), [], "the host never heard of it");
+    assert_eq!(harness.child(&second), [], "the host never heard of it");
     let refused = refused_resume(&process, &second).await;
     assert!(
         refused.contains("start a new asyncagents_task"),
@@ -215,28 +223,28 @@ async fn a_queued_task_is_cancelled_without_ever_beginning() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_stop_is_told_until_it_does() {
-    let house = House::new(Script::of(takes(seconds(600))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(600))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
-    house.host.faults().fail.insert(Call::Abort, 5);
+    harness.host.faults().fail.insert(Call::Abort, 5);
     process
         .manager
         .cancel(&session("main"), task.as_str())
         .await
         .expect("cancelled");
     process.settled().await;
-    assert!(aborted(&house, &task));
-    assert_eq!(house.host.faults().asked[&Call::Abort], 6);
+    assert!(aborted(&harness, &task));
+    assert_eq!(harness.host.faults().asked[&Call::Abort], 6);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resumed_task_is_not_stopped_by_what_stopped_it_before() {
-    let house = House::new(Script::of(takes(seconds(20))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(20))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
-    house.host.faults().fail.insert(Call::Abort, 3);
+    harness.host.faults().fail.insert(Call::Abort, 3);
     process
         .manager
         .cancel(&session("main"), task.as_str())
@@ -253,34 +261,34 @@ async fn a_resumed_task_is_not_stopped_by_what_stopped_it_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_arrived_though_its_answer_was_lost_is_not_sent_again() {
-    let house = House::new(usual());
-    house.host.faults().lose_answer.insert(Call::Prompt, 1);
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().lose_answer.insert(Call::Prompt, 1);
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Completed);
-    assert_eq!(house.prompts(&task), ["one"]);
+    assert_eq!(harness.prompts(&task), ["one"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_never_arrived_ends_the_task() {
-    let house = House::new(usual());
-    house.host.faults().fail.insert(Call::Prompt, 1);
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().fail.insert(Call::Prompt, 1);
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Error);
     assert!(
-        house.told("main")[0]
+        harness.told("main")[0]
             .1
             .contains("its prompt could not be sent")
     );
-    assert_eq!(house.prompts(&task), [""; 0]);
+    assert_eq!(harness.prompts(&task), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_adds_up_over_runs() {
-    let house = House::new(Script::of([
+    let harness = Harness::new(Script::of([
         tool("grep"),
         turn(100),
         Step::Wait(seconds(1)),
@@ -288,7 +296,7 @@ async fn progress_adds_up_over_runs() {
         tool("read"),
         turn(50),
     ]));
-    let process = house.start().await;
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     process.resume(&task, "two").await.expect("resumed");
@@ -301,8 +309,8 @@ async fn progress_adds_up_over_runs() {
 }
 
 /// A child that has completed and left one of its own at work.
-async fn left_behind(house: &House) -> (Process, TaskId, TaskId) {
-    let process = house.start().await;
+async fn left_behind(harness: &Harness) -> (Process, TaskId, TaskId) {
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     let inside = ScriptedHost::session_of(&child);
@@ -318,8 +326,8 @@ fn leaves_work() -> Script {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_stops_what_an_ended_task_has_left_at_work() {
-    let house = House::new(leaves_work());
-    let (process, child, below) = left_behind(&house).await;
+    let harness = Harness::new(leaves_work());
+    let (process, child, below) = left_behind(&harness).await;
     let cancelled = process
         .manager
         .cancel(&session("main"), child.as_str())
@@ -331,14 +339,14 @@ async fn cancel_stops_what_an_ended_task_has_left_at_work() {
         format!("{shown} had ended already (completed). Cancelled 1 task below it.")
     );
     process.settled().await;
-    assert!(aborted(&house, &below));
+    assert!(aborted(&harness, &below));
     assert_eq!(process.status(&child).await, Status::Completed, "as it was");
 }
 
 #[tokio::test(start_paused = true)]
 async fn clear_stops_what_an_ended_task_has_left_at_work() {
-    let house = House::new(leaves_work());
-    let (process, _, below) = left_behind(&house).await;
+    let harness = Harness::new(leaves_work());
+    let (process, _, below) = left_behind(&harness).await;
     let cleared = process
         .manager
         .clear(&"main".into())
@@ -346,18 +354,18 @@ async fn clear_stops_what_an_ended_task_has_left_at_work() {
         .expect("cleared");
     assert_eq!((cleared.tasks, cleared.stopped), (1, 1));
     process.settled().await;
-    assert!(aborted(&house, &below));
+    assert!(aborted(&harness, &below));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_parent_takes_what_an_ended_task_has_left_at_work_with_it() {
-    let house = House::new(leaves_work());
-    let (process, _, below) = left_behind(&house).await;
-    asyncagents_core::port::Host::delete(&house.host, &"main".into())
+    let harness = Harness::new(leaves_work());
+    let (process, _, below) = left_behind(&harness).await;
+    asyncagents_core::port::Host::delete(&harness.host, &"main".into())
         .await
         .expect("deleted");
     process.settled().await;
-    assert!(aborted(&house, &below));
+    assert!(aborted(&harness, &below));
 }
 
 #[tokio::test(start_paused = true)]
@@ -366,9 +374,9 @@ async fn a_child_at_work_whose_reports_are_lost_has_not_stalled() {
         let (name, input) = ("read".to_owned(), n.to_string());
         [Step::Wait(seconds(100)), Step::Tool { name, input }]
     });
-    let house = House::new(Script::of(steps));
-    house.host.faults().mute = true;
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(steps));
+    harness.host.faults().mute = true;
+    let process = harness.start().await;
     let task = process.launch("half an hour of work").await;
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Completed);
@@ -377,9 +385,9 @@ async fn a_child_at_work_whose_reports_are_lost_has_not_stalled() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_there_is_not_thrown_away_because_it_cost_too_much() {
-    let house = House::new(usual());
-    house.host.faults().mute = true;
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().mute = true;
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(500),
         ..Budget::default()
@@ -399,12 +407,12 @@ async fn an_answer_that_is_there_is_not_thrown_away_because_it_cost_too_much() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_gone_for_good_does_not_keep_its_slot() {
-    let house = House::new(Script::of(takes(seconds(500))))
+    let harness = Harness::new(Script::of(takes(seconds(500))))
         .with(|settings| settings.limits.concurrency = 1);
-    let process = house.start().await;
+    let process = harness.start().await;
     let first = process.launch("first").await;
     process.until_prompted(&first).await;
-    house.host.faults().fail.insert(Call::Abort, u32::MAX);
+    harness.host.faults().fail.insert(Call::Abort, u32::MAX);
     process
         .manager
         .cancel(&session("main"), first.as_str())
@@ -417,8 +425,8 @@ async fn a_host_that_is_gone_for_good_does_not_keep_its_slot() {
 #[tokio::test(start_paused = true)]
 async fn cancel_reaches_below_a_task_that_has_ended() {
     let script = Script::of(takes(seconds(500))).when("short", takes(seconds(20)));
-    let house = House::new(script).with(|settings| settings.limits.depth = 3);
-    let process = house.start().await;
+    let harness = Harness::new(script).with(|settings| settings.limits.depth = 3);
+    let process = harness.start().await;
     let top = process.launch("top").await;
     process.until_prompted(&top).await;
     let inside = ScriptedHost::session_of(&top);
@@ -431,7 +439,7 @@ async fn cancel_reaches_below_a_task_that_has_ended() {
     let cancelled = process.manager.cancel(&session("main"), top.as_str()).await;
     assert_eq!(cancelled.expect("cancelled").below, 1);
     process.settled().await;
-    assert!(aborted(&house, &bottom));
+    assert!(aborted(&harness, &bottom));
     assert_eq!(
         process.status(&middle).await,
         Status::Completed,

@@ -11,7 +11,7 @@ use asyncagents_core::{
 use asyncagents_testkit::scripted_host::{Call, LastTurn, Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
-use super::house::{House, Process, asks, seconds, tool, turn, until};
+use super::harness::{Harness, Process, asks, seconds, tool, turn, until};
 
 /// Works for ever: a call and an answer of 1,000 tokens every ten seconds.
 fn busy() -> Script {
@@ -44,12 +44,12 @@ async fn launch(process: &Process, budget: Budget) -> TaskId {
     process.launch_args(args).await
 }
 
-fn questions(house: &House, task: &TaskId) -> Vec<String> {
+fn questions(harness: &Harness, task: &TaskId) -> Vec<String> {
     let asked = |line| match line {
         Line::AskedOnce { text, .. } => Some(text),
         _ => None,
     };
-    house.child(task).into_iter().filter_map(asked).collect()
+    harness.child(task).into_iter().filter_map(asked).collect()
 }
 
 #[rstest]
@@ -63,8 +63,8 @@ async fn at_its_limit_a_task_says_what_it_has_found(
     #[case] why: &str,
     #[case] after: u64,
 ) {
-    let house = House::new(busy().with_last_turn(says(seconds(2))));
-    let process = house.start().await;
+    let harness = Harness::new(busy().with_last_turn(says(seconds(2))));
+    let process = harness.start().await;
     let task = launch(&process, budget).await;
     process.settled().await;
     let report = process.output(&task).await;
@@ -76,16 +76,16 @@ async fn at_its_limit_a_task_says_what_it_has_found(
         ran >= seconds(after + 2) && ran < seconds(after + 4),
         "after {ran:?}, not {after} s and 2 s for the last turn"
     );
-    let told = &house.told("main")[0].1;
+    let told = &harness.told("main")[0].1;
     assert!(told.contains(why), "{told}");
-    let asked = questions(&house, &task);
+    let asked = questions(&harness, &task);
     assert_eq!(asked.len(), 1, "asked once");
     let request = format!("This is your last turn: {why}. Do not call tools.");
     assert!(asked[0].contains(&request), "{}", asked[0]);
     assert!(asked[0].contains("file 1"), "it is told what it did");
     let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
     assert!(
-        house.child(&task).iter().any(aborted),
+        harness.child(&task).iter().any(aborted),
         "its work has stopped"
     );
     let tokens = ended.progress.spent.tokens;
@@ -98,8 +98,8 @@ async fn at_its_limit_a_task_says_what_it_has_found(
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_too_late_is_not_waited_for() {
-    let house = House::new(busy().with_last_turn(says(seconds(500))));
-    let process = house.start().await;
+    let harness = Harness::new(busy().with_last_turn(says(seconds(500))));
+    let process = harness.start().await;
     let budget = Budget {
         time: Some(seconds(100)),
         ..Budget::default()
@@ -123,12 +123,12 @@ async fn an_answer_that_comes_too_late_is_not_waited_for() {
 #[case::nothing_left(Budget { tokens: Some(500), ..Budget::default() })]
 #[tokio::test(start_paused = true)]
 async fn zero_stays_zero(#[case] budget: Budget) {
-    let house = House::new(busy().with_last_turn(says(seconds(1))));
-    let process = house.start().await;
+    let harness = Harness::new(busy().with_last_turn(says(seconds(1))));
+    let process = harness.start().await;
     let task = launch(&process, budget).await;
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Error);
-    assert_eq!(questions(&house, &task), [""; 0], "nobody was asked");
+    assert_eq!(questions(&harness, &task), [""; 0], "nobody was asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,8 +139,8 @@ async fn who_has_finished_with_the_last_of_its_budget_has_finished() {
         turn(9_900),
         Step::Answer("Found it.".to_owned()),
     ];
-    let house = House::new(Script::of(steps).with_last_turn(says(seconds(1))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(steps).with_last_turn(says(seconds(1))));
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(10_000),
         ..Budget::default()
@@ -150,14 +150,14 @@ async fn who_has_finished_with_the_last_of_its_budget_has_finished() {
     let report = process.output(&task).await;
     assert_eq!(report.shown.task.status(), Status::Completed);
     assert_eq!(report.answer.as_deref(), Some("Found it."));
-    assert_eq!(questions(&house, &task), [""; 0]);
+    assert_eq!(questions(&harness, &task), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_answer_does_not_hold_up_the_end() {
-    let house = House::new(busy().with_last_turn(says(seconds(1))));
-    house.host.faults().fail.insert(Call::AskOnce, 1);
-    let process = house.start().await;
+    let harness = Harness::new(busy().with_last_turn(says(seconds(1))));
+    harness.host.faults().fail.insert(Call::AskOnce, 1);
+    let process = harness.start().await;
     let budget = Budget {
         tool_calls: Some(2),
         ..Budget::default()
@@ -167,40 +167,44 @@ async fn a_host_that_does_not_answer_does_not_hold_up_the_end() {
     let report = process.output(&task).await;
     assert_eq!(report.shown.task.status(), Status::Error);
     assert_eq!(report.answer, None);
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_in_the_last_turn_leaves_a_task_that_ends_at_its_limit() {
-    let house = House::new(busy().with_last_turn(says(seconds(5))));
-    let first = house.start().await;
+    let harness = Harness::new(busy().with_last_turn(says(seconds(5))));
+    let first = harness.start().await;
     let budget = Budget {
         time: Some(seconds(100)),
         ..Budget::default()
     };
     let task = launch(&first, budget).await;
     until("its last turn is asked for", async || {
-        !questions(&house, &task).is_empty()
+        !questions(&harness, &task).is_empty()
     })
     .await;
     first.worker.kill();
-    let second = house.start().await;
+    let second = harness.start().await;
     second.settled().await;
     let report = second.output(&task).await;
     assert_eq!(report.shown.task.status(), Status::Error);
-    let told = house.told("main");
+    let told = harness.told("main");
     assert_eq!(told.len(), 1, "once");
     assert!(told[0].1.contains("the time limit of 1m 40s is reached"));
-    assert_eq!(questions(&house, &task).len(), 1, "and not paid for twice");
+    assert_eq!(
+        questions(&harness, &task).len(),
+        1,
+        "and not paid for twice"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_its_last_turn_a_task_can_be_resumed() {
-    let house = House::new(busy().with_last_turn(says(seconds(1))).when(
+    let harness = Harness::new(busy().with_last_turn(says(seconds(1))).when(
         "go on",
         [Step::Wait(seconds(1)), Step::Answer("Done.".to_owned())],
     ));
-    let process = house.start().await;
+    let process = harness.start().await;
     let budget = Budget {
         tool_calls: Some(2),
         ..Budget::default()
@@ -216,8 +220,8 @@ async fn after_its_last_turn_a_task_can_be_resumed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_changed_hands_long_ago_has_its_last_turn() {
-    let house = House::new(busy().with_last_turn(says(seconds(1))));
-    let first = house.start().await;
+    let harness = Harness::new(busy().with_last_turn(says(seconds(1))));
+    let first = harness.start().await;
     let budget = Budget {
         time: Some(seconds(600)),
         ..Budget::default()
@@ -225,7 +229,7 @@ async fn a_task_that_changed_hands_long_ago_has_its_last_turn() {
     let task = launch(&first, budget).await;
     first.until_prompted(&task).await;
     first.worker.kill();
-    let second = house.start().await;
+    let second = harness.start().await;
     second.settled().await;
     let report = second.output(&task).await;
     assert_eq!(report.shown.task.status(), Status::Error);
@@ -234,8 +238,8 @@ async fn a_task_that_changed_hands_long_ago_has_its_last_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_back_is_not_for_the_tasks_below() {
-    let house = House::new(busy());
-    let process = house.start().await;
+    let harness = Harness::new(busy());
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(10_000),
         cost: Some(Cost(1_000_000)),
@@ -254,7 +258,7 @@ async fn what_is_kept_back_is_not_for_the_tasks_below() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_beside_a_session_stays_counted_when_the_task_goes_on() {
-    let house = House::new(busy().with_last_turn(says(seconds(1))).when(
+    let harness = Harness::new(busy().with_last_turn(says(seconds(1))).when(
         "go on",
         [
             Step::Wait(seconds(1)),
@@ -262,7 +266,7 @@ async fn what_was_asked_beside_a_session_stays_counted_when_the_task_goes_on() {
             Step::Answer("Done.".to_owned()),
         ],
     ));
-    let process = house.start().await;
+    let process = harness.start().await;
     let budget = Budget {
         tool_calls: Some(2),
         ..Budget::default()
@@ -283,9 +287,9 @@ async fn who_only_waits_for_its_tasks_is_not_done_at_its_limit() {
         turn(9_500),
         Step::Answer("Launched.".to_owned()),
     ];
-    let house = House::new(busy().when("lead", steps));
-    house.host.faults().notices_wake = true;
-    let process = house.start().await;
+    let harness = Harness::new(busy().when("lead", steps));
+    harness.host.faults().notices_wake = true;
+    let process = harness.start().await;
     let args = TaskArgs {
         budget: Budget {
             tokens: Some(10_000),

@@ -13,7 +13,7 @@ use asyncagents_runtime::Problem;
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost};
 use rstest::rstest;
 
-use super::house::{House, Process, asks, seconds, session, takes, usual};
+use super::harness::{Harness, Process, asks, seconds, session, takes, usual};
 
 /// What a refused request says. It must have left nothing behind.
 async fn refusal(process: &Process, from: &str, args: TaskArgs) -> String {
@@ -54,8 +54,8 @@ async fn refusal(process: &Process, from: &str, args: TaskArgs) -> String {
 )]
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_creates_nothing_and_says_why(#[case] args: TaskArgs, #[case] why: &str) {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let said = refusal(&process, "main", args).await;
     assert!(said.contains(why), "{said}");
 }
@@ -67,8 +67,8 @@ async fn what_is_refused_creates_nothing_and_says_why(#[case] args: TaskArgs, #[
 #[case("claude-code-guide", "explore")]
 #[tokio::test(start_paused = true)]
 async fn the_agents_of_claude_code_are_known(#[case] asked: &str, #[case] meant: &str) {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let args = TaskArgs {
         agent: asked.to_owned(),
         ..asks("x")
@@ -79,8 +79,8 @@ async fn the_agents_of_claude_code_are_known(#[case] asked: &str, #[case] meant:
 
 #[tokio::test(start_paused = true)]
 async fn the_third_level_is_refused_whatever_the_prompt_says() {
-    let house = House::new(Script::of(takes(seconds(600))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(600))));
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     let child = ScriptedHost::session_of(&child);
@@ -93,7 +93,7 @@ async fn the_third_level_is_refused_whatever_the_prompt_says() {
         "{said}"
     );
     let made = |session: &asyncagents_core::id::SessionId| {
-        let lines = house.host.world().lines(session).expect("lines");
+        let lines = harness.host.world().lines(session).expect("lines");
         lines.into_iter().find_map(|line| match line {
             Line::Created { may_delegate, .. } => Some(may_delegate),
             _ => None,
@@ -109,9 +109,9 @@ async fn the_third_level_is_refused_whatever_the_prompt_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tree_has_so_many_tasks_and_no_more() {
-    let house =
-        House::new(Script::of(takes(seconds(1)))).with(|settings| settings.limits.spawns = 3);
-    let process = house.start().await;
+    let harness =
+        Harness::new(Script::of(takes(seconds(1)))).with(|settings| settings.limits.spawns = 3);
+    let process = harness.start().await;
     let child = process.launch("one").await;
     process.settled().await;
     let inside = ScriptedHost::session_of(&child);
@@ -130,12 +130,12 @@ async fn a_tree_has_so_many_tasks_and_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_zero_is_zero() {
-    let house = House::new(usual()).with(|settings| settings.limits.spawns = 0);
-    let process = house.start().await;
+    let harness = Harness::new(usual()).with(|settings| settings.limits.spawns = 0);
+    let process = harness.start().await;
     let said = refusal(&process, "main", asks("one")).await;
     assert!(said.contains("0 tasks were launched"), "{said}");
-    let house = House::new(usual()).with(|settings| settings.limits.concurrency = 0);
-    let process = house.start().await;
+    let harness = Harness::new(usual()).with(|settings| settings.limits.concurrency = 0);
+    let process = harness.start().await;
     let task = process.launch("waits for ever").await;
     tokio::time::sleep(seconds(1_000)).await;
     assert_eq!(process.status(&task).await, Status::Queued);
@@ -143,8 +143,8 @@ async fn a_limit_of_zero_is_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_task_launches_nothing_more() {
-    let house = House::new(Script::of(takes(seconds(600))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(600))));
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     process
@@ -159,8 +159,8 @@ async fn a_stopped_task_launches_nothing_more() {
 
 #[tokio::test(start_paused = true)]
 async fn any_unique_beginning_of_an_id_will_do() {
-    let house = House::new(Script::of(takes(seconds(1))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(1))));
+    let process = harness.start().await;
     let mut tasks: Vec<TaskId> = Vec::new();
     for n in 0..40 {
         tasks.push(process.launch(&format!("task {n}")).await);
@@ -201,8 +201,8 @@ async fn any_unique_beginning_of_an_id_will_do() {
 
 #[tokio::test(start_paused = true)]
 async fn another_sessions_task_is_not_found() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let theirs = process.launch_from("other", "theirs").await;
     let refused = process
         .manager
@@ -221,18 +221,18 @@ async fn another_sessions_task_is_not_found() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_host_does_not_hold_up_the_id_and_its_failure_ends_the_task() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     process.launch("the agents are known now").await;
     process.settled().await;
-    house.host.faults().fail.insert(Call::Create, 1);
-    house.host.faults().slow = seconds(20);
+    harness.host.faults().fail.insert(Call::Create, 1);
+    harness.host.faults().slow = seconds(20);
     let begun = tokio::time::Instant::now();
     let task = process.launch("one").await;
     assert!(begun.elapsed() < seconds(1));
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Error);
-    let told = house.told("main");
+    let told = harness.told("main");
     let (visible, hidden) = told
         .iter()
         .find(|(visible, _)| visible.contains("failed"))
@@ -249,9 +249,9 @@ async fn a_slow_host_does_not_hold_up_the_id_and_its_failure_ends_the_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fork_that_cannot_be_made_is_an_error_and_never_a_fresh_task() {
-    let house = House::new(usual());
-    house.host.faults().fail.insert(Call::Messages, 1);
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().fail.insert(Call::Messages, 1);
+    let process = harness.start().await;
     let task = process
         .launch_args(TaskArgs {
             fork: true,
@@ -260,8 +260,8 @@ async fn a_fork_that_cannot_be_made_is_an_error_and_never_a_fresh_task() {
         .await;
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Error);
-    assert_eq!(house.prompts(&task), [""; 0], "it was never asked");
-    let hidden = &house.told("main")[0].1;
+    assert_eq!(harness.prompts(&task), [""; 0], "it was never asked");
+    let hidden = &harness.told("main")[0].1;
     assert!(
         hidden.contains("the conversation could not be read"),
         "{hidden}"
@@ -270,8 +270,8 @@ async fn a_fork_that_cannot_be_made_is_an_error_and_never_a_fresh_task() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_resumed_task_cannot_change_is_ignored_with_a_warning() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     let accepted = process.try_task(TaskArgs {
@@ -290,8 +290,8 @@ async fn what_a_resumed_task_cannot_change_is_ignored_with_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn a_running_task_cannot_be_resumed_and_an_ended_one_cannot_be_cancelled() {
-    let house = House::new(Script::of(takes(seconds(60))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(60))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_status(&task, Status::Running).await;
     let said = process
@@ -314,8 +314,8 @@ async fn a_running_task_cannot_be_resumed_and_an_ended_one_cannot_be_cancelled()
 
 #[tokio::test(start_paused = true)]
 async fn a_childs_budget_is_at_most_what_its_parent_has_left() {
-    let house = House::new(Script::of(takes(seconds(600))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(600))));
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(10_000),
         cost: Some(Cost(500)),
@@ -358,8 +358,8 @@ async fn a_childs_budget_is_at_most_what_its_parent_has_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_without_a_description_is_called_by_its_prompt() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let prompt = format!("{}\nand more", "ä".repeat(100));
     let task = process
         .launch_args(TaskArgs {

@@ -14,7 +14,7 @@ use asyncagents_core::{
 use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
-use super::house::{House, Process, asks, seconds, session, takes, tool, turn};
+use super::harness::{Harness, Process, asks, seconds, session, takes, tool, turn};
 
 async fn running(process: &Process, tasks: &[TaskId]) -> Vec<usize> {
     let mut running = Vec::new();
@@ -27,9 +27,9 @@ async fn running(process: &Process, tasks: &[TaskId]) -> Vec<usize> {
 }
 
 /// When the children were prompted, in order of launch.
-fn prompted_at(house: &House, tasks: &[TaskId]) -> Vec<i64> {
+fn prompted_at(harness: &Harness, tasks: &[TaskId]) -> Vec<i64> {
     let at = |task: &TaskId| {
-        house.child(task).into_iter().find_map(|line| match line {
+        harness.child(task).into_iter().find_map(|line| match line {
             Line::Prompted { at, .. } => Some(at),
             _ => None,
         })
@@ -42,9 +42,9 @@ fn prompted_at(house: &House, tasks: &[TaskId]) -> Vec<i64> {
 
 #[tokio::test(start_paused = true)]
 async fn over_the_limit_tasks_wait_in_the_order_they_came() {
-    let house =
-        House::new(Script::of(takes(seconds(10)))).with(|settings| settings.limits.concurrency = 2);
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(10))))
+        .with(|settings| settings.limits.concurrency = 2);
+    let process = harness.start().await;
     let mut tasks = Vec::new();
     for n in 0..6 {
         tasks.push(process.launch(&format!("task {n}")).await);
@@ -55,18 +55,18 @@ async fn over_the_limit_tasks_wait_in_the_order_they_came() {
     let list = process.list("main").await;
     assert!(list.contains("6 tasks: 4 queued, 2 running"), "{list}");
     process.settled().await;
-    let times = prompted_at(&house, &tasks);
+    let times = prompted_at(&harness, &tasks);
     assert!(times.is_sorted(), "{times:?}");
-    assert_eq!(house.told("main").len(), 6);
-    assert!(house.told("main")[5].0.contains("Task Progress: 6/6"));
+    assert_eq!(harness.told("main").len(), 6);
+    assert!(harness.told("main")[5].0.contains("Task Progress: 6/6"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_model_does_not_hold_up_the_others() {
-    let house = House::new(Script::of(takes(seconds(10)))).with(|settings| {
+    let harness = Harness::new(Script::of(takes(seconds(10)))).with(|settings| {
         settings.limits.per_model.insert("big/one".into(), 1);
     });
-    let process = house.start().await;
+    let process = harness.start().await;
     let of = |model: &str, n: usize| TaskArgs {
         model: Some(model.to_owned()),
         ..asks(&format!("{model} {n}"))
@@ -85,11 +85,11 @@ async fn a_full_model_does_not_hold_up_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn one_parent_cannot_take_every_slot() {
-    let house = House::new(Script::of(takes(seconds(10)))).with(|settings| {
+    let harness = Harness::new(Script::of(takes(seconds(10)))).with(|settings| {
         settings.limits.per_parent = Some(1);
         settings.limits.concurrency = 3;
     });
-    let process = house.start().await;
+    let process = harness.start().await;
     let mut tasks = Vec::new();
     for n in 0..3 {
         tasks.push(process.launch(&format!("greedy {n}")).await);
@@ -102,9 +102,9 @@ async fn one_parent_cannot_take_every_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn parents_that_fill_all_slots_do_not_starve_their_children() {
-    let house = House::new(Script::of(takes(seconds(300))).when("below", takes(seconds(5))))
+    let harness = Harness::new(Script::of(takes(seconds(300))).when("below", takes(seconds(5))))
         .with(|settings| settings.limits.concurrency = 2);
-    let process = house.start().await;
+    let process = harness.start().await;
     let parents = [process.launch("one").await, process.launch("two").await];
     for parent in &parents {
         process.until_prompted(parent).await;
@@ -119,14 +119,14 @@ async fn parents_that_fill_all_slots_do_not_starve_their_children() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_keeps_its_slot_until_its_host_has_stopped() {
-    let house = House::new(Script::of(takes(seconds(100))))
+    let harness = Harness::new(Script::of(takes(seconds(100))))
         .with(|settings| settings.limits.concurrency = 1);
-    let process = house.start().await;
+    let process = harness.start().await;
     let first = process.launch("first").await;
     let second = process.launch("second").await;
     process.until_status(&first, Status::Running).await;
     tokio::time::sleep(seconds(1)).await;
-    house.host.faults().slow = seconds(30);
+    harness.host.faults().slow = seconds(30);
     process
         .manager
         .cancel(&session("main"), first.as_str())
@@ -169,8 +169,8 @@ async fn a_budget_that_is_used_up_ends_the_task_and_stops_the_child(
     #[case] why: &str,
     #[case] after: u64,
 ) {
-    let house = House::new(busy());
-    let process = house.start().await;
+    let harness = Harness::new(busy());
+    let process = harness.start().await;
     let task = process
         .launch_args(TaskArgs {
             budget,
@@ -185,16 +185,16 @@ async fn a_budget_that_is_used_up_ends_the_task_and_stops_the_child(
         ran >= seconds(after) && ran < seconds(after + 2),
         "after {ran:?}, not {after} s"
     );
-    let hidden = &house.told("main")[0].1;
+    let hidden = &harness.told("main")[0].1;
     assert!(hidden.contains(why), "{hidden}");
     let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
-    assert!(house.child(&task).iter().any(aborted), "for real");
+    assert!(harness.child(&task).iter().any(aborted), "for real");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_tasks_below_spend_counts_too() {
-    let house = House::new(busy().when("lead", takes(seconds(3_000))));
-    let process = house.start().await;
+    let harness = Harness::new(busy().when("lead", takes(seconds(3_000))));
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(10_000),
         ..Budget::default()
@@ -225,17 +225,21 @@ async fn what_the_tasks_below_spend_counts_too() {
     assert!(spent > 10_000 && spent <= 13_000, "{spent}");
     assert_eq!(process.look(&lead).await.below.tokens, spent);
     assert_eq!(
-        house.told(inside.as_str()).len(),
+        harness.told(inside.as_str()).len(),
         0,
         "nobody is left to be told"
     );
-    assert!(house.told("main")[0].1.contains("10,000 tokens is used up"));
+    assert!(
+        harness.told("main")[0]
+            .1
+            .contains("10,000 tokens is used up")
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_run_has_the_whole_budget() {
-    let house = House::new(Script::of([turn(900), Step::Wait(seconds(1))]));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of([turn(900), Step::Wait(seconds(1))]));
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(1_000),
         ..Budget::default()
@@ -257,14 +261,14 @@ async fn every_run_has_the_whole_budget() {
 #[tokio::test(start_paused = true)]
 async fn without_progress_for_ten_minutes_a_task_has_stalled() {
     let steps = [Step::Wait(seconds(60)), tool("bash"), Step::Hang];
-    let house = House::new(Script::of(steps));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(steps));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     let ended = process.look(&task).await;
     let ran = ended.ran(process.manager.now());
     assert!(ran >= seconds(660) && ran < seconds(662), "{ran:?}");
-    let hidden = &house.told("main")[0].1;
+    let hidden = &harness.told("main")[0].1;
     assert!(
         hidden.contains("it made no progress for 10m 00s"),
         "{hidden}"
@@ -279,8 +283,8 @@ async fn twenty_times_the_same_call_is_a_loop_and_twenty_different_ones_are_work
         let input = format!("{}", n % 2);
         [Step::Wait(seconds(1)), Step::Tool { name, input }]
     });
-    let house = House::new(Script::of(different).when("loop", same));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(different).when("loop", same));
+    let process = harness.start().await;
     let looping = process.launch("loop").await;
     let working = process.launch("work").await;
     process.settled().await;
@@ -297,11 +301,11 @@ async fn twenty_times_the_same_call_is_a_loop_and_twenty_different_ones_are_work
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_never_answers_is_given_up_after_a_minute() {
-    let house = House::new(Script::of(takes(seconds(1))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(1))));
+    let process = harness.start().await;
     process.launch("the agents are known now").await;
     process.settled().await;
-    house.host.faults().slow = Duration::from_secs(100_000);
+    harness.host.faults().slow = Duration::from_secs(100_000);
     let task = process.launch("one").await;
     process.until_status(&task, Status::Error).await;
     let ran = process.look(&task).await.ran(process.manager.now());
@@ -310,8 +314,8 @@ async fn a_host_that_never_answers_is_given_up_after_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_ended_task_has_left_at_work_is_bound_by_its_budget() {
-    let house = House::new(busy().when("lead", takes(seconds(15))));
-    let process = house.start().await;
+    let harness = Harness::new(busy().when("lead", takes(seconds(15))));
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(10_000),
         ..Budget::default()
@@ -341,7 +345,7 @@ async fn what_an_ended_task_has_left_at_work_is_bound_by_its_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
-    let house = House::new(
+    let harness = Harness::new(
         Script::of([turn(850), Step::Wait(seconds(30))])
             .when(
                 "below",
@@ -350,7 +354,7 @@ async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
             .when("blocks", takes(seconds(120))),
     )
     .with(|settings| settings.limits.concurrency = 1);
-    let process = house.start().await;
+    let process = harness.start().await;
     let budget = Budget {
         tokens: Some(1_000),
         ..Budget::default()
@@ -382,7 +386,7 @@ async fn a_follow_up_that_waits_is_not_charged_for_the_run_before() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
-    let house = House::new(Script::of([
+    let harness = Harness::new(Script::of([
         tool("read"),
         Step::Ask("permission for bash rm -rf build".to_owned()),
         Step::Wait(seconds(40 * 60)),
@@ -390,7 +394,7 @@ async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
         Step::Wait(seconds(5 * 60)),
         Step::Answer("removed".to_owned()),
     ]));
-    let process = house.start().await;
+    let process = harness.start().await;
     let task = process.launch("clean up").await;
     // Far beyond the time after which a silent child counts as stalled.
     tokio::time::sleep(seconds(30 * 60)).await;
@@ -412,14 +416,14 @@ async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_child_asked_while_nobody_listened_is_found_out() {
-    let house = House::new(Script::of([
+    let harness = Harness::new(Script::of([
         Step::Ask("permission for bash make".to_owned()),
         Step::Wait(seconds(30 * 60)),
         Step::Answered,
         Step::Answer("made".to_owned()),
     ]));
-    house.host.faults().mute = true;
-    let process = house.start().await;
+    harness.host.faults().mute = true;
+    let process = harness.start().await;
     let task = process.launch("build").await;
     tokio::time::sleep(seconds(20 * 60)).await;
     let list = process.list("main").await;
@@ -430,8 +434,8 @@ async fn what_a_child_asked_while_nobody_listened_is_found_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_heard_of_again_and_again_is_at_work() {
-    let house = House::new(Script::of([Step::Hang]));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of([Step::Hang]));
+    let process = harness.start().await;
     let task = process.launch("build").await;
     process.until_prompted(&task).await;
     // Its output grows, for longer than a silent child may take.
@@ -441,20 +445,20 @@ async fn a_call_that_is_heard_of_again_and_again_is_at_work() {
         let (key, what) = ("call".to_owned(), Observation::ToolCalled { tool, call });
         let event = SessionEvent::Observed { key, what };
         let session = ScriptedHost::session_of(&task);
-        house.host.report(Report::Session(session, event));
+        harness.host.report(Report::Session(session, event));
     }
     assert_eq!(process.status(&task).await, Status::Running);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_was_answered_can_stall_again() {
-    let house = House::new(Script::of([
+    let harness = Harness::new(Script::of([
         Step::Ask("permission for bash make".to_owned()),
         Step::Wait(seconds(60)),
         Step::Answered,
         Step::Hang,
     ]));
-    let process = house.start().await;
+    let process = harness.start().await;
     let task = process.launch("build").await;
     process.settled().await;
     let task = process.look(&task).await;

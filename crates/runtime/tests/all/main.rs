@@ -6,7 +6,7 @@
     reason = "a test may panic; its helpers too"
 )]
 
-mod house;
+mod harness;
 
 mod clocks;
 mod ending;

@@ -8,10 +8,10 @@ use asyncagents_core::{
 };
 use asyncagents_testkit::scripted_host::{Call, Script, ScriptedHost, Step};
 
-use super::house::{House, fates, seconds, session, takes, usual};
+use super::harness::{Harness, fates, seconds, session, takes, usual};
 
-fn visible(house: &House, session: &str) -> Vec<String> {
-    let told = house.told(session).into_iter();
+fn visible(harness: &Harness, session: &str) -> Vec<String> {
+    let told = harness.told(session).into_iter();
     told.map(|(visible, _)| visible).collect()
 }
 
@@ -24,8 +24,8 @@ async fn each_ending_has_its_own_words() {
             Step::Fail("no such model".to_owned()),
         ],
     );
-    let house = House::new(script);
-    let process = house.start().await;
+    let harness = Harness::new(script);
+    let process = harness.start().await;
     let good = process.launch("read the\nlogs").await;
     process.settled().await;
     process.resume(&good, "again").await.expect("resumed");
@@ -41,7 +41,7 @@ async fn each_ending_has_its_own_words() {
         .await
         .expect("cancelled");
     process.settled().await;
-    let said = visible(&house, "main");
+    let said = visible(&harness, "main");
     assert_eq!(
         said[0],
         "✓ **Agent \"read the logs\" finished in 1m 05s.**\nTask Progress: 1/1"
@@ -60,22 +60,22 @@ async fn each_ending_has_its_own_words() {
         said[3]
     );
     assert_eq!(said.len(), 4);
-    let hidden = &house.told("main")[2].1;
+    let hidden = &harness.told("main")[2].1;
     assert!(hidden.contains("no such model"), "{hidden}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn developers_see_that_there_is_a_hint() {
-    let house = House::new(usual()).with(|settings| {
+    let harness = Harness::new(usual()).with(|settings| {
         settings.wording = Wording {
             prefix: "superagents_".to_owned(),
             show_hint: true,
         };
     });
-    let process = house.start().await;
+    let process = harness.start().await;
     process.launch("one").await;
     process.settled().await;
-    let told = house.told("main");
+    let told = harness.told("main");
     assert!(
         told[0].0.ends_with("\nTask Progress: 1/1\n[hint attached]"),
         "{}",
@@ -90,13 +90,13 @@ async fn developers_see_that_there_is_a_hint() {
 
 #[tokio::test(start_paused = true)]
 async fn nineteen_launched_nineteen_told() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     for n in 0..19 {
         process.launch(&format!("task {n}")).await;
     }
     process.settled().await;
-    let mut said = visible(&house, "main");
+    let mut said = visible(&harness, "main");
     assert_eq!(said.len(), 19);
     assert!(said[18].contains("Task Progress: 19/19"));
     said.sort();
@@ -106,22 +106,22 @@ async fn nineteen_launched_nineteen_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_parent_gets_the_result_and_no_notice() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     let report = process.wait(&task).await;
     assert_eq!(report.answer.as_deref(), Some("Found: one"));
     assert!(report.shown.task.retrieved_at.is_some());
     process.settled().await;
     tokio::time::sleep(seconds(100)).await;
-    assert_eq!(visible(&house, "main"), [""; 0]);
+    assert_eq!(visible(&harness, "main"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_parent_in_another_process_has_the_time_it_needs_to_notice() {
-    let house = House::new(usual()).with(|settings| settings.poll_interval = seconds(1));
-    let process = house.start().await;
-    let elsewhere = house.manager();
+    let harness = Harness::new(usual()).with(|settings| settings.poll_interval = seconds(1));
+    let process = harness.start().await;
+    let elsewhere = harness.manager();
     let task = process.launch("one").await;
     let request = OutputRequest::new(task.as_str(), true, None).expect("a request");
     let report = elsewhere
@@ -130,13 +130,13 @@ async fn a_blocked_parent_in_another_process_has_the_time_it_needs_to_notice() {
         .expect("output");
     assert_eq!(report.answer.as_deref(), Some("Found: one"));
     process.settled().await;
-    assert_eq!(visible(&house, "main"), [""; 0]);
+    assert_eq!(visible(&harness, "main"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_person_does_not_keep_the_parent_from_being_told() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     let request = OutputRequest::new(task.as_str(), true, None).expect("a request");
     let report = process
@@ -146,13 +146,13 @@ async fn a_blocked_person_does_not_keep_the_parent_from_being_told() {
         .expect("output");
     assert_eq!(report.answer.as_deref(), Some("Found: one"));
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_parent_that_goes_away_is_told() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     // The wait begins, and is given up long before its time.
     tokio::select! {
@@ -160,13 +160,13 @@ async fn a_blocked_parent_that_goes_away_is_told() {
         () = tokio::time::sleep(seconds(1)) => {}
     }
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_given_up_does_not_hold_back_the_notice() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     let begun = tokio::time::Instant::now();
     tokio::select! {
@@ -176,13 +176,13 @@ async fn a_wait_that_is_given_up_does_not_hold_back_the_notice() {
     process.settled().await;
     let took = begun.elapsed();
     assert!(took < seconds(60), "the wait was for 600 s: {took:?}");
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_times_out_answers_with_the_status_and_the_notice_comes() {
-    let house = House::new(Script::of(takes(seconds(100))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(100))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     let request = OutputRequest::new(task.as_str(), true, Some(10)).expect("a request");
     let begun = tokio::time::Instant::now();
@@ -195,7 +195,7 @@ async fn a_wait_that_times_out_answers_with_the_status_and_the_notice_comes() {
     let waited = begun.elapsed();
     assert!(waited >= seconds(10) && waited < seconds(11), "{waited:?}");
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
 }
 
 #[test]
@@ -217,112 +217,112 @@ fn a_timeout_is_in_seconds_and_has_a_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_parent_is_told_as_soon_as_it_can_take_it() {
-    let house = House::new(usual());
-    let process = house.start().await;
-    house.host.faults().busy.insert("main".into());
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    harness.host.faults().busy.insert("main".into());
     let task = process.launch("one").await;
     process.until_status(&task, Status::Completed).await;
     tokio::time::sleep(seconds(600)).await;
-    assert_eq!(visible(&house, "main").len(), 0);
-    house.host.faults().busy.clear();
-    house
+    assert_eq!(visible(&harness, "main").len(), 0);
+    harness.host.faults().busy.clear();
+    harness
         .host
         .report(Report::Session("main".into(), SessionEvent::Idle));
     tokio::time::sleep(seconds(1)).await;
-    assert_eq!(visible(&house, "main").len(), 1, "not a pause later");
+    assert_eq!(visible(&harness, "main").len(), 1, "not a pause later");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_that_the_host_took_and_lost_is_sent_again() {
-    let house = House::new(usual());
-    let process = house.start().await;
-    house.host.faults().forget = 2;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    harness.host.faults().forget = 2;
     process.launch("one").await;
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
-    assert_eq!(house.host.faults().asked[&Call::Deliver], 3);
+    assert_eq!(visible(&harness, "main").len(), 1);
+    assert_eq!(harness.host.faults().asked[&Call::Deliver], 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_that_arrived_though_nobody_could_confirm_it_is_not_sent_again() {
-    let house = House::new(usual());
-    let process = house.start().await;
-    house.host.faults().fail.insert(Call::Confirm, 5);
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    harness.host.faults().fail.insert(Call::Confirm, 5);
     process.launch("one").await;
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
-    assert_eq!(house.host.faults().asked[&Call::Deliver], 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
+    assert_eq!(harness.host.faults().asked[&Call::Deliver], 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_that_arrived_though_its_answer_was_lost_is_not_sent_again() {
-    let house = House::new(usual());
-    house.host.faults().lose_answer.insert(Call::Deliver, 1);
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    harness.host.faults().lose_answer.insert(Call::Deliver, 1);
+    let process = harness.start().await;
     process.launch("one").await;
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
-    assert_eq!(house.host.faults().asked[&Call::Deliver], 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
+    assert_eq!(harness.host.faults().asked[&Call::Deliver], 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_cannot_be_reached_is_tried_until_it_can() {
-    let house = House::new(usual());
-    let process = house.start().await;
-    house.host.faults().fail.insert(Call::Deliver, 12);
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    harness.host.faults().fail.insert(Call::Deliver, 12);
     process.launch("one").await;
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_parent_that_is_gone_is_not_told_for_ever() {
-    let house = House::new(Script::of(takes(seconds(10))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(10))));
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
     // Gone without a word: the host's report is lost.
-    house.host.faults().mute = true;
-    asyncagents_core::port::Host::delete(&house.host, &"main".into())
+    harness.host.faults().mute = true;
+    asyncagents_core::port::Host::delete(&harness.host, &"main".into())
         .await
         .expect("deleted");
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Completed);
-    assert_eq!(visible(&house, "main").len(), 0);
+    assert_eq!(visible(&harness, "main").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_grandchild_tells_its_direct_parent() {
-    let house = House::new(Script::of(takes(seconds(100))).when("below", takes(seconds(1))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(100))).when("below", takes(seconds(1))));
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     let inside = ScriptedHost::session_of(&child);
     process.launch_from(inside.as_str(), "below").await;
     tokio::time::sleep(seconds(30)).await;
-    assert_eq!(visible(&house, inside.as_str()).len(), 1);
-    assert_eq!(visible(&house, "main").len(), 0);
+    assert_eq!(visible(&harness, inside.as_str()).len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_what_ran_together() {
-    let house = House::new(Script::of(takes(seconds(10))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(10))));
+    let process = harness.start().await;
     process.launch("one").await;
     process.launch("two").await;
     process.settled().await;
     process.launch("three").await;
     process.settled().await;
-    let said = visible(&house, "main");
+    let said = visible(&harness, "main");
     assert!(said[1].contains("2/2"), "{said:?}");
     assert!(said[2].contains("1/1"), "a new batch: {said:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_cleared_is_not_announced() {
-    let house = House::new(Script::of(takes(seconds(100))).when("quick", takes(seconds(1))));
-    let process = house.start().await;
-    house.host.faults().busy.insert("main".into());
+    let harness = Harness::new(Script::of(takes(seconds(100))).when("quick", takes(seconds(1))));
+    let process = harness.start().await;
+    harness.host.faults().busy.insert("main".into());
     let quick = process.launch("quick").await;
     let long = process.launch("long").await;
     process.until_status(&quick, Status::Completed).await;
@@ -333,9 +333,9 @@ async fn what_is_cleared_is_not_announced() {
         .await
         .expect("cleared");
     assert_eq!(cleared.text(), "Cleared 2 tasks; 1 was stopped.");
-    house.host.faults().busy.clear();
+    harness.host.faults().busy.clear();
     process.settled().await;
-    assert_eq!(visible(&house, "main"), [""; 0]);
+    assert_eq!(visible(&harness, "main"), [""; 0]);
     assert_eq!(process.list("main").await, "No background tasks found");
     let cleared = process
         .manager
@@ -347,35 +347,35 @@ async fn what_is_cleared_is_not_announced() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_slow_and_shows_late_is_told_once() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
-    house.host.faults().slow = seconds(3);
-    house.host.faults().late = seconds(4);
+    harness.host.faults().slow = seconds(3);
+    harness.host.faults().late = seconds(4);
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_parent_that_asks_for_a_finished_task_and_would_wait_is_not_told_later() {
-    let house = House::new(usual());
-    let process = house.start().await;
-    house.host.faults().busy.insert("main".into());
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    harness.host.faults().busy.insert("main".into());
     let task = process.launch("one").await;
     process.until_status(&task, Status::Completed).await;
     tokio::time::sleep(seconds(5)).await;
     let report = process.wait(&task).await;
     assert_eq!(report.answer.as_deref(), Some("Found: one"));
-    house.host.faults().busy.clear();
+    harness.host.faults().busy.clear();
     process.settled().await;
-    assert_eq!(visible(&house, "main"), [""; 0]);
+    assert_eq!(visible(&harness, "main"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_cannot_be_read_costs_neither_the_result_nor_the_notice() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     let mut request = OutputRequest::new(task.as_str(), true, None).expect("a request");
     request.conversation = Some(asyncagents_core::request::ConversationRequest {
@@ -386,39 +386,39 @@ async fn a_conversation_that_cannot_be_read_costs_neither_the_result_nor_the_not
     assert!(refused.is_err());
     assert_eq!(process.look(&task).await.retrieved_at, None, "not read");
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1, "told");
+    assert_eq!(visible(&harness, "main").len(), 1, "told");
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_hanging_parent_does_not_keep_the_others_from_being_told() {
-    let house = House::new(Script::of(takes(seconds(1)))).with(|settings| {
+    let harness = Harness::new(Script::of(takes(seconds(1)))).with(|settings| {
         settings.limits.concurrency = 1_000;
         settings.limits.spawns = 1_000;
     });
-    let process = house.start().await;
-    house.host.faults().busy.insert("main".into());
+    let process = harness.start().await;
+    harness.host.faults().busy.insert("main".into());
     for n in 0..300 {
         process.launch(&format!("task {n}")).await;
     }
     process.launch_from("other", "one").await;
     tokio::time::sleep(seconds(60)).await;
-    assert_eq!(visible(&house, "other").len(), 1);
+    assert_eq!(visible(&harness, "other").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_on_its_way_is_not_called_back() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
-    house.host.faults().on_its_way = seconds(6);
+    harness.host.faults().on_its_way = seconds(6);
     process.until_status(&task, Status::Completed).await;
     tokio::time::sleep(seconds(1)).await;
     process.wait(&task).await;
     process.settled().await;
-    assert_eq!(visible(&house, "main").len(), 1);
+    assert_eq!(visible(&harness, "main").len(), 1);
     assert_eq!(
-        fates(house.store(), &task).await,
+        fates(harness.store(), &task).await,
         [Fate::Delivered],
         "and it is known"
     );
@@ -426,8 +426,8 @@ async fn a_notice_on_its_way_is_not_called_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_parent_is_not_woken_by_what_goes_on_below_it() {
-    let house = House::new(Script::of(takes(seconds(30))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(30))));
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     let inside = ScriptedHost::session_of(&child);
@@ -444,5 +444,5 @@ async fn a_stopped_parent_is_not_woken_by_what_goes_on_below_it() {
         .expect("resumed");
     process.settled().await;
     assert_eq!(process.status(&below).await, Status::Completed);
-    assert_eq!(visible(&house, inside.as_str()), [""; 0]);
+    assert_eq!(visible(&harness, inside.as_str()), [""; 0]);
 }

@@ -15,7 +15,7 @@ use asyncagents_runtime::Problem;
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 use proptest::prelude::*;
 
-use super::house::{House, Process, asks, events, seconds, session, tool};
+use super::harness::{Harness, Process, asks, events, seconds, session, tool};
 
 /// What a child does.
 #[derive(Debug, Clone, Copy)]
@@ -127,8 +127,8 @@ struct Model {
 }
 
 /// A session into which a prompt was put is known to its task.
-fn was_prompted(house: &House, task: &TaskId) -> bool {
-    !house.prompts(task).is_empty()
+fn was_prompted(harness: &Harness, task: &TaskId) -> bool {
+    !harness.prompts(task).is_empty()
 }
 
 impl Model {
@@ -166,7 +166,7 @@ impl Kind {
 }
 
 struct Story {
-    house: House,
+    harness: Harness,
     processes: Vec<Process>,
     tasks: Vec<Model>,
 }
@@ -246,7 +246,7 @@ impl Story {
                     && matches!(self.status(task).await, Some(Status::Running))
                 {
                     let inside = ScriptedHost::session_of(&self.tasks[task].id);
-                    let made = self.house.child(&self.tasks[task].id).len() > 1;
+                    let made = self.harness.child(&self.tasks[task].id).len() > 1;
                     if made {
                         self.launch(inside.to_string(), Some(task), Kind::Slow)
                             .await;
@@ -283,7 +283,8 @@ impl Story {
                     Err(refused) => {
                         let never_began =
                             matches!(refused, Problem::Refused(Refusal::NeverBegan { .. }));
-                        let began = !never_began || was_prompted(&self.house, &self.tasks[task].id);
+                        let began =
+                            !never_began || was_prompted(&self.harness, &self.tasks[task].id);
                         let live = self.is_live(task).await;
                         assert!(live || !began || self.tasks[task].cleared, "{refused}");
                     }
@@ -328,30 +329,30 @@ impl Story {
             Op::Pass { seconds: time } => tokio::time::sleep(seconds(time)).await,
             Op::Crash => {
                 self.processes.clear();
-                self.processes.push(self.house.start().await);
+                self.processes.push(self.harness.start().await);
             }
             Op::Restart => {
                 for process in self.processes.drain(..) {
                     process.worker.stop().await;
                 }
-                self.processes.push(self.house.start().await);
+                self.processes.push(self.harness.start().await);
             }
             Op::SecondWorker => {
                 if self.processes.len() < 3 {
-                    self.processes.push(self.house.start().await);
+                    self.processes.push(self.harness.start().await);
                 }
             }
             Op::Faults { mute, repeat, slow } => {
-                let mut faults = self.house.host.faults();
+                let mut faults = self.harness.host.faults();
                 faults.mute = mute;
                 faults.repeat = repeat;
                 faults.slow = seconds(u64::from(slow));
             }
             Op::Fail { call, times } => {
-                self.house.host.faults().fail.insert(call, times);
+                self.harness.host.faults().fail.insert(call, times);
             }
             Op::LoseAnswer { call } => {
-                self.house.host.faults().lose_answer.insert(call, 1);
+                self.harness.host.faults().lose_answer.insert(call, 1);
             }
         }
     }
@@ -393,7 +394,7 @@ impl Story {
 
     async fn check_end(&self) {
         for model in &self.tasks {
-            let saved = events(self.house.store(), &model.id).await;
+            let saved = events(self.harness.store(), &model.id).await;
             let Event::Launched(launched) = &saved[0].event else {
                 panic!("begins with {:?}", saved[0]);
             };
@@ -463,7 +464,7 @@ impl Story {
     /// How often the parent was told of each run.
     fn told(&self, model: &Model) -> HashMap<u32, usize> {
         let parent = model.parent.as_str().into();
-        let lines = self.house.host.world().lines(&parent).expect("lines");
+        let lines = self.harness.host.world().lines(&parent).expect("lines");
         let mut told = HashMap::new();
         for line in lines {
             if let Line::Told { id, .. } = line {
@@ -480,7 +481,7 @@ impl Story {
 
     fn prompted(&self, task: &TaskId) -> HashMap<u32, usize> {
         let mut prompted = HashMap::new();
-        for line in self.house.child(task) {
+        for line in self.harness.child(task) {
             if let Line::Prompted { id, .. } = line {
                 let run = id.rsplit('.').next().and_then(|run| run.parse().ok());
                 *prompted.entry(run.expect("a run")).or_default() += 1;
@@ -492,15 +493,15 @@ impl Story {
 
 async fn tell(ops: Vec<Op>) {
     const SLOTS: usize = 4;
-    let house = House::new(script()).with(|settings| {
+    let harness = Harness::new(script()).with(|settings| {
         // Workers crash here without any task's doing.
         settings.limits.worker_deaths = u64::MAX;
         settings.limits.concurrency = SLOTS as u64;
         settings.poll_interval = seconds(1);
     });
     let mut story = Story {
-        processes: vec![house.start().await],
-        house,
+        processes: vec![harness.start().await],
+        harness,
         tasks: Vec::new(),
     };
     for op in ops {
@@ -508,7 +509,7 @@ async fn tell(ops: Vec<Op>) {
         story.check_slots(SLOTS).await;
     }
     {
-        let mut faults = story.house.host.faults();
+        let mut faults = story.harness.host.faults();
         *faults = Default::default();
     }
     story.process().settled().await;

@@ -10,7 +10,7 @@ use asyncagents_core::{
 use asyncagents_runtime::{Problem, ProblemKind, ToolDoor};
 use rstest::rstest;
 
-use super::house::{House, Process, key, usual};
+use super::harness::{Harness, Process, key, usual};
 
 /// What a model is told that resumes a task, and may not.
 pub(crate) async fn refused_resume(process: &Process, task: &TaskId) -> String {
@@ -33,8 +33,9 @@ async fn refused(process: &Process, (prefix, tool): (&str, &str), input: &str) -
 #[case("background_")]
 #[tokio::test(start_paused = true)]
 async fn the_tool_that_lists_tasks_is_named_as_it_is_configured(#[case] prefix: &str) {
-    let house = House::new(usual()).with(|settings| settings.wording.prefix = prefix.to_owned());
-    let process = house.start().await;
+    let harness =
+        Harness::new(usual()).with(|settings| settings.wording.prefix = prefix.to_owned());
+    let process = harness.start().await;
     let input = r#"{"task_id": "task_00"}"#;
     assert_eq!(
         refused(&process, (prefix, "output"), input).await,

@@ -15,39 +15,39 @@ use asyncagents_core::{
 use asyncagents_testkit::opencode::{Session, result};
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 
-use super::house::{House, asks, events, seconds, session, takes, until, usual};
+use super::harness::{Harness, asks, events, seconds, session, takes, until, usual};
 
-fn times_prompted(house: &House, task: &asyncagents_core::id::TaskId) -> usize {
-    house.prompts(task).len()
+fn times_prompted(harness: &Harness, task: &asyncagents_core::id::TaskId) -> usize {
+    harness.prompts(task).len()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_whose_worker_dies_is_followed_to_its_end_by_the_next() {
-    let house = House::new(Script::of(takes(seconds(60))));
-    let first = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(60))));
+    let first = harness.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
     drop(first);
-    let second = house.start().await;
+    let second = harness.start().await;
     assert_eq!(second.status(&task).await, Status::Running, "not lost");
     second.settled().await;
     assert_eq!(
         second.output(&task).await.answer.as_deref(),
         Some("ok: one")
     );
-    assert_eq!(times_prompted(&house, &task), 1, "nothing ran twice");
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(times_prompted(&harness, &task), 1, "nothing ran twice");
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_ended_while_nobody_was_there_is_found_ended() {
-    let house = House::new(usual());
-    let first = house.start().await;
+    let harness = Harness::new(usual());
+    let first = harness.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
     drop(first);
     tokio::time::sleep(seconds(3_600)).await;
-    let second = house.start().await;
+    let second = harness.start().await;
     tokio::time::sleep(seconds(2)).await;
     let ended = second.look(&task).await;
     assert_eq!(ended.status(), Status::Completed);
@@ -56,26 +56,26 @@ async fn a_task_that_ended_while_nobody_was_there_is_found_ended() {
         "what was missed is counted"
     );
     second.settled().await;
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 /// Kills the worker as soon as the host was asked for something so many times.
-async fn killed_at(call: Call, script: Script) -> (House, asyncagents_core::id::TaskId) {
-    let house = House::new(script);
-    let first = house.start().await;
+async fn killed_at(call: Call, script: Script) -> (Harness, asyncagents_core::id::TaskId) {
+    let harness = Harness::new(script);
+    let first = harness.start().await;
     let warm_up = first.launch("warm up").await;
     first.settled().await;
-    assert_eq!(house.told("main").len(), 1, "{warm_up}");
-    let before = house.host.faults().asked.get(&call).copied().unwrap_or(0);
-    house.host.faults().slow = seconds(5);
+    assert_eq!(harness.told("main").len(), 1, "{warm_up}");
+    let before = harness.host.faults().asked.get(&call).copied().unwrap_or(0);
+    harness.host.faults().slow = seconds(5);
     let task = first.launch("one").await;
     until("the host is asked", async || {
-        house.host.faults().asked.get(&call).copied().unwrap_or(0) > before
+        harness.host.faults().asked.get(&call).copied().unwrap_or(0) > before
     })
     .await;
     drop(first);
-    house.host.faults().slow = seconds(0);
-    (house, task)
+    harness.host.faults().slow = seconds(0);
+    (harness, task)
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,41 +87,41 @@ async fn a_worker_that_dies_inside_any_call_leaves_nothing_undone_and_nothing_do
         Call::Deliver,
         Call::Confirm,
     ] {
-        let (house, task) = killed_at(call, usual()).await;
-        let second = house.start().await;
+        let (harness, task) = killed_at(call, usual()).await;
+        let second = harness.start().await;
         second.settled().await;
         assert_eq!(second.status(&task).await, Status::Completed, "{call:?}");
-        assert_eq!(times_prompted(&house, &task), 1, "{call:?}");
-        assert_eq!(house.told("main").len(), 2, "{call:?}");
+        assert_eq!(times_prompted(&harness, &task), 1, "{call:?}");
+        assert_eq!(harness.told("main").len(), 2, "{call:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_that_shows_late_is_not_sent_again_by_a_worker_that_takes_over_early() {
-    let house = House::new(usual()).with(|settings| {
+    let harness = Harness::new(usual()).with(|settings| {
         settings.lease = Duration::from_millis(600);
         settings.confirm_timeout = seconds(10);
     });
-    let first = house.start().await;
-    house.host.faults().late = seconds(8);
+    let first = harness.start().await;
+    harness.host.faults().late = seconds(8);
     first.launch("one").await;
-    house.host.faults().slow = seconds(2);
-    until("it is sent", async || house.told("main").len() == 1).await;
+    harness.host.faults().slow = seconds(2);
+    until("it is sent", async || harness.told("main").len() == 1).await;
     // In the middle of asking whether it has arrived.
     drop(first);
-    house.host.faults().slow = seconds(0);
-    let second = house.start().await;
+    harness.host.faults().slow = seconds(0);
+    let second = harness.start().await;
     second.settled().await;
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_while_it_stops_a_child_leaves_the_stop_to_the_next() {
-    let house = House::new(Script::of(takes(seconds(600))));
-    let first = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(600))));
+    let first = harness.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
-    house.host.faults().slow = seconds(30);
+    harness.host.faults().slow = seconds(30);
     first
         .manager
         .cancel(&session("main"), task.as_str())
@@ -129,19 +129,19 @@ async fn a_worker_that_dies_while_it_stops_a_child_leaves_the_stop_to_the_next()
         .expect("cancelled");
     tokio::time::sleep(seconds(1)).await;
     drop(first);
-    house.host.faults().slow = seconds(0);
-    let second = house.start().await;
+    harness.host.faults().slow = seconds(0);
+    let second = harness.start().await;
     second.settled().await;
     let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
-    assert!(house.child(&task).iter().any(aborted));
-    assert_eq!(house.told("main").len(), 1);
+    assert!(harness.child(&task).iter().any(aborted));
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_running_worker_takes_over_when_the_lease_of_a_dead_one_runs_out() {
-    let house = House::new(Script::of(takes(seconds(300))));
-    let first = house.start().await;
-    let second = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(300))));
+    let first = harness.start().await;
+    let second = harness.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
     let owner = second.look(&task).await.owner;
@@ -152,15 +152,15 @@ async fn a_running_worker_takes_over_when_the_lease_of_a_dead_one_runs_out() {
     .await;
     assert!(second.look(&task).await.owner.is_some());
     second.settled().await;
-    assert_eq!(times_prompted(&house, &task), 1);
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(times_prompted(&harness, &task), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_lives_keeps_its_tasks() {
-    let house = House::new(Script::of(takes(seconds(300))));
-    let first = house.start().await;
-    let second = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(300))));
+    let first = harness.start().await;
+    let second = harness.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
     let owner = first.look(&task).await.owner;
@@ -172,8 +172,8 @@ async fn a_worker_that_lives_keeps_its_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stops_in_good_order_leaves_its_children_at_work() {
-    let house = House::new(Script::of(takes(seconds(60))));
-    let first = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(60))));
+    let first = harness.start().await;
     let running = first.launch("running").await;
     first.until_prompted(&running).await;
     let begun = tokio::time::Instant::now();
@@ -188,20 +188,20 @@ async fn a_worker_that_stops_in_good_order_leaves_its_children_at_work() {
     assert_eq!(left.owner, None, "anyone may go on with it at once");
     assert_eq!(manager.workers().await.expect("workers"), []);
     let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
-    assert!(!house.child(&running).iter().any(aborted));
-    let second = house.start().await;
+    assert!(!harness.child(&running).iter().any(aborted));
+    let second = harness.start().await;
     second.settled().await;
     assert_eq!(second.status(&running).await, Status::Completed);
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_stops_within_five_seconds_though_its_host_does_not_answer() {
-    let house = House::new(usual());
-    let first = house.start().await;
+    let harness = Harness::new(usual());
+    let first = harness.start().await;
     first.launch("warm up").await;
     first.settled().await;
-    house.host.faults().slow = seconds(1_000);
+    harness.host.faults().slow = seconds(1_000);
     first.launch("one").await;
     tokio::time::sleep(seconds(1)).await;
     let begun = tokio::time::Instant::now();
@@ -211,9 +211,9 @@ async fn a_worker_stops_within_five_seconds_though_its_host_does_not_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_shell_launches_is_picked_up_by_a_worker() {
-    let house = House::new(usual());
-    let worker = house.start().await;
-    let shell = house.manager();
+    let harness = Harness::new(usual());
+    let worker = harness.start().await;
+    let shell = harness.manager();
     let task = shell
         .task(&session("shell"), asks("one"))
         .await
@@ -221,14 +221,14 @@ async fn what_a_shell_launches_is_picked_up_by_a_worker() {
     assert_eq!(task.shown.task.owner, None);
     worker.settled().await;
     assert_eq!(worker.status(&task.shown.task.id).await, Status::Completed);
-    assert_eq!(house.told("shell").len(), 1);
+    assert_eq!(harness.told("shell").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shell_can_wait_cancel_and_resume_what_a_worker_runs() {
-    let house = House::new(Script::of(takes(seconds(30))));
-    let worker = house.start().await;
-    let shell = house.manager();
+    let harness = Harness::new(Script::of(takes(seconds(30))));
+    let worker = harness.start().await;
+    let shell = harness.manager();
     let task = worker.launch("one").await;
     worker.until_prompted(&task).await;
     shell
@@ -238,7 +238,7 @@ async fn a_shell_can_wait_cancel_and_resume_what_a_worker_runs() {
     worker.settled().await;
     let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
     assert!(
-        house.child(&task).iter().any(aborted),
+        harness.child(&task).iter().any(aborted),
         "by the worker that has it"
     );
     let args = TaskArgs {
@@ -256,9 +256,9 @@ async fn a_shell_can_wait_cancel_and_resume_what_a_worker_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn two_workers_share_the_slots() {
-    let house =
-        House::new(Script::of(takes(seconds(10)))).with(|settings| settings.limits.concurrency = 2);
-    let (first, second) = (house.start().await, house.start().await);
+    let harness = Harness::new(Script::of(takes(seconds(10))))
+        .with(|settings| settings.limits.concurrency = 2);
+    let (first, second) = (harness.start().await, harness.start().await);
     let mut tasks = Vec::new();
     for n in 0..4 {
         tasks.push(first.launch(&format!("first {n}")).await);
@@ -279,16 +279,16 @@ async fn two_workers_share_the_slots() {
     .await;
     assert_eq!(most, 2);
     first.settled().await;
-    assert_eq!(house.told("main").len(), 8);
+    assert_eq!(harness.told("main").len(), 8);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_rows_are_what_the_events_say() {
-    let house = House::new(usual().when(
+    let harness = Harness::new(usual().when(
         "break",
         [Step::Wait(seconds(1)), Step::Fail("broken".to_owned())],
     ));
-    let process = house.start().await;
+    let process = harness.start().await;
     let mut tasks = Vec::new();
     for prompt in ["one", "break", "three"] {
         tasks.push(process.launch(prompt).await);
@@ -304,7 +304,7 @@ async fn the_rows_are_what_the_events_say() {
     process.settled().await;
     process.output(&tasks[0]).await;
     for id in &tasks {
-        let saved = events(house.store(), id).await;
+        let saved = events(harness.store(), id).await;
         let mut saved = saved.iter();
         let first = saved.next().expect("a first event");
         let Event::Launched(launched) = &first.event else {
@@ -320,8 +320,8 @@ async fn the_rows_are_what_the_events_say() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_followed_again_after_the_store_has_failed() {
-    let house = House::new(Script::of(takes(seconds(20))));
-    let (process, fails) = house.start_flaky().await;
+    let harness = Harness::new(Script::of(takes(seconds(20))));
+    let (process, fails) = harness.start_flaky().await;
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
     // Full when the child ends, and for a while after.
@@ -338,46 +338,46 @@ async fn a_task_is_followed_again_after_the_store_has_failed() {
         process.output(&task).await.answer.as_deref(),
         Some("ok: one")
     );
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
-    let house = House::new(usual()).with(|settings| settings.confirm_timeout = seconds(10));
-    let first = house.start().await;
+    let harness = Harness::new(usual()).with(|settings| settings.confirm_timeout = seconds(10));
+    let first = harness.start().await;
     first.launch("the agents are known now").await;
     first.settled().await;
-    house.host.faults().on_its_way = seconds(6);
+    harness.host.faults().on_its_way = seconds(6);
     let task = first.launch("one").await;
     tokio::time::sleep(seconds(1)).await;
     first.worker.stop().await;
-    house.host.faults().on_its_way = seconds(0);
-    let second = house.start().await;
+    harness.host.faults().on_its_way = seconds(0);
+    let second = harness.start().await;
     second.settled().await;
-    assert_eq!(house.prompts(&task), ["one"]);
+    assert_eq!(harness.prompts(&task), ["one"]);
     assert_eq!(second.status(&task).await, Status::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_notice_on_its_way_when_its_worker_stops_is_not_sent_again_by_the_next() {
-    let house = House::new(usual()).with(|settings| settings.confirm_timeout = seconds(4));
-    let first = house.start().await;
+    let harness = Harness::new(usual()).with(|settings| settings.confirm_timeout = seconds(4));
+    let first = harness.start().await;
     let task = first.launch("one").await;
     first.until_prompted(&task).await;
-    house.host.faults().on_its_way = seconds(6);
+    harness.host.faults().on_its_way = seconds(6);
     first.until_status(&task, Status::Completed).await;
     first.worker.stop().await;
-    let second = house.start().await;
+    let second = harness.start().await;
     second.settled().await;
     tokio::time::sleep(seconds(60)).await;
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
-    let house =
-        House::new(Script::of(takes(seconds(20)))).with(|settings| settings.limits.concurrency = 1);
-    let other = house.start_of(HostRef::engine("/other")).await;
+    let harness = Harness::new(Script::of(takes(seconds(20))))
+        .with(|settings| settings.limits.concurrency = 1);
+    let other = harness.start_of(HostRef::engine("/other")).await;
     let caller = |session: &str| Caller::Session {
         session: session.into(),
         host: HostRef::engine("/other").into(),
@@ -392,12 +392,12 @@ async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
     }
     tokio::time::sleep(seconds(1)).await;
     drop(other);
-    let ours = house.start().await;
+    let ours = harness.start().await;
     let task = ours.launch("ours").await;
     ours.until_status(&task, Status::Completed).await;
-    let again = house.start_of(HostRef::engine("/other")).await;
+    let again = harness.start_of(HostRef::engine("/other")).await;
     again.settled().await;
-    assert_eq!(house.told("theirs").len(), 3, "they were not lost");
+    assert_eq!(harness.told("theirs").len(), 3, "they were not lost");
 }
 
 #[tokio::test(start_paused = true)]
@@ -409,15 +409,19 @@ async fn a_child_inherits_what_its_launcher_set_whatever_worker_runs_it() {
         conversation: Some(said.json()),
         ..usual()
     };
-    let mut house = House::new(script);
-    let worker = house.start().await;
-    house.settings.fork.set("whole_results", "0").expect("set");
-    house
+    let mut harness = Harness::new(script);
+    let worker = harness.start().await;
+    harness
+        .settings
+        .fork
+        .set("whole_results", "0")
+        .expect("set");
+    harness
         .settings
         .fork
         .set("middle_result_chars", "700")
         .expect("set");
-    let elsewhere = house.manager();
+    let elsewhere = harness.manager();
     let args = TaskArgs {
         fork: true,
         ..asks("use it")
@@ -427,7 +431,7 @@ async fn a_child_inherits_what_its_launcher_set_whatever_worker_runs_it() {
         .await
         .expect("launched");
     worker.settled().await;
-    let lines = house.child(&accepted.shown.task.id);
+    let lines = harness.child(&accepted.shown.task.id);
     let cut = lines.iter().any(|line| match line {
         Line::Inherited { context, .. } => context.contains("truncated 4300 of 5000 chars"),
         _ => false,
@@ -437,14 +441,15 @@ async fn a_child_inherits_what_its_launcher_set_whatever_worker_runs_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_was_away_for_too_long_writes_nothing_about_what_others_have_taken_over() {
-    let house = House::new(Script::of([Step::Hang])).with(|settings| settings.lease = seconds(30));
-    let (asleep, fails) = house.start_flaky().await;
+    let harness =
+        Harness::new(Script::of([Step::Hang])).with(|settings| settings.lease = seconds(30));
+    let (asleep, fails) = harness.start_flaky().await;
     let task = asleep.launch("one").await;
     asleep.until_prompted(&task).await;
     let first = asleep.look(&task).await.owner;
     // It cannot renew its lease, and does not know it.
     fails.store(true, Ordering::SeqCst);
-    let awake = house.start().await;
+    let awake = harness.start().await;
     until("another has it", async || {
         awake.look(&task).await.owner != first
     })
@@ -457,7 +462,7 @@ async fn a_worker_that_was_away_for_too_long_writes_nothing_about_what_others_ha
     let key = "heard by both".to_owned();
     let event = SessionEvent::Observed { key, what };
     let session = ScriptedHost::session_of(&task);
-    house.host.report(Report::Session(session, event));
+    harness.host.report(Report::Session(session, event));
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(
         awake.look(&task).await.progress.spent.tool_calls,
@@ -468,9 +473,9 @@ async fn a_worker_that_was_away_for_too_long_writes_nothing_about_what_others_ha
 
 #[tokio::test(start_paused = true)]
 async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it_is_back() {
-    let house = House::new(Script::of(takes(seconds(600))))
+    let harness = Harness::new(Script::of(takes(seconds(600))))
         .with(|settings| settings.limits.concurrency = 1);
-    let first = house.start().await;
+    let first = harness.start().await;
     let (running, queued) = (first.launch("one").await, first.launch("two").await);
     first.until_prompted(&running).await;
     let ended = first.manager.host_ended("the host ended; resume it");
@@ -484,16 +489,16 @@ async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it
     }
     // Nobody could be told: it has ended.
     first.worker.kill();
-    let second = house.start().await;
+    let second = harness.start().await;
     second.settled().await;
-    assert_eq!(house.told("main").len(), 2);
+    assert_eq!(harness.told("main").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_does_not_count_tasks_that_it_cannot_run() {
-    let house = House::new(usual());
-    let ours = house.start().await;
-    let other = house.start_of(HostRef::engine("/other")).await;
+    let harness = Harness::new(usual());
+    let ours = harness.start().await;
+    let other = harness.start_of(HostRef::engine("/other")).await;
     let caller = Caller::Session {
         session: "theirs".into(),
         host: HostRef::engine("/other").into(),
@@ -507,8 +512,8 @@ async fn a_worker_does_not_count_tasks_that_it_cannot_run() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_looks_on_sees_what_changed_since() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let (none, from) = process
         .manager
         .changed(None, seconds(60))

@@ -13,7 +13,7 @@ use asyncagents_testkit::opencode::{Session, result, text};
 use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost};
 
 use super::{
-    house::{House, asks, seconds, takes, usual},
+    harness::{Harness, asks, seconds, takes, usual},
     refusals::refused_resume,
 };
 
@@ -42,8 +42,8 @@ fn with_conversation(script: Script) -> Script {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_retrieve_completed_task_results() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("the slow query").await;
     process.settled().await;
     let report = process.output(&task).await;
@@ -57,8 +57,8 @@ async fn seed_003_retrieve_completed_task_results() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_check_running_task_status() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("the slow query").await;
     process.until_status(&task, Status::Running).await;
     tokio::time::sleep(seconds(2)).await;
@@ -79,8 +79,8 @@ async fn seed_003_check_running_task_status() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_task_persistence_until_cleared() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("something").await;
     process.settled().await;
     tokio::time::sleep(seconds(1_800)).await;
@@ -95,25 +95,25 @@ async fn seed_003_task_persistence_until_cleared() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_task_persistence_until_the_parent_session_is_deleted() {
-    let house = House::new(Script::of(takes(seconds(60))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(60))));
+    let process = harness.start().await;
     let task = process.launch("something").await;
     process.until_prompted(&task).await;
     let parent = "main".into();
-    house.host.delete(&parent).await.expect("deleted");
+    harness.host.delete(&parent).await.expect("deleted");
     process.settled().await;
     assert_eq!(process.list("main").await, "No background tasks found");
     let aborted = |line: &Line| matches!(line, Line::Aborted { .. });
     assert!(
-        house.child(&task).iter().any(aborted),
+        harness.child(&task).iter().any(aborted),
         "the child is stopped"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_resume_completed_task_with_follow_up_prompt() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("the slow query").await;
     process.settled().await;
     let accepted = process
@@ -129,7 +129,7 @@ async fn seed_003_resume_completed_task_with_follow_up_prompt() {
     let session = ScriptedHost::session_of(&task);
     assert_eq!(process.look(&task).await.session, Some(session), "the same");
     assert_eq!(
-        house.prompts(&task),
+        harness.prompts(&task),
         ["the slow query", "and the fast one?"],
         "with the whole conversation before it"
     );
@@ -137,8 +137,8 @@ async fn seed_003_resume_completed_task_with_follow_up_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_wait_for_resume_response() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("the slow query").await;
     process.settled().await;
     process
@@ -151,12 +151,12 @@ async fn seed_003_wait_for_resume_response() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_handle_expired_session_on_resume() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("the slow query").await;
     process.settled().await;
     let session = ScriptedHost::session_of(&task);
-    house.host.delete(&session).await.expect("deleted");
+    harness.host.delete(&session).await.expect("deleted");
     let said = refused_resume(&process, &task).await;
     assert!(said.contains("no longer exists"), "{said}");
     assert!(said.contains("start a new asyncagents_task"), "{said}");
@@ -165,8 +165,8 @@ async fn seed_003_handle_expired_session_on_resume() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_show_resumed_indicator() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     process.resume(&task, "go on").await.expect("resumed");
@@ -179,8 +179,8 @@ async fn seed_003_show_resumed_indicator() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_show_forked_indicator() {
-    let house = House::new(with_conversation(usual()));
-    let process = house.start().await;
+    let harness = Harness::new(with_conversation(usual()));
+    let process = harness.start().await;
     let task = process.launch_args(forked("one")).await;
     let list = process.list("main").await;
     assert!(
@@ -191,8 +191,8 @@ async fn seed_003_show_forked_indicator() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_no_indicator_for_new_tasks() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     let list = process.list("main").await;
     assert!(
@@ -218,9 +218,9 @@ async fn seed_000_launch_forked_background_task() {
 }
 
 async fn launch_forked_background_task() {
-    let house = House::new(with_conversation(usual()));
-    house.host.faults().slow = seconds(3);
-    let process = house.start().await;
+    let harness = Harness::new(with_conversation(usual()));
+    harness.host.faults().slow = seconds(3);
+    let process = harness.start().await;
     // The host was asked for its agents; from here on it is slow for the task alone.
     process.launch("warm up").await;
     let begun = tokio::time::Instant::now();
@@ -228,7 +228,7 @@ async fn launch_forked_background_task() {
     assert!(begun.elapsed() < seconds(1), "the ID comes at once");
     assert_eq!(process.look(&task).await.brief.context, Context::Forked);
     process.settled().await;
-    let lines = house.child(&task);
+    let lines = harness.child(&task);
     let inherited = lines.iter().find_map(|line| match line {
         Line::Inherited {
             preamble, context, ..
@@ -282,8 +282,8 @@ async fn seed_000_reject_fork_with_resume() {
 }
 
 async fn reject_fork_with_resume() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     let task = process.launch("one").await;
     process.settled().await;
     let both = TaskArgs {
@@ -314,8 +314,8 @@ async fn seed_000_fork_indicator_in_task_list() {
 }
 
 async fn fork_indicator_in_task_list() {
-    let house = House::new(with_conversation(usual()));
-    let process = house.start().await;
+    let harness = Harness::new(with_conversation(usual()));
+    let process = harness.start().await;
     let fresh = process.launch("fresh").await;
     let task = process.launch_args(forked("forked")).await;
     process.settled().await;
@@ -331,8 +331,8 @@ async fn fork_indicator_in_task_list() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_filter_by_parent_session() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     process.launch("mine").await;
     process.launch_from("other", "theirs").await;
     let list = process.list("main").await;
@@ -343,8 +343,8 @@ async fn seed_003_filter_by_parent_session() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_filter_by_parent_session_shows_direct_children_only() {
-    let house = House::new(Script::of(takes(seconds(60))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(60))));
+    let process = harness.start().await;
     let child = process.launch("child").await;
     process.until_prompted(&child).await;
     let inside = ScriptedHost::session_of(&child);
@@ -356,8 +356,8 @@ async fn seed_003_filter_by_parent_session_shows_direct_children_only() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_empty_list_for_no_children() {
-    let house = House::new(usual());
-    let process = house.start().await;
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
     process.launch_from("other", "theirs").await;
     assert_eq!(process.list("main").await, "No background tasks found");
 }
@@ -365,13 +365,13 @@ async fn seed_003_empty_list_for_no_children() {
 #[tokio::test(start_paused = true)]
 async fn seed_003_hidden_hint_when_tasks_still_running() {
     let script = Script::of(takes(seconds(60))).when("quick", takes(seconds(1)));
-    let house = House::new(script);
-    let process = house.start().await;
+    let harness = Harness::new(script);
+    let process = harness.start().await;
     let quick = process.launch("quick").await;
     process.launch("long").await;
     process.launch("longer").await;
     tokio::time::sleep(seconds(10)).await;
-    let told = house.told("main");
+    let told = harness.told("main");
     let [(visible, hidden)] = told.as_slice() else {
         panic!("one notice: {told:?}");
     };
@@ -392,12 +392,12 @@ async fn seed_003_hidden_hint_when_tasks_still_running() {
 
 #[tokio::test(start_paused = true)]
 async fn seed_003_hidden_hint_when_all_tasks_complete() {
-    let house = House::new(Script::of(takes(seconds(1))));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(takes(seconds(1))));
+    let process = harness.start().await;
     process.launch("one").await;
     process.launch("two").await;
     process.settled().await;
-    let told = house.told("main");
+    let told = harness.told("main");
     assert_eq!(told.len(), 2);
     let (visible, hidden) = &told[1];
     assert!(visible.ends_with("\nTask Progress: 2/2"), "{visible}");

@@ -18,7 +18,7 @@ use asyncagents_runtime::{SkillAround, SkillDirs, SkillPlaces, Skills, ToolDoor}
 use asyncagents_testkit::scripted_host::{Child, Script, Step};
 use rstest::rstest;
 
-use super::house::{House, Process, key, seconds, session, tool, turn};
+use super::harness::{Harness, Process, key, seconds, session, tool, turn};
 
 fn skill(head: &str) -> LaunchTask {
     let text = format!("---\n{head}\n---\nLook.");
@@ -42,8 +42,8 @@ fn child(when: &str, steps: Vec<Step>) -> Child {
 #[tokio::test(start_paused = true)]
 async fn a_skill_is_ended_after_its_iterations_where_its_host_counts_none() {
     let turns = (0..9).flat_map(|_| [turn(10), Step::Wait(seconds(1))]);
-    let house = House::new(Script::of(turns.collect::<Vec<_>>()));
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(turns.collect::<Vec<_>>()));
+    let process = harness.start().await;
     let id = launch(&process, skill("max-iterations: 8")).await;
     process.until_status(&id, Status::Error).await;
     let why = "the limit of 4 iterations is reached".to_owned();
@@ -63,26 +63,26 @@ async fn a_skill_is_ended_after_its_iterations_where_its_host_counts_none() {
 #[case::no_skill("UPDATE events SET body = json_remove(body, '$.skill') WHERE kind = 'launched'")]
 #[tokio::test(start_paused = true)]
 async fn a_skill_whose_launch_is_damaged_ends_before_it_begins(#[case] damage: &str) {
-    let house = House::new(Script::of([Step::Answer("Done.".to_owned())]));
-    let manager = house.manager();
+    let harness = Harness::new(Script::of([Step::Answer("Done.".to_owned())]));
+    let manager = harness.manager();
     let launched = manager
         .launch(&session("main"), skill("context: fork"))
         .await;
     let id = launched.expect("launched").shown.task.id;
-    house.damage(damage);
-    let process = house.start().await;
+    harness.damage(damage);
+    let process = harness.start().await;
     process.until_status(&id, Status::Error).await;
     process.settled().await;
-    assert_eq!(house.prompts(&id).len(), 0);
-    assert_eq!(house.told("main").len(), 1);
+    assert_eq!(harness.prompts(&id).len(), 0);
+    assert_eq!(harness.told("main").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_trace_has_the_sums_of_the_host_also_of_what_nobody_heard() {
     let steps = vec![turn(70), tool("read"), Step::Wait(seconds(3)), turn(30)];
-    let house = House::new(Script::of(steps));
-    house.host.faults().mute = true;
-    let process = house.start().await;
+    let harness = Harness::new(Script::of(steps));
+    harness.host.faults().mute = true;
+    let process = harness.start().await;
     let id = process.launch("count").await;
     process.until_status(&id, Status::Completed).await;
     let trace = process.manager.trace(id.as_str()).await.expect("a trace");
@@ -100,8 +100,8 @@ async fn a_follow_up_is_below_whoever_asked_for_it_and_has_its_own_costs() {
         ],
         ..Script::of([])
     };
-    let house = House::new(script).with(|settings| settings.limits.concurrency = 1);
-    let process = house.start().await;
+    let harness = Harness::new(script).with(|settings| settings.limits.concurrency = 1);
+    let process = harness.start().await;
     let lead = process.launch("lead").await;
     process.until_prompted(&lead).await;
     let inside = process.look(&lead).await.session.expect("a session");
@@ -147,8 +147,8 @@ async fn a_follow_up_that_has_not_begun_has_cost_nothing() {
         ],
         ..Script::of([])
     };
-    let house = House::new(script).with(|settings| settings.limits.concurrency = 1);
-    let process = house.start().await;
+    let harness = Harness::new(script).with(|settings| settings.limits.concurrency = 1);
+    let process = harness.start().await;
     let work = process.launch("work").await;
     process.until_status(&work, Status::Completed).await;
     let block = process.launch("block").await;
@@ -173,11 +173,11 @@ impl Commands for NoCommands {
 /// A sub-agent that is waited for may end before its caller has got as far as waiting.
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_skill_from_its_launch_on_is_not_also_told() {
-    let house = House::new(Script::of([Step::Answer("At once.".to_owned())]))
+    let harness = Harness::new(Script::of([Step::Answer("At once.".to_owned())]))
         .with(|settings| settings.poll_interval = Duration::from_millis(50));
     // The worker of another process has done all before the caller's next write.
-    let process = house.start().await;
-    let caller = house.slow_manager(Duration::from_millis(500));
+    let process = harness.start().await;
+    let caller = harness.slow_manager(Duration::from_millis(500));
     let folder = tempfile::tempdir().expect("a folder");
     let skills = folder.path().join(".claude/skills/quick");
     fs::create_dir_all(&skills).expect("made");
@@ -207,5 +207,5 @@ async fn whoever_waits_for_a_skill_from_its_launch_on_is_not_also_told() {
         );
     }
     process.settled().await;
-    assert_eq!(house.told("main").len(), 0);
+    assert_eq!(harness.told("main").len(), 0);
 }

@@ -132,7 +132,7 @@ pub(super) async fn notices_that_may_have_been_sent_settle_first(site: Arc<dyn S
         let found = journal.due(&me, at(1), 0, 1)?.remove(0);
         journal.sending(&found, &me, at(2))?;
         for task in [&sent, &fresh] {
-            journal.let_settle(&task.id, at(10), at(20))?;
+            journal.postpone_notices(&task.id, at(10), at(20))?;
         }
         let early = names(&journal.due(&me, at(19), 0, 9)?);
         let settled = journal.due(&me, at(20), 0, 1)?.remove(0);

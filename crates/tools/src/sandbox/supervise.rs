@@ -77,7 +77,7 @@ fn ended(status: WaitStatus) -> io::Result<Report> {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Ok(Report::Exited(code)),
         (None, Some(signal)) => Ok(Report::Killed(signal)),
-        (None, None) => Err(io::Error::other("nobody knows how the command ended")),
+        (None, None) => Err(io::Error::other("the command's exit status is unknown")),
     }
 }
 

@@ -142,8 +142,8 @@ fn outcome(ended: Ended, sandboxed: bool, workspace: &Workspace) -> ToolOutcome 
             format!("[ended because {limit}; all its processes were ended]\n")
         }
         How::Reported(Report::Lost(how)) => format!(
-            "[its supervisor {how}; all its processes were ended, and nobody knows how it \
-                 ended]\n"
+            "[its supervisor {how}; all its processes were ended, and the exit status of the command is \
+             unknown]\n"
         ),
         How::TimedOut { after, rest } => {
             let ended = match rest {
@@ -155,9 +155,9 @@ fn outcome(ended: Ended, sandboxed: bool, workspace: &Workspace) -> ToolOutcome 
             let after = after.as_secs_f64();
             format!("[timed out after {after} s; {ended}. `timeout` can be up to {longest} s]\n")
         }
-        How::Lost => "[its supervisor has vanished; nobody knows how it ended]\n".to_owned(),
+        How::Lost => "[its supervisor has vanished; the exit status of the command is unknown]\n".to_owned(),
         How::BeingEnded => {
-            "[its processes are still being ended; nobody knows yet how it ended]\n".to_owned()
+            "[its processes are still being ended; the exit status of the command is not known yet]\n".to_owned()
         }
     };
     let refused = [

@@ -56,7 +56,7 @@ pub(crate) async fn run_read_only(
         How::Reported(Report::Exceeded(limit)) => Err(format!("ended because {limit}")),
         How::Reported(Report::Failed(why) | Report::Left(why)) => Err(why),
         How::Reported(Report::Lost(_)) | How::Lost | How::BeingEnded => {
-            Err("nobody knows how it ended".to_owned())
+            Err("its exit status is unknown".to_owned())
         }
     }
 }

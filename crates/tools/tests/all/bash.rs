@@ -325,9 +325,12 @@ async fn the_first_answer_of_a_session_says_that_there_is_no_sandbox() {
 )]
 #[case::does_not_go(
     "exec sleep 1000 2>/dev/null",
-    "[its processes are still being ended; nobody knows yet how it ended]\n"
+    "[its processes are still being ended; the exit status of the command is not known yet]\n"
 )]
-#[case::says_nothing("exit 0", "[its supervisor has vanished; nobody knows how it ended]\n")]
+#[case::says_nothing(
+    "exit 0",
+    "[its supervisor has vanished; the exit status of the command is unknown]\n"
+)]
 #[tokio::test]
 async fn a_supervisor_that_stays_is_not_waited_for(#[case] script: &str, #[case] expected: &str) {
     let bench = Workbench::with(|settings| {

@@ -217,8 +217,8 @@ async fn killing_the_supervisor_ends_everything(
         let [supervisor, _] = once_there(&bench).await;
         kill(supervisor);
     });
-    let expected = "[its supervisor was ended by signal 9; all its processes were ended, and nobody \
-        knows how it ended]\n";
+    let expected = "[its supervisor was ended by signal 9; all its processes were ended, and the exit \
+        status of the command is unknown]\n";
     assert_eq!(text, expected);
     let left = processes(&bench.workspace.join("pids"));
     assert_eq!(left.len(), 4);

@@ -131,7 +131,7 @@ impl Hosts for OneHost {
 }
 
 /// Everything that outlives a process: the file, the host's sessions.
-pub(crate) struct House {
+pub(crate) struct Harness {
     folder: TempDir,
     pub(crate) clock: Arc<SetClock>,
     pub(crate) host: ScriptedHost,
@@ -144,7 +144,7 @@ pub(crate) struct Process {
     pub(crate) worker: Worker,
 }
 
-impl House {
+impl Harness {
     pub(crate) fn new(script: Script) -> Self {
         // Setting the clock does not make children faster.
         let clock = Arc::new(SetClock::start());

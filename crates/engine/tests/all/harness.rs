@@ -31,7 +31,7 @@ use tokio::time;
 /// Long enough for a busy machine; nothing waits for it when all is well.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a house is furnished.
+/// How a harness is furnished.
 pub(crate) struct Plan {
     pub(crate) wire: Wire,
     pub(crate) prices: Option<String>,
@@ -57,7 +57,7 @@ impl Default for Plan {
 }
 
 /// Everything, in one process.
-pub(crate) struct House {
+pub(crate) struct Harness {
     pub(crate) folder: Arc<TempDir>,
     pub(crate) model: Arc<ModelServer>,
     pub(crate) manager: Manager,
@@ -89,7 +89,7 @@ impl Ended {
     }
 }
 
-impl House {
+impl Harness {
     pub(crate) async fn new(script: Script) -> Self {
         Self::with(script, Plan::default()).await
     }
