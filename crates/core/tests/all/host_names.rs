@@ -30,6 +30,13 @@ use rstest::rstest;
 fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
     assert_eq!(host.to_string(), text);
     assert_eq!(HostRef::from(text), host);
+    // A new kind needs a case above: nothing else notices if it is written and not read.
+    match host {
+        HostRef::Engine { .. }
+        | HostRef::OpenCodeBridge { .. }
+        | HostRef::OpenCodeUrl { .. }
+        | HostRef::Other(_) => {}
+    }
 }
 
 #[rstest]

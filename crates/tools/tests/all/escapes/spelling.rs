@@ -2,7 +2,8 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use asyncagents_core::agent::{Kind, Permissions, Rule, Verdict};
+use asyncagents_core::agent::{Permissions, Rule, ToolSpec, Verdict};
+use asyncagents_tools::specs;
 use serde_json::json;
 
 use crate::workbench::Workbench;
@@ -15,22 +16,26 @@ fn a_rule_finds_a_file_however_it_is_written() {
         deny: rules,
         ..Permissions::default()
     };
+    // A new tool that takes a path is among them by itself.
+    let takes_path = |spec: &ToolSpec| spec.schema.contains(r#""path""#);
+    let tools: Vec<String> = specs()
+        .into_iter()
+        .filter(takes_path)
+        .map(|spec| spec.name)
+        .collect();
+    for known in ["read", "grep", "glob", "edit", "write"] {
+        assert!(tools.iter().any(|tool| tool == known), "{known}: {tools:?}");
+    }
     let mut wrong = Vec::new();
     for (name, path, kept) in PATHS {
         let path = bench.filled(path);
-        for (tool, kind) in [
-            ("read", Kind::Read),
-            ("grep", Kind::Read),
-            ("glob", Kind::Read),
-            ("edit", Kind::Edit),
-            ("write", Kind::Edit),
-        ] {
+        for tool in &tools {
             let input =
                 json!({"path": path, "pattern": "x", "content": "x", "old": "x", "new": "y"});
-            let target = bench.prepared(tool, &input).info().target.clone();
-            let denied = matches!(permissions.judge(tool, kind, &target), Verdict::Deny(_));
-            if denied != *kept {
-                wrong.push((name, tool, path.clone(), target));
+            let info = bench.prepared(tool, &input).info().clone();
+            let verdict = permissions.judge(tool, info.kind, &info.target);
+            if matches!(verdict, Verdict::Deny(_)) != *kept {
+                wrong.push((name, tool, path.clone(), info.target));
             }
         }
     }
