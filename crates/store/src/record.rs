@@ -13,7 +13,10 @@ use asyncagents_core::{
     skill::Role,
     task::{Brief, Context, Outcome, Place},
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, MapAccess, Visitor},
+};
 use serde_json::{Map, Value};
 
 use crate::{host_setup::HostRecord, terms::TermsRecord};
@@ -51,7 +54,7 @@ pub(crate) fn serialize<S: Serializer>(event: &Event, serializer: S) -> Result<S
 
 /// Reads an event of this version or an earlier one.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
-    let mut saved = Map::deserialize(deserializer)?;
+    let mut saved = deserializer.deserialize_map(Body)?;
     say_what_has_no_price(&mut saved);
     let kind = saved.get("kind").and_then(Value::as_str);
     let event = if kind.is_some_and(|kind| OBSERVATIONS.contains(&kind)) {
@@ -62,12 +65,37 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     event.map_err(de::Error::custom)
 }
 
+/// The body of an event, in which no key is there twice.
+struct Body;
+
+impl<'de> Visitor<'de> for Body {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut body = Map::new();
+        while let Some((key, value)) = entries.next_entry::<String, Value>()? {
+            if body.contains_key(&key) {
+                return Err(de::Error::custom(format!("duplicate field `{key}`")));
+            }
+            body.insert(key, value);
+        }
+        Ok(body)
+    }
+}
+
 /// Older versions did not say which tokens have no known price, and took it for nothing.
 fn say_what_has_no_price(saved: &mut Map<String, Value>) {
     let number = |key: &str| saved.get(key).and_then(Value::as_u64);
     if let (Some(tokens), Some(cost)) = (number("tokens"), number("cost")) {
         let unpriced = unpriced_of(None, tokens, Cost(cost));
-        saved.entry("unpriced").or_insert(unpriced.into());
+        let known = saved.entry("unpriced").or_insert(Value::Null);
+        if known.is_null() {
+            *known = unpriced.into();
+        }
     }
 }
 
@@ -222,8 +250,8 @@ struct LaunchedRecord {
     from: Option<ChainId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<TermsRecord>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    instructions: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -240,7 +268,7 @@ struct PlaceRecord {
 struct BudgetRecord {
     tokens: Option<u64>,
     cost: Option<Cost>,
-    #[serde(rename = "time_ms", with = "millis")]
+    #[serde(default, rename = "time_ms", with = "millis")]
     time: Option<Duration>,
     turns: Option<u64>,
     tool_calls: Option<u64>,
@@ -346,7 +374,7 @@ impl From<Box<Launched>> for LaunchedRecord {
             chain: launched.chain,
             from: launched.from,
             skill: terms.as_ref().map(TermsRecord::from),
-            instructions: instructions.unwrap_or_default(),
+            instructions: instructions.filter(|text| !text.is_empty()),
         }
     }
 }
@@ -359,7 +387,7 @@ impl TryFrom<LaunchedRecord> for Box<Launched> {
         let role = match record.skill {
             Some(terms) => Some(Role {
                 terms: terms.try_into()?,
-                instructions: record.instructions,
+                instructions: record.instructions.unwrap_or_default(),
             }),
             None => None,
         };
@@ -413,7 +441,7 @@ pub(crate) fn unpriced_of(saved: Option<u64>, tokens: u64, cost: Cost) -> u64 {
 #[cfg(test)]
 mod tests {
     use asyncagents_core::{
-        budget::{Cost, Spent},
+        budget::{Budget, Cost, Spent},
         event::Event,
         fork::{Limits, Preset},
         progress::Observation,
@@ -435,6 +463,7 @@ mod tests {
     #[rstest]
     #[case::unknown(r#"{"kind":"turned","tokens":5,"cost":0}"#, 0, 5)]
     #[case::known(r#"{"kind":"turned","tokens":5,"cost":7}"#, 7, 0)]
+    #[case::null(r#"{"kind":"turned","tokens":5,"cost":0,"unpriced":null}"#, 0, 5)]
     #[case::free(r#"{"kind":"turned","tokens":5,"cost":0,"unpriced":0}"#, 0, 0)]
     fn what_an_older_version_took_for_free_has_no_known_price(
         #[case] json: &str,
@@ -444,6 +473,37 @@ mod tests {
         let event = super::deserialize(&mut serde_json::Deserializer::from_str(json))?;
         let turned = Observation::Turned(Spent::answer(5, Cost(cost), unpriced));
         assert_eq!(event, Event::Observed(turned));
+        Ok(())
+    }
+
+    #[rstest]
+    #[case::the_kind(r#"{"kind":"started","kind":"prompted"}"#)]
+    #[case::a_field(r#"{"kind":"owned","by":"a","by":"b"}"#)]
+    #[case::an_outcome(
+        r#"{"kind":"ended","outcome":"error","error":null,"answer":null,"stop":false,"outcome":"completed"}"#
+    )]
+    fn an_event_that_says_something_twice_is_damaged(#[case] json: &str) {
+        let event = super::deserialize(&mut serde_json::Deserializer::from_str(json));
+        let why = event.expect_err("damaged").to_string();
+        assert!(why.starts_with("duplicate field"), "{why}");
+    }
+
+    /// What may be nothing may be left out.
+    #[test]
+    fn a_launch_without_what_may_be_missing_is_read() -> serde_json::Result<()> {
+        let launched = serde_json::json!({
+            "kind": "launched", "parent": "p", "root": "p", "depth": 1, "description": "d",
+            "agent": "a", "forked": false, "host": "scripted", "prompt": "go", "budget": {},
+            "batch": 1, "skill": {"skill": "s", "iterations": 3, "retries": 0}, "instructions": null,
+        });
+        let Event::Launched(launched) = super::deserialize(launched)? else {
+            unreachable!("it was launched");
+        };
+        assert_eq!(launched.budget, Budget::default());
+        assert_eq!(
+            launched.role.map(|role| role.instructions),
+            Some(String::new())
+        );
         Ok(())
     }
 
