@@ -145,14 +145,15 @@ impl Rule {
 
     /// Whether it can stop this tool. A rule that forbids reading a file stops every tool that
     /// shows what is in it. A rule that lets `read` pass says nothing of the others.
-    fn binds(&self, tool: &str) -> bool {
-        let reads = READERS.contains(&tool.to_lowercase().as_str());
-        self.names(tool) || (reads && self.names("read"))
+    fn binds(&self, tool: &str, kind: Kind) -> bool {
+        self.names(tool) || (kind == Kind::Read && self.names("read"))
     }
 
     /// Whether it stops every use of this tool.
     pub(super) fn stops_all(&self, tool: &str) -> bool {
-        self.pattern.is_none() && self.binds(tool)
+        let reads = READERS.contains(&tool.to_lowercase().as_str());
+        let kind = if reads { Kind::Read } else { Kind::Note };
+        self.pattern.is_none() && self.binds(tool, kind)
     }
 
     /// Whether it lets this use pass. A command that is more than one command, or has parts
@@ -179,7 +180,7 @@ impl Rule {
 
     /// Whether it stops this use: any of the commands that it is made of.
     pub fn stops(&self, tool: &str, kind: Kind, target: &str) -> bool {
-        if !self.binds(tool) {
+        if !self.binds(tool, kind) {
             return false;
         }
         let Some(pattern) = &self.pattern else {
@@ -204,7 +205,8 @@ fn covers(pattern: &str, path: &str) -> bool {
     fits(path) || folders.flatten().any(fits)
 }
 
-/// The tools that show what is in files, or which files there are.
+/// The tools that show what is in files, or which files there are: without `read` they are not
+/// offered either. A use of any other tool is known by its kind.
 const READERS: &[&str] = &["read", "grep", "glob"];
 
 /// The tools whose rules have paths as patterns.

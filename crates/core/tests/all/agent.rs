@@ -893,6 +893,7 @@ fn what_a_wildcard_stands_for(#[case] pattern: &str, #[case] command: &str) {
 #[case::a_folder("glob", "keys/old", Verdict::Deny("the rule `read(keys/*)` forbids it".to_owned()))]
 #[case::asked_for("grep", "notes/diary.md", Verdict::Ask { by_rule: true })]
 #[case::everything("grep", ".", Verdict::Allow)]
+#[case::a_tool_of_tomorrow("count_lines", ".env", Verdict::Deny("the rule `read(.env)` forbids it".to_owned()))]
 #[case::blanks_are_kept("read", "two  blanks", Verdict::Deny("the rule `read(two  blanks)` forbids it".to_owned()))]
 #[case::no_command("read", "time .env", Verdict::Allow)]
 #[case::in_a_folder("read", "vault/a/b", Verdict::Deny("the rule `read(vault/)` forbids it".to_owned()))]
