@@ -31,6 +31,25 @@ fn modules_depend_on_each_other_in_one_direction() {
     assert_eq!(found, [], "crates with cycles, and the modules in them");
 }
 
+/// The rules are decided at once: what waits is somewhere else.
+#[test]
+fn core_awaits_only_in_its_ports() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
+    let mut found = Vec::new();
+    files(&src, &[], &mut found);
+    let is_port = |module: &[String]| module.first().is_some_and(|first| first == "port");
+    let (ports, rules): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(module, _)| is_port(module));
+    // Nothing can await without that word.
+    let awaits = |path: &Path| code(&fs::read_to_string(path).expect("a file")).contains("async ");
+    assert!(
+        ports.iter().any(|(_, path)| awaits(path)),
+        "this would see it"
+    );
+    let waiting: Vec<_> = rules.iter().filter(|(_, path)| awaits(path)).collect();
+    assert!(waiting.is_empty(), "{waiting:?}");
+}
+
 #[test]
 fn paths_are_read_as_the_compiler_reads_them() {
     let text = "use crate::{a::B, c, D};\nuse super::e::{F, g};\n// crate::comment\n\
