@@ -222,8 +222,9 @@ fn summary(tasks: &[Shown]) -> String {
         counts.collect::<Vec<_>>().join(", ")
     );
     for Shown { id, task } in tasks {
-        for question in task.progress.asking.values() {
-            text.push_str(&format!("\n{id} waits for the user's answer: {question}"));
+        for open in task.progress.asking.values() {
+            let asked = &open.question.text;
+            text.push_str(&format!("\n{id} waits for the user's answer: {asked}"));
         }
     }
     text
@@ -277,7 +278,8 @@ fn standing(report: &Report, now: Moment) -> String {
 /// The questions that a task waits for its user to answer, a line each.
 pub fn questions(task: &Task) -> String {
     let asking = task.progress.asking.values();
-    let lines = asking.map(|question| format!("\nIt waits for the user's answer: {question}"));
+    let asked = asking.map(|open| &open.question.text);
+    let lines = asked.map(|asked| format!("\nIt waits for the user's answer: {asked}"));
     lines.collect()
 }
 

@@ -31,6 +31,7 @@ pub mod notify;
 pub mod owner_rule;
 pub mod port;
 pub mod progress;
+pub mod question;
 pub mod read;
 pub mod refusal;
 pub mod request;

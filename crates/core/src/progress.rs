@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::{
     budget::{Cost, Spent},
     moment::Moment,
+    question::Question,
 };
 
 /// How many of the newest tools are remembered by name.
@@ -34,7 +35,15 @@ pub struct Progress {
     /// The newest call, and how often it came in a row.
     pub repeated: Repeated,
     /// What it has asked its user and waits for, by the host's names for the questions.
-    pub asking: BTreeMap<String, String>,
+    pub asking: BTreeMap<String, OpenQuestion>,
+}
+
+/// A question that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenQuestion {
+    pub question: Question,
+    /// When it was first heard of.
+    pub since: Moment,
 }
 
 /// The same call again and again.
@@ -62,7 +71,7 @@ pub enum Observation {
     Asked {
         /// The host's name for the question.
         id: String,
-        question: String,
+        question: Question,
     },
     Answered {
         /// The host's name for the question.
@@ -126,7 +135,10 @@ impl Progress {
                 self.spent = self.spent.plus(*answer);
             }
             Observation::Asked { id, question } => {
-                self.asking.insert(id.clone(), question.clone());
+                let since = self.asking.get(id).map_or(at, |open| open.since);
+                let question = question.clone();
+                self.asking
+                    .insert(id.clone(), OpenQuestion { question, since });
             }
             Observation::Answered { id } => {
                 self.asking.remove(id);

@@ -3,7 +3,7 @@
 //! The SQL is in one file for each trait of the port: `tasks.rs`, `queue.rs`, `leases.rs`,
 //! `outbox.rs`, `waits.rs`, `sessions.rs`, `chains.rs`. It is written for the trait in `sql.rs`, so
 //! a second database needs that trait for its connection and [`Store`] for its transactions, not
-//! this SQL again. `record.rs`, `entry.rs`, `terms.rs` and `row.rs` say how records are written.
+//! this SQL again. `record.rs`, `question.rs`, `entry.rs`, `terms.rs` and `row.rs` say how records are written.
 //!
 //! What only SQLite knows: `statements.rs` (runs the SQL), `sqlite.rs` (commits, and
 //! `PRAGMA data_version` as the version), `open.rs` with `migrations/` (pragmas, rowid keys,
@@ -18,6 +18,7 @@ mod identity;
 mod leases;
 mod open;
 mod outbox;
+mod question;
 mod queue;
 mod record;
 mod row;

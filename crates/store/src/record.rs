@@ -10,6 +10,7 @@ use asyncagents_core::{
     host_ref::{HostRef, LaunchSettings},
     id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
     progress::{Observation, Totals},
+    question::Question,
     skill::Role,
     task::{Brief, Context, Outcome, Place},
 };
@@ -19,7 +20,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{host_setup::HostRecord, terms::TermsRecord};
+use crate::{host_setup::HostRecord, question::QuestionRecord, terms::TermsRecord};
 
 /// Writes and reads a field of a core type as the record `R`, for `#[serde(with)]`.
 pub(crate) struct As<R>(PhantomData<R>);
@@ -157,11 +158,20 @@ const OBSERVATIONS: &[&str] = &[
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Observation", tag = "kind", rename_all = "snake_case")]
 enum ObservationRecord {
-    ToolCalled { tool: String, call: u64 },
+    ToolCalled {
+        tool: String,
+        call: u64,
+    },
     Turned(#[serde(with = "As::<AnswerRecord>")] Spent),
     AskedBeside(#[serde(with = "As::<AnswerRecord>")] Spent),
-    Asked { id: String, question: String },
-    Answered { id: String },
+    Asked {
+        id: String,
+        #[serde(flatten, with = "As::<QuestionRecord>")]
+        question: Question,
+    },
+    Answered {
+        id: String,
+    },
     Counted(#[serde(with = "TotalsRecord")] Totals),
 }
 

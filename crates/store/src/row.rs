@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     host_setup::host_setup,
+    question::OpenRecord,
     record::{As, unpriced_of},
     sql::{Columns, Damage, Row, Sql, Value, unknown},
     terms::TermsRecord,
@@ -68,7 +69,7 @@ struct Tools {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unattended_since: Option<i64>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    asking: BTreeMap<String, String>,
+    asking: BTreeMap<String, OpenRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unpriced: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +197,9 @@ fn tools(task: &Task) -> String {
         turns_before: progress.turns_before,
         worker_deaths: progress.worker_deaths,
         unattended_since: progress.unattended_since.map(Moment::as_millis),
-        asking: progress.asking.clone(),
+        asking: (progress.asking.iter())
+            .map(|(id, open)| (id.clone(), open.into()))
+            .collect(),
         beside: (progress.beside != Spent::default()).then_some([
             progress.beside.tokens,
             progress.beside.cost.0,
@@ -320,8 +323,9 @@ fn stage(row: &Row<'_>) -> Result<Stage, Damage> {
 
 fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
     let [tokens, cost, unpriced, turns] = tools.beside.unwrap_or_default();
+    let last_activity = row.get("last_activity")?;
     Ok(Progress {
-        last_activity: row.get("last_activity")?,
+        last_activity,
         spent: spent(row, OWN, tools.unpriced)?,
         by_tool: tools.by_tool,
         recent: tools.recent.into(),
@@ -333,7 +337,9 @@ fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
             call: tools.call,
             times: tools.times,
         },
-        asking: tools.asking,
+        asking: (tools.asking.into_iter())
+            .map(|(id, asked)| (id, asked.open(last_activity)))
+            .collect(),
         beside: Spent {
             tokens,
             cost: Cost(cost),

@@ -158,9 +158,14 @@ impl<'a> ProgressView<'a> {
             unpriced_tokens: progress.spent.unpriced,
             last_activity: progress.last_activity.map(time),
             phase: task.phase().map(|phase| phase.to_string()),
-            asking: progress.asking.values().map(String::as_str).collect(),
+            asking: asked(task),
         }
     }
+}
+
+fn asked(task: &Task) -> Vec<&str> {
+    let open = task.progress.asking.values();
+    open.map(|open| open.question.text.as_str()).collect()
 }
 
 impl<'a> MessageView<'a> {

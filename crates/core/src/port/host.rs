@@ -13,6 +13,7 @@ use crate::{
     lifecycle::Standing,
     notify::Message,
     progress::{Observation, Totals},
+    question::{Answered, Question, Reply},
     skill::Role,
     transcript::Transcript,
 };
@@ -101,6 +102,20 @@ pub trait Host: Send + Sync {
 
     /// Whether a notice is in the session's history.
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError>;
+
+    /// Answers what a session has asked its user, by the host's name for the question. A question
+    /// that was answered before is not answered again.
+    async fn answer(
+        &self,
+        session: &SessionId,
+        question: &str,
+        reply: Reply,
+    ) -> Result<Answered, HostError> {
+        let _ = (session, question, reply);
+        Err(HostError::Refused(
+            "its questions can only be answered in its own window".to_owned(),
+        ))
+    }
 
     /// Everything that happens in the host from now on.
     fn subscribe(&self) -> Box<dyn HostEvents>;
@@ -215,7 +230,7 @@ pub struct Inspection {
     pub totals: Option<Totals>,
     /// What it has asked its user and waits for, by the host's names for the questions, if
     /// the host was asked for that too.
-    pub asking: Option<BTreeMap<String, String>>,
+    pub asking: Option<BTreeMap<String, Question>>,
 }
 
 /// Something that happened in a host.

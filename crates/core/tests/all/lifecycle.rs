@@ -13,6 +13,7 @@ use asyncagents_core::{
     },
     moment::Moment,
     progress::{Observation, Totals},
+    question::Question,
     refusal::Refusal,
     task::{Brief, Context, Outcome, Place, Stage, State, Status, Task},
     task_limits::TaskLimits,
@@ -448,7 +449,7 @@ fn what_a_task_does_is_told_by_what_was_heard_last() {
     assert_eq!(hear(called("bash")), "using bash");
     let asked = Observation::Asked {
         id: "1".to_owned(),
-        question: "permission for bash".to_owned(),
+        question: Question::permission("permission for bash"),
     };
     assert_eq!(hear(Event::Observed(asked)), "asking");
     let answered = Observation::Answered { id: "1".to_owned() };

@@ -9,6 +9,7 @@ use asyncagents_core::{
     id::SessionId,
     port::{Clock, HostEvents, Report, SessionEvent},
     progress::Observation,
+    question::{Question, QuestionKind},
 };
 use tokio::sync::mpsc;
 
@@ -157,19 +158,20 @@ fn asked(about: &Properties) -> Option<SessionEvent> {
 }
 
 /// What a user is asked, with OpenCode's name for the question.
-pub(super) fn question(about: &Properties) -> Option<(String, String)> {
+pub(super) fn question(about: &Properties) -> Option<(String, Question)> {
     let question = match &about.permission {
         Some(permission) => {
             let what = about.patterns.join(", ");
             let what: String = what.chars().take(200).collect();
-            format!("permission for {permission} {what}")
-                .trim_end()
-                .to_owned()
+            Question::permission(format!("permission for {permission} {what}").trim_end())
         }
         None => {
             let questions = about.questions.iter();
             let texts = questions.filter_map(|question| question.question.as_deref());
-            texts.collect::<Vec<_>>().join(" ")
+            Question {
+                text: texts.collect::<Vec<_>>().join(" "),
+                kind: QuestionKind::Form(Vec::new()),
+            }
         }
     };
     Some((about.id.clone()?, question))

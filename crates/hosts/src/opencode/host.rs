@@ -14,6 +14,7 @@ use asyncagents_core::{
         OneAnswer, OneQuestion, Prompt, Recent,
     },
     progress::Totals,
+    question::Question,
     skill::{self, Role},
     task::Outcome,
     transcript::Transcript,
@@ -563,7 +564,7 @@ impl OpenCode {
     }
 
     /// What a session has asked its user and waits for.
-    async fn asking(&self, session: &SessionId) -> Result<BTreeMap<String, String>, HostError> {
+    async fn asking(&self, session: &SessionId) -> Result<BTreeMap<String, Question>, HostError> {
         let open = self.api.questions().await?;
         let open = open.iter().filter(|open| open.is_of(session));
         Ok(open.filter_map(events::question).collect())

@@ -7,6 +7,7 @@ use asyncagents_core::{
     id::SessionId,
     port::{Report, SessionEvent},
     progress::Observation,
+    question::{Question, QuestionKind},
 };
 use asyncagents_hosts::opencode::EVENTS;
 use serde_json::{Value, json};
@@ -139,7 +140,7 @@ async fn a_question_for_a_permission_is_heard_and_its_answer() {
     );
     let question = Observation::Asked {
         id: "per_1".to_owned(),
-        question: "permission for bash echo perm, echo two".to_owned(),
+        question: Question::permission("permission for bash echo perm, echo two"),
     };
     assert_eq!(world.hears(asked).await, observed("per_1.asked", question));
     let replied = event(
@@ -171,7 +172,7 @@ async fn a_permission_for_everything_is_asked_for_in_a_short_sentence() {
         );
         let question = Observation::Asked {
             id: "per_1".to_owned(),
-            question: expected,
+            question: Question::permission(expected),
         };
         assert_eq!(world.hears(asked).await, observed("per_1.asked", question));
     }
@@ -191,7 +192,10 @@ async fn a_question_to_the_user_is_heard_however_it_ends() {
     );
     let question = Observation::Asked {
         id: "que_1".to_owned(),
-        question: "Which one? And why?".to_owned(),
+        question: Question {
+            text: "Which one? And why?".to_owned(),
+            kind: QuestionKind::Form(Vec::new()),
+        },
     };
     assert_eq!(world.hears(asked).await, observed("que_1.asked", question));
     for end in ["question.replied", "question.rejected"] {
@@ -276,7 +280,7 @@ async fn the_recorded_events_of_a_session_mean_what_happened() {
         key: format!("{id}.asked"),
         what: Observation::Asked {
             id: id.to_owned(),
-            question: question.to_owned(),
+            question: Question::permission(question),
         },
     };
     let answered = |id: &str| SessionEvent::Observed {

@@ -17,6 +17,7 @@ use asyncagents_core::{
     },
     port::{HostError, Inspection, Prompt},
     progress::{Observation, Totals},
+    question::Question,
     skill::Role,
     task::{Outcome, Stage, State, Task},
     task_limits::TaskLimits,
@@ -463,10 +464,13 @@ impl Run {
     }
 
     /// What has been asked and answered unheard, if these questions are open.
-    fn questions(&self, open: &BTreeMap<String, String>) -> Vec<Observation> {
+    fn questions(&self, open: &BTreeMap<String, Question>) -> Vec<Observation> {
         let known = &self.task.progress.asking;
         let asked = open.clone().into_iter();
-        let asked = asked.filter(|(id, _)| !known.contains_key(id));
+        // One that was read from an old journal is told again, with its kind.
+        let is_known =
+            |id: &str, asked: &Question| known.get(id).is_some_and(|open| open.question == *asked);
+        let asked = asked.filter(|(id, asked)| !is_known(id, asked));
         let answered = known.keys().filter(|id| !open.contains_key(*id)).cloned();
         asked
             .map(|(id, question)| Observation::Asked { id, question })

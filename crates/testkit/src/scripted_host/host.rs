@@ -19,6 +19,7 @@ use asyncagents_core::{
         OneAnswer, OneQuestion, Prompt, Report, SessionEvent,
     },
     progress::{Observation, Progress, Totals},
+    question::Question,
     read::Format,
     task::Outcome,
     transcript::{
@@ -338,14 +339,15 @@ impl Course {
     }
 
     /// What it has asked and waits for.
-    fn asking(&self, now: Moment) -> BTreeMap<String, String> {
+    fn asking(&self, now: Moment) -> BTreeMap<String, Question> {
         let mut progress = Progress::default();
         for (after, what) in &self.plan.seen {
             if self.begun.after(*after) <= now {
                 progress.note(what, now);
             }
         }
-        progress.asking
+        let open = progress.asking.into_iter();
+        open.map(|(id, open)| (id, open.question)).collect()
     }
 
     /// What it has used until now.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use asyncagents_core::{budget::Spent, digest::digest, progress::Observation, task::Outcome};
+use asyncagents_core::{
+    budget::Spent, digest::digest, progress::Observation, question::Question, task::Outcome,
+};
 
 use super::script::{Script, Step};
 
@@ -39,7 +41,7 @@ impl Plan {
                     seen.push((time, Observation::Turned(Spent::answer(tokens, cost, 0))));
                 }
                 Step::Ask(question) => {
-                    let (id, question) = (QUESTION.to_owned(), question.clone());
+                    let (id, question) = (QUESTION.to_owned(), Question::permission(question));
                     seen.push((time, Observation::Asked { id, question }));
                 }
                 Step::Answered => {

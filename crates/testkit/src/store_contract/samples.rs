@@ -13,6 +13,7 @@ use asyncagents_core::{
     notify::Message,
     port::{Base, Journal, Notice, Session, Stored},
     progress::{Observation, Totals},
+    question::Question,
     skill::{Role, Terms},
     task::{Brief, Context, Outcome, Place, Task},
 };
@@ -129,7 +130,7 @@ pub(super) fn events() -> Vec<Event> {
         Observation::AskedBeside(Spent::answer(5, Cost(1), 2)),
         Observation::Asked {
             id: "q".to_owned(),
-            question: "May I?".to_owned(),
+            question: Question::permission("May I?"),
         },
         Observation::Answered { id: "q".to_owned() },
         Observation::Counted(Totals {

@@ -1,6 +1,6 @@
 //! Tasks and traces to show.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use asyncagents_core::{
     agent::{Tools, Usage},
@@ -9,7 +9,8 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup, LaunchSettings},
     id::TaskId,
     moment::Moment,
-    progress::Progress,
+    progress::{OpenQuestion, Progress},
+    question::Question,
     skill::Terms,
     task::{Brief, Context, Outcome, Place, Stage, State, Task},
     trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
@@ -98,7 +99,13 @@ pub(crate) fn running() -> Shown {
         by_tool: [("read".to_owned(), 1), ("bash".to_owned(), 1)].into(),
         recent: ["read".to_owned(), "bash".to_owned()].into(),
         last_activity: Some(later(2)),
-        asking: [("q1".to_owned(), "May I run `make`?".to_owned())].into(),
+        asking: BTreeMap::from([(
+            "q1".to_owned(),
+            OpenQuestion {
+                question: Question::permission("May I run `make`?"),
+                since: later(2),
+            },
+        )]),
         ..Progress::default()
     };
     shown
