@@ -1,3 +1,8 @@
 //! Other agents that tasks run in.
 
+mod connection;
+mod http;
 pub mod opencode;
+
+pub use connection::{Connection, Method, Request, Response, Signal};
+pub use http::{Address, HttpConnection, Protocol};

@@ -10,9 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{agent::ToolSpec, moment::Moment, port::HostError};
-use asyncagents_hosts::opencode::{
-    Answer, BridgeConnection, BridgeHandler, Connection, Request, Signal, ToolCall, serve,
-};
+use asyncagents_hosts::opencode::{Answer, BridgeConnection, BridgeHandler, ToolCall, serve};
+use asyncagents_hosts::{Connection, Request, Signal};
 use serde_json::{Value, json};
 use tokio::{
     io::{

@@ -8,7 +8,7 @@ use std::{
 };
 
 use asyncagents_core::port::HostError;
-use asyncagents_hosts::opencode::{Address, Connection, HttpConnection, Request, Signal};
+use asyncagents_hosts::{Address, Connection, HttpConnection, Request, Signal, opencode::HTTP};
 use axum::{
     Router,
     body::Body,
@@ -94,7 +94,7 @@ impl Server {
     }
 
     fn connection(&self) -> HttpConnection {
-        HttpConnection::new(self.address()).expect("a connection")
+        HttpConnection::new(self.address(), &HTTP).expect("a connection")
     }
 
     /// The next stream that somebody opens.
@@ -216,7 +216,7 @@ async fn the_password_opens_the_door_and_is_never_shown() {
             ..server.address()
         };
         assert!(!format!("{address:?}").contains("sesame"), "{address:?}");
-        HttpConnection::new(address).expect("a connection")
+        HttpConnection::new(address, &HTTP).expect("a connection")
     };
     let refusal = async |connection: &HttpConnection| match get_of(connection, "/list").await {
         Err(HostError::Refused(why)) => why,
@@ -239,7 +239,7 @@ async fn the_password_opens_the_door_and_is_never_shown() {
         ..server.address()
     };
     assert!(!format!("{address:?}").contains("sesame"), "{address:?}");
-    let wrong = refusal(&HttpConnection::new(address).expect("a connection")).await;
+    let wrong = refusal(&HttpConnection::new(address, &HTTP).expect("a connection")).await;
     assert!(!wrong.contains("sesame"), "{wrong}");
 }
 
@@ -258,7 +258,7 @@ async fn an_address_that_is_none_is_refused() {
             directory: None,
             password: None,
         };
-        match HttpConnection::new(address).map(drop) {
+        match HttpConnection::new(address, &HTTP).map(drop) {
             Err(HostError::Refused(why)) => assert!(why.contains("http://"), "{why}"),
             other => panic!("{url}: {other:?}"),
         }
@@ -362,7 +362,7 @@ async fn a_server_in_a_folder_is_found() {
         directory: None,
         password: None,
     };
-    let connection = HttpConnection::new(address).expect("a connection");
+    let connection = HttpConnection::new(address, &HTTP).expect("a connection");
     soon(connection.send(Request::get("/list")))
         .await
         .expect("an answer");

@@ -11,10 +11,11 @@ use std::{
 use async_trait::async_trait;
 use asyncagents_core::agent::ToolSpec;
 use asyncagents_hosts::opencode::{
-    Answer, BridgeConnection, BridgeHandler, Connection, Request, Signal, ToolCall,
+    Answer, BridgeConnection, BridgeHandler, ToolCall,
     plugin::{MARK, render},
     serve,
 };
+use asyncagents_hosts::{Connection, Request, Signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, process::Command, sync::mpsc, time::timeout};

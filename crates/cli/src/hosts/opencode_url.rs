@@ -7,7 +7,10 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     port::{Host, HostError},
 };
-use asyncagents_hosts::opencode::{self, Address, HttpConnection, OpenCode};
+use asyncagents_hosts::{
+    Address, HttpConnection,
+    opencode::{self, OpenCode},
+};
 use asyncagents_runtime::Problem;
 
 use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
@@ -72,7 +75,7 @@ impl OpenCodeUrlHosts {
             prefix: prefix.unwrap_or_default(),
             began: None,
         };
-        let connection = Arc::new(HttpConnection::new(address)?);
+        let connection = Arc::new(HttpConnection::new(address, &opencode::HTTP)?);
         Ok(OpenCode::new(connection, self.0.clock.clone(), settings))
     }
 }

@@ -6,11 +6,20 @@ use asyncagents_core::{id::SessionId, port::HostError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{
+use crate::{
     connection::{Connection, Request, Response},
-    wire::{Agent, Message, Properties, Session, Statuses},
+    http::Protocol,
 };
 
+use super::wire::{Agent, Message, Properties, Session, Statuses};
+
+/// How it is reached over the network.
+pub static HTTP: Protocol = Protocol {
+    user: "opencode",
+    events: "/event",
+    folder: "directory",
+    password: "OPENCODE_SERVER_PASSWORD",
+};
 /// The status of a connection for an answer that is too long for it.
 const TOO_LONG: u16 = 413;
 

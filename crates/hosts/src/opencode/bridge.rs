@@ -25,8 +25,9 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
+use crate::connection::{Connection, Listeners, Request, Response, Signal};
+
 use super::{
-    connection::{Connection, Listeners, Request, Response, Signal},
     plugin::Declared,
     rpc::{self, Fault, Handler, Peer, RpcError},
 };

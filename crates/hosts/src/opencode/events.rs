@@ -13,9 +13,10 @@ use asyncagents_core::{
 };
 use tokio::sync::mpsc;
 
+use crate::connection::Signal;
+
 use super::{
     activity::Activity,
-    connection::Signal,
     wire::{self, Event, Part, Properties},
 };
 

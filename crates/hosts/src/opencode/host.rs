@@ -22,12 +22,13 @@ use asyncagents_core::{
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, time};
 
+use crate::connection::Connection;
+
 use super::{
     activity::{self, Activity},
     agents::Agents,
     api::{Api, is_session},
     branch,
-    connection::Connection,
     events::{self, EventStream},
     history, session_model,
     session_rules::{self, SessionRules},

@@ -6,7 +6,7 @@ use asyncagents_core::{
     port::{Host, HostError, NewSession},
     tokens,
 };
-use asyncagents_hosts::opencode::Method;
+use asyncagents_hosts::Method;
 use serde_json::{Value, json};
 
 use crate::{

@@ -6,7 +6,7 @@ use asyncagents_core::{
     port::{Host, HostError, NewSession, Prompt},
     skill::{Role, Terms},
 };
-use asyncagents_hosts::opencode::Method;
+use asyncagents_hosts::Method;
 use serde_json::{Value, json};
 
 use crate::world::{World, for_agent, new_session, prompt, task};

@@ -11,7 +11,7 @@ use asyncagents_core::{
     id::SessionId,
     port::{Clock, HostError},
 };
-use asyncagents_hosts::opencode::{Connection, Method, Request, Response, Signal};
+use asyncagents_hosts::{Connection, Method, Request, Response, Signal};
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 

@@ -10,7 +10,7 @@ use asyncagents_core::{
     progress::Totals,
     task::Outcome,
 };
-use asyncagents_hosts::opencode::Method;
+use asyncagents_hosts::Method;
 use serde_json::{Value, json};
 
 use crate::{

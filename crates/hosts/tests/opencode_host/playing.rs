@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{id::SessionId, port::HostError};
-use asyncagents_hosts::opencode::{Connection, Method, Request, Response, Signal};
+use asyncagents_hosts::{Connection, Method, Request, Response, Signal};
 use asyncagents_testkit::host_contract::{Does, TOOL, does};
 use serde_json::{Value, json};
 use tokio::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::port::{Host, HostError, Prompt};
-use asyncagents_hosts::opencode::Method;
+use asyncagents_hosts::Method;
 use serde_json::json;
 use tokio::time::sleep;
 

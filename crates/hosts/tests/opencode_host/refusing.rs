@@ -5,7 +5,7 @@ use asyncagents_core::{
     lifecycle::Standing,
     port::{Delivery, Host, HostError},
 };
-use asyncagents_hosts::opencode::Method;
+use asyncagents_hosts::Method;
 
 use crate::world::{World, as_messages, inheritance, new_session, notice, plan, prompt, task};
 

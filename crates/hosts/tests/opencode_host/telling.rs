@@ -6,7 +6,7 @@ use asyncagents_core::{
     id::SessionId,
     port::{Delivery, Host, HostError},
 };
-use asyncagents_hosts::opencode::Method;
+use asyncagents_hosts::Method;
 use serde_json::{Value, json};
 
 use crate::{

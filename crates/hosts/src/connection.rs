@@ -7,7 +7,7 @@ use asyncagents_core::{lock::lock, port::HostError};
 use serde_json::{Value, value::RawValue};
 use tokio::sync::mpsc;
 
-/// A way to reach one OpenCode, for one folder.
+/// A way to reach one OpenCode. In the first generation it is for one folder.
 #[async_trait]
 pub trait Connection: Send + Sync {
     /// Sends an API request. A status of 400 and more is an answer, not an error.
@@ -21,7 +21,7 @@ pub trait Connection: Send + Sync {
     fn signals(&self) -> mpsc::UnboundedReceiver<Signal>;
 }
 
-/// An API request. The folder is added by the connection.
+/// An API request. The folder is added by the connection, unless the request names one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub method: Method,
@@ -36,6 +36,7 @@ pub struct Request {
 pub enum Method {
     Get,
     Post,
+    Put,
     Patch,
     Delete,
 }
@@ -51,7 +52,7 @@ pub struct Response {
 
 #[derive(Debug, Clone)]
 pub enum Signal {
-    /// An event as OpenCode wrote it: `{"type":…,"properties":…}`.
+    /// An event as OpenCode wrote it: `{"type":…,"properties":…}`, or `data` in OpenCode 2.
     Event(Box<RawValue>),
     /// Events may have been lost.
     Missed,
@@ -64,6 +65,10 @@ impl Request {
 
     pub fn post(path: impl Into<String>, body: Value) -> Self {
         Self::new(Method::Post, path, Some(body))
+    }
+
+    pub fn put(path: impl Into<String>, body: Value) -> Self {
+        Self::new(Method::Put, path, Some(body))
     }
 
     pub fn patch(path: impl Into<String>, body: Value) -> Self {
@@ -97,6 +102,7 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Put => "PUT",
             Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
@@ -104,7 +110,7 @@ impl Method {
 }
 
 /// The subscribers to one OpenCode. Each gets every signal.
-pub(super) struct Listeners(Mutex<Option<Vec<mpsc::UnboundedSender<Signal>>>>);
+pub(crate) struct Listeners(Mutex<Option<Vec<mpsc::UnboundedSender<Signal>>>>);
 
 impl Default for Listeners {
     fn default() -> Self {
@@ -114,7 +120,7 @@ impl Default for Listeners {
 
 impl Listeners {
     /// One more subscriber, from now on; after the end its channel is closed at once.
-    pub(super) fn add(&self) -> mpsc::UnboundedReceiver<Signal> {
+    pub(crate) fn add(&self) -> mpsc::UnboundedReceiver<Signal> {
         let (sender, receiver) = mpsc::unbounded_channel();
         if let Some(listeners) = lock(&self.0).as_mut() {
             listeners.push(sender);
@@ -122,14 +128,14 @@ impl Listeners {
         receiver
     }
 
-    pub(super) fn send(&self, signal: &Signal) {
+    pub(crate) fn send(&self, signal: &Signal) {
         if let Some(listeners) = lock(&self.0).as_mut() {
             listeners.retain(|listener| listener.send(signal.clone()).is_ok());
         }
     }
 
     /// Closes the channels of all subscribers.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         *lock(&self.0) = None;
     }
 }

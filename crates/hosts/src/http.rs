@@ -1,4 +1,5 @@
-//! An OpenCode that is reached over the network: `opencode serve`.
+//! An OpenCode that is reached over the network: `opencode serve`, or the background server of
+//! OpenCode 2.
 
 use std::{
     error::Error,
@@ -23,10 +24,8 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use super::connection::{Connection, Listeners, Method, Request, Response, Signal};
+use crate::connection::{Connection, Listeners, Method, Request, Response, Signal};
 
-/// The one user name that OpenCode accepts.
-const USER: &str = "opencode";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Until the whole response is read.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,6 +41,19 @@ const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 const FIRST_RETRY_AFTER: Duration = Duration::from_millis(250);
 const LAST_RETRY_AFTER: Duration = Duration::from_secs(10);
 
+/// What the generations of OpenCode want in HTTP.
+#[derive(Debug)]
+pub struct Protocol {
+    /// The one user name that is accepted.
+    pub user: &'static str,
+    /// The path of the event stream.
+    pub events: &'static str,
+    /// The parameter of a request that names the folder.
+    pub folder: &'static str,
+    /// Where people find or set the password, for messages.
+    pub password: &'static str,
+}
+
 /// Where an OpenCode is.
 #[derive(Clone)]
 pub struct Address {
@@ -49,7 +61,7 @@ pub struct Address {
     pub url: String,
     /// The folder there, if it is not the one that the server was started in.
     pub directory: Option<String>,
-    /// The server's `OPENCODE_SERVER_PASSWORD`.
+    /// The server's password.
     pub password: Option<String>,
 }
 
@@ -74,9 +86,9 @@ impl HttpConnection {
     ///
     /// # Errors
     /// [`HostError::Refused`] for an address that is none.
-    pub fn new(address: Address) -> Result<Self, HostError> {
+    pub fn new(address: Address, protocol: &'static Protocol) -> Result<Self, HostError> {
         Ok(Self {
-            remote: Arc::new(Remote::new(address)?),
+            remote: Arc::new(Remote::new(address, protocol)?),
             listeners: Arc::default(),
             reading: Mutex::default(),
         })
@@ -109,10 +121,11 @@ struct Remote {
     url: Url,
     directory: Option<String>,
     password: Option<String>,
+    protocol: &'static Protocol,
 }
 
 impl Remote {
-    fn new(address: Address) -> Result<Self, HostError> {
+    fn new(address: Address, protocol: &'static Protocol) -> Result<Self, HostError> {
         let mut url = Url::parse(&address.url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
@@ -134,6 +147,7 @@ impl Remote {
             url,
             directory: address.directory,
             password: address.password.or(inside),
+            protocol,
         })
     }
 
@@ -164,7 +178,11 @@ impl Remote {
         // A proxy may have put it into a folder.
         let base = self.url.path().trim_end_matches('/');
         url.set_path(&format!("{base}{path}"));
-        let directory = self.directory.iter().map(|it| ("directory", it));
+        let folder = self.protocol.folder;
+        // A request may be about another folder than the connection.
+        let is_named = query.iter().any(|(key, _)| *key == folder);
+        let directory = self.directory.iter().filter(|_| !is_named);
+        let directory = directory.map(|it| (folder, it));
         let query = query.iter().map(|(key, value)| (*key, value));
         for (key, value) in query.chain(directory) {
             url.query_pairs_mut().append_pair(key, value);
@@ -172,28 +190,29 @@ impl Remote {
         let method = match method {
             Method::Get => reqwest::Method::GET,
             Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
             Method::Patch => reqwest::Method::PATCH,
             Method::Delete => reqwest::Method::DELETE,
         };
         let request = self.client.request(method, url);
         match &self.password {
-            Some(password) => request.basic_auth(USER, Some(password)),
+            Some(password) => request.basic_auth(self.protocol.user, Some(password)),
             None => request,
         }
     }
 
     /// The response, unless it means that no request would be accepted.
     fn accepted(&self, response: reqwest::Response) -> Result<reqwest::Response, HostError> {
+        let password = self.protocol.password;
         let why = match (response.status().as_u16(), &self.password) {
             (401, None) => {
-                "wants a password; set OPENCODE_SERVER_PASSWORD (a worker keeps what it began with)"
+                format!("wants a password; set {password} (a worker keeps what it began with)")
             }
-            (401, Some(_)) => {
-                "refuses the password; check OPENCODE_SERVER_PASSWORD (a worker keeps what it \
-                 began with)"
-            }
+            (401, Some(_)) => format!(
+                "refuses the password; check {password} (a worker keeps what it began with)"
+            ),
             // Following a redirect could send the password to another server.
-            (300..=399, _) => "sends us elsewhere; is it the right address?",
+            (300..=399, _) => "sends us elsewhere; is it the right address?".to_owned(),
             _ => return Ok(response),
         };
         Err(HostError::Refused(format!(
@@ -259,16 +278,17 @@ impl Remote {
 
     /// Passes on one stream of events, to its end.
     async fn read_stream(&self, listeners: &Listeners) -> Result<(), HostError> {
-        const WHAT: &str = "GET /event";
-        let opening = self.request(Method::Get, "/event", &[]);
+        let path = self.protocol.events;
+        let what = format!("GET {path}");
+        let opening = self.request(Method::Get, path, &[]);
         let response = timeout(OPEN_STREAM_TIMEOUT, opening.send())
             .await
-            .map_err(|_| self.timed_out(WHAT))?
-            .map_err(|error| self.unreachable(error, WHAT))?;
+            .map_err(|_| self.timed_out(&what))?
+            .map_err(|error| self.unreachable(error, &what))?;
         let response = self.accepted(response)?;
         if response.status() != 200 {
             let status = response.status();
-            return Err(HostError::Unreachable(format!("{WHAT} answers {status}")));
+            return Err(HostError::Unreachable(format!("{what} answers {status}")));
         }
         let mut events = Box::pin(SseStream::from_bytes_stream(guarded(response)));
         let mut first = true;
