@@ -122,15 +122,15 @@ impl Launches {
         self.key.seal(&[b"setting", text.as_bytes()])
     }
 
-    /// What is sealed has stayed the same since hosts have seals: what people see of the host, and
-    /// its details or settings. No host has both.
+    /// What is sealed has stayed the same since hosts have seals: the name of the host, and its
+    /// details or settings. No host has both.
     fn sealing<T>(&self, setup: &HostSetup, seal: impl FnOnce(&[&[u8]]) -> T) -> T {
         let HostSetup { host, settings } = setup;
         let rest = host.details() + &settings.json;
         seal(&[
             b"launch",
             self.database.as_bytes(),
-            host.label().as_bytes(),
+            host.name().as_bytes(),
             rest.as_bytes(),
         ])
     }

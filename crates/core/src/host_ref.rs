@@ -13,7 +13,7 @@ pub enum HostRef {
         /// An absolute path without links.
         folder: Box<str>,
     },
-    /// An OpenCode that has loaded our plugin; only its own bridge reaches it.
+    /// An OpenCode 1 that has loaded our plugin; only its own bridge reaches it.
     OpenCodeBridge {
         /// The folder it was opened in.
         folder: Box<str>,
@@ -22,8 +22,24 @@ pub enum HostRef {
         /// Its data folder: an OpenCode that has the same one has the same sessions.
         data: Box<str>,
     },
-    /// An `opencode serve` at an address.
+    /// An `opencode serve` of OpenCode 1 at an address.
     OpenCodeUrl {
+        /// `http://` or `https://`, without a slash at its end.
+        url: Box<str>,
+        /// The folder its sessions work in, if it is not the server's own.
+        folder: Option<Box<str>>,
+    },
+    /// A server of OpenCode 2 that has loaded our plugin; its bridge works on the tasks.
+    OpenCode2Bridge {
+        /// The folder of the session that launched the task; one server has many.
+        folder: Box<str>,
+        /// The server's process, so that tasks of one that lives are not taken over.
+        process: Box<str>,
+        /// Its data folder: a server that has the same one has the same sessions.
+        data: Box<str>,
+    },
+    /// A server of OpenCode 2 at an address.
+    OpenCode2Url {
         /// `http://` or `https://`, without a slash at its end.
         url: Box<str>,
         /// The folder its sessions work in, if it is not the server's own.
@@ -56,26 +72,44 @@ impl HostRef {
         }
     }
 
-    /// The host as people know it, without details that only programs need.
+    /// The host as people know it, without details that only programs need. Both generations of
+    /// OpenCode are `opencode`, as `--host` calls them.
     pub fn label(&self) -> String {
+        match self {
+            Self::OpenCode2Bridge { folder, .. } => format!("opencode:{folder}"),
+            Self::OpenCode2Url { url, .. } => format!("opencode:{url}"),
+            Self::Engine { .. }
+            | Self::OpenCodeBridge { .. }
+            | Self::OpenCodeUrl { .. }
+            | Self::Other(_) => self.name(),
+        }
+    }
+
+    /// The kind of host and where it is: the text on disk, without the details.
+    pub fn name(&self) -> String {
         match self {
             Self::Engine { folder } => format!("engine:{folder}"),
             Self::OpenCodeBridge { folder, .. } => format!("opencode:{folder}"),
             Self::OpenCodeUrl { url, .. } => format!("opencode:{url}"),
+            Self::OpenCode2Bridge { folder, .. } => format!("opencode2:{folder}"),
+            Self::OpenCode2Url { url, .. } => format!("opencode2:{url}"),
             Self::Other(text) => text.to_string(),
         }
     }
 
-    /// The details beside the label, as JSON; empty if the label says everything.
+    /// The details beside the name, as JSON; empty if the name says everything.
     pub fn details(&self) -> String {
         let json = match self {
             Self::Engine { .. } | Self::Other(_) => return String::new(),
-            Self::OpenCodeBridge { process, data, .. } => {
+            Self::OpenCodeBridge { process, data, .. }
+            | Self::OpenCode2Bridge { process, data, .. } => {
                 serde_json::to_string(&BridgeDetails { process, data })
             }
-            Self::OpenCodeUrl { folder, .. } => serde_json::to_string(&UrlDetails {
-                directory: folder.as_ref(),
-            }),
+            Self::OpenCodeUrl { folder, .. } | Self::OpenCode2Url { folder, .. } => {
+                serde_json::to_string(&UrlDetails {
+                    directory: folder.as_ref(),
+                })
+            }
         };
         // Maps of strings can always be written.
         json.unwrap_or_default()
@@ -85,32 +119,52 @@ impl HostRef {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match kind {
             "engine" if !rest.is_empty() => Some(Self::engine(rest)),
-            "opencode" => Self::parse_opencode(rest),
+            "opencode" => Some(match Place::parse(rest)? {
+                Place::Bridge(folder, BridgeDetails { process, data }) => Self::OpenCodeBridge {
+                    folder,
+                    process,
+                    data,
+                },
+                Place::Url(url, UrlDetails { directory: folder }) => {
+                    Self::OpenCodeUrl { url, folder }
+                }
+            }),
+            "opencode2" => Some(match Place::parse(rest)? {
+                Place::Bridge(folder, BridgeDetails { process, data }) => Self::OpenCode2Bridge {
+                    folder,
+                    process,
+                    data,
+                },
+                Place::Url(url, UrlDetails { directory: folder }) => {
+                    Self::OpenCode2Url { url, folder }
+                }
+            }),
             _ => None,
         }
     }
+}
 
-    fn parse_opencode(rest: &str) -> Option<Self> {
+/// Where an OpenCode of either generation is.
+enum Place {
+    Bridge(Box<str>, BridgeDetails<Box<str>>),
+    Url(Box<str>, UrlDetails<Box<str>>),
+}
+
+impl Place {
+    fn parse(rest: &str) -> Option<Self> {
         let (place, details) = rest.split_once(DETAILS).unwrap_or((rest, "{}"));
         if place.starts_with("http://") || place.starts_with("https://") {
-            let UrlDetails { directory } = serde_json::from_str(details).ok()?;
-            return Some(Self::OpenCodeUrl {
-                url: place.into(),
-                folder: directory,
-            });
+            let details = serde_json::from_str(details).ok()?;
+            return Some(Self::Url(place.into(), details));
         }
-        let BridgeDetails { process, data } = serde_json::from_str(details).ok()?;
-        Some(Self::OpenCodeBridge {
-            folder: place.into(),
-            process,
-            data,
-        })
+        let details = serde_json::from_str(details).ok()?;
+        Some(Self::Bridge(place.into(), details))
     }
 }
 
 impl fmt::Display for HostRef {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(&self.label())?;
+        f.write_str(&self.name())?;
         let details = self.details();
         if details.is_empty() {
             return Ok(());

@@ -143,6 +143,8 @@ impl KnownHosts {
             HostRef::Engine { .. } => &self.engine,
             HostRef::OpenCodeBridge { .. } => &*self.bridges,
             HostRef::OpenCodeUrl { .. } => &self.opencode_url,
+            // Nothing launches these yet.
+            HostRef::OpenCode2Bridge { .. } | HostRef::OpenCode2Url { .. } => &UnknownHosts,
             HostRef::Other(name) => {
                 let (word, _) = host_name::split(name);
                 self.extra(word).unwrap_or(&UnknownHosts)
@@ -176,7 +178,10 @@ impl KnownHosts {
         match &launch.host.host {
             HostRef::Engine { .. } => self.engine.check(launch).await,
             HostRef::OpenCodeUrl { .. } => self.opencode_url.check(launch).await,
-            HostRef::OpenCodeBridge { .. } | HostRef::Other(_) => Ok(()),
+            HostRef::OpenCodeBridge { .. }
+            | HostRef::OpenCode2Bridge { .. }
+            | HostRef::OpenCode2Url { .. }
+            | HostRef::Other(_) => Ok(()),
         }
     }
 

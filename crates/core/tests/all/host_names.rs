@@ -22,6 +22,22 @@ use rstest::rstest;
     r#"opencode:https://host//?{"directory":null}"#,
     HostRef::OpenCodeUrl { url: "https://host".into(), folder: None }
 )]
+#[case::bridge_of_opencode_2(
+    r#"opencode2:/home/me//?{"process":"77@boot","data":"/home/me/.local/share"}"#,
+    HostRef::OpenCode2Bridge {
+        folder: "/home/me".into(),
+        process: "77@boot".into(),
+        data: "/home/me/.local/share".into(),
+    }
+)]
+#[case::url_of_opencode_2_in_a_folder(
+    r#"opencode2:http://127.0.0.1:49374//?{"directory":"/srv"}"#,
+    HostRef::OpenCode2Url { url: "http://127.0.0.1:49374".into(), folder: Some("/srv".into()) }
+)]
+#[case::url_of_opencode_2(
+    r#"opencode2:https://host//?{"directory":null}"#,
+    HostRef::OpenCode2Url { url: "https://host".into(), folder: None }
+)]
 #[case::of_another_kind("scripted", HostRef::Other("scripted".into()))]
 #[case::of_another_kind_with_more(
     "scripted:/a#b.toml#0123abcd",
@@ -35,8 +51,19 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
         HostRef::Engine { .. }
         | HostRef::OpenCodeBridge { .. }
         | HostRef::OpenCodeUrl { .. }
+        | HostRef::OpenCode2Bridge { .. }
+        | HostRef::OpenCode2Url { .. }
         | HostRef::Other(_) => {}
     }
+}
+
+#[rstest]
+#[case("engine:/a", "engine:/a")]
+#[case(r#"opencode:/a//?{"process":"7","data":"/d"}"#, "opencode:/a")]
+#[case(r#"opencode2:/a//?{"process":"7","data":"/d"}"#, "opencode:/a")]
+#[case(r#"opencode2:http://h//?{"directory":null}"#, "opencode:http://h")]
+fn people_see_one_opencode(#[case] text: &str, #[case] label: &str) {
+    assert_eq!(HostRef::from(text).label(), label);
 }
 
 #[rstest]
@@ -46,6 +73,7 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
 #[case("opencode:/folder")]
 #[case("opencode:/folder//?{}")]
 #[case("opencode:http://host//?nonsense")]
+#[case("opencode2:/folder//?{}")]
 #[case("claude:/folder")]
 #[case("scripted:/a.toml")]
 fn a_host_of_another_version_keeps_its_name(#[case] text: &str) {
@@ -60,6 +88,12 @@ proptest! {
         let engine = HostRef::engine(&folder);
         prop_assert_eq!(HostRef::from(engine.to_string().as_str()), engine);
         let bridge = HostRef::OpenCodeBridge {
+            folder: folder.as_str().into(),
+            process: process.as_str().into(),
+            data: folder.as_str().into(),
+        };
+        prop_assert_eq!(HostRef::from(bridge.to_string().as_str()), bridge);
+        let bridge = HostRef::OpenCode2Bridge {
             folder: folder.as_str().into(),
             process: process.into(),
             data: folder.as_str().into(),
