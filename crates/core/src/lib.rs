@@ -36,6 +36,7 @@ pub mod read;
 pub mod refusal;
 pub mod request;
 pub mod schedule;
+pub mod secret;
 pub mod shorten;
 pub mod similar;
 pub mod skill;

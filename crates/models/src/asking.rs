@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use asyncagents_core::secret::Secret;
 use bytes::Bytes;
 use reqwest::{
     Url,
@@ -12,7 +13,7 @@ use crate::{
     answer_limits::AnswerLimits,
     error::{Failure, ModelError, TransientKind},
     http::{Sending, is_loopback},
-    key::{KeySource, Redactor, Secret},
+    key::{KeySource, Redactor},
     provider_error::shortened,
     rate_limit::{KEEP_ALIVE, Permit},
     request::{AnswerEvent, OnEvent},

@@ -1,32 +1,13 @@
 //! Keys: where they come from, and how they stay out of texts.
 
-use std::{fmt, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
+
+use asyncagents_core::secret::Secret;
 
 use crate::error::ModelError;
 
 /// A password manager may ask a person first.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Something that must not be shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps it, without the white space around it.
-    pub fn new(secret: impl AsRef<str>) -> Self {
-        Self(secret.as_ref().trim().to_owned())
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("[key]")
-    }
-}
 
 /// Where a provider's key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

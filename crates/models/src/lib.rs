@@ -17,9 +17,9 @@ mod settings;
 mod unwanted;
 mod wire;
 
-pub use asyncagents_core::agent::Effort;
+pub use asyncagents_core::{agent::Effort, secret::Secret};
 pub use error::ModelError;
-pub use key::{KeySource, Secret};
+pub use key::KeySource;
 pub use models::{Model, Models};
 pub use overview::{KeyState, ProviderOverview};
 pub use request::{AnswerEvent, Request};

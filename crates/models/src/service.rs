@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use asyncagents_core::secret::Secret;
 use reqwest::Url;
 use tokio::sync::Mutex;
 
 use crate::{
     error::ModelError,
     http::Http,
-    key::{KeySource, Secret, printed_by},
+    key::{KeySource, printed_by},
     rate_limit::RateLimit,
     settings::{Provider, Settings, catalog},
     unwanted::Refusals,
