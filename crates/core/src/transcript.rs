@@ -112,7 +112,7 @@ pub struct Message<'a> {
     pub parts: Vec<Part<'a>>,
 }
 
-/// The two messages of a compaction.
+/// The two messages of a compaction, or the one that is both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compaction<'a> {
     /// The user message that asked for it.
@@ -122,6 +122,11 @@ pub enum Compaction<'a> {
     },
     Summary {
         request: Option<MessageId<'a>>,
+        /// Finished without an error. Only then does it stand for what came before.
+        complete: bool,
+    },
+    /// A summary that nothing asked for, with what the host keeps beside it as text.
+    Checkpoint {
         /// Finished without an error. Only then does it stand for what came before.
         complete: bool,
     },
@@ -173,6 +178,7 @@ impl Message<'_> {
                 request: request.map(MessageId::into_owned),
                 complete,
             },
+            Compaction::Checkpoint { complete } => Compaction::Checkpoint { complete },
         });
         let own = |part| match part {
             Part::Text(text) => Part::Text(text.into_owned()),

@@ -1,12 +1,12 @@
 //! What a fuzzer tries, as an ordinary function.
 
 use asyncagents_core::{
-    fork::{OverBudget, Parent, Preset, fork},
+    fork::{Limits, OverBudget, Parent, Preset, fork},
     read::Format,
     tokens,
 };
 
-/// Reads arbitrary bytes as a session and forks it with arbitrary limits. Panics if a
+/// Reads arbitrary bytes as a session of each format and forks it with arbitrary limits. Panics if a
 /// promise of the pipeline is broken.
 ///
 /// The first four bytes choose the limits, so that small sessions meet every limit; the
@@ -16,13 +16,18 @@ pub fn read_and_fork(data: &[u8]) {
         return;
     };
     let session = String::from_utf8_lossy(session);
-    let Ok(transcript) = Format::OpenCode.read(&session) else {
-        return;
-    };
-    let parent = Parent::new(transcript);
+    let budget = 1_000 + 20 * usize::from(budget);
+    let limits = limits(preset, results, chars, budget);
+    for (_, format) in Format::ALL {
+        if let Ok(transcript) = format.read(&session) {
+            fork_within(&Parent::new(transcript), &limits, budget);
+        }
+    }
+}
+
+fn limits(preset: u8, results: u8, chars: u8, budget: usize) -> Limits {
     let (_, preset) = Preset::ALL[usize::from(preset) % Preset::ALL.len()];
     let mut limits = preset.limits();
-    let budget = 1_000 + 20 * usize::from(budget);
     for (key, value) in [
         ("whole_results", usize::from(results % 4)),
         ("middle_results", usize::from(results / 4 % 4)),
@@ -36,8 +41,12 @@ pub fn read_and_fork(data: &[u8]) {
         let set = limits.set(key, value);
         assert_eq!(set, Ok(()), "{key}={value} is allowed");
     }
+    limits
+}
+
+fn fork_within(parent: &Parent, limits: &Limits, budget: usize) {
     let refuses = limits.when_over() == OverBudget::Refuse;
-    let Ok(made) = fork(&parent, &limits, tokens::o200k) else {
+    let Ok(made) = fork(parent, limits, tokens::o200k) else {
         assert!(refuses, "only a preset that refuses may");
         return;
     };
@@ -57,7 +66,7 @@ pub fn read_and_fork(data: &[u8]) {
     let accounted = messages.kept + messages.removed + messages.compacted + messages.empty;
     assert_eq!(accounted, messages.r#in, "every message is accounted for");
     assert_eq!(
-        fork(&parent, &limits, tokens::o200k).as_ref(),
+        fork(parent, limits, tokens::o200k).as_ref(),
         Ok(&made),
         "the same again"
     );

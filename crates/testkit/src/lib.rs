@@ -6,5 +6,6 @@ pub mod fuzz;
 pub mod generate;
 pub mod host_contract;
 pub mod opencode;
+pub mod opencode2;
 pub mod scripted_host;
 pub mod store_contract;

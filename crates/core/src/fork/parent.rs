@@ -20,7 +20,7 @@ pub struct Parent<'a> {
     extents: Vec<Extent>,
 }
 
-/// The places of the two messages of a compaction.
+/// The places of the two messages of a compaction; the same twice if it is one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Boundary {
     pub(super) request: usize,
@@ -74,7 +74,7 @@ impl<'a> Parent<'a> {
     }
 }
 
-/// The latest request that has a complete summary, and that summary.
+/// The latest request that has a complete summary, and that summary; or a checkpoint.
 fn latest_boundary(messages: &[Message]) -> Option<Boundary> {
     let mut answered: HashMap<&MessageId, usize> = HashMap::new();
     for (at, message) in messages.iter().enumerate().rev() {
@@ -86,7 +86,13 @@ fn latest_boundary(messages: &[Message]) -> Option<Boundary> {
             }) => {
                 answered.entry(request).or_insert(at);
             }
-            Some(Compaction::Summary { .. }) => {}
+            Some(Compaction::Summary { .. } | Compaction::Checkpoint { complete: false }) => {}
+            Some(Compaction::Checkpoint { complete: true }) => {
+                return Some(Boundary {
+                    request: at,
+                    summary: at,
+                });
+            }
             Some(Compaction::Request { .. }) => {
                 let summary = message.id.as_ref().and_then(|id| answered.get(id));
                 if let Some(summary) = summary {

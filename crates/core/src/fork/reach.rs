@@ -88,6 +88,8 @@ impl<'l> Reach<'l> {
                     complete: true,
                 }),
             ) => self.awaited = Awaited::Request(request.clone().into_owned()),
+            // Newer than every request that has not been read: nothing before it counts.
+            (_, Some(Compaction::Checkpoint { complete: true })) => self.awaited = Awaited::Found,
             (Awaited::Request(wanted), Some(Compaction::Request { tail_start }))
                 if message.id.as_ref() == Some(wanted) =>
             {

@@ -78,10 +78,12 @@ impl<'t> Recent<'t> {
 pub(super) fn is_inherited(message: &Message) -> bool {
     let abandoned = matches!(
         message.compaction,
-        Some(Compaction::Summary {
-            complete: false,
-            ..
-        })
+        Some(
+            Compaction::Summary {
+                complete: false,
+                ..
+            } | Compaction::Checkpoint { complete: false }
+        )
     );
     !abandoned && message.parts.iter().any(|part| is_shown(message, part))
 }

@@ -22,14 +22,19 @@ pub enum ReadError {
     #[error("the input is not valid JSON")]
     Syntax(#[source] serde_json::Error),
     /// JSON, but of another kind.
-    #[error("expected a list of messages (`[{{\"info\": …, \"parts\": […]}}, …]`), found {found}")]
-    NotAList { found: &'static str },
+    #[error("expected a list of messages (`{expected}`), found {found}")]
+    NotAList {
+        /// What the list looks like.
+        expected: &'static str,
+        found: String,
+    },
     /// A list, but not of messages.
     #[error(
-        "expected messages with `info.role` and `parts`, found none in {entries} entries; \
-         the first: {reason}"
+        "expected messages with {expected}, found none in {entries} entries; the first: {reason}"
     )]
     NoMessages {
+        /// What a message has.
+        expected: &'static str,
         /// How many entries there are.
         entries: usize,
         /// What is wrong with the first.

@@ -1,6 +1,6 @@
 //! The formats that can be read.
 
-use super::{ReadError, opencode};
+use super::{ReadError, opencode, opencode2};
 use crate::transcript::Transcript;
 
 /// The formats that can be read.
@@ -9,11 +9,17 @@ pub enum Format {
     /// The answer of OpenCode's `GET /session/:id/message`, or what `opencode export` prints.
     #[default]
     OpenCode,
+    /// The same of OpenCode 2: the answer of `GET /api/session/:id/message` (a page, in either
+    /// order), `…/context` or `…/export`.
+    OpenCode2,
 }
 
 impl Format {
     /// Every format, with the name a user types.
-    pub const ALL: &[(&str, Format)] = &[("opencode", Format::OpenCode)];
+    pub const ALL: &[(&str, Format)] = &[
+        ("opencode", Format::OpenCode),
+        ("opencode2", Format::OpenCode2),
+    ];
 
     /// Reads a saved conversation. The transcript borrows from `input` where it can.
     ///
@@ -23,6 +29,7 @@ impl Format {
     pub fn read(self, input: &str) -> Result<Transcript<'_>, ReadError> {
         match self {
             Format::OpenCode => opencode::read(input),
+            Format::OpenCode2 => opencode2::read(input),
         }
     }
 }

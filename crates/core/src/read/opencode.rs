@@ -1,169 +1,31 @@
 //! OpenCode's message list, as `GET /session/:id/message` answers and `opencode export` wraps it.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IgnoredAny},
-};
+use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 
 use super::{
-    ReadError, error,
+    ReadError,
+    compact_json::compact,
     lossy::{Fields, Lenient, LossyStr},
+    message_list::{self, Shape},
 };
 use crate::transcript::{
-    CallId, Compaction, Message, MessageId, Outcome, Part, Role, Skipped, Text, ToolCall,
-    Transcript,
+    CallId, Compaction, Message, MessageId, Outcome, Part, Role, Text, ToolCall, Transcript,
+};
+
+const SHAPE: Shape = Shape {
+    list: "[{\"info\": …, \"parts\": […]}, …]",
+    message: "`info.role` and `parts`",
+    wrappers: &["messages"],
 };
 
 pub(super) fn read(input: &str) -> Result<Transcript<'_>, ReadError> {
-    let input = input.trim_start_matches('\u{feff}');
-    if input.trim().is_empty() {
-        return Err(ReadError::Empty);
-    }
-    let mut found = Found::default();
-    let mut json = serde_json::Deserializer::from_str(input);
-    let list = SessionVisitor {
-        found: &mut found,
-        may_be_wrapped: true,
-    };
-    let parsed = json.deserialize_any(list).and_then(|()| json.end());
-    match parsed {
-        Ok(()) => found.into_transcript(),
-        Err(error) => Err(found.judge(error)),
-    }
-}
-
-/// What has been read so far; it outlives a parse error, to say how far that came.
-#[derive(Default)]
-struct Found<'a> {
-    messages: Vec<Message<'a>>,
-    skipped: Skipped,
-    not_a_list: Option<&'static str>,
-    first_reason: Option<String>,
-}
-
-impl<'a> Found<'a> {
-    fn take(&mut self, entry: &'a RawValue) {
-        match read_message(entry, &mut self.skipped.parts) {
-            Ok(message) => self.messages.push(message),
-            Err(reason) => {
-                self.skipped.messages += 1;
-                self.first_reason
-                    .get_or_insert_with(|| error::reason(&reason));
-            }
-        }
-    }
-
-    fn into_transcript(self) -> Result<Transcript<'a>, ReadError> {
-        match self.first_reason {
-            Some(reason) if self.messages.is_empty() => Err(ReadError::NoMessages {
-                entries: self.skipped.messages,
-                reason,
-            }),
-            _ => Ok(Transcript::new(self.messages, self.skipped)),
-        }
-    }
-
-    fn judge(&self, error: serde_json::Error) -> ReadError {
-        if let Some(found) = self.not_a_list {
-            return ReadError::NotAList { found };
-        }
-        if error.is_eof() {
-            return ReadError::Truncated {
-                messages: self.messages.len() + self.skipped.messages,
-                line: error.line(),
-                column: error.column(),
-            };
-        }
-        ReadError::Syntax(error)
-    }
-}
-
-/// The list itself, or an object that holds it as `messages`.
-struct SessionVisitor<'f, 'a> {
-    found: &'f mut Found<'a>,
-    may_be_wrapped: bool,
-}
-
-impl<'de> SessionVisitor<'_, 'de> {
-    fn refuse<E: de::Error>(self, found: &'static str) -> Result<(), E> {
-        self.found.not_a_list = Some(found);
-        Err(E::custom("not a list of messages"))
-    }
-}
-
-impl<'de> de::Visitor<'de> for SessionVisitor<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("a list of messages")
-    }
-
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while let Some(entry) = list.next_element::<&'de RawValue>()? {
-            self.found.take(entry);
-        }
-        Ok(())
-    }
-
-    fn visit_map<A: de::MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        if !self.may_be_wrapped {
-            return self.refuse("an object");
-        }
-        let mut listed = false;
-        while let Some(key) = object.next_key::<LossyStr>()? {
-            if key.0 == "messages" && !listed {
-                object.next_value_seed(MessagesSeed(&mut *self.found))?;
-                listed = true;
-            } else {
-                object.next_value::<IgnoredAny>()?;
-            }
-        }
-        if listed {
-            Ok(())
-        } else {
-            self.refuse("an object without `messages`")
-        }
-    }
-
-    fn visit_str<E: de::Error>(self, _: &str) -> Result<(), E> {
-        self.refuse("a string")
-    }
-
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<(), E> {
-        self.refuse("a number")
-    }
-
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<(), E> {
-        self.refuse("a number")
-    }
-
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<(), E> {
-        self.refuse("a number")
-    }
-
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<(), E> {
-        self.refuse("true or false")
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
-        self.refuse("null")
-    }
-}
-
-struct MessagesSeed<'f, 'a>(&'f mut Found<'a>);
-
-impl<'de> de::DeserializeSeed<'de> for MessagesSeed<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(SessionVisitor {
-            found: self.0,
-            may_be_wrapped: false,
-        })
-    }
+    let listed = message_list::read(input, &SHAPE, |entry, broken_parts| {
+        read_message(entry, broken_parts).map(Some)
+    })?;
+    Ok(Transcript::new(listed.messages, listed.skipped))
 }
 
 /// A message as OpenCode writes it.
@@ -414,45 +276,4 @@ impl<'a> WireState<'a> {
 
 fn is_true(value: &RawValue) -> bool {
     value.get() == "true"
-}
-
-/// Parameters as every host would write them: no white space between tokens, and no
-/// escapes but the needed ones, so that a cut splits no character. Nothing is parsed into
-/// a tree, so depth costs nothing and the order of keys stays.
-fn compact(json: &RawValue) -> Cow<'_, str> {
-    let json = json.get();
-    let needs_work = |c: char| c.is_ascii_whitespace() || c == '\\';
-    if !json.contains(needs_work) {
-        return Cow::Borrowed(json);
-    }
-    let mut compacted = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(quote) = rest.find('"') {
-        let (between, from_quote) = rest.split_at(quote);
-        let (string, after) = from_quote.split_at(string_length(from_quote));
-        compacted.extend(between.chars().filter(|c| !c.is_ascii_whitespace()));
-        push_string(&mut compacted, string);
-        rest = after;
-    }
-    compacted.extend(rest.chars().filter(|c| !c.is_ascii_whitespace()));
-    Cow::Owned(compacted)
-}
-
-/// The length of the JSON string that `json` begins with, quotes included.
-fn string_length(json: &str) -> usize {
-    let mut escaped = false;
-    let closing = json.bytes().skip(1).position(|byte| {
-        let closes = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
-    });
-    closing.map_or(json.len(), |at| at + 2)
-}
-
-fn push_string(out: &mut String, string: &str) {
-    let rewritten = string.contains('\\').then(|| {
-        let text: LossyStr = serde_json::from_str(string).ok()?;
-        serde_json::to_string(&text.0).ok()
-    });
-    out.push_str(rewritten.flatten().as_deref().unwrap_or(string));
 }

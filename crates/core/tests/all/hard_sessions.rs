@@ -93,7 +93,9 @@ fn deeply_nested_parameters() {
 #[test]
 fn a_session_nested_in_nothing_but_lists_is_refused_without_a_crash() {
     let json = "[".repeat(1_000_000);
-    assert!(Format::OpenCode.read(&json).is_err());
+    for (name, format) in Format::ALL {
+        assert!(format.read(&json).is_err(), "{name}");
+    }
 }
 
 #[test]
@@ -112,6 +114,18 @@ fn what_the_fuzzer_begins_with_keeps_every_promise() {
             include_str!("../fixtures/opencode/session.export.json"),
         ),
         ("example", include_str!("../../../../examples/session.json")),
+        (
+            "messages of OpenCode 2",
+            include_str!("../fixtures/opencode2/session.messages.json"),
+        ),
+        (
+            "compacted by OpenCode 2",
+            include_str!("../fixtures/opencode2/session.messages.compacted.json"),
+        ),
+        (
+            "export of OpenCode 2",
+            include_str!("../fixtures/opencode2/session.export.json"),
+        ),
     ] {
         for limits in [[0, 5, 32, 16], [1, 10, 128, 64], [2, 0, 255, 255]] {
             let data = [&limits[..], session.as_bytes()].concat();

@@ -12,6 +12,7 @@ mod lifecycle;
 mod properties;
 mod reaching;
 mod reading;
+mod reading2;
 mod recorded;
 mod rule_tricks;
 mod scheduling;

@@ -13,14 +13,14 @@ use super::{chars, first, forked, last, with};
 
 /// A session as the properties see it.
 #[derive(Debug, Clone)]
-struct Conversation {
-    turns: Vec<Turn>,
+pub(super) struct Conversation {
+    pub(super) turns: Vec<Turn>,
     /// Whether the agent is still writing the last message, if that is its.
-    in_flight: bool,
+    pub(super) in_flight: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Turn {
+pub(super) enum Turn {
     User(String),
     Agent(Vec<Piece>),
     /// A compaction that keeps so many of the messages before it.
@@ -32,7 +32,7 @@ enum Turn {
 }
 
 #[derive(Debug, Clone)]
-enum Piece {
+pub(super) enum Piece {
     Said(String),
     Called {
         tool: &'static str,
@@ -42,7 +42,7 @@ enum Piece {
 }
 
 #[derive(Debug, Clone)]
-enum Came {
+pub(super) enum Came {
     Output(String),
     Error(String),
     Cleared,
@@ -51,7 +51,7 @@ enum Came {
 
 /// The limits that the properties vary.
 #[derive(Debug, Clone, Copy)]
-struct Numbers {
+pub(super) struct Numbers {
     /// How many results are in the first two tiers.
     results: [usize; 2],
     /// What is kept of results in the other two.
@@ -75,7 +75,7 @@ const DEFAULT: Numbers = Numbers {
 };
 
 impl Numbers {
-    fn limits(self) -> Limits {
+    pub(super) fn limits(self) -> Limits {
         let mut limits = with(
             Preset::Graduated,
             &[
@@ -176,12 +176,12 @@ fn turn(times: usize) -> impl Strategy<Value = Turn> {
     ]
 }
 
-fn conversation(turns: usize, times: usize) -> impl Strategy<Value = Conversation> {
+pub(super) fn conversation(turns: usize, times: usize) -> impl Strategy<Value = Conversation> {
     (vec(turn(times), 0..turns), any::<bool>())
         .prop_map(|(turns, in_flight)| Conversation { turns, in_flight })
 }
 
-fn numbers() -> impl Strategy<Value = Numbers> {
+pub(super) fn numbers() -> impl Strategy<Value = Numbers> {
     let budget = (1_000..9_000_usize, 1_000..3_000_usize, any::<bool>());
     (
         [0..6_usize, 0..6],
@@ -206,7 +206,7 @@ fn numbers() -> impl Strategy<Value = Numbers> {
         )
 }
 
-fn session(conversation: &Conversation) -> Session {
+pub(super) fn session(conversation: &Conversation) -> Session {
     let mut session = Session::new();
     let mut messages: usize = 0;
     for (at, turn) in conversation.turns.iter().enumerate() {
@@ -694,7 +694,7 @@ fn check(conversation: &Conversation, numbers: Numbers) -> Result<(), TestCaseEr
     Ok(())
 }
 
-fn cases(share: u32) -> ProptestConfig {
+pub(super) fn cases(share: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig {
         failure_persistence: None,

@@ -13,7 +13,23 @@ use rstest::rstest;
 #[case::autocompacted("autocompacted", include_str!("../fixtures/opencode/session.messages.autocompaction.json"))]
 #[case::after_abort("after_abort", include_str!("../fixtures/opencode/messages.after_abort.json"))]
 fn recorded_sessions_fork_to_what_was_reviewed(#[case] name: &str, #[case] json: &str) {
-    let parent = Parent::new(Format::OpenCode.read(json).expect("a session"));
+    reviewed(name, Format::OpenCode, json);
+}
+
+#[rstest]
+#[case::messages("messages2", include_str!("../fixtures/opencode2/session.messages.json"))]
+#[case::compacted("compacted2", include_str!("../fixtures/opencode2/session.messages.compacted.json"))]
+#[case::autocompacted("autocompacted2", include_str!("../fixtures/opencode2/session.messages.autocompaction.json"))]
+#[case::subagent("subagent2", include_str!("../fixtures/opencode2/session.messages.subagent.json"))]
+#[case::running("running2", include_str!("../fixtures/opencode2/session.messages.running.json"))]
+#[case::interrupted("interrupted2", include_str!("../fixtures/opencode2/session.messages.interrupted.json"))]
+#[case::export("export2", include_str!("../fixtures/opencode2/session.export.json"))]
+fn recorded_sessions_of_opencode_2_do_too(#[case] name: &str, #[case] json: &str) {
+    reviewed(name, Format::OpenCode2, json);
+}
+
+fn reviewed(name: &str, format: Format, json: &str) {
+    let parent = Parent::new(format.read(json).expect("a session"));
     let made = fork(&parent, &Preset::Graduated.limits(), tokens::o200k).expect("a fork");
     let stats = serde_json::to_string_pretty(&made.stats).expect("JSON");
     insta::assert_snapshot!(
