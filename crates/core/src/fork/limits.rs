@@ -140,7 +140,7 @@ fn graduated() -> Limits {
         call_ids: false,
         mark_repeated_reads: true,
         uncut_tools: words(&["question", "ask_user_questions"]),
-        head_tail_tools: words(&["bash", "pty", "exec"]),
+        head_tail_tools: words(&["bash", "pty", "exec", "shell"]),
         head_tail_words: words(&[
             "error",
             "Error",

@@ -154,7 +154,7 @@ fn turn(times: usize) -> impl Strategy<Value = Turn> {
         1 => Just(Came::Cleared),
         1 => Just(Came::Nothing),
     ];
-    let tool = prop::sample::select(vec!["read", "bash", "question", "mcp_exec"]);
+    let tool = prop::sample::select(vec!["read", "bash", "shell", "question", "mcp_exec"]);
     let param = prop_oneof![
         1 => some_text(60, 1),
         2 => prop::sample::select(vec!["a.rs".to_owned(), "long/".repeat(50), "lonh/".repeat(50)]),
@@ -500,6 +500,7 @@ mod plainly {
         ];
         let keeps_end = tool.contains("bash")
             || tool.contains("exec")
+            || tool.contains("shell")
             || words.iter().any(|word| text.contains(word));
         let head = if keeps_end {
             limit * head_percent / 100
