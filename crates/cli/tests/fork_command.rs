@@ -4,7 +4,10 @@
 use std::{fs, path::PathBuf};
 
 use assert_cmd::Command;
-use asyncagents_testkit::opencode::{Session, result, text};
+use asyncagents_testkit::{
+    opencode::{Session, result, text},
+    opencode2,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -89,6 +92,25 @@ fn reads_standard_input() {
             &a_session()
         ),
         ITS_CONTEXT
+    );
+}
+
+#[test]
+fn a_session_of_opencode_2_is_read_when_it_is_named() {
+    let session = opencode2::Session::new()
+        .user("why is it slow?")
+        .agent(vec![opencode2::result("fn login() {}")]);
+    let args = ["fork", "-", "--from", "opencode2"];
+    let context = "<inherited_context>\n\nUser:\nwhy is it slow?\n\nAgent:\n[Tool: read] {\"path\":\"a.rs\"}\n[Tool result]\nfn login() {}\n</inherited_context>\n";
+    for saved in [session.page(), session.export().to_string()] {
+        assert_eq!(stdout(&args, &saved), context);
+    }
+    assert_eq!(
+        refusal(session.page(), &[]),
+        "asyncagents: FILE: expected a list of messages (`[{\"info\": …, \"parts\": […]}, …]`), found an object without `messages`; `--from opencode2` reads it"
+    );
+    assert!(
+        refusal(a_session(), &["--from", "opencode2"]).ends_with("; `--from opencode` reads it")
     );
 }
 
@@ -269,7 +291,7 @@ fn wrong_arguments_are_explained() {
         ),
         (
             &["fork", "-", "--from", "emacs"],
-            "[possible values: opencode]",
+            "[possible values: opencode, opencode2]",
         ),
         (
             &["fork", "-", "--set", "max_chars"],

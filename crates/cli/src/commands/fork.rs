@@ -13,6 +13,7 @@ use asyncagents_core::{
     fork::{Fork, ForkError, Limits, Parent, Preset, fork},
     read::Format,
     tokens,
+    transcript::Transcript,
 };
 use asyncagents_views::ForkView;
 
@@ -35,7 +36,8 @@ pub(super) struct ForkArgs {
     #[arg(value_name = "FILE|-")]
     input: PathBuf,
 
-    /// Format of the session.
+    /// Format of the session: what OpenCode 1 exports or answers to `GET /session/ID/message`, or
+    /// what OpenCode 2 answers to `GET /api/session/ID/message` or `/export`.
     #[arg(long, value_name = "HOST", default_value = "opencode", value_parser = named(Format::ALL))]
     from: Format,
 
@@ -86,7 +88,7 @@ fn fork_file(config: &Config, args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
         scope.spawn(tokens::warm_up);
         let begun = Instant::now();
         let input = read_input(&args.input, args.max_input)?;
-        let parent = Parent::new(args.from.read(&input)?);
+        let parent = Parent::new(read_session(args.from, &input)?);
         let reading = begun.elapsed();
         tokens::warm_up();
         let begun = Instant::now();
@@ -95,6 +97,20 @@ fn fork_file(config: &Config, args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
         Ok((fork, Took { reading, forking }))
     });
     made.map_err(|error: anyhow::Error| error.context(name))
+}
+
+fn read_session(format: Format, input: &str) -> anyhow::Result<Transcript<'_>> {
+    format.read(input).map_err(|error| {
+        let has_messages = |other: Format| {
+            let read = other.read(input);
+            read.is_ok_and(|transcript| !transcript.messages().is_empty())
+        };
+        let mut others = Format::ALL.iter().filter(|(_, other)| *other != format);
+        match others.find(|(_, other)| has_messages(*other)) {
+            Some((name, _)) => anyhow!("{error}; `--from {name}` reads it"),
+            None => error.into(),
+        }
+    })
 }
 
 fn with_hint(error: ForkError) -> anyhow::Error {
@@ -153,6 +169,7 @@ fn limits_help() -> String {
         "\nExamples:
   asyncagents fork session.json
   opencode export SESSION | asyncagents fork - --preamble
+  asyncagents fork page.json --from opencode2
   asyncagents fork session.json --preset flat --set max_tokens=20000
   asyncagents fork session.json --json | jq .stats",
     );
