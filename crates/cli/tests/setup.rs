@@ -19,7 +19,7 @@ use std::{
 };
 
 use asyncagents_core::tool_set;
-use asyncagents_hosts::opencode::plugin;
+use asyncagents_hosts::plugin;
 use axum::{
     Json, Router,
     http::{HeaderMap, StatusCode, Uri},

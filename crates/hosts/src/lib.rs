@@ -3,6 +3,7 @@
 mod connection;
 mod http;
 pub mod opencode;
+pub mod plugin;
 
 pub use connection::{Connection, Method, Request, Response, Signal};
 pub use http::{Address, HttpConnection, Protocol};

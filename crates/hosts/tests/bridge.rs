@@ -9,9 +9,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::{agent::ToolSpec, moment::Moment, port::HostError};
-use asyncagents_hosts::opencode::{Answer, BridgeConnection, BridgeHandler, ToolCall, serve};
-use asyncagents_hosts::{Connection, Request, Signal};
+use asyncagents_core::{
+    agent::{ToolSpec, Tools},
+    id::SessionId,
+    moment::Moment,
+    port::HostError,
+};
+use asyncagents_hosts::{
+    Connection, Request, Signal,
+    plugin::{Answer, Asked, Bounds, BridgeConnection, BridgeHandler, PluginLink, ToolCall, serve},
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{
@@ -29,6 +36,9 @@ const FOLDER: &str = "/home/user/project";
 struct Porch {
     told: mpsc::UnboundedSender<String>,
     instances: Mutex<Vec<Arc<BridgeConnection>>>,
+    link: Mutex<Option<Arc<PluginLink>>>,
+    /// What binds every session.
+    bounds: Mutex<Option<Bounds>>,
     /// A hello is answered when there is a permit.
     hellos: Semaphore,
 }
@@ -84,6 +94,22 @@ impl BridgeHandler for Porch {
     async fn goodbye(&self, directory: &str) {
         self.tell(&format!("goodbye {directory}"));
     }
+
+    async fn hello_opencode2(&self, opencode: Arc<PluginLink>) -> Result<Vec<ToolSpec>, String> {
+        self.tell(&format!("hello opencode2 {}", opencode.pid()));
+        *self.link.lock().expect("a link") = Some(opencode);
+        Ok(Vec::new())
+    }
+
+    async fn bounds(&self, session: &SessionId) -> Result<Bounds, String> {
+        self.tell(&format!("bounds {session}"));
+        let bounds = self.bounds.lock().expect("bounds").clone();
+        bounds.ok_or_else(|| "this task is not known".to_owned())
+    }
+
+    async fn goodbye_opencode2(&self) {
+        self.tell("goodbye opencode2");
+    }
 }
 
 /// The plugin's side, and what came through the door.
@@ -104,6 +130,8 @@ impl Plugin {
         let door = Arc::new(Porch {
             told: sender,
             instances: Mutex::default(),
+            link: Mutex::default(),
+            bounds: Mutex::default(),
             hellos: Semaphore::new(hellos),
         });
         let inside = Arc::clone(&door);
@@ -243,7 +271,7 @@ async fn comings_and_goings_keep_their_order() {
 #[tokio::test]
 async fn a_plugin_of_another_age_is_told_what_to_do() {
     let mut plugin = Plugin::start(1).await;
-    let params = json!({"directory": FOLDER, "pid": 7, "opencode_plugin": 2});
+    let params = json!({"directory": FOLDER, "pid": 7, "opencode_plugin": 3});
     plugin
         .says(json!({"id": 1, "method": "hello", "params": params}))
         .await;
@@ -328,4 +356,130 @@ async fn when_the_plugin_is_gone_its_instances_are() {
     assert_eq!(heard(&mut signals).await, "the end");
     let served = soon(plugin.serving).await.expect("no panic");
     served.expect("an orderly end");
+}
+
+/// An OpenCode 2 that has connected.
+async fn opencode2(plugin: &mut Plugin) -> Arc<PluginLink> {
+    let params = json!({"generation": 2, "pid": 9, "began": 5, "opencode_plugin": 2});
+    plugin
+        .says(json!({"id": 1, "method": "hello", "params": params}))
+        .await;
+    assert_eq!(plugin.reads().await["result"]["tools"], json!([]));
+    assert_eq!(plugin.told().await, "hello opencode2 9");
+    let link = plugin.door.link.lock().expect("a link").clone();
+    link.expect("a hello")
+}
+
+#[tokio::test]
+async fn an_opencode_2_comes_once_for_all_its_folders() {
+    let mut plugin = Plugin::start(0).await;
+    let link = opencode2(&mut plugin).await;
+    assert_eq!(link.began(), Some(Moment::from_millis(5)));
+    let mut signals = link.listen(&["session.deleted"]).expect("a plugin");
+    let follow = plugin.reads().await;
+    assert_eq!(follow["method"], "follow");
+    assert_eq!(follow["params"], json!({"events": ["session.deleted"]}));
+    let event = json!({"type": "x", "data": 1});
+    plugin
+        .says(json!({"method": "event", "params": {"event": event}}))
+        .await;
+    assert_eq!(heard(&mut signals).await, r#"{"data":1,"type":"x"}"#);
+    plugin.says(json!({"method": "event", "params": {}})).await;
+    assert_eq!(heard(&mut signals).await, "missed");
+
+    // Its plugins were loaded again: it is the same OpenCode.
+    plugin
+        .says(json!({"method": "goodbye", "params": {}}))
+        .await;
+    assert_eq!(plugin.told().await, "goodbye opencode2");
+    assert!(Arc::ptr_eq(&link, &opencode2(&mut plugin).await));
+    assert_eq!(heard(&mut signals).await, "missed");
+    plugin.leaves().await;
+    assert_eq!(heard(&mut signals).await, "the end");
+    assert!(link.listen(&[]).is_err());
+}
+
+#[tokio::test]
+async fn an_opencode_that_is_neither_1_nor_2_is_refused() {
+    let mut plugin = Plugin::start(0).await;
+    for params in [
+        json!({"generation": 3, "pid": 9, "opencode_plugin": 2}),
+        json!({"generation": 2, "directory": FOLDER, "pid": 9, "opencode_plugin": 2}),
+        json!({"pid": 9, "opencode_plugin": 2}),
+    ] {
+        plugin
+            .says(json!({"id": 1, "method": "hello", "params": params}))
+            .await;
+        assert_eq!(plugin.reads().await["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test]
+async fn opencodes_own_methods_are_called_through_the_plugin() {
+    let mut plugin = Plugin::start(0).await;
+    let link = opencode2(&mut plugin).await;
+    let ask = async |plugin: &mut Plugin, result: Value| {
+        let link = Arc::clone(&link);
+        let asking = tokio::spawn(async move {
+            let args = json!({"sessionID": "ses_1"});
+            link.ask("session.get", &args).await
+        });
+        let request = plugin.reads().await;
+        assert_eq!(request["method"], "ask");
+        let params = json!({"method": "session.get", "args": {"sessionID": "ses_1"}});
+        assert_eq!(request["params"], params);
+        plugin
+            .says(json!({"id": request["id"], "result": result}))
+            .await;
+        asking.await.expect("no panic")
+    };
+    let done = ask(&mut plugin, json!({"value": {"id": "ses_1"}})).await;
+    assert_eq!(done, Ok(Asked::Done(json!({"id": "ses_1"}))));
+    let error = json!({"tag": "Session.NotFoundError", "message": "none"});
+    let failed = Asked::Failed {
+        tag: "Session.NotFoundError".to_owned(),
+        message: "none".to_owned(),
+    };
+    let answered = ask(&mut plugin, json!({"error": error})).await;
+    assert_eq!(answered, Ok(failed));
+    let why = "this OpenCode has no `session.get` for plugins".to_owned();
+    let unknown = ask(&mut plugin, json!({"unknown": true})).await;
+    assert_eq!(unknown, Err(HostError::Refused(why)));
+}
+
+#[tokio::test]
+async fn a_session_is_shown_and_permitted_what_binds_it() {
+    let mut plugin = Plugin::start(0).await;
+    let rules = json!({"sessionID": "ses_a", "tools": ["shell", "edit", "asyncagents_task"]});
+    let rules = json!({"id": 2, "method": "rules", "params": rules});
+    plugin.says(rules.clone()).await;
+    let why = plugin.reads().await["error"]["message"].clone();
+    assert_eq!(why, "this task is not known");
+    let only = ["shell(git:*)".parse().expect("a rule")];
+    *plugin.door.bounds.lock().expect("bounds") = Some(Bounds {
+        prefix: "asyncagents_".to_owned(),
+        may_delegate: false,
+        tools: vec![Tools {
+            only: Some(only.to_vec()),
+            ..Tools::default()
+        }],
+    });
+    plugin.says(rules).await;
+    let shown = plugin.reads().await["result"].clone();
+    let hidden = json!(["edit", "asyncagents_task"]);
+    assert_eq!(shown, json!({"hidden": hidden, "guarded": true}));
+
+    let mut permit = async |command: &str| {
+        let input = json!({"command": command});
+        let params =
+            json!({"sessionID": "ses_a", "tool": "shell", "directory": FOLDER, "input": input});
+        plugin
+            .says(json!({"id": 3, "method": "permit", "params": params}))
+            .await;
+        plugin.reads().await
+    };
+    assert!(permit("git status").await["error"].is_null());
+    let refused = permit("rm -rf .").await["error"]["message"].clone();
+    let why = "this task may not use `shell` in this way: only `git *`";
+    assert_eq!(refused, why);
 }

@@ -9,13 +9,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::agent::ToolSpec;
-use asyncagents_hosts::opencode::{
-    Answer, BridgeConnection, BridgeHandler, ToolCall,
-    plugin::{MARK, render},
-    serve,
+use asyncagents_core::{agent::ToolSpec, id::SessionId};
+use asyncagents_hosts::{
+    Connection, Request, Signal,
+    plugin::{
+        Answer, Bounds, BridgeConnection, BridgeHandler, MARK, PluginLink, ToolCall, render, serve,
+    },
 };
-use asyncagents_hosts::{Connection, Request, Signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, process::Command, sync::mpsc, time::timeout};
@@ -143,6 +143,16 @@ impl BridgeHandler for Curious {
     async fn goodbye(&self, directory: &str) {
         self.gone.lock().expect("names").push(directory.to_owned());
     }
+
+    async fn hello_opencode2(&self, _: Arc<PluginLink>) -> Result<Vec<ToolSpec>, String> {
+        Err("this is no OpenCode 2".to_owned())
+    }
+
+    async fn bounds(&self, _: &SessionId) -> Result<Bounds, String> {
+        Err("this is no OpenCode 2".to_owned())
+    }
+
+    async fn goodbye_opencode2(&self) {}
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use asyncagents_hosts::opencode::rpc::{Answer, Fault, Handler, Peer, RpcError, connect};
+use asyncagents_hosts::plugin::rpc::{Answer, Fault, Handler, Peer, RpcError, connect};
 use futures_util::future::BoxFuture;
 use serde_json::{
     Value, json,

@@ -12,15 +12,16 @@ use async_trait::async_trait;
 use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
     answer::Shown,
-    id::TaskId,
+    id::{SessionId, TaskId},
     lock::lock,
     moment::Moment,
     notify,
     task::{Outcome, State, Task},
     tool_set,
 };
-use asyncagents_hosts::opencode::{
-    self, AgentNote, Answer, BridgeConnection, BridgeHandler, EVENTS, OpenCode, ToolCall,
+use asyncagents_hosts::{
+    opencode::{self, AgentNote, EVENTS, OpenCode},
+    plugin::{self, Answer, Bounds, BridgeConnection, BridgeHandler, PluginLink, ToolCall},
 };
 use asyncagents_runtime::{Manager, ToolDoor, Worker};
 use tokio::{
@@ -85,7 +86,7 @@ async fn bridge(context: &CommandContext) -> Result<Exit, Failure> {
     let mut hang_up = signal(SignalKind::hangup()).map_err(machine)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
     let served = {
-        let mut served = std::pin::pin!(opencode::serve(stdin(), stdout(), EVENTS, handler));
+        let mut served = std::pin::pin!(plugin::serve(stdin(), stdout(), EVENTS, handler));
         loop {
             tokio::select! {
                 served = &mut served => break served,
@@ -251,6 +252,17 @@ impl BridgeHandler for PluginHandler {
     async fn goodbye(&self, directory: &str) {
         tracing::info!(directory, "OpenCode closed a folder");
     }
+
+    async fn hello_opencode2(&self, opencode: Arc<PluginLink>) -> Result<Vec<ToolSpec>, String> {
+        tracing::warn!(pid = opencode.pid(), "OpenCode 2 is not served");
+        Err("this version of asyncagents does not serve OpenCode 2".to_owned())
+    }
+
+    async fn bounds(&self, session: &SessionId) -> Result<Bounds, String> {
+        Err(format!("no task works in {session}"))
+    }
+
+    async fn goodbye_opencode2(&self) {}
 }
 
 /// Shows on OpenCode's screen what begins and what ends, each once.

@@ -10,7 +10,10 @@ use asyncagents_core::{
     lock::lock,
     port::{Host, HostError},
 };
-use asyncagents_hosts::opencode::{self, BridgeConnection, OpenCode};
+use asyncagents_hosts::{
+    opencode::{self, OpenCode},
+    plugin::BridgeConnection,
+};
 use asyncagents_runtime::SystemClock;
 
 use super::HostKind;

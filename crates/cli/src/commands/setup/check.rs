@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, anyhow, bail};
 use asyncagents_core::{agent::ToolSpec, port::HostError};
-use asyncagents_hosts::opencode::{plugin, version};
+use asyncagents_hosts::{opencode::version, plugin};
 use tokio::{process::Command, time::timeout};
 
 use super::{

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use asyncagents_core::agent::ToolSpec;
-use asyncagents_hosts::opencode::plugin;
+use asyncagents_hosts::plugin;
 
 use super::{
     place::{Place, Surroundings, Whose, is_same},

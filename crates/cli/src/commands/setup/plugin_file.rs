@@ -4,7 +4,7 @@ use std::{fs, io, io::Write, path::Path};
 
 use anyhow::anyhow;
 use asyncagents_core::agent::ToolSpec;
-use asyncagents_hosts::opencode::plugin;
+use asyncagents_hosts::plugin;
 
 use crate::exit::Failure;
 

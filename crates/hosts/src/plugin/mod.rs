@@ -1,0 +1,16 @@
+//! The plugin that runs inside of OpenCode, 1 and 2, and this program's end of it: the bridge.
+
+mod bounds;
+mod bridge;
+mod file;
+mod folders;
+mod lines;
+mod link;
+mod params;
+pub mod rpc;
+
+pub use bounds::{Bounds, ToolUse};
+pub use bridge::{Answer, BridgeHandler, ToolCall, serve};
+pub use file::{MARK, render};
+pub use folders::BridgeConnection;
+pub use link::{Asked, PluginLink};
