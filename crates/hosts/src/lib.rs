@@ -3,6 +3,7 @@
 mod connection;
 mod http;
 pub mod opencode;
+pub mod opencode2;
 pub mod plugin;
 
 pub use connection::{Connection, Method, Request, Response, Signal};

@@ -1,0 +1,4 @@
+//! OpenCode 2 as a host.
+
+pub mod ports;
+pub mod service;
