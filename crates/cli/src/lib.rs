@@ -1,6 +1,7 @@
 //! The command `asyncagents`, for a program that is that command, and perhaps brings a kind of
 //! host of its own.
 
+mod agent_shell;
 mod approval;
 mod args;
 mod color;

@@ -27,5 +27,5 @@ pub use engine::{Begin, Engine};
 pub use live::{Live, LiveEvents};
 pub use printed_lines::PrintedLines;
 pub use profiles::agent_names;
-pub use settings::Settings;
+pub use settings::{Settings, Unanswered};
 pub use shared::{Owner, Parts};

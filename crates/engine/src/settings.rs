@@ -5,6 +5,14 @@ use std::{path::PathBuf, time::Duration};
 use asyncagents_core::agent::Permissions;
 use asyncagents_models::Effort;
 
+/// What becomes of a call that has to be permitted by a person when nobody is there to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It waits for an answer from elsewhere, as long as its task has time.
+    Wait,
+    Refuse,
+}
+
 /// How the built-in agent behaves in one workspace.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -20,6 +28,8 @@ pub struct Settings {
     pub effort: Option<Effort>,
     /// What agents may do without asking.
     pub permissions: Permissions,
+    /// What becomes of what has to be asked for, where no person is.
+    pub unanswered: Unanswered,
     /// From this share of the model's window on a conversation is compacted, in percent.
     pub compact_at: u64,
     /// How often a model may answer in one run, where its agent does not say.
@@ -45,6 +55,7 @@ impl Settings {
             model: None,
             effort: None,
             permissions: Permissions::default(),
+            unanswered: Unanswered::Refuse,
             compact_at: 80,
             max_turns: None,
             same_calls: 20,

@@ -160,6 +160,7 @@ impl Shared {
         } else {
             self.toolbox.for_session()
         };
+        let made = made.named(session.id.as_str());
         toolboxes.insert(session.id.clone(), made.clone());
         Ok(made)
     }

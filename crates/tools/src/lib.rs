@@ -24,6 +24,6 @@ pub use resources::{Bytes, MemoryLimit, Resources};
 pub use sandbox::{Sandbox, sandbox_exec};
 pub use secret_paths::named_by_variables as secret_paths_named_by;
 pub use settings::{SandboxMode, Settings};
-pub use tool::specs;
+pub use tool::{SESSION_VARIABLE, specs};
 pub use toolbox::Toolbox;
 pub use workspace::Reaching;

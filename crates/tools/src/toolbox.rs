@@ -32,6 +32,13 @@ impl Toolbox {
         Self::in_workspace(self.workspace.for_session())
     }
 
+    /// The same toolbox, whose commands find the name of their session in
+    /// [`SESSION_VARIABLE`](crate::SESSION_VARIABLE).
+    #[must_use]
+    pub fn named(&self, session: &str) -> Self {
+        Self::in_workspace(self.workspace.named(session))
+    }
+
     /// A toolbox for another session, in its own folder: that may be touched, and the folder of this
     /// one not, unless the settings allow it. It shares the settings, the temporary folder, and what
     /// was found out about the home.

@@ -33,6 +33,8 @@ pub(crate) struct Workspace {
     pub(crate) places: Arc<Places>,
     /// Of this session alone.
     pub(crate) memory: Arc<Memory>,
+    /// The session's name, for its commands.
+    pub(crate) session: Option<Arc<str>>,
     /// Whether commands run in a sandbox, and where they may write there; probed on first use.
     sandbox: Arc<OnceLock<Sandbox>>,
 }
@@ -48,14 +50,24 @@ impl Workspace {
             changing: Arc::default(),
             places: Arc::new(places),
             memory: Arc::default(),
+            session: None,
             sandbox: Arc::default(),
         })
+    }
+
+    /// The same for the session of this name.
+    pub(crate) fn named(&self, session: &str) -> Self {
+        Self {
+            session: Some(session.into()),
+            ..self.clone()
+        }
     }
 
     /// The same folder for another session, which has seen nothing of it.
     pub(crate) fn for_session(&self) -> Self {
         Self {
             memory: Arc::default(),
+            session: None,
             ..self.clone()
         }
     }

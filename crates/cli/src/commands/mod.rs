@@ -24,7 +24,6 @@ mod trace;
 mod worker;
 
 use std::{
-    collections::BTreeMap,
     fs,
     io::{self, IsTerminal},
     path::{Path, PathBuf},
@@ -38,12 +37,14 @@ use asyncagents_runtime::{Manager, Worker};
 
 use self::runtime::{in_runtime, two_threads};
 use crate::{
+    agent_shell,
     args::Assignment,
     compose::{self, App, AppOptions},
     config::{Config, Loaded, load, load_without_project, no_home},
     exit::{Exit, Failure},
     folders,
     hosts::{ExtraHostKind, KnownHosts},
+    launch_secrets::Overrides,
     log,
     make_visible::make_visible,
     print,
@@ -159,7 +160,7 @@ struct CommandContext {
     config: Config,
     flags: Vec<Assignment>,
     /// Settings of the built-in agent that the environment and the flags set.
-    overrides: BTreeMap<String, String>,
+    overrides: Overrides,
     /// What becomes of a database from before there were seals.
     older: Older,
     /// Kinds of host that this program brings.
@@ -224,9 +225,24 @@ impl CommandContext {
     }
 
     /// The host in which tasks run.
-    fn host(&self, hosts: &KnownHosts) -> Result<HostSetup, Failure> {
-        let host = hosts.named(&self.config.host, &self.overrides);
+    fn host(&self, hosts: &KnownHosts, parent: &SessionId) -> Result<HostSetup, Failure> {
+        let host = hosts.named(&self.config.host, &self.launch_settings(Some(parent)));
         host.map_err(Failure::Input)
+    }
+
+    /// The settings that go with a launch. What is asked for waits for an answer if somebody is
+    /// there who could give one, unless the user has decided that.
+    fn launch_settings(&self, parent: Option<&SessionId>) -> Overrides {
+        let mut settings = self.overrides.clone();
+        if self.config.agent_config.unanswered.is_none() {
+            let is_session = |parent: &SessionId| parent.as_str().starts_with(SessionId::KIND);
+            let waits = parent.is_some_and(is_session) || is_person_there();
+            let (key, wait) = ("permissions.unanswered", "wait");
+            if waits {
+                settings.insert(key.to_owned(), wait.to_owned());
+            }
+        }
+        settings
     }
 
     /// Starts a worker if there is work and none is alive.
@@ -241,6 +257,12 @@ impl CommandContext {
         worker.stop().await;
         self.ensure_worker(&app.manager).await;
     }
+}
+
+/// Whether a person has typed this command: it has a terminal, and no agent around it.
+fn is_person_there() -> bool {
+    let terminal = io::stdin().is_terminal() || io::stderr().is_terminal();
+    terminal && agent_shell::around().is_none()
 }
 
 /// Asks the person at the terminal, if there is one.

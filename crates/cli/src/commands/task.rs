@@ -156,13 +156,14 @@ pub(super) async fn launch(context: &CommandContext, args: &TaskArgs) -> Result<
         },
     };
     let App { manager, hosts } = context.open(AppOptions::default())?;
+    let session = match &args.session {
+        Some(named) => manager.session_named(named).await?,
+        None => context.session(),
+    };
     let mut launch = ShellLaunch {
-        session: match &args.session {
-            Some(named) => manager.session_named(named).await?,
-            None => context.session(),
-        },
+        host: context.host(&hosts, &session)?,
+        session,
         is_session_named: args.session.is_some(),
-        host: context.host(&hosts)?,
         request: &request,
     };
     let caller = if request.resume.is_some() {

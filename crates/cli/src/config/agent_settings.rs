@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, str::FromStr};
 
 use asyncagents_core::agent::Permissions;
+use asyncagents_engine::Unanswered;
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
 
 use super::{
@@ -20,6 +21,8 @@ pub(crate) struct AgentConfig {
     pub(crate) model: String,
     pub(crate) effort: Option<Effort>,
     pub(crate) permissions: Permissions,
+    /// `None`: it depends on whether somebody is there when a task is launched.
+    pub(crate) unanswered: Option<Unanswered>,
     /// Its workspace is set for each engine.
     pub(crate) tools: asyncagents_tools::Settings,
     pub(crate) compact_at: u64,
@@ -46,6 +49,7 @@ impl AgentConfig {
             model: "auto".to_owned(),
             effort: None,
             permissions: Permissions::default(),
+            unanswered: None,
             tools: asyncagents_tools::Settings::new(PathBuf::new(), PathBuf::new()),
             compact_at: 80,
             max_turns: None,
@@ -156,6 +160,10 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
         "what is asked for in every mode";
     "permissions.deny", agent_config.permissions.deny, Added(more_denied),
         "what is forbidden in every mode";
+    "permissions.unanswered", agent_config.unanswered, Refused,
+        "what becomes of a call that has to be asked for while nobody is at its terminal: wait (for \
+         `asyncagents answer`, as long as the task has time), refuse, or auto (wait if the task, \
+         or the first one above it, was launched at a terminal or from a session)";
     "sandbox.mode", agent_config.tools.sandbox, Refused,
         "how commands run: auto (in a sandbox where the kernel can), required (or not at all), off";
     "sandbox.network", agent_config.tools.network, Refused,

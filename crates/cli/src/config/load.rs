@@ -317,8 +317,10 @@ pub(crate) fn is_of_agent(key: &str) -> bool {
 /// How the names of our variables begin.
 const VARIABLES: &str = "ASYNCAGENTS_";
 
-/// Variables of ours that are no settings: what the plugin in OpenCode starts, and what tests use.
+/// Variables of ours that are no settings: what commands of agents find, what the plugin in OpenCode
+/// starts, and what tests use.
 const NOT_SETTINGS: &[&str] = &[
+    asyncagents_tools::SESSION_VARIABLE,
     "ASYNCAGENTS_BIN",
     "ASYNCAGENTS_OPENCODE_BIN",
     "ASYNCAGENTS_SOAK_MINUTES",

@@ -8,6 +8,7 @@ use asyncagents_core::{
     fork::{self, Limits, Preset},
     id::ModelName,
 };
+use asyncagents_engine::Unanswered;
 use asyncagents_tools::{Bytes, MemoryLimit, SandboxMode};
 
 use super::schema::Shape;
@@ -103,6 +104,11 @@ one_of! {
         ("auto", SandboxMode::Auto),
         ("required", SandboxMode::Required),
         ("off", SandboxMode::Off),
+    ];
+    Option<Unanswered>: &[
+        ("auto", None),
+        ("wait", Some(Unanswered::Wait)),
+        ("refuse", Some(Unanswered::Refuse)),
     ];
     Option<Effort>: &[
         ("none", None),

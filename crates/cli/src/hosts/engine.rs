@@ -15,7 +15,7 @@ use asyncagents_core::{
     port::{Host, HostError},
     task_limits::TaskLimits,
 };
-use asyncagents_engine::{Engine, Parts};
+use asyncagents_engine::{Engine, Parts, Unanswered};
 use asyncagents_models::Models;
 use asyncagents_runtime::{Problem, Skills, ToolDoor};
 use asyncagents_tools::{Toolbox, secret_paths_named_by};
@@ -161,6 +161,8 @@ impl EngineHosts {
             model: (agent.model != "auto").then(|| agent.model.clone()),
             effort: agent.effort,
             permissions: agent.permissions.clone(),
+            // Where somebody was there at the launch, the launch says so.
+            unanswered: agent.unanswered.unwrap_or(Unanswered::Refuse),
             compact_at: agent.compact_at,
             max_turns: agent.max_turns,
             same_calls: config.limits.same_calls,

@@ -22,6 +22,10 @@ use crate::{
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const MOST_REPORT: u64 = 16 * 1024;
 
+/// Names the session to its commands: a program can tell by it that a model has called it, and
+/// which session that was.
+pub const SESSION_VARIABLE: &str = "ASYNCAGENTS_IN_SESSION";
+
 /// Whether commands run in a sandbox, and what they may do there.
 pub(super) async fn sandbox_and_limits(
     workspace: &Arc<Workspace>,
@@ -216,6 +220,8 @@ pub(super) fn environment(workspace: &Workspace, sandboxed: bool) -> Vec<(OsStri
             .any(|n| n == name);
         let value = value.to_string_lossy();
         !named
+            // That of the session whose command has started this process.
+            && name != SESSION_VARIABLE
             && if sandboxed {
                 variables::passes_sandbox(name, &value, &workspace.settings.variables)
             } else {
@@ -225,6 +231,9 @@ pub(super) fn environment(workspace: &Workspace, sandboxed: bool) -> Vec<(OsStri
     let mut variables: Vec<_> = std::env::vars_os().filter(is_passed_on).collect();
     let temporary = workspace.temporary.path().as_os_str();
     variables.push(("TMPDIR".into(), temporary.to_owned()));
+    if let Some(session) = workspace.session.as_deref() {
+        variables.push((SESSION_VARIABLE.into(), session.into()));
+    }
     let fixed = [
         ("TERM", "dumb"),
         ("PAGER", "cat"),

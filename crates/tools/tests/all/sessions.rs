@@ -110,3 +110,14 @@ async fn the_sandbox_is_that_of_the_session() {
         "{what}"
     );
 }
+
+/// A program can tell that a model has called it, and which session that was.
+#[tokio::test]
+async fn a_command_knows_its_session() {
+    let bench = Workbench::new();
+    let call = json!({"command": "echo \"[$ASYNCAGENTS_IN_SESSION]\""});
+    assert!(bench.done("bash", call.clone()).await.ends_with("[]\n"));
+    let named = bench.toolbox.for_session().named("ses_1");
+    let answer = named.call("bash", &call.to_string(), &|_| {}).await;
+    assert!(answer.text().ends_with("[ses_1]\n"), "{answer:?}");
+}

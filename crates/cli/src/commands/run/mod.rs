@@ -151,7 +151,7 @@ pub(super) async fn go(context: &CommandContext, mut wanted: Wanted) -> Result<E
     let name = format!("engine:{}", folder.display());
     let host = app
         .hosts
-        .named(&name, &context.overrides)
+        .named(&name, &context.launch_settings(None))
         .map_err(Failure::Input)?;
     let engine = app.hosts.engine(&host).map_err(Problem::from)?;
     let begins = wanted.args.session.is_none() && !wanted.args.go_on;

@@ -112,7 +112,7 @@ async fn go(
     let app = context.open(options)?;
     let host = app
         .hosts
-        .named("engine", &context.overrides)
+        .named("engine", &context.launch_settings(None))
         .map_err(Failure::Input)?;
     let (engine, skills) = app.hosts.engine_and_skills(&host).map_err(refused)?;
     let model = model(&engine, &skills, args, &screen).await?;

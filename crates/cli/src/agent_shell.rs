@@ -1,0 +1,286 @@
+//! Whether this command runs in the shell of an agent: then a model has typed it, not a person.
+//!
+//! The environment tells, and so does the chain of processes above this one, with the
+//! environment that each of them was started with: unsetting a variable is not enough to look like
+//! a person. On systems without `/proc` only the environment of this process is known.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    os::unix::{ffi::OsStringExt, fs::MetadataExt},
+    path::Path,
+};
+
+use asyncagents_core::id::SessionId;
+use asyncagents_tools::SESSION_VARIABLE;
+
+/// The agent in whose shell this command runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentShell {
+    /// As people call it.
+    pub(crate) agent: &'static str,
+    /// The session that called the shell, if it is one of the built-in agent's.
+    pub(crate) session: Option<SessionId>,
+}
+
+/// The agent around this process, if there is one.
+pub(crate) fn around() -> Option<AgentShell> {
+    let variables: Vec<String> = env::vars_os()
+        .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
+        .collect();
+    find(&variables, &ancestors())
+}
+
+/// The verb that our own bash tool runs commands with.
+const OWN_SHELL: &str = "sandbox-exec";
+
+const OURS: &str = "asyncagents";
+
+/// Variables that agents set in their shells. Those that people set to configure an agent are not
+/// among them.
+const VARIABLES: &[(&str, &str)] = &[
+    (SESSION_VARIABLE, OURS),
+    ("CLAUDECODE", "Claude Code"),
+    ("CLAUDE_CODE_ENTRYPOINT", "Claude Code"),
+    ("OPENCODE", "OpenCode"),
+    ("OPENCODE_PID", "OpenCode"),
+    ("CODEX_SANDBOX", "Codex"),
+    ("CODEX_SANDBOX_NETWORK_DISABLED", "Codex"),
+    ("CODEX_THREAD_ID", "Codex"),
+    ("CODEX_CI", "Codex"),
+    ("GEMINI_CLI", "Gemini CLI"),
+    ("QWEN_CODE", "Qwen Code"),
+    ("GOOSE_TERMINAL", "Goose"),
+    ("CURSOR_AGENT", "Cursor"),
+    ("COPILOT_CLI", "Copilot"),
+    ("COPILOT_AGENT", "Copilot"),
+    ("CLINE_ACTIVE", "Cline"),
+    ("AUGMENT_AGENT", "Augment"),
+    ("CRUSH", "Crush"),
+    ("AMP_CURRENT_THREAD_ID", "Amp"),
+    ("KILO_PID", "Kilo"),
+    ("PI_CODING_AGENT", "Pi"),
+    ("TRAE_AI_SHELL_ID", "Trae"),
+    ("AI_AGENT", "an agent"),
+];
+
+/// The programs of agents, by the beginning of their names up to a `-`, a `.` or a digit.
+const PROGRAMS: &[(&str, &str)] = &[
+    (OURS, OURS),
+    ("opencode", "OpenCode"),
+    ("claude", "Claude Code"),
+    ("codex", "Codex"),
+    ("gemini", "Gemini CLI"),
+    ("qwen", "Qwen Code"),
+    ("goose", "Goose"),
+    ("goosed", "Goose"),
+    ("crush", "Crush"),
+    ("amp", "Amp"),
+    ("copilot", "Copilot"),
+    ("aider", "Aider"),
+    ("auggie", "Augment"),
+    ("kilo", "Kilo"),
+];
+
+/// Programs that run another one, which is their first argument.
+const INTERPRETERS: &[&str] = &["node", "bun", "deno", "python", "python3", "bash", "sh"];
+
+/// A process above this one.
+#[derive(Debug, Default)]
+struct Process {
+    /// The file name of its program.
+    program: String,
+    /// Whether that is the program of this process.
+    is_ours: bool,
+    /// As it was started.
+    words: Vec<String>,
+    /// `NAME=value`, as it was started.
+    variables: Vec<String>,
+}
+
+/// `variables` are this process's own; `above` are the processes above it, the nearest first.
+fn find(variables: &[String], above: &[Process]) -> Option<AgentShell> {
+    let by_variable = |variables: &[String]| {
+        let mut known = VARIABLES.iter();
+        let found = known.find(|(name, _)| value(variables, name).is_some());
+        found.map(|(_, agent)| *agent)
+    };
+    let agent = by_variable(variables).or_else(|| {
+        let mut above = above.iter();
+        above.find_map(|process| process.agent().or_else(|| by_variable(&process.variables)))
+    })?;
+    // What a command has not started itself it cannot change.
+    let mut shells = above.iter().filter(|process| process.is_own_shell());
+    let named = shells.find_map(|shell| value(&shell.variables, SESSION_VARIABLE));
+    let named = named.or_else(|| value(variables, SESSION_VARIABLE));
+    Some(AgentShell {
+        agent,
+        session: named.map(SessionId::from),
+    })
+}
+
+impl Process {
+    fn agent(&self) -> Option<&'static str> {
+        if self.is_ours || self.is_own_shell() {
+            return Some(OURS);
+        }
+        let started = self.words.iter().map(|word| file_name(word));
+        // The program's file may have another name than it was called by.
+        let mut names: Vec<&str> = started.take(1).chain([&*self.program]).collect();
+        let interprets = names.iter().any(|name| INTERPRETERS.contains(name));
+        let script = self.words.get(1).filter(|_| interprets);
+        names.extend(script.map(|script| file_name(script)));
+        names.into_iter().find_map(agent_called)
+    }
+
+    fn is_own_shell(&self) -> bool {
+        self.words.get(1).is_some_and(|verb| verb == OWN_SHELL)
+    }
+}
+
+fn agent_called(name: &str) -> Option<&'static str> {
+    let end = |c: char| !c.is_ascii_alphabetic();
+    let word = name.split(end).next().unwrap_or_default();
+    let mut known = PROGRAMS.iter();
+    let found = known.find(|(program, _)| *program == word);
+    found.map(|(_, agent)| *agent)
+}
+
+fn file_name(path: &str) -> &str {
+    let name = Path::new(path).file_name().and_then(|name| name.to_str());
+    // A login shell is called `-bash`.
+    name.unwrap_or_default().trim_start_matches('-')
+}
+
+/// What a variable is set to, if it is not empty.
+fn value<'a>(variables: &'a [String], name: &str) -> Option<&'a str> {
+    let mut values = variables.iter().filter_map(|variable| {
+        let (known, value) = variable.split_once('=')?;
+        (known == name && !value.is_empty()).then_some(value)
+    });
+    values.next()
+}
+
+/// A chain that is longer would be a circle.
+const MOST_ANCESTORS: usize = 500;
+
+/// The processes above this one, the nearest first, as far as the system shows them.
+fn ancestors() -> Vec<Process> {
+    let ours = fs::metadata("/proc/self/exe").ok();
+    let ours = ours.map(|file| (file.dev(), file.ino()));
+    let first = parent_of("self");
+    std::iter::successors(first, |process| parent_of(process))
+        .take(MOST_ANCESTORS)
+        .map(|process| read(&process, ours))
+        .collect()
+}
+
+/// The parent of a process, if it has one that can be seen.
+fn parent_of(process: &str) -> Option<String> {
+    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name before it may have anything in it, brackets too.
+    let (_, behind) = stat.rsplit_once(')')?;
+    let parent = behind.split_whitespace().nth(1)?;
+    (parent != "0").then(|| parent.to_owned())
+}
+
+fn read(process: &str, ours: Option<(u64, u64)>) -> Process {
+    let folder = Path::new("/proc").join(process);
+    let texts = |file: &str| -> Vec<String> {
+        let bytes = fs::read(folder.join(file)).unwrap_or_default();
+        let texts = bytes.split(|byte| *byte == 0);
+        let texts = texts.filter(|text| !text.is_empty());
+        let text = |text: &[u8]| OsString::from_vec(text.to_vec());
+        texts
+            .map(|bytes| text(bytes).to_string_lossy().into_owned())
+            .collect()
+    };
+    let program = fs::read_link(folder.join("exe")).unwrap_or_default();
+    let file = fs::metadata(folder.join("exe")).ok();
+    Process {
+        program: file_name(&program.to_string_lossy()).to_owned(),
+        is_ours: ours.is_some() && file.map(|file| (file.dev(), file.ino())) == ours,
+        words: texts("cmdline"),
+        variables: texts("environ"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::{Process, find};
+
+    fn process(words: &[&str], variables: &[&str]) -> Process {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Process {
+            program: super::file_name(words[0]).to_owned(),
+            is_ours: false,
+            words: owned(words),
+            variables: owned(variables),
+        }
+    }
+
+    fn agent(variables: &[&str], above: &[Process]) -> Option<&'static str> {
+        let variables: Vec<String> = variables.iter().map(|text| (*text).to_owned()).collect();
+        find(&variables, above).map(|found| found.agent)
+    }
+
+    #[rstest]
+    #[case::login(&["-bash"], &["HOME=/home/me"])]
+    #[case::terminal(&["tmux", "new"], &["TERM=xterm"])]
+    #[case::editor(&["vim", "claude.md"], &[])]
+    #[case::settings(&["zsh"], &["CODEX_HOME=/x", "OPENCODE_SERVER_PASSWORD=x", "GEMINI_API_KEY=x"])]
+    #[case::switched_off(&["zsh"], &["CLAUDECODE="])]
+    #[case::longer_name(&["/usr/bin/amplify"], &[])]
+    #[case::script(&["node", "/srv/server.js"], &[])]
+    fn a_person_is_a_person(#[case] words: &[&str], #[case] variables: &[&str]) {
+        let shell = process(words, variables);
+        assert_eq!(agent(variables, &[shell]), None);
+    }
+
+    #[rstest]
+    #[case::claude("CLAUDECODE=1", "Claude Code")]
+    #[case::opencode("OPENCODE=1", "OpenCode")]
+    #[case::codex("CODEX_SANDBOX_NETWORK_DISABLED=1", "Codex")]
+    #[case::gemini("GEMINI_CLI=1", "Gemini CLI")]
+    #[case::goose("GOOSE_TERMINAL=1", "Goose")]
+    #[case::others("AI_AGENT=new", "an agent")]
+    fn an_agent_is_known_by_a_variable_also_where_it_was_unset(
+        #[case] variable: &str,
+        #[case] name: &str,
+    ) {
+        assert_eq!(agent(&[variable], &[]), Some(name));
+        let started_with_it = process(&["bash", "-c", "env -i asyncagents"], &[variable]);
+        assert_eq!(agent(&[], &[started_with_it]), Some(name));
+    }
+
+    #[rstest]
+    #[case::opencode(&["/usr/lib/opencode", "serve"], "OpenCode")]
+    #[case::opencode_2(&["/home/me/.opencode/bin/opencode2"], "OpenCode")]
+    #[case::by_node(&["node", "--no-warnings", "/usr/bin/x"], "")]
+    #[case::gemini(&["/usr/bin/node", "/usr/local/bin/gemini"], "Gemini CLI")]
+    #[case::codex(&["codex-linux-sandbox", "--"], "Codex")]
+    #[case::worker(&["/opt/asyncagents", "worker"], "asyncagents")]
+    #[case::own_shell(&["/proc/self/exe", "sandbox-exec", "guard"], "asyncagents")]
+    fn an_agent_is_known_by_its_program(#[case] words: &[&str], #[case] name: &str) {
+        let above = [process(&["bash"], &[]), process(words, &[])];
+        assert_eq!(agent(&[], &above).unwrap_or_default(), name);
+    }
+
+    #[test]
+    fn the_session_is_the_one_that_the_shell_was_started_for() {
+        let above = [
+            process(&["bash"], &["ASYNCAGENTS_IN_SESSION=s_other"]),
+            process(
+                &["/proc/self/exe", "sandbox-exec", "supervise"],
+                &["ASYNCAGENTS_IN_SESSION=s_own"],
+            ),
+        ];
+        let own = ["ASYNCAGENTS_IN_SESSION=s_other".to_owned()];
+        let session = find(&own, &above).and_then(|found| found.session);
+        assert_eq!(session, Some("s_own".into()), "a command cannot rename it");
+    }
+}
