@@ -1,6 +1,6 @@
 //! A way to reach one OpenCode, whatever lies between.
 
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use asyncagents_core::{lock::lock, port::HostError};
@@ -30,6 +30,8 @@ pub struct Request {
     /// Not escaped.
     pub query: Vec<(&'static str, String)>,
     pub body: Option<Value>,
+    /// How long the answer may take, if not as long as usual.
+    pub within: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,12 +88,20 @@ impl Request {
         self
     }
 
+    /// Gives the answer another time than usual.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.within = Some(time);
+        self
+    }
+
     fn new(method: Method, path: impl Into<String>, body: Option<Value>) -> Self {
         Self {
             method,
             path: path.into(),
             query: Vec::new(),
             body,
+            within: None,
         }
     }
 }

@@ -158,7 +158,10 @@ impl Remote {
             let json = body.to_string();
             sending = sending.header(CONTENT_TYPE, "application/json").body(json);
         }
-        let response = sending.timeout(RESPONSE_TIMEOUT).send().await;
+        let response = sending
+            .timeout(request.within.unwrap_or(RESPONSE_TIMEOUT))
+            .send()
+            .await;
         let response = response.map_err(|error| self.unreachable(error, &what))?;
         let response = self.accepted(response)?;
         let status = response.status().as_u16();

@@ -10,7 +10,7 @@ mod host;
 pub mod process;
 mod session_model;
 mod session_rules;
-mod skill_rules;
+pub(crate) mod skill_rules;
 pub mod version;
 mod wire;
 

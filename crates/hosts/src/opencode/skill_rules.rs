@@ -4,13 +4,14 @@
 use asyncagents_core::agent::{Tools, glob::fits};
 
 use super::wire::Rule;
+pub(crate) use super::wire::Rule as SkillRule;
 
 /// What OpenCode asks about beside tools. A skill has no say in it.
 const NOT_TOOLS: [&str; 2] = ["external_directory", "doom_loop"];
 
 /// The rules for a sub-agent that has these tools. `theirs` are those that its agent and its
 /// parent have, the last that fits counting; `prefix` is what our tools' names begin with.
-pub(super) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
+pub(crate) fn rules(tools: &Tools, theirs: &[Rule], prefix: &str) -> Vec<Rule> {
     let mut rules = Vec::new();
     if let Some(only) = &tools.only {
         rules.push(Rule::new("*", "*", "deny"));

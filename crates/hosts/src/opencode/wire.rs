@@ -37,10 +37,10 @@ pub(super) struct SessionModel {
 
 /// Who may do what.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Rule {
-    pub(super) permission: String,
-    pub(super) pattern: String,
-    pub(super) action: String,
+pub(crate) struct Rule {
+    pub(crate) permission: String,
+    pub(crate) pattern: String,
+    pub(crate) action: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]

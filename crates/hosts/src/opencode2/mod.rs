@@ -1,4 +1,26 @@
-//! OpenCode 2 as a host.
+//! OpenCode 2 as a host: its background server or a bare `serve`, in all folders.
 
+mod activity;
+mod agents;
+mod answering;
+mod api;
+mod capabilities;
+mod events;
+mod host;
+mod id;
+mod inspecting;
+mod last_turn;
+mod pages;
 pub mod ports;
+mod questions;
+mod run;
 pub mod service;
+mod session_model;
+mod session_rules;
+mod telling;
+mod wire;
+
+pub use api::HTTP;
+pub use events::EVENTS;
+pub use host::{AgentNote, OpenCode2, Settings};
+pub use id::{OUR_MESSAGES, OUR_SESSIONS, child_session, is_session, message};

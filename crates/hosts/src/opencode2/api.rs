@@ -1,0 +1,386 @@
+//! The requests we make, with their answers.
+
+use std::{sync::Arc, time::Duration};
+
+use asyncagents_core::{
+    id::{PostId, SessionId},
+    port::HostError,
+};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    connection::{Connection, Request, Response},
+    http::Protocol,
+};
+
+use super::{
+    id::{self, is_session},
+    wire::{
+        Active, Agent, Data, Form, Generated, InboxItem, Message, Model, Permission, Session,
+        SessionModel,
+    },
+};
+
+/// How it is reached over the network.
+pub static HTTP: Protocol = Protocol {
+    user: "opencode",
+    events: "/api/event",
+    folder: FOLDER,
+    password: "OPENCODE_PASSWORD",
+};
+/// The parameter of a request that names a folder.
+const FOLDER: &str = "location[directory]";
+/// The status of a connection for an answer that is too long for it.
+const TOO_LONG: u16 = 413;
+/// The status where a name is taken, or a question is answered.
+const CONFLICT: u16 = 409;
+/// Our key among the instructions of a session.
+const INSTRUCTIONS: &str = "asyncagents";
+
+/// The API of one OpenCode, in all folders.
+#[derive(Clone)]
+pub(super) struct Api {
+    connection: Arc<dyn Connection>,
+}
+
+/// What came of telling a session something.
+pub(super) enum Told {
+    Taken,
+    /// Something else has its name, there or in another session.
+    NameTaken(String),
+}
+
+impl Told {
+    pub(super) fn or_refused(self) -> Result<(), HostError> {
+        match self {
+            Self::Taken => Ok(()),
+            Self::NameTaken(why) => Err(HostError::Refused(why)),
+        }
+    }
+}
+
+/// A page of messages, newest first.
+pub(super) struct Page {
+    /// As OpenCode wrote it.
+    pub(super) text: String,
+    /// Where the page of older messages begins, if there may be one.
+    pub(super) older: Option<String>,
+}
+
+impl Page {
+    /// The messages, newest first.
+    pub(super) fn newest_first(&self) -> Result<Vec<Message>, HostError> {
+        Ok(parse::<Data<Vec<Message>>>(&self.text)?.data)
+    }
+}
+
+impl Api {
+    pub(super) fn new(connection: Arc<dyn Connection>) -> Self {
+        Self { connection }
+    }
+
+    pub(super) fn connection(&self) -> &dyn Connection {
+        &*self.connection
+    }
+
+    /// Whether it answers, and is an OpenCode 2 that has started. Later releases answer under
+    /// another path.
+    pub(super) async fn health(&self) -> Result<(), HostError> {
+        for path in ["/api/health", "/api/info"] {
+            let Some(response) = absent(self.send(Request::get(path)).await)? else {
+                continue;
+            };
+            let health: Value = serde_json::from_str(&response.body).unwrap_or_default();
+            if health["version"].is_string() || health["data"]["version"].is_string() {
+                return Ok(());
+            }
+        }
+        let why = "this is no OpenCode 2: it does not say its version";
+        Err(HostError::Refused(why.to_owned()))
+    }
+
+    /// What it says of its own API, if it does.
+    pub(super) async fn description(&self) -> Result<Option<String>, HostError> {
+        let sent = self.send(Request::get("/openapi.json")).await;
+        Ok(absent(sent)?.map(|response| response.body))
+    }
+
+    /// The agents of a folder.
+    pub(super) async fn agents(&self, folder: Option<&str>) -> Result<Vec<Agent>, HostError> {
+        self.read(in_folder(Request::get("/api/agent"), folder))
+            .await
+    }
+
+    /// The models of a folder.
+    pub(super) async fn models(&self, folder: Option<&str>) -> Result<Vec<Model>, HostError> {
+        self.read(in_folder(Request::get("/api/model"), folder))
+            .await
+    }
+
+    pub(super) async fn create(&self, body: Value) -> Result<Session, HostError> {
+        self.read(Request::post("/api/session", body)).await
+    }
+
+    /// The session; nothing if there is none.
+    pub(super) async fn session(&self, id: &SessionId) -> Result<Option<Session>, HostError> {
+        if !is_session(id) {
+            return Ok(None);
+        }
+        absent(self.read(Request::get(of(id, ""))).await)
+    }
+
+    pub(super) async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
+        absent(self.done(Request::delete(of(id, ""))).await).map(|_| ())
+    }
+
+    pub(super) async fn set_agent(&self, id: &SessionId, agent: &str) -> Result<(), HostError> {
+        let body = json!({"agent": agent});
+        self.done(Request::post(of(id, "/agent"), body)).await
+    }
+
+    pub(super) async fn set_model(
+        &self,
+        id: &SessionId,
+        model: &SessionModel,
+    ) -> Result<(), HostError> {
+        let body = json!({"model": model});
+        self.done(Request::post(of(id, "/model"), body)).await
+    }
+
+    /// Sets a session to work; returns when OpenCode has the message.
+    pub(super) async fn prompt(&self, id: &SessionId, body: Value) -> Result<(), HostError> {
+        self.done(Request::post(of(id, "/prompt"), body)).await
+    }
+
+    /// Tells a session something that no user wrote.
+    pub(super) async fn tell(&self, id: &SessionId, body: Value) -> Result<Told, HostError> {
+        let path = of(id, "/synthetic");
+        let request = Request::post(path.clone(), body);
+        let response = self.connection.send(request).await?;
+        if response.status == CONFLICT {
+            return Ok(Told::NameTaken(answered(&response)));
+        }
+        judged(response, &path).map(|_| Told::Taken)
+    }
+
+    /// Puts a text into the system prompt of a session; `false` if it is too long for that.
+    pub(super) async fn instruct(
+        &self,
+        path: &str,
+        id: &SessionId,
+        text: &str,
+    ) -> Result<bool, HostError> {
+        let path = path.replacen("{}", id.as_str(), 1);
+        let path = path.replacen("{}", INSTRUCTIONS, 1);
+        let request = Request::put(path.clone(), json!({"value": text}));
+        let response = self.connection.send(request).await?;
+        if response.status == TOO_LONG {
+            return Ok(false);
+        }
+        judged(response, &path).map(|_| true)
+    }
+
+    /// Asks a model one thing, without a session and without tools.
+    pub(super) async fn generate(
+        &self,
+        path: &str,
+        folder: Option<&str>,
+        body: Value,
+        within: Duration,
+    ) -> Result<String, HostError> {
+        let request = in_folder(Request::post(path, body), folder).within(within);
+        Ok(self.read::<Generated>(request).await?.text)
+    }
+
+    pub(super) async fn interrupt(&self, id: &SessionId) -> Result<(), HostError> {
+        let interrupted = self.done(Request::post(of(id, "/interrupt"), json!({})));
+        absent(interrupted.await).map(|_| ())
+    }
+
+    /// The sessions that are at work, those that ask or wait among them.
+    pub(super) async fn active(&self) -> Result<Active, HostError> {
+        self.read(Request::get("/api/session/active")).await
+    }
+
+    /// What is admitted and not delivered yet.
+    pub(super) async fn inbox(&self, id: &SessionId) -> Result<Vec<InboxItem>, HostError> {
+        self.read(Request::get(of(id, "/inbox"))).await
+    }
+
+    /// Whether something of ours is in the history.
+    pub(super) async fn is_delivered(
+        &self,
+        id: &SessionId,
+        post: &PostId,
+    ) -> Result<bool, HostError> {
+        let path = of(id, &format!("/message/{}", id::message(post)));
+        Ok(absent(self.done(Request::get(path)).await)?.is_some())
+    }
+
+    pub(super) async fn permissions(&self, id: &SessionId) -> Result<Vec<Permission>, HostError> {
+        self.read(Request::get(of(id, "/permission"))).await
+    }
+
+    pub(super) async fn forms(&self, id: &SessionId) -> Result<Vec<Form>, HostError> {
+        self.read(Request::get(of(id, "/form"))).await
+    }
+
+    /// Answers a permission; `false` if it is not open. A release that knows only one of the two
+    /// names of the decision may refuse the other.
+    pub(super) async fn reply_permission(
+        &self,
+        id: &SessionId,
+        permission: &str,
+        mut body: Value,
+    ) -> Result<bool, HostError> {
+        let path = of(id, &format!("/permission/{permission}/reply"));
+        let answered = self.settle(Request::post(path.clone(), body.clone())).await;
+        if let (Err(HostError::Refused(_)), Some(keys)) = (&answered, body.as_object_mut()) {
+            keys.remove("reply");
+            return self.settle(Request::post(path, body)).await;
+        }
+        answered
+    }
+
+    /// Answers a form; `false` if it is not open.
+    pub(super) async fn reply_form(
+        &self,
+        id: &SessionId,
+        form: &str,
+        body: Value,
+    ) -> Result<bool, HostError> {
+        let path = of(id, &format!("/form/{form}/reply"));
+        self.settle(Request::post(path, body)).await
+    }
+
+    /// Dismisses a form; `false` if it is not open. Later releases do so by its own path.
+    pub(super) async fn cancel_form(&self, id: &SessionId, form: &str) -> Result<bool, HostError> {
+        let path = of(id, &format!("/form/{form}"));
+        let cancelled = Request::post(format!("{path}/cancel"), json!({}));
+        Ok(self.settle(cancelled).await? || self.settle(Request::delete(path)).await?)
+    }
+
+    /// A request about a question; `false` if it is not open.
+    async fn settle(&self, request: Request) -> Result<bool, HostError> {
+        let path = request.path.clone();
+        let response = self.connection.send(request).await?;
+        // The one is unknown, the other was answered before.
+        if matches!(response.status, 404 | CONFLICT) {
+            return Ok(false);
+        }
+        judged(response, &path).map(|_| true)
+    }
+
+    /// A page of the newest messages, or of those before a page. Where so many do not get
+    /// through, fewer are asked for, then and later.
+    pub(super) async fn page(
+        &self,
+        id: &SessionId,
+        limit: &mut usize,
+        before: Option<&str>,
+    ) -> Result<Page, HostError> {
+        if !is_session(id) {
+            return Err(HostError::NoSession(id.clone()));
+        }
+        let path = of(id, "/message");
+        loop {
+            let mut request = Request::get(&path).query("limit", limit.to_string());
+            if let Some(before) = before {
+                request = request.query("cursor", before);
+            }
+            let response = self.connection.send(request).await?;
+            if response.status == TOO_LONG && *limit > 1 {
+                *limit /= 2;
+                continue;
+            }
+            let text = judged(response, &path)?.body;
+            let older = older(&text, *limit);
+            return Ok(Page { text, older });
+        }
+    }
+
+    pub(super) async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, HostError> {
+        let response = self.send(request).await?;
+        Ok(parse::<Data<T>>(&response.body)?.data)
+    }
+
+    pub(super) async fn done(&self, request: Request) -> Result<(), HostError> {
+        self.send(request).await.map(|_| ())
+    }
+
+    /// The answer to a request, or the error that its status means.
+    async fn send(&self, request: Request) -> Result<Response, HostError> {
+        let path = request.path.clone();
+        judged(self.connection.send(request).await?, &path)
+    }
+}
+
+/// A path below a session's.
+fn of(id: &SessionId, rest: &str) -> String {
+    format!("/api/session/{id}{rest}")
+}
+
+/// A request about a folder, unless it is the connection's.
+pub(super) fn in_folder(request: Request, folder: Option<&str>) -> Request {
+    match folder {
+        Some(folder) => request.query(FOLDER, folder),
+        None => request,
+    }
+}
+
+/// Where the next page of older messages begins; nothing after one that is not full.
+fn older(page: &str, limit: usize) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Cursors {
+        data: Vec<IgnoredAny>,
+        cursor: Option<Cursor>,
+    }
+    #[derive(Deserialize)]
+    struct Cursor {
+        next: Option<String>,
+    }
+    let page: Cursors = serde_json::from_str(page).ok()?;
+    page.cursor?.next.filter(|_| page.data.len() >= limit)
+}
+
+/// The response, or the error that its status means.
+fn judged(response: Response, path: &str) -> Result<Response, HostError> {
+    match response.status {
+        200..400 => Ok(response),
+        404 => {
+            let session = path.split("/session/").nth(1).unwrap_or(path);
+            let session = session.split('/').next().unwrap_or_default();
+            Err(HostError::NoSession(session.into()))
+        }
+        // Transient: a retry may succeed.
+        429 | 500.. => Err(HostError::Unreachable(answered(&response))),
+        // Somebody else has the name: that will not change.
+        _ => Err(HostError::Refused(answered(&response))),
+    }
+}
+
+/// What OpenCode said, for people.
+fn answered(response: &Response) -> String {
+    let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    let message = body["message"].as_str().unwrap_or(&response.body);
+    let message: String = message.chars().take(300).collect();
+    format!("OpenCode answered {}: {message}", response.status)
+}
+
+pub(super) fn absent<T>(found: Result<T, HostError>) -> Result<Option<T>, HostError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(HostError::NoSession(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, HostError> {
+    serde_json::from_str(text).map_err(|error| {
+        HostError::Refused(format!("OpenCode answered something unknown: {error}"))
+    })
+}

@@ -1,0 +1,191 @@
+//! What became of a prompt, by what stands after it in the session's history.
+
+use asyncagents_core::{
+    id::{PostId, SessionId},
+    lifecycle::Standing,
+    moment::Moment,
+    port::HostError,
+    progress::Totals,
+    task::Outcome,
+};
+
+use super::{
+    activity::End,
+    api::Api,
+    id,
+    pages::{PAGE, Pages},
+    wire::{Message, Said},
+};
+
+/// What was put into a session lately is among this many messages.
+const RECENT_MESSAGES: usize = 20;
+
+/// A run of a session, as it stands in its history.
+pub(super) struct Run {
+    /// What came after the prompt, newest first; nothing if the prompt is not there.
+    since: Option<Vec<Message>>,
+    /// What the session has used since its first prompt.
+    pub(super) totals: Totals,
+}
+
+/// How a run ended, and whether that is certain.
+#[derive(Debug, PartialEq)]
+pub(super) enum Verdict {
+    Certain(Standing),
+    /// It may be that the server is about to end, or has just started and goes on with the run by
+    /// itself: to be looked at again.
+    Unsettled(Standing),
+    /// The prompt is there and nothing came of it. Its model may not be known.
+    Unanswered,
+    /// The prompt is not in the history. It may be in the inbox.
+    NotThere,
+}
+
+/// What is known beside the history.
+pub(super) struct Known {
+    /// How the newest execution ended by its event, if it did not go well.
+    pub(super) end: Option<End>,
+    /// How the session's last turn ended, where OpenCode keeps that.
+    pub(super) outcome: Option<String>,
+    /// Something was sent a moment ago that sets the session to work.
+    pub(super) is_starting: bool,
+}
+
+impl Run {
+    /// Reads what became of a prompt.
+    pub(super) async fn read(
+        api: &Api,
+        session: &SessionId,
+        prompt: &PostId,
+    ) -> Result<Self, HostError> {
+        // What a forked session was given before its first prompt is not its own doing.
+        let first = prompt.as_str().rsplit_once('.');
+        let first = first.map_or_else(String::new, |(task, _)| format!("{task}.0"));
+        let (first, prompt) = (id::message(&first.into()), id::message(prompt));
+        let (mut since, mut found, mut totals) = (Vec::new(), false, Totals::default());
+        let mut pages = Pages::new(api, session, PAGE);
+        'read: while let Some(page) = pages.next().await? {
+            for message in page.newest_first()? {
+                found |= message.id == prompt;
+                message.add_to(&mut totals);
+                if message.id == first {
+                    break 'read;
+                }
+                if !found {
+                    since.push(message);
+                }
+            }
+        }
+        Ok(Self {
+            since: found.then_some(since),
+            totals,
+        })
+    }
+
+    /// What became of the prompt.
+    pub(super) fn verdict(&self, known: &Known) -> Verdict {
+        let Some(messages) = &self.since else {
+            return Verdict::NotThere;
+        };
+        let Some(last) = messages.iter().position(Message::is_of_agent) else {
+            return without_answer(messages, known);
+        };
+        let (after, last) = (&messages[..last], &messages[last]);
+        let answer = messages.iter().find_map(Message::text);
+        // A notice came, and the agent has not begun to answer it.
+        let is_told = after.iter().any(Message::is_input);
+        if is_told && known.is_starting {
+            return Verdict::Certain(Standing::Working);
+        }
+        let done = |outcome| {
+            let answer = answer.clone();
+            Verdict::Certain(Standing::Done { outcome, answer })
+        };
+        if let Some(refusal) = last.refusal() {
+            return done(failed(refusal));
+        }
+        if last.has_completed() {
+            return done(Outcome::Completed);
+        }
+        if let Some(problem) = last.problem() {
+            return done(failed(&problem));
+        }
+        // It was stopped in the middle.
+        match known.stop(after) {
+            _ if is_told => Verdict::Unsettled(Standing::Interrupted),
+            Some(Stop::With(outcome)) => done(outcome),
+            Some(Stop::OfServer) => Verdict::Unsettled(Standing::Interrupted),
+            None if last.is_aborted() => Verdict::Unsettled(Standing::Done {
+                outcome: Outcome::Cancelled,
+                answer,
+            }),
+            None => Verdict::Unsettled(Standing::Interrupted),
+        }
+    }
+}
+
+/// The prompt is there, and the agent has written nothing since.
+fn without_answer(messages: &[Message], known: &Known) -> Verdict {
+    match known.stop(messages) {
+        Some(Stop::With(outcome)) => Verdict::Certain(Standing::Done {
+            outcome,
+            answer: None,
+        }),
+        Some(Stop::OfServer) => Verdict::Unsettled(Standing::Interrupted),
+        None if known.is_starting => Verdict::Certain(Standing::Working),
+        None => Verdict::Unanswered,
+    }
+}
+
+/// Why an execution stopped before it was done.
+enum Stop {
+    With(Outcome),
+    /// The server was stopped, or so it seems.
+    OfServer,
+}
+
+impl Known {
+    /// Why the newest execution stopped: by its event, or by the message that some releases write
+    /// at the end of a turn.
+    fn stop(&self, messages: &[Message]) -> Option<Stop> {
+        match &self.end {
+            Some(End::Failed { why }) => Some(Stop::With(failed(why))),
+            Some(End::Interrupted { reason }) => Some(match reason.as_str() {
+                "user" => Stop::With(Outcome::Cancelled),
+                "inactivity" => Stop::With(failed(
+                    "OpenCode stopped it because nothing happened for long",
+                )),
+                _ => Stop::OfServer,
+            }),
+            None => self.said(messages),
+        }
+    }
+
+    fn said(&self, messages: &[Message]) -> Option<Stop> {
+        match messages.iter().find_map(Message::said_end) {
+            Some(Said::Failed(why)) => Some(Stop::With(failed(&why))),
+            Some(Said::Interrupted) => None,
+            None if self.outcome.as_deref() == Some("failed") => {
+                Some(Stop::With(failed("OpenCode does not say why")))
+            }
+            None => None,
+        }
+    }
+}
+
+pub(super) fn failed(why: &str) -> Outcome {
+    Outcome::Failed {
+        why: why.to_owned(),
+    }
+}
+
+/// Whether a recent message of a session, other than ours, is not older than a moment.
+pub(super) async fn has_worked(
+    api: &Api,
+    session: &SessionId,
+    since: Moment,
+) -> Result<bool, HostError> {
+    let page = api.page(session, &mut { RECENT_MESSAGES }, None).await?;
+    let mut messages = page.newest_first()?.into_iter();
+    Ok(messages.any(|message| !id::is_ours(&message.id) && message.created() >= Some(since)))
+}
