@@ -1,4 +1,5 @@
-//! A fork as messages: what has to change in a copy of the parent's own.
+//! A fork as messages: what has to change in a copy of the parent's own, or which of them a session
+//! is made of.
 
 use super::{
     ForkError, Limits, Parent, fit_budget,
@@ -18,6 +19,18 @@ pub struct Edits {
     pub cut: Vec<CutResult>,
     /// Messages that go. What a compaction stands for is not among them.
     pub removed: Vec<MessageId<'static>>,
+    /// What the child must know about the messages.
+    pub preamble: String,
+}
+
+/// The messages of which a session is made, so that a child inherits from it what it would inherit
+/// as text. Unlike [`Edits`] it needs no message that was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Messages that stay: a summary first, then the others, oldest first.
+    pub kept: Vec<MessageId<'static>>,
+    /// Results in them that are cut, or that a line stands for.
+    pub cut: Vec<CutResult>,
     /// What the child must know about the messages.
     pub preamble: String,
 }
@@ -67,6 +80,35 @@ pub fn edits(
     Ok(Some(Edits {
         cut,
         removed,
+        preamble: preamble::write(&stats, limits, Form::Messages),
+    }))
+}
+
+/// Chooses the messages. Nothing if it cannot be done: a message is too long by itself, or has no
+/// name.
+///
+/// # Errors
+/// Only if the limits say to refuse what does not fit.
+pub fn excerpt(
+    parent: &Parent,
+    limits: &Limits,
+    count_tokens: impl Fn(&str) -> usize,
+) -> Result<Option<Excerpt>, ForkError> {
+    let recent = since_compaction::recent(parent);
+    let fitted = fit_budget::fit(pipeline::run(&recent, limits), limits, &count_tokens)?;
+    if fitted.cut_to_fit != CutToFit::default() {
+        return Ok(None);
+    }
+    let messages = || fitted.blocks.iter().map(|block| &block.message);
+    let kept = messages().map(|message| Some(message.original().id.clone()?.into_owned()));
+    let cut = messages().flat_map(cut_in);
+    let (Some(kept), Some(cut)) = (kept.collect(), cut.collect()) else {
+        return Ok(None);
+    };
+    let stats = stats::gather(parent, &recent, &fitted, limits);
+    Ok(Some(Excerpt {
+        kept,
+        cut,
         preamble: preamble::write(&stats, limits, Form::Messages),
     }))
 }

@@ -19,7 +19,7 @@ mod repeated_reads;
 mod since_compaction;
 mod stats;
 
-pub use edit::{CutResult, Edits, edits};
+pub use edit::{CutResult, Edits, Excerpt, edits, excerpt};
 pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};
 pub use parent::Parent;

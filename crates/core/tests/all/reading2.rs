@@ -3,10 +3,10 @@
 use std::error::Error;
 
 use asyncagents_core::{
-    fork::{CutResult, Edits, Fork, Limits, Parent, Preset, Reach, edits, fork},
+    fork::{CutResult, Excerpt, Fork, Limits, Parent, Preset, Reach, excerpt, fork},
     read::{Format, ReadError},
     tokens,
-    transcript::{Outcome, Part, Text, Transcript},
+    transcript::{MessageId, Outcome, Part, Skipped, Text, Transcript},
 };
 use asyncagents_testkit::opencode2::{Session, call, result, text, tool, tool_error, tool_running};
 use proptest::prelude::*;
@@ -394,13 +394,24 @@ fn a_fork_reads_back_to_the_compaction_and_no_further() {
     assert_eq!(enough, Some(2));
 }
 
+/// The excerpt of a session, or of its end.
+fn excerpt_of(parent: &Parent, limits: &Limits) -> Excerpt {
+    let made = excerpt(parent, limits, tokens::o200k).expect("allowed");
+    made.expect("possible")
+}
+
+fn names(kept: &[MessageId]) -> Vec<String> {
+    kept.iter().map(|id| id.as_str().to_owned()).collect()
+}
+
 #[test]
-fn a_copy_is_edited_after_its_compaction() {
+fn an_excerpt_begins_with_the_compaction() {
     let session = Session::new()
         .user("forgotten")
         .compacted("all of it", "[User]: forgotten")
         .agent(vec![tool("read", json!({"n": 0}), &filler(0, 900))])
         .shell("make", &filler(1, 900))
+        .agent(vec![json!({"type": "reasoning", "text": "nothing to see"})])
         .agent(vec![tool("read", json!({"n": 2}), &filler(2, 900))]);
     let limits = with(
         Preset::Graduated,
@@ -411,20 +422,38 @@ fn a_copy_is_edited_after_its_compaction() {
         ],
     );
     let json = session.json();
-    let Edits { cut, removed, .. } = edits(&Parent::new(read(&json)), &limits, tokens::o200k)
-        .expect("allowed")
-        .expect("possible");
-    let names = |cut: &CutResult| {
-        (
-            cut.message.as_str().to_owned(),
-            cut.call.as_str().to_owned(),
-        )
-    };
-    let mut cut: Vec<_> = cut.iter().map(names).collect();
-    cut.sort();
-    let expected = [("msg_2", "call_read"), ("msg_3", "sh_1")];
-    assert_eq!(cut, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
-    assert!(removed.is_empty());
+    let made = excerpt_of(&Parent::new(read(&json)), &limits);
+    assert_eq!(names(&made.kept), ["msg_1", "msg_2", "msg_3", "msg_5"]);
+    let cut = |cut: &CutResult| format!("{} {}", cut.message.as_str(), cut.call.as_str());
+    let cut: Vec<String> = made.cut.iter().map(cut).collect();
+    assert_eq!(cut, ["msg_2 call_read", "msg_3 sh_1"]);
+    assert!(made.preamble.contains("The conversation above"));
+}
+
+#[test]
+fn an_excerpt_needs_only_the_end_of_a_conversation() {
+    let session = (0..50).fold(Session::new(), |session, n| session.user(&filler(n, 100)));
+    let limits = with(Preset::Graduated, &[("max_chars", 1_000)]);
+    let json = session.json();
+    let all = Parent::new(read(&json));
+    let end = Transcript::new(
+        all.transcript().messages()[30..].to_vec(),
+        Skipped::default(),
+    );
+    let end = excerpt_of(&Parent::end_of(end), &limits);
+    let whole = excerpt_of(&all, &limits);
+    assert_eq!(end.kept, whole.kept);
+    assert_eq!(names(&end.kept).last().expect("some"), "msg_49");
+    assert!(end.preamble.contains("Removed: everything before"));
+    assert!(whole.preamble.contains("Removed: 42 messages"));
+}
+
+#[test]
+fn what_is_too_long_by_itself_has_no_excerpt() {
+    let json = Session::new().user(&filler(0, 3_000)).json();
+    let limits = with(Preset::Graduated, &[("max_chars", 1_000)]);
+    let made = excerpt(&Parent::new(read(&json)), &limits, tokens::o200k);
+    assert_eq!(made, Ok(None));
 }
 
 /// The same conversation, as OpenCode 2 has it. It has no names for a kept tail.
