@@ -100,6 +100,11 @@ async fn the_plugin_behaves_in_its_host() {
     Plugin::new().run("plugin.test.mjs", 0).await;
 }
 
+#[tokio::test]
+async fn the_plugin_behaves_in_an_opencode_2() {
+    Plugin::new().run("opencode2.test.mjs", 0).await;
+}
+
 /// A door that asks OpenCode something before it answers.
 #[derive(Default)]
 struct Curious {

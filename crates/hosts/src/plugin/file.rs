@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 /// not ours, and stays.
 pub const MARK: &str = "Written by `asyncagents setup opencode`";
 
-const TEMPLATE: &str = include_str!("plugin.js");
+const TEMPLATE: &str = concat!(include_str!("plugin.js"), include_str!("opencode2.js"));
 
 /// The plugin file for this program. It declares these tools; how they are described is asked
 /// for again whenever a model is shown them.

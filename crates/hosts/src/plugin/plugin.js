@@ -1,8 +1,9 @@
 // Written by `asyncagents setup opencode`, which also overwrites it: changes made here are lost.
 //
-// OpenCode loads this file into its own process. It starts `asyncagents opencode-bridge` and
-// speaks JSON-RPC with it over its stdin and stdout, one message per line: tool calls and events
-// go there, API requests come back. Everything is decided there; this file only carries.
+// OpenCode loads this file into its own process: OpenCode 1 calls `server`, OpenCode 2 `setup`. It
+// starts `asyncagents opencode-bridge` and speaks JSON-RPC with it over its stdin and stdout, one
+// message per line: tool calls and events go there, API requests come back. Everything is decided
+// there; this file only carries.
 import { spawn } from "node:child_process"
 
 const PROGRAM = "__PROGRAM__"
@@ -10,7 +11,7 @@ const TOOLS = __TOOLS__
 const VERSION = "__VERSION__"
 
 /** What this file and the program speak; they may be of different age. */
-const PROTOCOL = 1
+const PROTOCOL = 2
 /** The names of the tools are in this file, so the program is told how they begin. */
 const BRIDGE = ["opencode-bridge", "-c", `tools.prefix=${TOOLS[0].name.replace(/task$/, "")}`]
 /** How long a tool call waits for a bridge that is starting. */
@@ -26,15 +27,34 @@ const DESCRIBE = 5_000
 const DELTAS = 5_000
 /** The bridge does not read longer lines. */
 const LONGEST_LINE = 64 * 1024 * 1024
+/** In OpenCode 2 the sessions of tasks have names that begin like this. */
+const CHILD = "ses_asyncagents_"
+/** Of so many sessions it is kept what their models were shown last. */
+const SHOWN = 20
+/** What the bridge may call of what OpenCode 2 gives to plugins. Not all of it is in every version. */
+const METHODS = new Set(
+  ["create", "get", "prompt", "synthetic", "interrupt", "context", "switchAgent", "switchModel", "remove"]
+    .map((name) => `session.${name}`)
+    .concat("agent.list"),
+)
 
 /** Every export is a plugin to OpenCode, so there is only this one. */
-export const AsyncAgents = async ({ client, directory }) => {
-  // All folders in one OpenCode share one bridge, and so do several copies of this file.
-  const bridge = (globalThis[Symbol.for("asyncagents.bridge")] ??= makeBridge())
+export default { id: `asyncagents.${digest(import.meta.url.split("?")[0])}`, server, setup }
+
+/** All folders in one OpenCode share one bridge, and so do several copies of this file. */
+const KEY = Symbol.for("asyncagents.bridge.2")
+const shared = () => (globalThis[KEY] ??= makeBridge())
+
+/** OpenCode 1. */
+async function server({ client, directory }) {
+  const bridge = shared()
   // It is not waited for: OpenCode serves no request before this function is done.
   const instance = bridge.register(directory, client)
   const declare = ({ name, description, schema }) => {
-    const execute = (args, ctx) => bridge.call(directory, name, args, ctx)
+    const execute = async (args, ctx) => {
+      const { output, title } = await bridge.call(directory, { directory, tool: name, args, ...ctx })
+      return { output, title: title ?? "", metadata: {} }
+    }
     return [name, { description, args: schema?.properties ?? {}, execute }]
   }
   return {
@@ -53,14 +73,31 @@ export const AsyncAgents = async ({ client, directory }) => {
   }
 }
 
+/** OpenCode 2, which calls this for every folder and does nothing in it until this is done. */
+async function setup(ctx) {
+  // OpenCode 1 calls it too, with less than this.
+  if (!ctx?.tool?.transform || !ctx.session?.prompt) return
+  // One of another version serves the folders that still have it.
+  if (globalThis[KEY]?.made !== `${VERSION} ${PROGRAM}`) delete globalThis[KEY]
+  const opencode = shared().opencode2(ctx)
+  await quietly(async () => {
+    await ctx.tool.transform((tools) => TOOLS.forEach((tool) => tools.add(opencode.declare(tool))))
+    await ctx.session.hook("context", (request) => opencode.context(request))
+    await ctx.tool.hook?.("execute.before", (call) => opencode.permit(call))
+  })()
+  return quietly(() => opencode.dispose())
+}
+
 function makeBridge() {
   const program = process.env.ASYNCAGENTS_BIN || PROGRAM
-  const instances = new Map() // by folder
+  const instances = new Map() // by folder; an OpenCode 2 is one for all of them
   const waiting = new Map() // by the id of a request
+  const running = new Set() // calls
   const deltas = new Map() // when each session last gave a sign of life
   let child // undefined between the end of one and the start of the next
   let trouble = "it does not answer"
-  let wanted = new Set() // the types of event the bridge listens for
+  let wanted = new Set() // the types of event the bridge listens for, of an OpenCode 1
+  let followed = new Set() // and of an OpenCode 2
   let lastId = 0
   let pause = FIRST_PAUSE
   let restart
@@ -75,7 +112,7 @@ function makeBridge() {
       if (over) return
       over = true
       child = undefined
-      wanted = new Set()
+      wanted = followed = new Set()
       trouble = stderr.trim() ? `${why}: ${stderr.trim()}` : why
       for (const { reject } of [...waiting.values()]) reject(new Gone(trouble))
       instances.forEach(expect)
@@ -147,6 +184,7 @@ function makeBridge() {
     }
     const { id, method, params, result, error } = message ?? {}
     if (method === "listen") wanted = new Set(params?.events)
+    else if (method === "follow") followed = new Set(params?.events)
     else if (method) quietly(answer)(from, id, method, params)
     else if (error) waiting.get(id)?.reject(new Error(error.message))
     else waiting.get(id)?.resolve(result)
@@ -154,8 +192,9 @@ function makeBridge() {
 
   async function answer(to, id, method, params) {
     try {
-      if (method !== "api") throw new Error(`there is no method ${method}`)
-      write(to, { id, result: await api(params) })
+      const methods = { api, ask: (params) => opencode2.ask(params), shown: (params) => opencode2.shown(params) }
+      if (!Object.hasOwn(methods, method)) throw new Error(`there is no method ${method}`)
+      write(to, { id, result: await methods[method](params) })
     } catch (error) {
       const message = error?.message || JSON.stringify(error) || "it failed"
       // Whoever asked can ask for less.
@@ -188,9 +227,9 @@ function makeBridge() {
   }
 
   async function greet(instance) {
-    const { directory } = instance
+    const { directory, generation } = instance
     const began = Math.round(Date.now() - process.uptime() * 1000)
-    const hello = { directory, pid: process.pid, began, opencode_plugin: PROTOCOL, version: VERSION }
+    const hello = { directory, generation, pid: process.pid, began, opencode_plugin: PROTOCOL, version: VERSION }
     try {
       const { tools } = await request("hello", hello)
       // They do not name the agents yet: OpenCode could not be asked.
@@ -207,38 +246,76 @@ function makeBridge() {
 
   const current = (instance) => instances.get(instance.directory) === instance
 
-  return {
-    /** The newer of two instances of one folder is the one that OpenCode uses. */
-    register(directory, client) {
-      const instance = { directory, client, asked: 0 }
-      instances.set(directory, instance)
-      expect(instance)
-      if (child) greet(instance)
-      else if (!restart) start()
-      return instance
-    },
+  function add(instance) {
+    instances.set(instance.directory, instance)
+    expect(instance)
+    if (child) greet(instance)
+    else if (!restart) start()
+    return instance
+  }
 
-    async call(directory, tool, args, { sessionID, messageID, callID, agent, abort }) {
-      const late = () => {
-        const help = "`asyncagents setup opencode --check` says what to do"
-        throw new Error(`asyncagents cannot be reached: ${trouble}. ${help}.`)
-      }
+  /** The bridge is left to those who need it: OpenCode closes a folder to open it again. */
+  function remove(instance) {
+    if (!instance || !current(instance)) return
+    instances.delete(instance.directory)
+    tell("goodbye", { directory: instance.directory })
+    // Another has taken its place.
+    if (!instances.size && globalThis[KEY] !== bridge) Promise.allSettled([...running]).then(() => child?.stdin.end())
+  }
+
+  /** Text that streams in is only a sign of life. */
+  function isSign(sessionID) {
+    if (Date.now() - (deltas.get(sessionID) ?? 0) < DELTAS) return false
+    keep(deltas, 1_000, sessionID, Date.now())
+    return true
+  }
+
+  /** The tools as they are described in a folder now; as they were described last if that takes long. */
+  function described(instance, folder) {
+    if (Date.now() - folder.asked > FRESH) {
+      const { directory, tools } = folder
+      const asking = instance.ready.then(() => request("tools", { directory })).then((answer) => answer.tools)
+      // What got no answer is asked again for the next request.
+      const late = () => ((folder.asked = 0), tools)
+      folder.asked = Date.now()
+      folder.tools = within(DESCRIBE, [asking], late).catch(late)
+    }
+    return folder.tools
+  }
+
+  const late = () => {
+    const help = "`asyncagents setup opencode --check` says what to do"
+    throw new Error(`asyncagents cannot be reached: ${trouble}. ${help}.`)
+  }
+
+  const bridge = {
+    made: `${VERSION} ${PROGRAM}`,
+
+    /** The newer of two instances of one folder is the one that OpenCode uses. */
+    register: (directory, client) => add({ directory, client, generation: 1, asked: 0 }),
+
+    /** A folder of an OpenCode 2. */
+    opencode2: (ctx) => opencode2.folder(ctx),
+
+    async call(folder, { directory, tool, args, sessionID, messageID, callID, agent, abort }) {
       const cancelled = new Promise((_, reject) => {
         const cancel = () => reject(new Error("cancelled"))
         if (abort?.aborted) cancel()
         abort?.addEventListener("abort", cancel, { once: true })
       })
       const closed = () => Promise.reject(new Error(`OpenCode has closed ${directory}`))
-      await within(PATIENCE, [cancelled, instances.get(directory)?.ready ?? closed()], late)
+      await within(PATIENCE, [cancelled, instances.get(folder)?.ready ?? closed()], late)
+      const answer = request("call", { directory, sessionID, messageID, callID, agent, tool, args }, abort)
+      running.add(answer)
       try {
-        const call = { directory, sessionID, messageID, callID, agent, tool, args }
-        const { output, title } = await request("call", call, abort)
-        return { output, title: title ?? "", metadata: {} }
+        return await answer
       } catch (error) {
         if (!(error instanceof Gone)) throw error
         const unknown = `whether the task was launched is not known; ${tool.replace(/_(task|skill)$/, "_list")} shows it`
         const then = /_(task|skill)$/.test(tool) ? unknown : "it can be called again"
         throw new Error(`asyncagents ended during the call (${error.message}): ${then}.`)
+      } finally {
+        running.delete(answer)
       }
     },
 
@@ -246,33 +323,40 @@ function makeBridge() {
       if (!wanted.has(type) || !current(instance)) return
       if (type === "message.part.delta") {
         const { sessionID } = properties
-        if (Date.now() - (deltas.get(sessionID) ?? 0) < DELTAS) return
-        if (deltas.size > 1_000) deltas.clear()
-        deltas.set(sessionID, Date.now())
+        if (!isSign(sessionID)) return
         properties = { sessionID }
       }
       tell("event", { directory: instance.directory, event: { type, properties } })
     },
 
-    /** The tools as they are described now; as they were described last if that takes long. */
-    tools(instance) {
-      if (current(instance) && Date.now() - instance.asked > FRESH) {
-        const { directory, ready, tools } = instance
-        const asking = ready.then(() => request("tools", { directory })).then((answer) => answer.tools)
-        // What got no answer is asked again for the next request.
-        const late = () => ((instance.asked = 0), tools)
-        instance.asked = Date.now()
-        instance.tools = within(DESCRIBE, [asking], late).catch(late)
-      }
-      return instance.tools
-    },
+    tools: (instance) => (current(instance) ? described(instance, instance) : instance.tools),
 
-    dispose(instance) {
-      if (!current(instance)) return
-      instances.delete(instance.directory)
-      tell("goodbye", { directory: instance.directory })
-    },
+    dispose: remove,
   }
+
+  const opencode2 = makeOpenCode2({
+    bridge,
+    add,
+    remove,
+    described,
+    isUp: () => child !== undefined,
+    request: (instance, time, method, params) => {
+      if (!instance) return late()
+      const asking = instance.ready.then(() => request(method, params))
+      const ended = (error) => (error instanceof Gone ? late() : Promise.reject(error))
+      return within(time, [asking.catch(ended)], late)
+    },
+    event(type, event) {
+      if (!followed.has(type)) return
+      const { sessionID } = event.data ?? {}
+      // What grows is told in whole at its end.
+      const grows = /\.(delta|progress)$/.test(type)
+      if (grows && !isSign(sessionID)) return
+      tell("event", { event: grows ? { type, data: { sessionID } } : event })
+    },
+    missed: () => tell("event", {}),
+  })
+  return bridge
 }
 
 /** The bridge ended, or is not there. */
@@ -285,6 +369,20 @@ function within(time, these, late) {
   let timer
   const over = new Promise((resolve) => (timer = setTimeout(resolve, time))).then(late)
   return Promise.race([...these, over]).finally(() => clearTimeout(timer))
+}
+
+/** Sets a value in a map of so many at most: the one that was set first gives way. */
+function keep(map, most, key, value) {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > most) map.delete(map.keys().next().value)
+}
+
+/** A short name for a text. */
+function digest(text) {
+  let hash = 0
+  for (const char of text) hash = (hash * 31 + char.codePointAt(0)) >>> 0
+  return hash.toString(36)
 }
 
 /** Text as lines, however it was cut. */

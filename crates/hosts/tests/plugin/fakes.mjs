@@ -2,7 +2,7 @@
 import { createServer } from "node:net"
 import { EventEmitter, once } from "node:events"
 
-export const KEY = Symbol.for("asyncagents.bridge")
+export const KEY = Symbol.for("asyncagents.bridge.2")
 let loads = 0
 
 /** The plugin as a new process would load it. */
@@ -13,7 +13,7 @@ export async function load() {
 
 /** Another copy of the plugin, in the same process. */
 export async function again() {
-  return (await import(`${process.env.PLUGIN}?${++loads}`)).AsyncAgents
+  return (await import(`${process.env.PLUGIN}?${++loads}`)).default
 }
 
 /** OpenCode's client: answers with what `respond` gives, and remembers what it was asked. */
@@ -25,6 +25,48 @@ export function fakeClient(respond = () => ({ data: "{}" })) {
     return { request: {}, response: { status, headers: new Headers(headers) }, ...rest }
   }
   return { asked, _client: { request } }
+}
+
+/** What an OpenCode 2 gives to the plugin for a folder. Its sessions are the test's to fill. */
+export function fakeOpenCode2(directory, sessions = {}) {
+  const [tools, hooks, asked, streams] = [{}, {}, [], []]
+  const session = (name) => async (args) => {
+    asked.push([name, args])
+    const found = sessions[args.sessionID]
+    if (!found) throw Object.assign(new Error(), { _tag: "Session.NotFoundError" })
+    return name === "get" ? { id: args.sessionID, location: { directory }, ...found } : undefined
+  }
+  const subscribe = () => {
+    const [events, waiting] = [[], []]
+    const push = (item) => (waiting.length ? waiting.shift()(item) : events.push(item))
+    const stream = { happens: (type, data) => push({ value: { id: "evt_1", created: 1, type, data } }), done: false }
+    stream.end = () => ((stream.done = true), push({ done: true }))
+    streams.push(stream)
+    const next = () => (events.length ? events.shift() : new Promise((resolve) => waiting.push(resolve)))
+    return { [Symbol.asyncIterator]: () => ({ next: async () => next(), return: async () => stream.end() }) }
+  }
+  const hook = async (name, run) => ((hooks[name] = run), { dispose() {} })
+  const ctx = {
+    app: { name: "cli", version: "2" },
+    session: { hook, prompt: session("prompt"), get: session("get"), synthetic: session("synthetic"), generate: session("generate") },
+    tool: { hook, transform: async (change) => change({ add: (tool) => (tools[tool.name] = tool) }) },
+    agent: { list: async () => ({ location: { directory }, data: [] }) },
+    event: { subscribe },
+  }
+  /** The tools that a model is shown. */
+  const shows = async (sessionID, names = ["shell", "asyncagents_task"]) => {
+    const shown = Object.fromEntries(names.map((name) => [name, { description: name, input: {} }]))
+    await hooks.context({ sessionID, agent: "build", messages: [sessionID], tools: shown })
+    return shown
+  }
+  const call = (name, args = {}, more = {}) => {
+    const at = { sessionID: "ses_1", messageID: "msg_1", id: "call_1", agent: "build", progress() {}, ...more }
+    const answer = tools[name].execute(args, at)
+    answer.catch(() => {})
+    return answer
+  }
+  const before = (sessionID, tool, input) => hooks["execute.before"]({ sessionID, tool, input, id: "call_1" })
+  return { ctx, tools, asked, sessions, streams, shows, call, before }
 }
 
 /** What OpenCode tells a tool about its call. */
@@ -75,6 +117,8 @@ class Bridge {
 
   constructor(socket) {
     this.#socket = socket
+    this.over = once(socket, "end")
+    this.over.catch(() => {})
     this.#changed.setMaxListeners(0)
     let text = ""
     socket.setEncoding("utf8").on("error", () => {})

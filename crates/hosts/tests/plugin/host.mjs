@@ -5,9 +5,9 @@ const client = fakeClient(({ method, url, query, body }) => ({
   data: JSON.stringify({ method, url, query, body }),
   headers: { "x-next-cursor": "next" },
 }))
-const AsyncAgents = await load()
+const { server } = await load()
 const alive = setInterval(() => {}, 1_000)
-const hooks = await AsyncAgents({ client, directory: "/home/user/project" })
+const hooks = await server({ client, directory: "/home/user/project" })
 const idle = { type: "session.idle", properties: { sessionID: "ses_1" } }
 const tool = hooks.tool.asyncagents_task
 const first = await tool.execute({ prompt: "look" }, context())

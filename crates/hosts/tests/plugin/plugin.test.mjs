@@ -10,10 +10,10 @@ const KEEP_ALIVE = setInterval(() => {}, 1_000)
 function story(name, tell) {
   test(name, { timeout: 30_000 }, async () => {
     const place = await bridges()
-    const AsyncAgents = await load()
+    const { server } = await load()
     const hooks = []
-    const init = async (client = fakeClient(), directory = FOLDER, Plugin = AsyncAgents) => {
-      const made = await Plugin({ client, directory })
+    const init = async (client = fakeClient(), directory = FOLDER, begin = server) => {
+      const made = await begin({ client, directory })
       hooks.push(made)
       return made
     }
@@ -48,7 +48,7 @@ story("a call is answered, and says whose it is", async ({ place, init }) => {
   const bridge = await place.next()
   const hello = await bridge.welcome()
   const { began, version, ...known } = hello
-  assert.deepEqual(known, { directory: FOLDER, pid: process.pid, opencode_plugin: 1 })
+  assert.deepEqual(known, { directory: FOLDER, generation: 1, pid: process.pid, opencode_plugin: 2 })
   assert.match(version, /^\d+\.\d+\.\d+/)
   assert.ok(Number.isInteger(began) && began <= Date.now(), `${began} is no moment of the past`)
   const params = await bridge.answer("call", { output: "done", title: "A task" })
@@ -185,7 +185,7 @@ story("a second copy takes over the folder", async ({ place, init }) => {
   const first = await init(older)
   const bridge = await place.next()
   await bridge.welcome()
-  const second = await init(newer, FOLDER, await again())
+  const second = await init(newer, FOLDER, (await again()).server)
   await bridge.welcome()
   bridge.say({ method: "listen", params: { events: ["session.idle"] } })
   await bridge.api(1, { directory: FOLDER, method: "GET", path: "/path" })
