@@ -25,7 +25,7 @@ use crate::{
     protocol::Wire,
     record::{Place, Record, Recorded},
     reply::{Content, Fault, Outcome, Reply},
-    request::Request,
+    request::{Request, readable},
     script::Script,
     stream,
 };
@@ -248,14 +248,6 @@ fn no_reply(request: &Request) -> Failure {
         "the script has no reply for turn {}, whose newest message is: {beginning}{dots}",
         request.turn
     ))
-}
-
-fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
-    let pair = |(name, value): (&HeaderName, &HeaderValue)| {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        (name.to_string(), value)
-    };
-    headers.iter().map(pair).collect()
 }
 
 fn seconds_since_1970() -> u64 {

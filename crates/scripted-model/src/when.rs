@@ -23,10 +23,14 @@ pub struct When {
     pub(crate) last: Option<String>,
     pub(crate) tools: Option<bool>,
     pub(crate) headers: Vec<(String, bool)>,
+    pub(crate) headers_are: Option<HeadersTest>,
     pub(crate) times: Option<u32>,
     pub(crate) captures: Vec<Capture>,
     pub(crate) wrong: Option<ScriptError>,
 }
+
+/// What must hold for the headers of a request: their names, in small letters, and values.
+type HeadersTest = fn(&[(String, String)]) -> bool;
 
 /// Something to find in the conversation.
 #[derive(Debug, Clone)]
@@ -110,6 +114,13 @@ impl When {
         self
     }
 
+    /// Only when this holds for the request's HTTP headers, whose names are in small letters.
+    #[must_use]
+    pub fn headers_are(mut self, so: HeadersTest) -> Self {
+        self.headers_are = Some(so);
+        self
+    }
+
     /// At most so many times.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
@@ -137,6 +148,7 @@ impl When {
         let fits = self.turn.is_none_or(|turn| turn == request.turn)
             && self.tools.is_none_or(|tools| tools == request.has_tools())
             && (self.headers.iter()).all(|(name, present)| request.has_header(name) == *present)
+            && self.headers_are.is_none_or(|so| so(request.headers()))
             && is_in(&request.model, &self.model)
             && is_in(request.first(), &self.first)
             && is_in(request.last(), &self.last)
@@ -229,6 +241,8 @@ mod tests {
     #[case::no_header(When::always().header("X-Parent-Session-Id", true), false)]
     #[case::without_header(When::always().header("x-parent-session-id", false), true)]
     #[case::not_without_header(When::always().header("x-session-id", false), false)]
+    #[case::headers_are(When::always().headers_are(|all| all == [("x-session-id".to_owned(), "one".to_owned())]), true)]
+    #[case::headers_are_not(When::always().headers_are(<[_]>::is_empty), false)]
     #[case::captured(When::always().capture("id", "task-[0-9]+"), true)]
     #[case::nothing_captured(When::always().capture("id", "job-[0-9]+"), false)]
     fn a_rule_fits_when_everything_it_says_holds(#[case] when: When, #[case] fits: bool) {

@@ -7,7 +7,7 @@ mod responses;
 
 use std::ops::Range;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use crate::{failure::Failure, protocol::Wire};
@@ -19,8 +19,8 @@ pub(crate) struct Request {
     /// How many assistant messages it has.
     pub(crate) turn: usize,
     pub(crate) wants: Wants,
-    /// The names of its HTTP headers, in small letters.
-    headers: Vec<String>,
+    /// Its HTTP headers, with their names in small letters.
+    headers: Vec<(String, String)>,
     /// Tools, system prompt and conversation one after the other. Requests that share a
     /// beginning share the beginning of this.
     prompt: String,
@@ -82,18 +82,20 @@ impl Request {
 
     /// The same, with these HTTP headers.
     pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
-        self.headers = headers
-            .keys()
-            .map(|name| name.as_str().to_owned())
-            .collect();
+        self.headers = readable(headers);
         self
+    }
+
+    /// Its HTTP headers, with their names in small letters.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.headers
     }
 
     /// Whether it came with such an HTTP header.
     pub(crate) fn has_header(&self, name: &str) -> bool {
         self.headers
             .iter()
-            .any(|known| known.eq_ignore_ascii_case(name))
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 
     /// Everything the model would read.
@@ -178,6 +180,15 @@ impl Request {
             last,
         }
     }
+}
+
+/// Headers as text.
+pub(crate) fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
+    let pair = |(name, value): (&HeaderName, &HeaderValue)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.to_string(), value)
+    };
+    headers.iter().map(pair).collect()
 }
 
 fn push_line(prompt: &mut String, text: &str) -> Range<usize> {
