@@ -38,6 +38,11 @@ pub enum Reply {
 /// A person who can be asked, by whatever means.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Asks, and waits for the answer.
+    /// Asks, and waits for the answer. If that comes from elsewhere first, this is dropped.
     async fn ask(&self, question: Question) -> Reply;
+
+    /// The question that was just dropped was answered elsewhere.
+    fn answered_elsewhere(&self, question: &Question) {
+        let _ = question;
+    }
 }

@@ -38,6 +38,8 @@ pub(crate) struct DriverHandle {
     gone: watch::Sender<bool>,
     /// What the session has used, as far as the driver knows.
     pub(crate) totals: Mutex<Option<Totals>>,
+    /// The driver has asked something or saved something: what it asks is known.
+    pub(crate) has_acted: AtomicBool,
 }
 
 /// Whether a driver is to stop.
@@ -93,6 +95,12 @@ impl Drivers {
     /// What a session that is driven here has used.
     pub(crate) fn totals(&self, session: &SessionId) -> Option<Totals> {
         lock(&self.get(session)?.totals).clone()
+    }
+
+    /// Whether the driver of a session has come to where the one before it was.
+    pub(crate) fn has_acted(&self, session: &SessionId) -> bool {
+        let handle = self.get(session);
+        handle.is_some_and(|handle| handle.has_acted.load(Ordering::SeqCst))
     }
 
     /// Wakes a driver that may be waiting for what has come.

@@ -10,6 +10,7 @@ use asyncagents_core::{
         Base, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
         Prompt, Report, Session, SessionEvent,
     },
+    question::{Answered, Reply},
     task::Outcome,
     transcript::Transcript,
 };
@@ -21,6 +22,8 @@ use crate::{
     choose_model::{can_ask, choose_model, refused},
     drivers::Halt,
     profiles::restricted,
+    questions::may_be_asked,
+    record::Whole,
     system_prompt,
 };
 
@@ -223,6 +226,7 @@ impl Host for Engine {
                 journal.posted(&id, &post)?,
             ))
         });
+        let mut asking = None;
         let (standing, totals) = match seen.await? {
             (false, ..) => (Standing::Gone, None),
             (true, Some(Entry::Ended { end, answer, .. }), _) => {
@@ -235,13 +239,16 @@ impl Host for Engine {
                 // Only the process that owns the task asks, so the session is driven here from now
                 // on.
                 self.attend(session);
+                // A driver that has just taken over has not asked again yet.
+                let is_known = self.shared.drivers.has_acted(session);
+                asking = is_known.then(|| self.shared.questions.of(session));
                 (Standing::Working, self.shared.drivers.totals(session))
             }
         };
         Ok(Inspection {
             standing,
             totals,
-            asking: None,
+            asking,
         })
     }
 
@@ -274,6 +281,29 @@ impl Host for Engine {
             .shared
             .read(move |journal| Ok(journal.posted(&id, &post)?));
         Ok(there.await?)
+    }
+
+    async fn answer(
+        &self,
+        session: &SessionId,
+        question: &str,
+        reply: Reply,
+    ) -> Result<Answered, HostError> {
+        if matches!(reply, Reply::Values(_)) {
+            let why = "it asks for a permission, which is given once, always or not at all";
+            return Err(HostError::Refused(why.to_owned()));
+        }
+        if self.shared.questions.answer(session, question, reply) {
+            return Ok(Answered::Taken);
+        }
+        let whole = self.shared.whole(session).await?;
+        let later = |whole: Whole| may_be_asked(session, &whole.conversation(), question);
+        if whole.is_some_and(later) {
+            // After a failure it is asked again, under the same name.
+            let why = "the session has not come to that question again";
+            return Err(HostError::Unreachable(why.to_owned()));
+        }
+        Ok(Answered::NotAsked)
     }
 
     fn subscribe(&self) -> Box<dyn HostEvents> {

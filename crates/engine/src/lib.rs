@@ -16,6 +16,7 @@ mod live;
 mod permit;
 mod printed_lines;
 mod profiles;
+mod questions;
 mod read_file;
 mod record;
 mod settings;

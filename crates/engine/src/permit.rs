@@ -1,15 +1,24 @@
 //! Whether a call may be run: what the agent, the rules and a person say.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use asyncagents_core::{
-    agent::{CallInfo, Kind, Mode, Profile, Reach, Verdict},
-    port::Session,
+    agent::{Call, CallInfo, Conversation, Kind, Mode, Profile, Reach, Verdict},
+    port::{Session, SessionEvent},
+    progress::Observation,
+    question::Reply,
     tool_set,
 };
 use asyncagents_tools::Reaching;
+use tokio::time::{self, Instant};
 
-use crate::{Question, Reply, grants::Grant, shared::Shared};
+use crate::{
+    Approver, Question, Unanswered, approve,
+    drivers::{DriverHandle, Halt},
+    grants::Grant,
+    questions::{self, OpenQuestion},
+    shared::Shared,
+};
 
 /// A call that was read once, and is judged, shown and run as it is.
 pub(crate) enum Prepared {
@@ -63,25 +72,64 @@ impl Permitted {
     }
 }
 
+/// Why a call is not run.
+pub(crate) enum NotPermitted {
+    /// For the model.
+    Refused(String),
+    /// Nobody has answered this in the time for the task.
+    Unanswered(String),
+    /// The driver is to stop. Whoever drives the session next asks again.
+    Halted,
+}
+
+impl From<String> for NotPermitted {
+    fn from(why: String) -> Self {
+        NotPermitted::Refused(why)
+    }
+}
+
+/// The answer to a question.
+struct Answer {
+    says: Reply,
+    from: Origin,
+}
+
+/// Where an answer came from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The person who is here, and has seen all of the call.
+    Here,
+    Elsewhere,
+}
+
 /// Judges the calls of one session.
 pub(crate) struct Judge<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) session: &'a Session,
+    pub(crate) conversation: &'a Conversation,
+    pub(crate) handle: &'a DriverHandle,
     /// The agent that calls.
     pub(crate) acting: Profile,
+    /// Until when an answer can be waited for.
+    pub(crate) deadline: Option<Instant>,
 }
 
 impl Judge<'_> {
-    /// Permits a call to this tool. The error is for the model.
-    pub(crate) async fn permit(&self, tool: &str, prepared: Prepared) -> Result<Permitted, String> {
+    /// Permits a call.
+    pub(crate) async fn permit(
+        &self,
+        call: &Call,
+        prepared: Prepared,
+    ) -> Result<Permitted, NotPermitted> {
+        let tool = call.name.as_str();
         let info = prepared.info();
         let CallInfo { kind, target, .. } = info;
         if !self.acting.tools.allows(tool, *kind, target) {
-            return Err(self.not_allowed(tool, info));
+            return Err(self.not_allowed(tool, info).into());
         }
         let by_person = match self.shared.settings.permissions.judge(tool, *kind, target) {
             Verdict::Allow => false,
-            Verdict::Deny(why) => return Err(format!("not permitted: {why}")),
+            Verdict::Deny(why) => return Err(format!("not permitted: {why}").into()),
             Verdict::Ask { by_rule } => {
                 let is_scope_of_tool = *kind != Kind::Run && !by_rule;
                 let grant = if is_scope_of_tool {
@@ -89,11 +137,8 @@ impl Judge<'_> {
                 } else {
                     Grant::of_use(self.session, tool, target)
                 };
-                let granted = self.shared.grants.has(&grant);
-                if !granted {
-                    self.ask_person(tool, info, grant).await?;
-                }
-                !granted
+                !self.shared.grants.has(&grant)
+                    && self.ask(call, info, grant).await? == Origin::Here
             }
         };
         Ok(Permitted {
@@ -124,17 +169,96 @@ impl Judge<'_> {
         }
     }
 
-    async fn ask_person(&self, tool: &str, info: &CallInfo, grant: Grant) -> Result<(), String> {
-        let Some(approver) = &self.shared.approver else {
-            let permissions = &self.shared.settings.permissions;
-            let modes = permissions.freeing_modes(tool, info.kind, &info.target);
-            return Err(format!(
-                "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
-                 here. Go on without it, or tell the user to allow it: {}",
-                how_to_allow(tool, &modes)
-            ));
+    /// Asks whether a call may be run, whoever can answer, and returns where the yes came from.
+    async fn ask(
+        &self,
+        call: &Call,
+        info: &CallInfo,
+        grant: Grant,
+    ) -> Result<Origin, NotPermitted> {
+        let approver = self.shared.approver.as_deref();
+        let waits = self.shared.settings.unanswered == Unanswered::Wait;
+        // Only what a task asks can be answered from elsewhere.
+        if approver.is_none() && !(waits && self.session.task.is_some()) {
+            return Err(self.nobody_to_ask(&call.name, info).into());
+        }
+        let name = questions::name_of(&self.session.id, self.conversation, call);
+        let asked = questions::question_about(&call.name, info);
+        let all = &self.shared.questions;
+        let Some(mut open) = all.open(&self.session.id, name, asked.clone()) else {
+            let why = "not permitted: the same call is being asked for; call it again later";
+            return Err(why.to_owned().into());
         };
-        let question = Question {
+        self.handle.has_acted.store(true, Ordering::SeqCst);
+        let text = asked.text.clone();
+        self.report(open.name(), |id| Observation::Asked {
+            id,
+            question: asked,
+        });
+        let question = self.question(&call.name, info, &grant);
+        let reply = self.first_reply(&mut open, approver, &question).await?;
+        let reply = reply.ok_or(NotPermitted::Unanswered(text))?;
+        self.report(open.name(), |id| Observation::Answered { id });
+        if let (Origin::Elsewhere, Some(approver)) = (reply.from, approver) {
+            approver.answered_elsewhere(&question);
+        }
+        match reply.says {
+            Reply::Once => Ok(reply.from),
+            Reply::Always => {
+                self.shared.grants.add(grant);
+                Ok(reply.from)
+            }
+            Reply::Reject { text } => {
+                let why = text.unwrap_or_else(|| "the user says no".to_owned());
+                Err(format!("not permitted: {why}").into())
+            }
+            Reply::Values(_) => Err("not permitted: that was no clear answer".to_owned().into()),
+        }
+    }
+
+    /// Waits for the first answer, from here or elsewhere. Nothing if there is none in time.
+    async fn first_reply(
+        &self,
+        open: &mut OpenQuestion<'_>,
+        approver: Option<&dyn Approver>,
+        question: &Question,
+    ) -> Result<Option<Answer>, NotPermitted> {
+        let here = tokio::select! {
+            biased;
+            _ = self.handle.halted(Halt::Soon) => return Err(NotPermitted::Halted),
+            says = open.answered() => return Ok(Some(Answer { says, from: Origin::Elsewhere })),
+            says = ask_approver(approver, question) => Some(Answer { says, from: Origin::Here }),
+            () = until(self.deadline) => None,
+        };
+        // What was taken from elsewhere before is not taken back.
+        let elsewhere = open.withdraw().map(|says| Answer {
+            says,
+            from: Origin::Elsewhere,
+        });
+        Ok(elsewhere.or(here))
+    }
+
+    fn report(&self, question: &str, what: impl FnOnce(String) -> Observation) {
+        let event = SessionEvent::Observed {
+            key: self.shared.questions.report_key(question),
+            what: what(question.to_owned()),
+        };
+        self.shared.report(&self.session.id, event);
+    }
+
+    fn nobody_to_ask(&self, tool: &str, info: &CallInfo) -> String {
+        let permissions = &self.shared.settings.permissions;
+        let modes = permissions.freeing_modes(tool, info.kind, &info.target);
+        format!(
+            "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
+             here. Go on without it, or tell the user to allow it: {}",
+            how_to_allow(tool, &modes)
+        )
+    }
+
+    /// What the person who is here is asked.
+    fn question(&self, tool: &str, info: &CallInfo, grant: &Grant) -> Question {
+        Question {
             session: self.session.id.clone(),
             title: self.session.title.clone(),
             background: self.session.task.is_some(),
@@ -146,14 +270,6 @@ impl Judge<'_> {
                 Grant::Tool(_) => format!("every {tool} in this run"),
                 Grant::Use { .. } => "exactly this".to_owned(),
             },
-        };
-        match approver.ask(question).await {
-            Reply::Yes => Ok(()),
-            Reply::Always => {
-                self.shared.grants.add(grant);
-                Ok(())
-            }
-            Reply::No(why) => Err(format!("not permitted: {why}")),
         }
     }
 
@@ -178,6 +294,25 @@ impl Judge<'_> {
                 reach => reach,
             }
         })
+    }
+}
+
+/// Waits for the answer of the person who is here, if there is one.
+async fn ask_approver(approver: Option<&dyn Approver>, question: &Question) -> Reply {
+    let Some(approver) = approver else {
+        return std::future::pending().await;
+    };
+    match approver.ask(question.clone()).await {
+        approve::Reply::Yes => Reply::Once,
+        approve::Reply::Always => Reply::Always,
+        approve::Reply::No(why) => Reply::Reject { text: Some(why) },
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
     grants::Grants,
     live::LiveSender,
     profiles::{self, Profiles},
+    questions::Questions,
     record::{SessionError, Whole, whole},
 };
 
@@ -45,7 +46,8 @@ pub struct Parts {
     pub toolbox: Toolbox,
     /// The tools for background tasks.
     pub delegation: Arc<dyn Delegation>,
-    /// Who is asked for permission; without one, what has to be asked for is refused.
+    /// Who is asked for permission. Without one, what has to be asked for is refused or waits, as
+    /// the settings say.
     pub approver: Option<Arc<dyn Approver>>,
     /// The worker of this process, while there is one. As long as its lease lasts, no other
     /// process drives the sessions that this one drives.
@@ -66,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) delegation: Arc<dyn Delegation>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) grants: Grants,
+    pub(crate) questions: Questions,
     pub(crate) owner: Owner,
     pub(crate) reports: broadcast::Sender<Report>,
     pub(crate) watched: Mutex<HashMap<SessionId, LiveSender>>,
@@ -87,6 +90,7 @@ impl Shared {
             approver: parts.approver,
             owner: parts.owner,
             grants: Grants::default(),
+            questions: Questions::default(),
             reports: broadcast::channel(MOST_BEHIND).0,
             watched: Mutex::default(),
             watched_tasks: Mutex::default(),

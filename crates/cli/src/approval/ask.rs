@@ -10,7 +10,10 @@ use super::{
     draw_question::{Extent, draw},
     typed::{forget_typed, next_line},
 };
-use crate::screen::{ForQuestion, Screen};
+use crate::{
+    make_visible::make_visible,
+    screen::{ForQuestion, Screen},
+};
 
 /// The text before the question comes to the screen by another way, and belongs above it.
 const TEXT_BEFORE: Duration = Duration::from_millis(20);
@@ -22,6 +25,11 @@ impl Approver for Screen {
         let mut screen = self.for_question().await;
         let reply = ask(&mut screen, &question).await;
         reply.unwrap_or_else(|error| Reply::No(format!("nobody can be asked: {error}")))
+    }
+
+    fn answered_elsewhere(&self, question: &Question) {
+        let text = format!("{} was answered elsewhere", question.tool);
+        self.remark(&make_visible(&text));
     }
 }
 

@@ -233,6 +233,12 @@ impl Conversation {
         open.map(|open| (&open.call, open.began))
     }
 
+    /// Which call of the newest answer this is: of equal ones the first that has no result.
+    pub fn number_of(&self, call: &Call) -> Option<usize> {
+        let is_it = |open: &OpenCall| open.outcome.is_none() && open.call == *call;
+        self.calls.iter().position(is_it)
+    }
+
     /// Whether the model has something to read: results, or something that was said.
     pub(super) fn has_news(&self) -> bool {
         !self.calls.is_empty() || !self.unread.is_empty()

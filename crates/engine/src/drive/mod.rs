@@ -10,11 +10,13 @@ use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     agent::{
-        Around, Call, Conversation, Entry, Next, Profile, Stop, ToolOutcome, ToolSpec, Tools, next,
+        Around, Call, Conversation, Entry, Next, Profile, Stop, ToolOutcome, ToolSpec, Tools,
+        UsedUp, next,
     },
     id::{AgentName, OwnerId, SessionId},
     lock::lock,
     port::{Session, SessionEvent, tools_above},
+    shorten::{one_line, shorten},
 };
 use asyncagents_models::{Model, ModelError};
 use asyncagents_tools::Toolbox;
@@ -35,6 +37,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How often a session that waits for tasks polls the store for what another process has written.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How much of a question that nobody has answered is in the reason for the end.
+const MOST_OF_QUESTION: usize = 200;
 
 /// How long a session is left alone after its driver has failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -130,6 +135,8 @@ struct Driver {
     iteration_deadline: Option<time::Instant>,
     /// What the session's task may use, as of the last step.
     run_budget: Option<RunBudget>,
+    /// What it has asked for without an answer until the time for the task was up.
+    unanswered: Option<String>,
 }
 
 impl Driver {
@@ -171,6 +178,7 @@ impl Driver {
             compacted_for_window: false,
             iteration_deadline: None,
             run_budget: None,
+            unanswered: None,
         };
         driver.publish();
         Ok(driver)
@@ -227,9 +235,7 @@ impl Driver {
                 .flatten()
                 .min(),
             most_same_calls: self.shared.settings.same_calls,
-            used_up: run_budget
-                .map(|run_budget| run_budget.used_up(&self.conversation))
-                .unwrap_or_default(),
+            used_up: self.used_up(),
         };
         let next = next(&self.conversation, &around);
         if self.released && next != Next::Rest {
@@ -267,6 +273,19 @@ impl Driver {
             }
         }
         Ok(true)
+    }
+
+    /// What of the budget is used up. Time that went by with waiting for an answer is told so.
+    fn used_up(&self) -> UsedUp {
+        let Some(budget) = &self.run_budget else {
+            return UsedUp::default();
+        };
+        let mut used_up = budget.used_up(&self.conversation);
+        if let (Some(why), Some(question)) = (&mut used_up.time, &self.unanswered) {
+            let question = shorten(&one_line(question), MOST_OF_QUESTION, "…");
+            why.push_str(&format!(", and nobody had answered: {question}"));
+        }
+        used_up
     }
 
     fn model(&self) -> Result<Model, ModelError> {

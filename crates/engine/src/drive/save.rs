@@ -1,6 +1,6 @@
 //! Saves what happened in a session, and ends its runs.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use asyncagents_core::{
     agent::{End, Entry, Filed},
@@ -95,6 +95,7 @@ impl Driver {
             Ok(journal.entries(&id, newest, u64::MAX)?)
         });
         self.fold(&saved.await?);
+        self.handle.has_acted.store(true, Ordering::SeqCst);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use super::{DriveError, Driven, Driver};
 use crate::{
     Live, PrintedLines,
     drivers::Halt,
-    permit::{Judge, Permitted, Prepared},
+    permit::{Judge, NotPermitted, Permitted, Prepared},
 };
 
 /// What is kept of an answer about background tasks.
@@ -88,22 +88,32 @@ impl Driver {
         }
         let results = join_all(calls.into_iter().map(|(call, prepared)| async {
             let begun = time::Instant::now();
-            let outcome = match self.judge().permit(&call.name, prepared).await {
+            let outcome = match self.judge().permit(&call, prepared).await {
                 Ok(permitted) => {
                     let deadline = self.iteration_deadline.map(|at| at + begun.elapsed());
                     self.advised(&call, self.run_call(&call, permitted, deadline).await)
                 }
-                Err(why) => {
+                Err(NotPermitted::Refused(why)) => {
                     self.show_refusal(&call, &why);
                     ToolOutcome::Failed(why)
                 }
+                Err(NotPermitted::Unanswered(question)) => return Err(Some(question)),
+                Err(NotPermitted::Halted) => return Err(None),
             };
-            Entry::ToolEnded {
+            Ok(Entry::ToolEnded {
                 call: call.id,
                 outcome,
-            }
+            })
         }));
-        let entries = self.unless_halted(results).await?;
+        let mut entries = Vec::new();
+        for result in self.unless_halted(results).await? {
+            match result {
+                Ok(entry) => entries.push(entry),
+                // The call stays open, and the time for the task is up.
+                Err(Some(question)) => self.unanswered = Some(question),
+                Err(None) => return Err(DriveError::Halted),
+            }
+        }
         self.save(entries).await
     }
 
@@ -111,19 +121,26 @@ impl Driver {
         Judge {
             shared: &self.shared,
             session: &self.session,
+            conversation: &self.conversation,
+            handle: &self.handle,
             acting: self.acting(),
+            deadline: self.work_deadline(),
         }
     }
 
     async fn run_alone(&mut self, call: Call, prepared: Prepared) -> Driven {
         let begun = time::Instant::now();
-        let judged = async { self.judge().permit(&call.name, prepared).await };
-        let judged = self.unless_halted(judged).await?;
+        let judged = self.judge().permit(&call, prepared).await;
         // A person who thinks does not take the iteration's time.
         self.extend_iteration(begun.elapsed());
         let permitted = match judged {
             Ok(permitted) => permitted,
-            Err(why) => return self.refuse(call, why).await,
+            Err(NotPermitted::Refused(why)) => return self.refuse(call, why).await,
+            Err(NotPermitted::Unanswered(question)) => {
+                self.unanswered = Some(question);
+                return Ok(());
+            }
+            Err(NotPermitted::Halted) => return Err(DriveError::Halted),
         };
         // From here on the call may have happened.
         self.save(vec![Entry::ToolBegan {

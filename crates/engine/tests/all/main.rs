@@ -5,6 +5,7 @@
     reason = "a test may panic; its helpers too"
 )]
 
+mod answering;
 mod bad_models;
 mod contract;
 mod crashing;

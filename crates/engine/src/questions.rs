@@ -1,0 +1,164 @@
+//! What sessions have asked for and wait for, in this process. An answer is for the very call that
+//! was asked about, and the first one counts.
+
+use std::{
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use asyncagents_core::{
+    agent::{Call, CallInfo, Conversation, Preview},
+    digest::digest,
+    id::SessionId,
+    lock::lock,
+    question::{Question, Reply},
+    shorten::shorten,
+};
+use tokio::sync::oneshot;
+
+/// How much of what a call would do a question shows, in characters.
+const MOST_SHOWN: usize = 4_000;
+
+/// The questions that are open, by session and name.
+#[derive(Default)]
+pub(crate) struct Questions {
+    open: Mutex<HashMap<(SessionId, String), Asked>>,
+    /// Tells reports about one question apart.
+    reports: AtomicU64,
+}
+
+struct Asked {
+    question: Question,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// A question that waits for its answer. It is open until this is dropped.
+pub(crate) struct OpenQuestion<'a> {
+    all: &'a Questions,
+    key: (SessionId, String),
+    reply: oneshot::Receiver<Reply>,
+}
+
+impl Questions {
+    /// Opens a question. Nothing if it is open already: two calls cannot share an answer.
+    pub(crate) fn open(
+        &self,
+        session: &SessionId,
+        name: String,
+        question: Question,
+    ) -> Option<OpenQuestion<'_>> {
+        let key = (session.clone(), name);
+        let (sender, reply) = oneshot::channel();
+        match lock(&self.open).entry(key.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(Asked {
+                question,
+                reply: sender,
+            }),
+        };
+        Some(OpenQuestion {
+            all: self,
+            key,
+            reply,
+        })
+    }
+
+    /// What a session waits for.
+    pub(crate) fn of(&self, session: &SessionId) -> BTreeMap<String, Question> {
+        let open = lock(&self.open);
+        let own = open.iter().filter(|((asking, _), _)| asking == session);
+        own.map(|((_, name), asked)| (name.clone(), asked.question.clone()))
+            .collect()
+    }
+
+    /// Answers a question. False if it is not open.
+    pub(crate) fn answer(&self, session: &SessionId, name: &str, reply: Reply) -> bool {
+        let key = (session.clone(), name.to_owned());
+        let mut open = lock(&self.open);
+        // Under the lock: whoever withdraws the question finds the answer.
+        let asked = open.remove(&key);
+        asked.is_some_and(|asked| asked.reply.send(reply).is_ok())
+    }
+
+    /// A key for a report about a question, which may be asked again after a failure.
+    pub(crate) fn report_key(&self, name: &str) -> String {
+        let number = self.reports.fetch_add(1, Ordering::Relaxed);
+        format!("question {name} {number}")
+    }
+}
+
+impl OpenQuestion<'_> {
+    pub(crate) fn name(&self) -> &str {
+        &self.key.1
+    }
+
+    /// Waits for the answer.
+    pub(crate) async fn answered(&mut self) -> Reply {
+        match (&mut self.reply).await {
+            Ok(reply) => reply,
+            // Its sender goes only with the answer, or with this.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Closes the question, because it was answered in another way. If an answer was taken before,
+    /// that one counts.
+    pub(crate) fn withdraw(&mut self) -> Option<Reply> {
+        lock(&self.all.open).remove(&self.key);
+        self.reply.try_recv().ok()
+    }
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        lock(&self.all.open).remove(&self.key);
+    }
+}
+
+/// The name of the question whether a call may be run: the same in every process, and never that of
+/// another call. No part of it that tells calls apart is the model's to choose.
+pub(crate) fn name_of(session: &SessionId, conversation: &Conversation, call: &Call) -> String {
+    let answer = conversation.totals().turns;
+    let number = conversation.number_of(call).unwrap_or_default();
+    let call = digest(&[session.as_str(), &call.id, &call.name, &call.input]);
+    format!("ask_{answer}_{number}_{call:016x}")
+}
+
+/// Whether a call of this conversation has no result yet whose question has this name: it was
+/// asked about before, or will be.
+pub(crate) fn may_be_asked(session: &SessionId, conversation: &Conversation, name: &str) -> bool {
+    let mut waiting = conversation.open_calls().filter(|(_, began)| !began);
+    conversation.run().is_some()
+        && waiting.any(|(call, _)| name_of(session, conversation, call) == name)
+}
+
+/// Whether a call may be run, with all that it would do, as far as that can be shown.
+pub(crate) fn question_about(tool: &str, info: &CallInfo) -> Question {
+    let details = match &info.preview {
+        Preview::Command(command) if *command == info.target => String::new(),
+        Preview::Command(command) => command.clone(),
+        Preview::Write { content } => content.clone(),
+        Preview::Edit {
+            old,
+            new,
+            everywhere,
+        } => {
+            let wherever = if *everywhere { " (everywhere)" } else { "" };
+            format!("replace{wherever}:\n{old}\nby:\n{new}")
+        }
+        Preview::Arguments(arguments) => {
+            let lines = arguments
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    };
+    let whole = format!("permission for {tool} {}\n{details}", info.target);
+    let whole = whole.trim_end();
+    let length = whole.chars().count();
+    let cut = format!("\n[cut: the whole has {length} characters]");
+    Question::permission(shorten(whole, MOST_SHOWN, &cut))
+}
