@@ -14,6 +14,8 @@ use super::api::Api;
 /// A call that not every OpenCode has, or not under the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offer {
+    /// Makes a session with a whole history.
+    Import,
     /// Puts a text into the system prompt of a session.
     Instructions,
     /// Asks a model one thing, without a session and without tools.
@@ -24,6 +26,7 @@ impl Offer {
     /// Where it may be, the newest name last. `{}` is the session.
     fn paths(self) -> [&'static str; 2] {
         match self {
+            Self::Import => ["/api/session/import", "/api/experimental/session/import"],
             Self::Instructions => [
                 "/api/session/{}/instructions/entries/{}",
                 "/api/experimental/session/{}/instructions/entries/{}",

@@ -4,11 +4,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use asyncagents_core::{
+    fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        OneAnswer, OneQuestion, Prompt,
+        OneAnswer, OneQuestion, Prompt, Recent,
     },
     question::{Answered, Reply},
     skill::{self, Role},
@@ -24,6 +25,7 @@ use super::{
     api::Api,
     capabilities::{Capabilities, Offer},
     events::EventStream,
+    history,
     id::{self, is_session},
     session_model, session_rules,
     wire::{self, Agent, Session, SessionModel},
@@ -183,7 +185,7 @@ impl OpenCode2 {
 
     /// What is asked for when the session of a task is made. What this OpenCode does not know of it,
     /// it leaves alone.
-    async fn new_session(
+    pub(super) async fn new_session(
         &self,
         new: &NewSession,
         parent: Option<&Session>,
@@ -331,10 +333,22 @@ impl Host for OpenCode2 {
         self.ask_last_turn(session, question).await
     }
 
+    async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
+        self.make_branch(&new, plan).await
+    }
+
+    async fn recent(&self, session: &SessionId, plan: &Plan) -> Result<Recent, HostError> {
+        if !is_session(session) {
+            return Err(HostError::Refused(format!(
+                "`{session}` is no session of OpenCode and has no conversation"
+            )));
+        }
+        let end = history::end_of(&self.api, session, plan, &self.settings.prefix).await?;
+        Ok(end.recent)
+    }
+
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
-        Err(HostError::Refused(format!(
-            "the conversation of {session} cannot be read"
-        )))
+        history::all(&self.api, session).await
     }
 
     async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {

@@ -8,7 +8,7 @@ use super::api::{Api, Page};
 /// each page has twice as many as the one before.
 pub(super) const PAGE: usize = 100;
 /// How many messages OpenCode gives at most.
-const WIDEST: usize = 200;
+pub(super) const WIDEST: usize = 200;
 
 /// The pages of a session's messages, newest first.
 pub(super) struct Pages<'a> {
@@ -53,5 +53,10 @@ impl<'a> Pages<'a> {
             None => Next::Nothing,
         };
         Ok(Some(page))
+    }
+
+    /// Whether there may be something that was not read.
+    pub(super) fn has_more(&self) -> bool {
+        !matches!(self.next, Next::Nothing)
     }
 }
