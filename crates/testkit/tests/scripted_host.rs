@@ -49,6 +49,7 @@ impl Site for Scripted {
         Abilities {
             // So that a story about the runtime shows what was sent twice.
             keeps_posts_once: false,
+            holds_notices: false,
             has_foreign_sessions: true,
             branches: None,
             asks_once: true,

@@ -42,6 +42,7 @@ impl Site for Process {
     fn abilities(&self) -> Abilities {
         Abilities {
             keeps_posts_once: true,
+            holds_notices: false,
             has_foreign_sessions: true,
             branches: Some(ForkPlan {
                 limits: Preset::Exact.limits(),

@@ -49,6 +49,7 @@ impl Site for Talking {
         Abilities {
             // OpenCode gives messages names of its own.
             keeps_posts_once: false,
+            holds_notices: false,
             has_foreign_sessions: false,
             branches: Some(as_messages(None, &[])),
             asks_once: true,

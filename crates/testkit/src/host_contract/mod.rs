@@ -66,6 +66,9 @@ pub struct Abilities {
     /// A prompt or a notice that is given twice is kept once. Elsewhere the caller has to ask
     /// before it repeats itself.
     pub keeps_posts_once: bool,
+    /// A notice to a session at work is held back until its model is asked again. One that is left
+    /// over after an abort arrives when it is given once more.
+    pub holds_notices: bool,
     /// A session that the host has not made, by a name of another form, exists and can be told
     /// things: a shell's, for instance.
     pub has_foreign_sessions: bool,

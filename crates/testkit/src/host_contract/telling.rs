@@ -63,12 +63,21 @@ pub(super) async fn a_notice_is_shown_to_the_model(scene: Scene) {
 
 pub(super) async fn a_notice_to_a_session_at_work_arrives(scene: Scene) {
     let (session, prompt) = scene.hanging(1).await;
-    scene.tell(&session, &task(2)).await;
+    let held_back = scene.site.abilities().holds_notices;
+    if held_back {
+        let delivered = scene.host.deliver(&session, notice(&task(2))).await;
+        assert_eq!(delivered, Ok(Delivery::Taken));
+    } else {
+        scene.tell(&session, &task(2)).await;
+    }
     let standing = scene.standing(&session, &prompt).await;
     assert_eq!(standing, Standing::Working, "it is not interrupted");
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
     assert_eq!(outcome(&end), &Outcome::Cancelled);
+    if held_back {
+        scene.tell(&session, &task(2)).await;
+    }
 }
 
 pub(super) async fn a_notice_wakes_an_idle_session_where_the_host_says_so(scene: Scene) {

@@ -1,0 +1,560 @@
+//! How sessions of the small OpenCode 2 work: they take what is in the inbox, play a script, say
+//! what happens, and can be stopped.
+
+use std::time::Duration;
+
+use asyncagents_hosts::{Method, Request};
+use asyncagents_testkit::host_contract::{Does, SCRIPT, TOOL};
+use serde_json::{Value, json};
+use tokio::time;
+
+use crate::{
+    build::PermissionKey,
+    fake::{FakeOpenCode, not_found},
+};
+
+/// Prompts that the script of all hosts does not have.
+pub(crate) const ASK_PERMISSION: &str = "List the files with a command";
+pub(crate) const ASK_FORM: &str = "Ask which colour";
+pub(crate) const RETRY: &str = "Use the model that is overloaded";
+pub(crate) const RESTARTED: &str = "The server restarted while you were working. Continue";
+pub(crate) const WENT_ON: &str = "I went on";
+
+const TURN: Duration = Duration::from_millis(10);
+/// A server that has started takes so long to go on with what it was doing.
+const RESUME_AFTER: Duration = Duration::from_millis(90);
+
+/// How a turn ended that did not go well.
+struct Broken(Value);
+
+impl FakeOpenCode {
+    /// Sets a session to work, unless it is.
+    pub(crate) fn start(&self, id: &str) {
+        let (fake, session) = (self.clone(), id.to_owned());
+        let spawn = || {
+            tokio::spawn(async move {
+                let end = fake.execute(&session).await;
+                fake.finish(&session, end);
+            })
+        };
+        let started = self.with(id, |it| {
+            let idle = it.works.is_none();
+            if idle {
+                it.works = Some(spawn());
+            }
+            idle
+        });
+        if started == Some(true) {
+            self.tell(id, "session.execution.started", json!({}));
+        }
+    }
+
+    /// Stops a session; whether it was at work.
+    pub(crate) fn interrupt(&self, id: &str, reason: &str) -> bool {
+        let Some(works) = self.with(id, |it| it.works.take()).flatten() else {
+            return false;
+        };
+        works.abort();
+        let error = json!({"type": "aborted", "message": "Step interrupted"});
+        let stopped = self.with(id, |it| {
+            it.permissions.clear();
+            it.forms.clear();
+            let last = it.messages.last_mut().filter(|it| is_unfinished(it))?;
+            // One that waits for its next attempt is left as it is.
+            if last["retry"].is_null() {
+                last["finish"] = json!("error");
+                last["error"] = error.clone();
+                for call in last["content"].as_array_mut().into_iter().flatten() {
+                    let why = json!({"type": "aborted", "message": "Tool execution interrupted"});
+                    call["state"] = json!({"status": "error", "input": {}, "error": why});
+                }
+            }
+            Some(last["id"].clone())
+        });
+        if let Some(message) = stopped.flatten() {
+            let data = json!({"assistantMessageID": message, "error": error});
+            self.tell(id, "session.step.failed", data);
+        }
+        self.note_idle(id, "interrupted", None);
+        self.tell(
+            id,
+            "session.execution.interrupted",
+            json!({"reason": reason}),
+        );
+        true
+    }
+
+    /// Killed at once and started again. What it goes on with by itself shows a moment later.
+    pub(crate) fn kill(&self) {
+        let ids: Vec<String> = self.lock().sessions.keys().cloned().collect();
+        for id in ids {
+            let worked = self.with(&id, |it| {
+                it.permissions.clear();
+                it.forms.clear();
+                it.works.take()
+            });
+            if let Some(works) = worked.flatten() {
+                works.abort();
+                self.resume(&id);
+            }
+        }
+        self.loses_events();
+    }
+
+    /// Stopped in an orderly way. It answers no more until it is started.
+    pub(crate) fn stop(&self) {
+        let ids: Vec<String> = self.lock().sessions.keys().cloned().collect();
+        let stopped: Vec<String> = ids
+            .into_iter()
+            .filter(|id| self.interrupt(id, "shutdown"))
+            .collect();
+        self.lock().is_down = true;
+        for id in stopped {
+            self.resume(&id);
+        }
+    }
+
+    pub(crate) fn is_started(&self) {
+        self.lock().is_down = false;
+        self.loses_events();
+    }
+
+    fn resume(&self, id: &str) {
+        let has_parent = self.with(id, |it| it.info["parentID"].is_string());
+        if !self.build.resumes || has_parent != Some(false) {
+            return;
+        }
+        let message = json!({
+            "id": self.next_id("msg"), "type": "synthetic", "text": RESTARTED,
+            "time": {"created": self.now()},
+        });
+        let (fake, session) = (self.clone(), id.to_owned());
+        self.with(id, |it| it.messages.push(message));
+        tokio::spawn(async move {
+            while fake.lock().is_down {
+                time::sleep(TURN).await;
+            }
+            time::sleep(RESUME_AFTER).await;
+            fake.start(&session);
+        });
+    }
+
+    /// What is asked without a session, if this is such a request.
+    pub(crate) async fn generated(&self, request: &Request) -> Option<(u16, Value)> {
+        let is_asked = request.path == "/api/generate" && request.method == Method::Post;
+        if !is_asked || !self.build.generates {
+            return None;
+        }
+        let prompt = request.body.as_ref()?["prompt"].as_str()?.to_owned();
+        let text = match played(&prompt)? {
+            Does::Answer(said) => said,
+            Does::AnswerAfter(after, said) => {
+                time::sleep(after).await;
+                said
+            }
+            _ => return Some((503, Value::Null)),
+        };
+        Some((200, json!({"data": {"text": text}})))
+    }
+
+    async fn execute(&self, id: &str) -> Result<(), Broken> {
+        let unresumed = self.with(id, |it| {
+            let last = it.messages.last();
+            last.is_some_and(|last| last["text"] == json!(RESTARTED))
+        });
+        if unresumed == Some(true) {
+            time::sleep(TURN).await;
+            self.step(id, "stop", json!([{"type": "text", "text": WENT_ON}]));
+        }
+        loop {
+            self.check(id, "agent")?;
+            let Some(text) = self.take(id) else {
+                return Ok(());
+            };
+            self.check(id, "model")?;
+            time::sleep(TURN).await;
+            self.play(id, &text).await?;
+        }
+    }
+
+    /// Whether the agent or the model of a session is known.
+    fn check(&self, id: &str, what: &str) -> Result<(), Broken> {
+        let set = self
+            .with(id, |it| it.info[what].clone())
+            .unwrap_or_default();
+        let broken =
+            |kind: &str, message: String| Err(Broken(json!({"type": kind, "message": message})));
+        let known = ["build", "general", "explore"];
+        match (what, set.as_str(), set["id"].as_str()) {
+            ("agent", Some(agent), _) if !known.contains(&agent) => {
+                broken("unknown", format!("Agent not found: \"{agent}\""))
+            }
+            ("model", _, Some(model)) if !model.starts_with("fake-") => broken(
+                "provider.no-route",
+                format!("Model unavailable: fake/{model}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what is in the inbox into the history; the text that is played, if there was any.
+    fn take(&self, id: &str) -> Option<String> {
+        let taken = self.with(id, |it| std::mem::take(&mut it.inbox))?;
+        for item in &taken {
+            let mut message = item["payload"].clone();
+            message["id"] = item["id"].clone();
+            message["type"] = item["type"].clone();
+            message["time"] = json!({"created": self.now()});
+            self.with(id, |it| it.messages.push(message));
+            let data = json!({"inboxID": item["id"]});
+            self.tell(id, "session.inbox.delivered", data);
+        }
+        let texts = taken
+            .iter()
+            .filter_map(|item| item["payload"]["text"].as_str());
+        let texts: Vec<&str> = texts.collect();
+        let scripted = texts.iter().rfind(|text| is_scripted(text));
+        scripted.or(texts.last()).map(|text| (*text).to_owned())
+    }
+
+    async fn play(&self, id: &str, text: &str) -> Result<(), Broken> {
+        let said = |text: &str| json!([{"type": "text", "text": text}]);
+        if text.contains(ASK_PERMISSION) {
+            return self.ask_permission(id).await;
+        }
+        if text.contains(ASK_FORM) {
+            return self.ask_form(id).await;
+        }
+        if text.contains(RETRY) {
+            return self.retry(id).await;
+        }
+        match played(text) {
+            None => self.step(id, "stop", said("ok")),
+            Some(Does::Answer(answer)) => self.step(id, "stop", said(answer)),
+            Some(Does::AnswerAfter(after, answer)) => {
+                time::sleep(after).await;
+                self.step(id, "stop", said(answer));
+            }
+            Some(Does::Fail(why)) => {
+                let error = json!({"type": "provider.internal", "message": why});
+                let message = self.begin(id);
+                self.change(id, &message, |it| {
+                    it["finish"] = json!("error");
+                    it["error"] = error.clone();
+                });
+                let data = json!({"assistantMessageID": message, "error": error});
+                self.tell(id, "session.step.failed", data);
+                return Err(Broken(error));
+            }
+            Some(Does::CallAndAnswer(answer)) => {
+                let message = self.begin(id);
+                self.call(id, &message, TOOL, json!({"path": "notes.txt"}));
+                self.end_call(
+                    id,
+                    &message,
+                    json!({"status": "completed", "input": {},
+                    "content": [{"type": "text", "text": "the plants are dry"}]}),
+                );
+                self.end_step(id, &message, "tool-calls");
+                time::sleep(TURN).await;
+                // What was steered in meanwhile comes before the next answer.
+                self.take(id);
+                self.step(id, "stop", said(answer));
+            }
+            Some(Does::CallAndHang) => {
+                let message = self.begin(id);
+                self.call(id, &message, TOOL, json!({"path": "notes.txt"}));
+                std::future::pending::<()>().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask_permission(&self, id: &str) -> Result<(), Broken> {
+        let message = self.begin(id);
+        self.call(id, &message, "shell", json!({"command": "ls"}));
+        let asked = self.next_id("per");
+        let permission =
+            json!({"id": asked, "sessionID": id, "action": "shell", "resources": ["ls"]});
+        self.with(id, |it| it.permissions.push(permission.clone()));
+        self.emit("permission.asked", permission);
+        let reply = self.replied(id, &asked).await;
+        let refused = reply["reply"] == json!("reject");
+        if refused && !reply["message"].is_string() {
+            return Err(self.refuse(id, &message, "The user declined this tool call"));
+        }
+        let error = json!({"type": "tool.execution", "message": "Unable to execute command: ls"});
+        let state = if refused {
+            json!({"status": "error", "input": {}, "error": error})
+        } else {
+            json!({"status": "completed", "input": {}, "content": []})
+        };
+        self.end_call(id, &message, state);
+        self.end_step(id, &message, "tool-calls");
+        self.step(id, "stop", json!([{"type": "text", "text": "listed"}]));
+        Ok(())
+    }
+
+    async fn ask_form(&self, id: &str) -> Result<(), Broken> {
+        let message = self.begin(id);
+        self.call(id, &message, "question", json!({}));
+        let asked = self.next_id("frm");
+        let options = json!([{"value": "red", "label": "red"}, {"value": "blue", "label": "blue"}]);
+        let form = json!({"id": asked, "sessionID": id, "title": "Questions", "fields": [
+            {"key": "q0", "title": "Colour", "description": "Which colour?", "type": "string",
+             "options": options, "custom": true},
+            {"key": "q1", "title": "Sizes", "description": "Which sizes?", "type": "multiselect",
+             "options": [{"value": "s", "label": "s"}, {"value": "l", "label": "l"}]},
+            {"key": "q2", "title": "How many?", "type": "integer"},
+            {"key": "q3", "title": "Sure?", "type": "boolean"},
+        ]});
+        self.with(id, |it| it.forms.push(form.clone()));
+        self.emit("form.created", json!({"form": form}));
+        let reply = self.replied(id, &asked).await;
+        if reply.is_null() {
+            return Err(self.refuse(id, &message, "The user dismissed this question"));
+        }
+        let content = json!([{"type": "text", "text": reply.to_string()}]);
+        self.end_call(
+            id,
+            &message,
+            json!({"status": "completed", "input": {}, "content": content}),
+        );
+        self.end_step(id, &message, "tool-calls");
+        self.step(
+            id,
+            "stop",
+            json!([{"type": "text", "text": reply.to_string()}]),
+        );
+        Ok(())
+    }
+
+    /// The model did not answer, and is asked again in an hour.
+    async fn retry(&self, id: &str) -> Result<(), Broken> {
+        let message = self.begin(id);
+        self.change(id, &message, |it| it["retry"] = json!({"attempt": 2}));
+        let at = self.now() + 3_600_000;
+        let data = json!({"assistantMessageID": message, "attempt": 2, "at": at});
+        self.tell(id, "session.retry.scheduled", data);
+        std::future::pending().await
+    }
+
+    /// Waits for the answer to a question.
+    async fn replied(&self, id: &str, asked: &str) -> Value {
+        loop {
+            let reply = self.with(id, |it| it.replies.remove(asked)).flatten();
+            match reply {
+                Some(reply) => return reply,
+                None => time::sleep(TURN).await,
+            }
+        }
+    }
+
+    /// A refusal ends the turn, and its event looks like a server that ends.
+    fn refuse(&self, id: &str, message: &str, why: &str) -> Broken {
+        let error = json!({"type": "aborted", "message": why});
+        self.end_call(
+            id,
+            message,
+            json!({"status": "error", "input": {}, "error": error}),
+        );
+        let error = json!({"type": "aborted", "message": "Step interrupted"});
+        self.change(id, message, |it| {
+            it["finish"] = json!("error");
+            it["error"] = error.clone();
+        });
+        let data = json!({"assistantMessageID": message, "error": error});
+        self.tell(id, "session.step.failed", data);
+        Broken(Value::Null)
+    }
+
+    pub(crate) fn permit(&self, id: &str, asked: &str, body: &Value) -> (u16, Value) {
+        let invalid = |why: &str| (400, json!({"_tag": "InvalidRequestError", "message": why}));
+        let (reply, decision) = (&body["reply"], &body["decision"]);
+        let given = match self.build.permission_key {
+            PermissionKey::Reply => reply,
+            PermissionKey::Decision => decision,
+            PermissionKey::DecisionOnly if !reply.is_null() => return invalid("reply"),
+            PermissionKey::DecisionOnly => decision,
+        };
+        if given.is_null() {
+            return invalid("Missing key");
+        }
+        let open = self.with(id, |it| {
+            let open = it
+                .permissions
+                .iter()
+                .any(|it| it["id"].as_str() == Some(asked));
+            it.permissions.retain(|it| it["id"].as_str() != Some(asked));
+            let reply = json!({"reply": given, "message": body["message"]});
+            if open {
+                it.replies.insert(asked.to_owned(), reply);
+            }
+            open
+        });
+        if open != Some(true) {
+            return not_found("PermissionNotFoundError");
+        }
+        self.tell(
+            id,
+            "permission.replied",
+            json!({"requestID": asked, "reply": given}),
+        );
+        (204, Value::Null)
+    }
+
+    /// Answers a form, or dismisses it.
+    pub(crate) fn fill(&self, id: &str, form: &str, answer: Option<&Value>) -> (u16, Value) {
+        let was_settled = self.with(id, |it| it.settled_forms.contains(form));
+        if was_settled == Some(true) {
+            return (
+                409,
+                json!({"_tag": "FormAlreadySettledError", "message": "settled"}),
+            );
+        }
+        let open = self.with(id, |it| {
+            let open = it.forms.iter().any(|it| it["id"].as_str() == Some(form));
+            it.forms.retain(|it| it["id"].as_str() != Some(form));
+            if open {
+                it.settled_forms.insert(form.to_owned());
+                let reply = answer.cloned().unwrap_or_default();
+                it.replies.insert(form.to_owned(), reply);
+            }
+            open
+        });
+        if open != Some(true) {
+            return not_found("FormNotFoundError");
+        }
+        let kind = match answer {
+            Some(_) => "form.replied",
+            None => "form.cancelled",
+        };
+        self.tell(id, kind, json!({"id": form}));
+        (204, Value::Null)
+    }
+
+    fn finish(&self, id: &str, end: Result<(), Broken>) {
+        let inbox = self.with(id, |it| {
+            it.works = None;
+            it.inbox.len()
+        });
+        match end {
+            Ok(()) => {
+                self.note_idle(id, "succeeded", None);
+                self.tell(id, "session.execution.succeeded", json!({}));
+                // What came in at the last moment.
+                if inbox.unwrap_or(0) > 0 {
+                    self.start(id);
+                }
+            }
+            Err(Broken(Value::Null)) => {
+                self.note_idle(id, "interrupted", None);
+                let data = json!({"reason": "shutdown"});
+                self.tell(id, "session.execution.interrupted", data);
+            }
+            Err(Broken(error)) => {
+                self.note_idle(id, "failed", Some(&error));
+                let data = json!({"error": error});
+                self.tell(id, "session.execution.failed", data);
+            }
+        }
+    }
+
+    /// Where a release notes how a turn ended.
+    fn note_idle(&self, id: &str, outcome: &str, error: Option<&Value>) {
+        let message = self.next_id("msg");
+        let build = self.build.clone();
+        self.with(id, |it| {
+            if build.keeps_outcome {
+                it.info["outcome"] = json!(outcome);
+            }
+            if build.writes_idle {
+                let mut idle = json!({"id": message, "type": "idle", "outcome": outcome});
+                if let Some(error) = error.filter(|_| build.explains_idle) {
+                    idle["error"] = error.clone();
+                }
+                it.messages.push(idle);
+            }
+        });
+    }
+
+    /// One answer of the model.
+    fn step(&self, id: &str, finish: &str, content: Value) {
+        let message = self.begin(id);
+        self.change(id, &message, |it| it["content"] = content);
+        self.end_step(id, &message, finish);
+    }
+
+    fn begin(&self, id: &str) -> String {
+        let message = self.next_id("msg");
+        let begun = json!({
+            "id": message, "type": "assistant", "agent": "general", "content": [],
+            "time": {"created": self.now()}, "model": {"providerID": "fake", "id": "fake-1"},
+        });
+        self.with(id, |it| it.messages.push(begun));
+        let data = json!({"assistantMessageID": message});
+        self.tell(id, "session.step.started", data);
+        message
+    }
+
+    fn end_step(&self, id: &str, message: &str, finish: &str) {
+        let tokens =
+            json!({"input": 100, "output": 8, "reasoning": 0, "cache": {"read": 5, "write": 0}});
+        self.change(id, message, |it| {
+            it["finish"] = json!(finish);
+            it["tokens"] = tokens.clone();
+            it["cost"] = json!(0.25);
+        });
+        let data = json!({"assistantMessageID": message, "finish": finish, "cost": 0.25, "tokens": tokens});
+        self.tell(id, "session.step.ended", data);
+    }
+
+    fn call(&self, id: &str, message: &str, tool: &str, input: Value) {
+        let state = json!({"status": "running", "input": input});
+        let call = json!({"type": "tool", "id": "call_1", "name": tool, "state": state});
+        self.change(id, message, |it| it["content"] = json!([call]));
+        let about = json!({"assistantMessageID": message, "id": "call_1"});
+        let mut started = about.clone();
+        started["name"] = json!(tool);
+        self.tell(id, "session.tool.input.started", started);
+        let mut called = about;
+        called["input"] = input;
+        self.tell(id, "session.tool.called", called);
+    }
+
+    fn end_call(&self, id: &str, message: &str, state: Value) {
+        self.change(id, message, |it| it["content"][0]["state"] = state);
+        let data = json!({"assistantMessageID": message, "id": "call_1"});
+        self.tell(id, "session.tool.success", data);
+    }
+
+    fn change(&self, id: &str, message: &str, how: impl FnOnce(&mut Value)) {
+        self.with(id, |it| {
+            let found = it
+                .messages
+                .iter_mut()
+                .find(|it| it["id"].as_str() == Some(message));
+            how(found.expect("a message"));
+        });
+    }
+
+    fn tell(&self, id: &str, kind: &str, mut data: Value) {
+        data["sessionID"] = json!(id);
+        self.emit(kind, data);
+    }
+}
+
+fn is_unfinished(message: &Value) -> bool {
+    message["type"] == json!("assistant") && message["finish"].is_null()
+}
+
+fn played(text: &str) -> Option<Does> {
+    let mut script = SCRIPT.iter();
+    let entry = script.find(|(words, _)| text.contains(words));
+    entry.map(|(_, does)| *does)
+}
+
+fn is_scripted(text: &str) -> bool {
+    let own = [ASK_PERMISSION, ASK_FORM, RETRY];
+    played(text).is_some() || own.iter().any(|words| text.contains(words))
+}

@@ -1,0 +1,245 @@
+//! A host, the OpenCode 2 it talks to, and the time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use asyncagents_core::{
+    id::{PostId, SessionId, TaskId},
+    lifecycle::Standing,
+    moment::Moment,
+    notify::Message,
+    port::{Clock, Host, HostEvents, Inspection, NewSession, Notice, Prompt, Report, SessionEvent},
+    progress::Observation,
+    question::Question,
+    task::Outcome,
+};
+use asyncagents_hosts::opencode2::{OpenCode2, Settings};
+use tokio::time::{Instant, timeout};
+
+use crate::{build::Build, fake::FakeOpenCode};
+
+pub(crate) const FOLDER: &str = "/home/user/project";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Goes as tokio's time goes, which is paused and jumps from timer to timer; and when it is
+/// told to.
+#[derive(Clone)]
+pub(crate) struct TestClock {
+    begun: Instant,
+    ahead: Arc<AtomicI64>,
+}
+
+impl TestClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            ahead: Arc::new(AtomicI64::new(1_800_000_000_000)),
+        }
+    }
+
+    pub(crate) fn goes_on(&self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).expect("a short time");
+        self.ahead.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Moment {
+        Moment::from_millis(self.ahead.load(Ordering::SeqCst)).after(self.begun.elapsed())
+    }
+
+    fn steady(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn boot(&self) -> &str {
+        ""
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) opencode: FakeOpenCode,
+    pub(crate) clock: TestClock,
+    pub(crate) host: Arc<OpenCode2>,
+    pub(crate) parent: SessionId,
+    events: Box<dyn HostEvents>,
+}
+
+impl World {
+    pub(crate) fn new(build: Build) -> Self {
+        let clock = TestClock::new();
+        let opencode = FakeOpenCode::new(build, clock.clone());
+        let parent = opencode.parent(FOLDER);
+        Self::begin(opencode, clock, parent, settings())
+    }
+
+    /// Another process of ours, which knows nothing of what was before. What happens until it
+    /// listens is missed.
+    pub(crate) fn restarted(self) -> Self {
+        self.with_settings(settings())
+    }
+
+    /// OpenCode is opened again, a day later.
+    pub(crate) fn another_day(self) -> Self {
+        self.clock.goes_on(DAY);
+        let began = Some(self.clock.now());
+        self.with_settings(Settings {
+            began,
+            ..settings()
+        })
+    }
+
+    pub(crate) fn with_settings(self, settings: Settings) -> Self {
+        self.opencode.is_deaf();
+        Self::begin(self.opencode, self.clock, self.parent, settings)
+    }
+
+    fn begin(
+        opencode: FakeOpenCode,
+        clock: TestClock,
+        parent: SessionId,
+        settings: Settings,
+    ) -> Self {
+        let connection = Arc::new(opencode.clone());
+        let host = OpenCode2::new(connection, Arc::new(clock.clone()), settings);
+        let events = host.subscribe();
+        Self {
+            opencode,
+            clock,
+            host: Arc::new(host),
+            parent,
+            events,
+        }
+    }
+
+    /// The next report. Whoever waits in vain for one is told so after a while.
+    pub(crate) async fn next(&mut self) -> Report {
+        let next = timeout(Duration::from_secs(20), self.events.next()).await;
+        next.expect("something is reported").expect("the host")
+    }
+
+    /// What is reported of a session, until it is idle or asks.
+    pub(crate) async fn until(&mut self, fits: impl Fn(&SessionEvent) -> bool) -> SessionEvent {
+        loop {
+            match self.next().await {
+                Report::Session(_, event) if fits(&event) => return event,
+                Report::Session(..) | Report::Missed => {}
+            }
+        }
+    }
+
+    pub(crate) async fn until_idle(&mut self) {
+        self.until(|event| *event == SessionEvent::Idle).await;
+    }
+
+    /// What is asked next, with OpenCode's name for it.
+    pub(crate) async fn until_asked(&mut self) -> (String, Question) {
+        let is_question = |event: &SessionEvent| {
+            let SessionEvent::Observed { what, .. } = event else {
+                return false;
+            };
+            matches!(what, Observation::Asked { .. })
+        };
+        match self.until(is_question).await {
+            SessionEvent::Observed {
+                what: Observation::Asked { id, question },
+                ..
+            } => (id, question),
+            other => panic!("no question: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn child(&self) -> SessionId {
+        let made = self.host.create(self.new_session()).await;
+        made.expect("a session")
+    }
+
+    pub(crate) fn new_session(&self) -> NewSession {
+        NewSession {
+            task: task(),
+            parent: self.parent.clone(),
+            title: "look around".to_owned(),
+            agent: "general".into(),
+            model: None,
+            may_delegate: true,
+            role: None,
+            within: Vec::new(),
+        }
+    }
+
+    /// A child that was prompted.
+    pub(crate) async fn at_work(&self, text: &str) -> SessionId {
+        let session = self.child().await;
+        let prompted = self.host.prompt(&session, prompt(text)).await;
+        prompted.expect("it is taken");
+        session
+    }
+
+    pub(crate) async fn inspect(&self, session: &SessionId) -> Inspection {
+        let seen = self.host.inspect(session, &task().prompt(0)).await;
+        seen.expect("it is known")
+    }
+
+    pub(crate) async fn standing(&self, session: &SessionId) -> Standing {
+        self.inspect(session).await.standing
+    }
+
+    /// How a child has ended.
+    pub(crate) async fn outcome(&self, session: &SessionId) -> Outcome {
+        match self.standing(session).await {
+            Standing::Done { outcome, .. } => outcome,
+            other => panic!("it has not ended: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn is_told(&self, session: &SessionId, notice: &PostId) -> bool {
+        let told = self.host.confirm(session, notice).await;
+        told.expect("it is known")
+    }
+
+    /// The texts in a session's history, oldest first.
+    pub(crate) fn texts(&self, session: &SessionId) -> Vec<String> {
+        let messages = self
+            .opencode
+            .with(session.as_str(), |it| it.messages.clone());
+        let messages = messages.expect("a session");
+        let of_input = messages.iter().filter_map(|it| it["text"].as_str());
+        of_input.map(str::to_owned).collect()
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        prefix: "asyncagents_".to_owned(),
+        ..Settings::default()
+    }
+}
+
+pub(crate) fn task() -> TaskId {
+    TaskId::from_random(1)
+}
+
+pub(crate) fn prompt(text: &str) -> Prompt {
+    Prompt {
+        id: task().prompt(0),
+        text: text.to_owned(),
+        agent: "general".into(),
+        model: None,
+        role: None,
+    }
+}
+
+pub(crate) fn notice(number: u32) -> Notice {
+    Notice {
+        id: task().notice(number),
+        message: Message {
+            visible: format!("✓ **Agent \"{number}\" finished.**\nTask Progress: 1/1"),
+            hidden: "Use asyncagents_output to see agent responses.".to_owned(),
+        },
+    }
+}
