@@ -7,6 +7,8 @@
 
 #[path = "opencode2_host/answering.rs"]
 mod answering;
+#[path = "opencode2_host/asking.rs"]
+mod asking;
 #[path = "opencode2_host/build.rs"]
 mod build;
 #[path = "opencode2_host/contract.rs"]

@@ -3,10 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use asyncagents_core::{id::SessionId, port::Host};
+use asyncagents_core::{
+    fork::{Mode, Plan},
+    id::SessionId,
+    port::Host,
+};
 use asyncagents_hosts::opencode2::{OpenCode2, Settings};
 use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, host_contract};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     build::Build,
@@ -44,6 +48,10 @@ impl Site for Talking {
         Abilities {
             keeps_posts_once: true,
             holds_notices: true,
+            branches: Some(Plan {
+                mode: Mode::Messages,
+                ..Plan::default()
+            }),
             asks_once: true,
             is_another_process: true,
             ..Abilities::default()
@@ -75,8 +83,13 @@ impl Site for Talking {
             .opencode
             .with(session.as_str(), |it| it.messages.clone());
         let messages = messages.expect("a session");
-        let texts = messages.iter().filter_map(|it| it["text"].as_str());
-        texts.collect::<Vec<_>>().join("\n")
+        let said = |it: &Value| {
+            let pieces = it["content"].as_array().into_iter().flatten();
+            let pieces = pieces.filter_map(|piece| piece["text"].as_str());
+            let texts = it["text"].as_str().into_iter().chain(pieces);
+            texts.collect::<Vec<_>>().join("\n")
+        };
+        messages.iter().map(said).collect::<Vec<_>>().join("\n")
     }
 
     async fn restart(&self) {

@@ -193,6 +193,14 @@ impl FakeOpenCode {
             (Method::Get, ["api", "model"]) => (200, json!({"data": models()})),
             (Method::Post, ["api", "session"]) => self.create(body),
             (Method::Get, ["api", "session", "active"]) => self.active(),
+            (Method::Post, ["api", "session", "import"]) if !self.build.is_experimental => {
+                self.import(&body)
+            }
+            (Method::Post, ["api", "experimental", "session", "import"])
+                if self.build.is_experimental =>
+            {
+                self.import(&body)
+            }
             (Method::Put, [_, _, _, id, "instructions", "entries", key])
                 if self.build.is_experimental && path.starts_with(&experimental) =>
             {
@@ -314,6 +322,33 @@ impl FakeOpenCode {
         };
         self.lock().sessions.insert(id, session);
         (200, json!({"data": info}))
+    }
+
+    /// Makes a session with a whole history, at once or not at all.
+    fn import(&self, body: &Value) -> Answer {
+        let id = body["info"]["id"].as_str().unwrap_or_default().to_owned();
+        if self.lock().sessions.contains_key(&id) {
+            return (
+                409,
+                json!({"_tag": "ConflictError", "message": "Session already exists"}),
+            );
+        }
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let is_used = |it: &Value| {
+            let name = it["id"].as_str().unwrap_or_default();
+            self.lock().sent.contains_key(name)
+        };
+        if messages.iter().any(is_used) {
+            return (500, Value::Null);
+        }
+        let made = self.create(body["info"].clone());
+        for message in &messages {
+            let name = message["id"].as_str().unwrap_or_default().to_owned();
+            let sent = (id.clone(), message.clone());
+            self.lock().sent.insert(name, sent);
+        }
+        self.with(&id, |it| it.messages = messages);
+        made
     }
 
     fn delete(&self, id: &str) -> Answer {
