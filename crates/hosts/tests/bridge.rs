@@ -422,7 +422,7 @@ async fn opencodes_own_methods_are_called_through_the_plugin() {
         let link = Arc::clone(&link);
         let asking = tokio::spawn(async move {
             let args = json!({"sessionID": "ses_1"});
-            link.ask("session.get", &args).await
+            link.ask("session.get", &args, None).await
         });
         let request = plugin.reads().await;
         assert_eq!(request["method"], "ask");

@@ -53,17 +53,24 @@ impl PluginLink {
         self.began
     }
 
-    /// Calls a method of what OpenCode gives to plugins, `session.get`. The plugin has a list of
-    /// those that it calls.
+    /// Calls a method of what OpenCode gives to plugins, `session.get`; where it makes a difference,
+    /// of what it gives them in a folder. The plugin has a list of those that it calls.
     ///
     /// # Errors
     /// [`HostError::Unreachable`] without an answer; [`HostError::Refused`] if this OpenCode has
     /// no such method.
-    pub async fn ask(&self, method: &str, args: &Value) -> Result<Asked, HostError> {
+    pub async fn ask(
+        &self,
+        method: &str,
+        args: &Value,
+        folder: Option<&str>,
+    ) -> Result<Asked, HostError> {
         #[derive(Serialize)]
         struct Params<'a> {
             method: &'a str,
             args: &'a Value,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            directory: Option<&'a str>,
         }
         #[derive(Deserialize)]
         struct Answered {
@@ -79,7 +86,11 @@ impl PluginLink {
             tag: String,
             message: String,
         }
-        let params = Params { method, args };
+        let params = Params {
+            method,
+            args,
+            directory: folder,
+        };
         let answer = self.request("ask", &params, method).await?;
         let answered: Answered = parsed(&answer, method)?;
         if answered.unknown {

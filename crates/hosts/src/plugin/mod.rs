@@ -4,13 +4,18 @@ mod bounds;
 mod bridge;
 mod file;
 mod folders;
+mod json;
 mod lines;
 mod link;
 mod params;
+mod relay;
+mod relayed;
 pub mod rpc;
+mod shown;
 
 pub use bounds::{Bounds, ToolUse};
 pub use bridge::{Answer, BridgeHandler, ToolCall, serve};
 pub use file::{MARK, render};
 pub use folders::BridgeConnection;
 pub use link::{Asked, PluginLink};
+pub use relay::Relay;

@@ -33,7 +33,7 @@ const CHILD = "ses_asyncagents_"
 const SHOWN = 20
 /** What the bridge may call of what OpenCode 2 gives to plugins. Not all of it is in every version. */
 const METHODS = new Set(
-  ["create", "get", "prompt", "synthetic", "interrupt", "context", "switchAgent", "switchModel", "remove"]
+  ["create", "get", "prompt", "synthetic", "interrupt", "wait", "context", "switchAgent", "switchModel", "remove"]
     .map((name) => `session.${name}`)
     .concat("agent.list"),
 )

@@ -1,0 +1,342 @@
+//! Sessions of an OpenCode 2, put together from its events: what its API would answer about them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::json::take;
+
+/// So many sessions are remembered; those that are idle and were heard of longest ago give way.
+const SESSIONS: usize = 1_000;
+/// So many of the newest messages of a session are kept.
+const MESSAGES: usize = 2_000;
+
+/// The types of event that these sessions are made from.
+pub(super) const EVENTS: &[&str] = &[
+    "session.created",
+    "session.deleted",
+    "session.inbox.enqueued",
+    "session.inbox.delivered",
+    "session.inbox.cancelled",
+    "session.execution.started",
+    "session.execution.succeeded",
+    "session.execution.failed",
+    "session.execution.interrupted",
+    "session.step.started",
+    "session.step.ended",
+    "session.step.failed",
+    "session.text.started",
+    "session.text.ended",
+    "session.reasoning.started",
+    "session.reasoning.ended",
+    "session.tool.input.started",
+    "session.tool.called",
+    "session.tool.success",
+    "session.tool.failed",
+    "session.compaction.ended",
+    "permission.asked",
+    "permission.replied",
+    "form.created",
+    "form.replied",
+    "form.cancelled",
+];
+
+#[derive(Deserialize)]
+pub(super) struct Event {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    created: f64,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    data: Value,
+}
+
+/// The sessions that were heard of.
+#[derive(Default)]
+pub(super) struct Sessions {
+    known: HashMap<String, Relayed>,
+    /// Counts the events, to know which sessions were heard of lately.
+    heard: u64,
+}
+
+/// A session, as far as events have told.
+#[derive(Default)]
+pub(super) struct Relayed {
+    /// Oldest first.
+    pub(super) messages: Vec<Value>,
+    /// What was admitted and is not delivered yet, by its name.
+    inbox: BTreeMap<String, Value>,
+    permissions: BTreeMap<String, Value>,
+    forms: BTreeMap<String, Value>,
+    /// Whether it is at work; nothing if events may have been missed.
+    pub(super) active: Option<bool>,
+    /// Whether nothing of it was missed.
+    pub(super) whole: bool,
+    heard: u64,
+}
+
+impl Sessions {
+    pub(super) fn apply(&mut self, event: Event) {
+        let Event {
+            id,
+            created,
+            kind,
+            mut data,
+        } = event;
+        let form = take(&mut data, "form");
+        let session = data["sessionID"].as_str().or(form["sessionID"].as_str());
+        let Some(session) = session.map(str::to_owned) else {
+            return;
+        };
+        if kind == "session.deleted" {
+            self.known.remove(&session);
+            return;
+        }
+        let known = self.get_mut(&session);
+        match kind.as_str() {
+            "session.created" => {
+                known.whole = known.messages.is_empty();
+                known.active = known.active.or(Some(false));
+            }
+            "session.execution.started" => known.active = Some(true),
+            "session.execution.succeeded"
+            | "session.execution.failed"
+            | "session.execution.interrupted" => known.end(),
+            "permission.asked" => known.ask(data),
+            "permission.replied" => drop(known.permissions.remove(text(&data, "requestID"))),
+            "form.created" => {
+                let id = text(&form, "id").to_owned();
+                known.forms.insert(id, form);
+            }
+            "form.replied" | "form.cancelled" => drop(known.forms.remove(text(&data, "id"))),
+            "session.compaction.ended" => known.compacted(&id, created, data),
+            kind => match kind.strip_prefix("session.inbox.") {
+                Some(kind) => known.inbox_changed(kind, created, data),
+                None => known.answering(kind, created, data),
+            },
+        }
+    }
+
+    /// Something was sent to a session, which OpenCode has admitted.
+    pub(super) fn sent(&mut self, session: &str, item: Value) {
+        let id = text(&item, "id").to_owned();
+        let known = self.get_mut(session);
+        if known.message(&id).is_none() && !id.is_empty() {
+            known.inbox.insert(id, item);
+        }
+    }
+
+    /// Events may have been lost.
+    pub(super) fn missed(&mut self) {
+        for known in self.known.values_mut() {
+            known.whole = false;
+            known.active = None;
+        }
+    }
+
+    pub(super) fn get(&self, session: &str) -> Option<&Relayed> {
+        self.known.get(session)
+    }
+
+    /// Whether a session is at work was found out.
+    pub(super) fn set_active(&mut self, session: &str, active: bool) {
+        let known = self.get_mut(session);
+        known.active = known.active.or(Some(active));
+    }
+
+    /// The sessions that are at work, and those of which that is not known.
+    pub(super) fn maybe_active(&self) -> Vec<(String, Option<bool>)> {
+        let maybe = self.known.iter().filter(|(_, it)| it.active != Some(false));
+        maybe.map(|(id, it)| (id.clone(), it.active)).collect()
+    }
+
+    fn get_mut(&mut self, session: &str) -> &mut Relayed {
+        self.heard += 1;
+        if self.known.len() >= SESSIONS && !self.known.contains_key(session) {
+            let mut heard: Vec<u64> = self.known.values().map(|it| it.heard).collect();
+            heard.sort_unstable();
+            let middle = heard.get(heard.len() / 2).copied().unwrap_or_default();
+            let busy = |it: &Relayed| it.active == Some(true);
+            self.known.retain(|_, it| it.heard > middle || busy(it));
+        }
+        let known = self.known.entry(session.to_owned()).or_default();
+        known.heard = self.heard;
+        known
+    }
+}
+
+impl Relayed {
+    pub(super) fn inbox(&self) -> Vec<&Value> {
+        self.inbox.values().collect()
+    }
+
+    pub(super) fn permissions(&self) -> Vec<&Value> {
+        self.permissions.values().collect()
+    }
+
+    pub(super) fn forms(&self) -> Vec<&Value> {
+        self.forms.values().collect()
+    }
+
+    pub(super) fn message(&self, id: &str) -> Option<&Value> {
+        self.messages.iter().rev().find(|it| text(it, "id") == id)
+    }
+
+    fn end(&mut self) {
+        self.active = Some(false);
+        self.permissions.clear();
+        self.forms.clear();
+    }
+
+    fn ask(&mut self, permission: Value) {
+        let id = text(&permission, "id").to_owned();
+        self.permissions.insert(id, permission);
+    }
+
+    fn inbox_changed(&mut self, kind: &str, created: f64, mut data: Value) {
+        let id = text(&data, "inboxID").to_owned();
+        match kind {
+            "enqueued" if self.message(&id).is_none() => {
+                let mut item = take(&mut data, "item");
+                if let Some(item) = item.as_object_mut() {
+                    item.insert("id".to_owned(), id.as_str().into());
+                }
+                self.inbox.insert(id, item);
+            }
+            "cancelled" => drop(self.inbox.remove(&id)),
+            "delivered" => {
+                let item = self.inbox.remove(&id);
+                // What it says was missed; that it is there is known.
+                self.whole &= item.is_some();
+                let mut item = item.unwrap_or_default();
+                let mut message = take(&mut item, "payload");
+                if !message.is_object() {
+                    message = json!({"text": ""});
+                }
+                let kind = item["type"].as_str().unwrap_or("user");
+                message["type"] = kind.into();
+                message["id"] = id.into();
+                message["time"] = json!({"created": created});
+                self.push(message);
+            }
+            _ => {}
+        }
+    }
+
+    fn compacted(&mut self, event: &str, created: f64, mut data: Value) {
+        self.push(json!({
+            "id": event,
+            "type": "compaction",
+            "status": "completed",
+            "reason": take(&mut data, "reason"),
+            "summary": take(&mut data, "text"),
+            "recent": take(&mut data, "recent"),
+            "time": {"created": created},
+        }));
+    }
+
+    /// The agent writes, calls tools, or ends a step.
+    fn answering(&mut self, kind: &str, created: f64, mut data: Value) {
+        let id = text(&data, "assistantMessageID").to_owned();
+        if id.is_empty() {
+            return;
+        }
+        if self.message(&id).is_none() {
+            // If it did not begin now, its beginning was missed.
+            self.whole &= kind == "session.step.started";
+            let time = json!({"created": created});
+            self.push(json!({"id": id, "type": "assistant", "content": [], "time": time}));
+        }
+        let mut newest = self.messages.iter_mut().rev();
+        let Some(message) = newest.find(|it| text(it, "id") == id) else {
+            return;
+        };
+        match kind {
+            "session.step.started" => {
+                message["agent"] = take(&mut data, "agent");
+                message["model"] = take(&mut data, "model");
+            }
+            "session.step.ended" | "session.step.failed" => end_step(message, created, data),
+            "session.text.started" | "session.text.ended" => write(message, "text", data),
+            "session.reasoning.started" | "session.reasoning.ended" => {
+                write(message, "reasoning", data);
+            }
+            kind => use_tool(message, kind, data),
+        }
+    }
+
+    fn push(&mut self, message: Value) {
+        self.messages.push(message);
+        if self.messages.len() > MESSAGES {
+            self.messages.drain(..MESSAGES / 4);
+            self.whole = false;
+        }
+    }
+}
+
+fn end_step(message: &mut Value, created: f64, mut data: Value) {
+    let finish = match take(&mut data, "finish") {
+        Value::Null => "error".into(),
+        finish => finish,
+    };
+    message["finish"] = finish;
+    for key in ["error", "cost", "tokens"] {
+        if !data[key].is_null() {
+            message[key] = take(&mut data, key);
+        }
+    }
+    message["time"]["completed"] = created.into();
+}
+
+/// A text begins, or is complete. Of each kind they are counted.
+fn write(message: &mut Value, kind: &str, mut data: Value) {
+    let Some(content) = message["content"].as_array_mut() else {
+        return;
+    };
+    let ordinal = take(&mut data, "ordinal");
+    let same = |part: &&mut Value| part["type"] == kind && part["ordinal"] == ordinal;
+    let written = take(&mut data, "text");
+    match content.iter_mut().find(same) {
+        Some(part) if written.is_string() => part["text"] = written,
+        Some(_) => {}
+        None => {
+            let text = written.as_str().unwrap_or_default();
+            content.push(json!({"type": kind, "ordinal": ordinal, "text": text}));
+        }
+    }
+}
+
+fn use_tool(message: &mut Value, kind: &str, mut data: Value) {
+    let Some(content) = message["content"].as_array_mut() else {
+        return;
+    };
+    let id = text(&data, "id").to_owned();
+    if !content.iter().any(|part| text(part, "id") == id) {
+        let name = data["name"].as_str().unwrap_or("unknown");
+        let state = json!({"status": "streaming"});
+        content.push(json!({"type": "tool", "id": id, "name": name, "state": state}));
+    }
+    let Some(part) = content.iter_mut().find(|part| text(part, "id") == id) else {
+        return;
+    };
+    let input = part.get_mut("state").map(|state| take(state, "input"));
+    part["state"] = match kind {
+        "session.tool.called" => json!({"status": "running", "input": take(&mut data, "input")}),
+        "session.tool.success" => {
+            let (content, metadata) = (take(&mut data, "content"), take(&mut data, "metadata"));
+            json!({"status": "completed", "input": input, "content": content, "metadata": metadata})
+        }
+        "session.tool.failed" => {
+            json!({"status": "error", "input": input, "error": take(&mut data, "error")})
+        }
+        _ => return,
+    };
+}
+
+/// A text in an object; empty if there is none.
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object[key].as_str().unwrap_or_default()
+}
