@@ -58,11 +58,11 @@ impl Home {
     }
 
     fn user_file(&self) -> PathBuf {
-        self.path("config/opencode/plugin/asyncagents.js")
+        self.path("config/opencode/plugins/asyncagents.js")
     }
 
     fn project_file(&self) -> PathBuf {
-        self.path("project/.opencode/plugin/asyncagents.js")
+        self.path("project/.opencode/plugins/asyncagents.js")
     }
 
     fn command(&self) -> Command {
@@ -166,7 +166,7 @@ fn it_is_installed_once_and_removed_without_a_trace() {
 
     home.run(&["--remove"])
         .done(&format!("{path} is removed. Restart OpenCode."));
-    assert!(!home.path("config/opencode/plugin").exists());
+    assert!(!home.path("config/opencode/plugins").exists());
     assert!(home.path("config/opencode").exists(), "OpenCode's own");
     let nothing = format!("There is no plugin to remove: {path} is not there.");
     home.run(&["--remove"]).done(&nothing);
@@ -184,36 +184,75 @@ fn an_older_one_is_updated() {
     assert_eq!(fs::read_to_string(&file).expect("read"), current());
 }
 
+const ONLY_ONE: &str = "OpenCode 2 loads no plugins at all where it finds two copies";
+
 #[test]
-fn both_places_can_have_it_and_that_is_worth_a_remark() {
+fn there_is_one_copy_however_often_it_is_installed() {
     let home = Home::new();
     let (user, project) = (home.user_file(), home.project_file());
     let said = home.run(&["--project"]);
-    let said = said.done(&format!("{} is installed.", project.display()));
-    assert!(!said.remarks.contains("second copy"), "{said:?}");
-    let said = home
-        .run(&[])
-        .done(&format!("{} is installed.", user.display()));
-    said.remarks(&format!(
-        "There is a second copy, {}, and OpenCode runs both here; `asyncagents setup opencode \
-         --project --remove` removes it.",
-        project.display()
-    ));
-    home.run(&["--project"]).remarks(&format!(
-        "There is a second copy, {}, and OpenCode runs both here; `asyncagents setup opencode \
-         --remove` removes it.",
+    said.done(&format!("{} is installed.", project.display()));
+    home.run(&[]).done(&format!(
+        "{} was another copy and is removed: {ONLY_ONE}.\n{} is installed.",
+        project.display(),
         user.display()
     ));
-    home.run(&["--project", "--remove"]).done(&format!(
-        "{} is removed. Restart OpenCode.",
-        project.display()
-    ));
     assert!(!home.path("project/.opencode").exists());
-    assert!(user.exists(), "only the one that was named");
+    // The user's copy serves the project, and a second one would switch OpenCode 2 off there.
+    home.run(&["--project"]).done(&format!(
+        "{} serves this folder too, so it gets none of its own: {ONLY_ONE}. `asyncagents setup \
+         opencode` updates that one.",
+        user.display()
+    ));
+    assert!(!project.exists());
+    let renamed = project.with_file_name("mine.ts");
+    home.write(&renamed, &rendered("/old"));
+    home.run(&["--project"]);
+    assert!(!renamed.exists(), "a copy under another name is one too");
+    assert_eq!(fs::read_to_string(&user).expect("read"), current());
 }
 
 #[test]
-fn the_folder_that_is_there_is_used_and_what_else_is_in_it_stays() {
+fn a_copy_of_an_older_version_goes_from_where_that_put_it() {
+    let home = Home::new();
+    let old = home.path("config/opencode/plugin/asyncagents.js");
+    let other = old.with_file_name("mine.js");
+    home.write(&old, &rendered("/old"));
+    home.write(&other, "export const Mine = async () => ({});\n");
+    home.run(&[]).done(&format!(
+        "{} was another copy and is removed: {ONLY_ONE}.\n{} is installed.",
+        old.display(),
+        home.user_file().display()
+    ));
+    assert!(!old.exists() && other.exists());
+    // A copy in one environment's folder gives way to the one that all have.
+    let own = home.path("elsewhere/plugin/asyncagents.js");
+    home.write(&own, &rendered("/old"));
+    let mut command = home.command();
+    command.env("OPENCODE_CONFIG_DIR", home.path("elsewhere"));
+    let said = Said::of(&mut command);
+    assert!(
+        said.answer
+            .ends_with(&format!("{} is up to date.", home.user_file().display()))
+    );
+    assert!(!own.exists(), "{said:?}");
+}
+
+#[test]
+fn a_copy_that_only_a_link_makes_is_told_of() {
+    let home = Home::new();
+    home.run(&[]);
+    let link = home.path("config/opencode/plugin");
+    symlink("plugins", &link).expect("linked");
+    let said = home.run(&[]);
+    said.remarks("plugin/asyncagents.js is the same file by a link");
+    assert!(home.user_file().exists());
+    home.run(&["--remove"]);
+    assert!(!home.user_file().exists());
+}
+
+#[test]
+fn what_else_is_in_the_folder_stays() {
     let home = Home::new();
     let other = home.path("project/.opencode/plugins/mine.js");
     home.write(&other, "export const Mine = async () => ({});\n");
@@ -228,7 +267,7 @@ fn the_folder_that_is_there_is_used_and_what_else_is_in_it_stays() {
 #[test]
 fn the_folder_of_opencode_can_be_another_one() {
     let home = Home::new();
-    let file = home.path("elsewhere/plugin/asyncagents.js");
+    let file = home.path("elsewhere/plugins/asyncagents.js");
     let mut command = home.command();
     command.env("OPENCODE_CONFIG_DIR", home.path("elsewhere"));
     let said = Said::of(&mut command).done(&format!("{} is installed.", file.display()));
@@ -238,7 +277,7 @@ fn the_folder_of_opencode_can_be_another_one() {
     let file = home
         .folder
         .path()
-        .join(".config/opencode/plugin/asyncagents.js");
+        .join(".config/opencode/plugins/asyncagents.js");
     Said::of(&mut command).done(&format!("{} is installed.", file.display()));
 }
 
@@ -269,6 +308,14 @@ fn settings_that_name_it_too_are_worth_a_remark() {
     let said = home.run(&[]);
     said.remarks(&format!("{} names asyncagents.js", settings.display()));
     assert!(!said.remarks.contains("opencode.json names"), "{said:?}");
+    let copy = home.path("project/asyncagents.js");
+    home.write(&copy, &rendered("/old"));
+    let said = home.run(&[]);
+    said.remarks(&format!(
+        "names {} among its plugins",
+        home.path("project/./asyncagents.js").display()
+    ));
+    said.remarks("take the entry out");
 }
 
 /// Something else where the plugin should be.
@@ -331,7 +378,7 @@ fn a_file_in_the_place_of_a_folder_is_left_alone() {
 #[test]
 fn a_folder_that_cannot_be_written_is_a_clear_error() {
     let home = Home::new();
-    let folder = home.path("config/opencode/plugin");
+    let folder = home.path("config/opencode/plugins");
     let file = folder.join("asyncagents.js");
     home.write(&file, &rendered("/old"));
     // Permissions do not bind root; and whoever else it is has to find the program.
@@ -391,7 +438,6 @@ fn without_a_configuration_folder_there_is_the_project(
 }
 
 #[rstest]
-#[case(&["setup"], "opencode")]
 #[case(&["setup", "emacs"], "emacs")]
 #[case(&["setup", "opencode", "--user", "--project"], "--project")]
 #[case(&["setup", "opencode", "--remove", "--check"], "--check")]
@@ -440,6 +486,25 @@ struct Quirks {
     hangs_first: bool,
     /// How long the plugins take.
     loading: Duration,
+    /// Whether OpenCode 2 could not load ours; nothing if it lists no plugins at all.
+    plugin_failed: Option<bool>,
+    /// Its list is that of a later release.
+    is_release: bool,
+}
+
+/// What OpenCode 2 lists.
+fn plugins(ours: &Path, quirks: Quirks) -> serde_json::Value {
+    let state = match quirks.plugin_failed {
+        Some(true) => json!({"status": "failed", "error": "Error: boom\n    at …"}),
+        _ => json!({"status": "active"}),
+    };
+    let mut plugin = if quirks.is_release {
+        json!({"state": state})
+    } else {
+        state
+    };
+    plugin["source"] = json!({"type": "local", "path": ours});
+    json!([{"id": "opencode.skill", "source": {"type": "builtin"}, "status": "active"}, plugin])
 }
 
 impl FakeOpencode {
@@ -460,6 +525,7 @@ impl FakeOpencode {
         let count = Arc::clone(&asked);
         let key = home.path("key");
         let tools = json!(tools);
+        let listed = home.user_file();
         let answer = move |uri: Uri, headers: HeaderMap| async move {
             let before = count.fetch_add(1, Ordering::SeqCst);
             if quirks.hangs_first && before == 0 {
@@ -471,6 +537,10 @@ impl FakeOpencode {
             }
             match uri.path() {
                 "/global/health" => Json(json!({"healthy": true})).into_response(),
+                "/api/plugin" if quirks.plugin_failed.is_none() => {
+                    Json(json!({"data": []})).into_response()
+                }
+                "/api/plugin" => Json(json!({"data": plugins(&listed, quirks)})).into_response(),
                 "/experimental/tool/ids" => {
                     tokio::time::sleep(quirks.loading).await;
                     Json(tools).into_response()
@@ -484,7 +554,7 @@ impl FakeOpencode {
         let script = format!(
             "#!/bin/sh\n\
              test \"$1\" = --version && echo {version} && exit\n\
-             test \"$*\" = 'serve --port 0 --hostname 127.0.0.1 --print-logs' || exit 3\n\
+             case \"$*\" in 'serve --port 0 --hostname 127.0.0.1'*) ;; *) exit 3;; esac\n\
              printf 'Basic %s' $(printf 'opencode:%s' $OPENCODE_SERVER_PASSWORD | base64 -w 0) > {}\n\
              pwd > {}\n\
              echo Something else; echo \"$COMPLAINT\" >&2\n\
@@ -574,6 +644,7 @@ fn a_check_asks_again_and_says_why_it_takes_long() {
     let quirks = Quirks {
         hangs_first: true,
         loading: Duration::from_secs(6),
+        ..Quirks::default()
     };
     let opencode = FakeOpencode::with(&home, "1.18.33", &TOOLS, quirks);
     let mut check = home.command();
@@ -585,7 +656,7 @@ fn a_check_asks_again_and_says_why_it_takes_long() {
 }
 
 #[rstest]
-#[case("2.0.0", "not supported")]
+#[case("3.0.0", "not supported")]
 #[case("1.17.9", "not supported")]
 #[case("v1.18.0-beta.2", "supported")]
 #[case("1.20.1", "supported")]
@@ -736,4 +807,131 @@ fn a_check_that_is_stopped_leaves_nothing_running() {
     assert!(kill.status().expect("runs").success());
     assert_eq!(check.wait().expect("ends").code(), Some(1));
     assert!(nothing_is_left(&home));
+}
+
+#[rstest]
+#[case::loaded(
+    Some(false),
+    false,
+    0,
+    "loaded by an OpenCode 2 that was started for it",
+    ""
+)]
+#[case::loaded_in_a_release(
+    Some(false),
+    true,
+    0,
+    "loaded by an OpenCode 2 that was started for it",
+    ""
+)]
+#[case::failed(
+    Some(true),
+    false,
+    1,
+    "refused by",
+    "could not load the plugin: Error: boom"
+)]
+#[case::failed_in_a_release(
+    Some(true),
+    true,
+    1,
+    "refused by",
+    "could not load the plugin: Error: boom"
+)]
+fn a_check_asks_opencode_2_whether_it_has_loaded_the_plugin(
+    #[case] plugin_failed: Option<bool>,
+    #[case] is_release: bool,
+    #[case] code: i32,
+    #[case] answer: &str,
+    #[case] remark: &str,
+) {
+    let home = Home::new();
+    home.run(&[]);
+    let quirks = Quirks {
+        plugin_failed,
+        is_release,
+        ..Quirks::default()
+    };
+    let version = "opencode2 v2.0.0-source.20260819";
+    let opencode = FakeOpencode::with(&home, version, &[], quirks);
+    let said = Said::of(&mut opencode.check(&home));
+    assert_eq!(said.code, Some(code), "{said:?}");
+    let known = format!(", version {version}: supported");
+    assert!(said.answer.contains(&known), "{said:?}");
+    assert!(said.answer.contains(answer), "{said:?}");
+    said.remarks(remark);
+    assert!(nothing_is_left(&home));
+}
+
+#[test]
+fn a_check_finds_the_copy_that_switches_opencode_2_off() {
+    let home = Home::new();
+    home.run(&[]);
+    home.write(&home.project_file(), &rendered("/old"));
+    let opencode = FakeOpencode::new(&home, "2.0.26", &[]);
+    let said = Said::of(&mut opencode.check(&home));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    said.remarks(&format!(
+        "There is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one.",
+        home.project_file().display()
+    ));
+    assert!(home.project_file().exists(), "a check changes nothing");
+}
+
+/// `asyncagents setup`, with OpenCode on the PATH.
+fn setup_all(home: &Home, path: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+    command
+        .current_dir(home.path("project"))
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", home.folder.path())
+        .env("XDG_CONFIG_HOME", home.path("config"))
+        .arg("setup");
+    command
+}
+
+#[test]
+fn without_a_name_what_is_installed_is_set_up_and_checked() {
+    let home = Home::new();
+    let quirks = Quirks {
+        plugin_failed: Some(false),
+        ..Quirks::default()
+    };
+    let opencode = FakeOpencode::with(&home, "2.0.26", &[], quirks);
+    let bin = opencode.bin.parent().expect("a folder").display();
+    let said = Said::of(&mut setup_all(&home, &format!("{bin}:/usr/bin:/bin")));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let file = home.user_file();
+    let begins = format!(
+        "Found OpenCode 2.0.26: {}.\nIts plugin goes to {}; nothing else is changed.\n{} is \
+         installed.\n",
+        opencode.bin.display(),
+        file.display(),
+        file.display()
+    );
+    assert!(said.answer.starts_with(&begins), "{said:?}");
+    assert!(
+        said.answer
+            .ends_with("loaded by an OpenCode 2 that was started for it")
+    );
+    said.remarks("Next: restart OpenCode");
+    assert_eq!(fs::read_to_string(&file).expect("read"), current());
+}
+
+#[test]
+fn without_an_opencode_nothing_is_written_and_nothing_of_a_project_is_run() {
+    let home = Home::new();
+    let proof = home.path("ran");
+    let script = format!("#!/bin/sh\ntouch {}\necho 1.18.33\n", proof.display());
+    let trap = home.path("project/node_modules/.bin/opencode");
+    fs::create_dir_all(trap.parent().expect("a folder")).expect("folders");
+    fs::rename(program(&home, &script), &trap).expect("moved");
+    let bin = trap.parent().expect("a folder").display();
+    let path = format!("{bin}:node_modules/.bin:/usr/bin:/bin");
+    let said = Said::of(&mut setup_all(&home, &path));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    said.remarks("there is no OpenCode here that asyncagents works with");
+    assert!(!proof.exists(), "a project's program was run");
+    assert!(!home.path("config").exists());
 }

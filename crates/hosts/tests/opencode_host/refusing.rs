@@ -15,8 +15,8 @@ async fn a_version_that_nobody_knows_is_refused_before_anything_is_done() {
         ("1.17.9", "1.17.9 is too old", "update OpenCode"),
         (
             "2.0.0",
-            "2.0.0 is newer than anything",
-            "update asyncagents",
+            "2.0.0 is not the OpenCode 1 that it was",
+            "launch it anew",
         ),
         ("", "does not say its version", "1.18"),
     ] {
@@ -49,7 +49,7 @@ async fn a_version_that_nobody_knows_is_refused_before_anything_is_done() {
             let refusal = refusal.expect("a refusal");
             let said = refusal.to_string();
             assert!(said.contains(why) && said.contains(what), "{said}");
-            assert!(said.contains("1.18 and later, below 2.0"), "{said}");
+            assert!(said.contains("1.18 and later, below 3.0"), "{said}");
         }
         let asked = world.opencode.asked();
         let only_that = asked.iter().all(|asked| asked == "GET /global/health");

@@ -1,69 +1,148 @@
 //! Whether OpenCode sees the tools, and if not, why.
 
 use std::{
-    env,
-    ffi::OsStr,
-    fs,
-    os::unix::fs::PermissionsExt,
+    env, fs,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
 };
 
-use anyhow::{Context, anyhow, bail};
-use asyncagents_core::{agent::ToolSpec, port::HostError};
-use asyncagents_hosts::{opencode::version, plugin};
-use tokio::{process::Command, time::timeout};
+use anyhow::{Context, anyhow};
+use asyncagents_core::agent::ToolSpec;
+use asyncagents_hosts::{opencode::version::Generation, plugin};
 
 use super::{
-    install::second_copies,
+    copies::{ONLY_ONE, PluginCopy, copies, entries},
     loader,
+    opencode2::{self, State},
     place::{Place, Surroundings, Whose},
     plugin_file::{self, Found},
+    programs::{Program, version_line},
 };
 use crate::{
     exit::{Exit, Failure},
     print,
 };
 
-/// How long a program may take to say its version. OpenCode needs 1.2 s of an idle processor.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Where and how to look.
+pub(super) struct Check<'a> {
+    pub(super) around: &'a Surroundings,
+    pub(super) places: &'a [Place],
+    /// The folder that OpenCode is asked about.
+    pub(super) folder: &'a Path,
+    pub(super) tools: &'a [ToolSpec],
+}
 
-/// Checks all that has to be there, with an OpenCode in this folder, and prints each finding.
-pub(super) async fn check(
-    around: &Surroundings,
-    places: &[Place],
-    folder: &Path,
-    opencode: Option<&Path>,
-    tools: &[ToolSpec],
-) -> Result<Exit, Failure> {
-    let opencode = find_opencode(opencode)?;
-    let unknown = look_at_opencode(&opencode).await?;
-    let plugins = look_at_plugins(places, tools).await?;
-    if let Some(first) = plugins.first() {
-        for remark in second_copies(around, &first.file) {
+impl Check<'_> {
+    /// Checks all that has to be there, with these programs, and prints each finding.
+    pub(super) async fn run(&self, programs: &[Program]) -> Result<Exit, Failure> {
+        let mut advice = Vec::new();
+        for program in programs {
+            advice.extend(say_version(program)?);
+        }
+        let plugins = look_at_plugins(self.places, self.tools).await?;
+        let second = self.second_copies(&plugins);
+        for remark in &second {
             print::remark(&format!("{remark}\n"));
         }
-    }
-    let loaded = loader::load(&opencode, folder).await;
-    let loaded = loaded.map_err(Failure::Machine)?;
-    let mut missing = 0;
-    for tool in tools {
-        let is_seen = loaded.tools.contains(&tool.name);
-        missing += usize::from(!is_seen);
-        let how = if is_seen { "seen" } else { "not seen" };
-        print::answer(&format!("tool {}: {how} by OpenCode", tool.name))?;
-    }
-    let advice = what_to_do(missing, tools.len(), &plugins, loaded.complaint);
-    // Tools that would all refuse are of no use.
-    match advice.or(unknown) {
-        None => {
-            print::answer(&format!("All {} tools are seen.", tools.len()))?;
-            Ok(Exit::Done)
+        for program in programs {
+            let of_program = match program.generation {
+                Err(_) => None,
+                Ok(Generation::One) => self.opencode1(program, &plugins).await?,
+                Ok(Generation::Two) => self.opencode2(program, &plugins, &second).await?,
+            };
+            advice.extend(of_program);
         }
-        Some(advice) => Err(Failure::Machine(anyhow!(advice))),
+        if advice.is_empty() {
+            return Ok(Exit::Done);
+        }
+        Err(Failure::Machine(anyhow!(advice.join("\nasyncagents: "))))
+    }
+
+    /// Whether an OpenCode 1 that is started for it sees the tools; what to do if not.
+    async fn opencode1(
+        &self,
+        program: &Program,
+        plugins: &[Plugin],
+    ) -> Result<Option<String>, Failure> {
+        let loaded = loader::load(&program.path, self.folder).await;
+        let loaded = loaded.map_err(Failure::Machine)?;
+        let mut missing = 0;
+        for tool in self.tools {
+            let is_seen = loaded.tools.contains(&tool.name);
+            missing += usize::from(!is_seen);
+            let how = if is_seen { "seen" } else { "not seen" };
+            print::answer(&format!("tool {}: {how} by OpenCode", tool.name))?;
+        }
+        let advice = what_to_do(missing, self.tools.len(), plugins, loaded.complaint);
+        if advice.is_none() {
+            print::answer(&format!("All {} tools are seen.", self.tools.len()))?;
+        }
+        Ok(advice)
+    }
+
+    /// Whether an OpenCode 2 has loaded the plugin: the one that runs, or one that is started for
+    /// it. What to do if not.
+    async fn opencode2(
+        &self,
+        program: &Program,
+        plugins: &[Plugin],
+        second: &[String],
+    ) -> Result<Option<String>, Failure> {
+        let asked = opencode2::ask(&program.path, self.folder).await;
+        let asked = asked.map_err(Failure::Machine)?;
+        let files = plugins.iter().map(|plugin| plugin.file.as_path());
+        let state = asked.state_of(&files.collect::<Vec<_>>());
+        let who = &asked.who;
+        print::answer(&format!("plugin: {} by {who}", state.word()))?;
+        let broken = plugins.iter().find(|plugin| plugin.is_broken);
+        Ok(match state {
+            State::Loaded => {
+                broken.map(|broken| format!("OpenCode 2 has the plugin, but {}", broken.advice()))
+            }
+            _ if !second.is_empty() => Some(format!(
+                "{who} has not loaded the plugin, and there is more than one copy; `asyncagents \
+                 setup opencode` leaves one"
+            )),
+            _ if plugins.is_empty() => Some(NOT_THERE.to_owned()),
+            State::Failed(why) => Some(match plugins.iter().find(|plugin| !plugin.is_current) {
+                Some(old) => format!(
+                    "{who} could not load the plugin, which is not of this version; {} updates it",
+                    old.place.command("")
+                ),
+                None => format!("{who} could not load the plugin: {why}"),
+            }),
+            State::Missing => Some(format!(
+                "{who} has not loaded the plugin and does not say why; restart it (`opencode \
+                 service restart`) and look at what `opencode plugin list` shows in this folder"
+            )),
+            State::NothingAtAll => Some(format!(
+                "{who} has loaded nothing at all in this folder: a plugin hangs, or two have one \
+                 name; look at its log, and restart it with `opencode service restart`"
+            )),
+        })
+    }
+
+    /// What OpenCode loads beside the first copy, wherever that is.
+    fn second_copies(&self, plugins: &[Plugin]) -> Vec<String> {
+        let Some(first) = plugins.first().map(|plugin| &plugin.file) else {
+            return Vec::new();
+        };
+        let copies = copies(&self.around.all()).unwrap_or_default();
+        let others = copies.into_iter().filter(|copy| copy.file != *first);
+        let said = others.map(|PluginCopy { file, .. }| {
+            format!(
+                "There is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one.",
+                file.display()
+            )
+        });
+        let entries = entries(self.around).into_iter();
+        let entries = entries.filter(|entry| entry.is_second(first));
+        let said_of_entries = entries.map(|entry| entry.remark(first));
+        said.chain(said_of_entries.collect::<Vec<_>>()).collect()
     }
 }
+
+const NOT_THERE: &str = "OpenCode sees none of the tools: the plugin is not there; `asyncagents \
+                         setup opencode` installs it";
 
 /// A copy of the plugin.
 struct Plugin {
@@ -75,112 +154,52 @@ struct Plugin {
     is_broken: bool,
 }
 
-/// The program that was named, or the one that a shell would find.
-fn find_opencode(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    let variable = env::var_os("ASYNCAGENTS_OPENCODE_BIN").filter(|value| !value.is_empty());
-    let from_environment = variable.map(PathBuf::from);
-    if let Some(program) = named.map(Path::to_owned).or(from_environment) {
-        if !is_program(&program) {
-            let program = program.display();
-            return Err(Failure::Input(anyhow!(
-                "{program} is not a program; name OpenCode with --opencode-bin"
-            )));
-        }
-        // A name without a folder would be looked for on the PATH.
-        return Ok(std::path::absolute(&program).unwrap_or(program));
+impl Plugin {
+    /// What to do about a program that cannot be used.
+    fn advice(&self) -> String {
+        let command = self.place.command("");
+        format!("the program that the plugin names cannot be used; {command} names this one")
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    let found = on_path(&path, "opencode");
-    found.ok_or_else(|| {
-        Failure::Machine(anyhow!(
-            "there is no `opencode` on the PATH; install OpenCode, or name it with --opencode-bin"
-        ))
-    })
-}
-
-fn on_path(path: &OsStr, name: &str) -> Option<PathBuf> {
-    let programs = env::split_paths(path).map(|folder| folder.join(name));
-    let found = programs.into_iter().find(|program| is_program(program))?;
-    std::path::absolute(found).ok()
-}
-
-fn is_program(path: &Path) -> bool {
-    let about = path.metadata();
-    about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
 /// Prints which OpenCode it is; returns why it is not supported, if it is not.
-async fn look_at_opencode(program: &Path) -> Result<Option<String>, Failure> {
-    let version = version_line(program).await.map_err(Failure::Machine)?;
-    let unknown = match version::check(version.trim_start_matches('v')) {
-        Ok(()) => None,
-        Err(HostError::Refused(why)) => Some(why),
-        Err(error) => Some(error.to_string()),
-    };
+fn say_version(program: &Program) -> Result<Option<String>, Failure> {
+    let unknown = program.generation.as_ref().err().cloned();
     let known = if unknown.is_some() {
         "not supported"
     } else {
         "supported"
     };
-    let program = program.display();
-    print::answer(&format!("OpenCode: {program}, version {version}: {known}"))?;
+    let (path, version) = (program.path.display(), &program.version);
+    print::answer(&format!("OpenCode: {path}, version {version}: {known}"))?;
     Ok(unknown)
-}
-
-/// What a program answers to `--version`.
-async fn version_line(program: &Path) -> anyhow::Result<String> {
-    let name = program.display();
-    let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null());
-    let output = timeout(VERSION_TIMEOUT, command.kill_on_drop(true).output()).await;
-    let output = output.map_err(|_| anyhow!("{name} does not say its version"))?;
-    let output = output.with_context(|| format!("{name} cannot be started"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    match text.lines().next().map(str::trim) {
-        Some(line) if output.status.success() && !line.is_empty() => {
-            Ok(line.chars().filter(print::harmless).take(80).collect())
-        }
-        _ => bail!(
-            "{name} does not say its version: it ended with {}",
-            output.status
-        ),
-    }
 }
 
 /// Prints of every copy whether it is as it should be.
 async fn look_at_plugins(places: &[Place], tools: &[ToolSpec]) -> Result<Vec<Plugin>, Failure> {
     let mut plugins = Vec::new();
-    let mut nothing = true;
+    let mut foreign = 0;
     for place in places {
         for file in place.files() {
-            match plugin_file::find(&file)? {
-                Found::Nothing => {}
-                Found::Foreign(what) => {
-                    nothing = false;
-                    print::answer(&format!("plugin: {} is {what}", file.display()))?;
-                }
-                Found::Ours(text) => {
-                    nothing = false;
-                    let place = place.clone();
-                    plugins.push(look_at_plugin(place, file, &text, tools).await?);
-                }
+            if let Found::Foreign(what) = plugin_file::find(&file)? {
+                foreign += 1;
+                print::answer(&format!("plugin: {} is {what}", file.display()))?;
             }
         }
     }
-    if nothing {
+    for copy in copies(places)? {
+        plugins.push(look_at_plugin(copy, tools).await?);
+    }
+    if plugins.is_empty() && foreign == 0 {
         let wanted = places.first().map(Place::file).unwrap_or_default();
         print::answer(&format!("plugin: {} is not there", wanted.display()))?;
     }
     Ok(plugins)
 }
 
-async fn look_at_plugin(
-    place: Place,
-    file: PathBuf,
-    text: &str,
-    tools: &[ToolSpec],
-) -> Result<Plugin, Failure> {
-    let program = plugin_file::program_in(text, tools);
+async fn look_at_plugin(copy: PluginCopy, tools: &[ToolSpec]) -> Result<Plugin, Failure> {
+    let PluginCopy { place, file, text } = copy;
+    let program = plugin_file::program_in(&text, tools);
     let is_current = program
         .as_deref()
         .is_some_and(|program| plugin::render(program, tools) == text);
@@ -232,8 +251,7 @@ fn what_to_do(
     let broken = plugins.iter().find(|plugin| plugin.is_broken);
     let old = plugins.iter().find(|plugin| !plugin.is_current);
     let why = if let Some(broken) = broken {
-        let command = broken.place.command("");
-        format!("the program that the plugin names cannot be used; {command} names this one")
+        broken.advice()
     } else if missing == 0 {
         return None;
     } else if plugins.is_empty() {

@@ -1,17 +1,15 @@
 //! Installs and removes the plugin.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::Path};
 
 use anyhow::{Context, anyhow};
 use asyncagents_core::agent::ToolSpec;
 use asyncagents_hosts::plugin;
 
 use super::{
-    place::{Place, Surroundings, Whose, is_same},
-    plugin_file::{self, Found},
+    copies::{ONLY_ONE, PluginCopy, Twin, copies, entries},
+    place::{Place, Surroundings, Whose},
+    plugin_file::{self, Draft, Found},
 };
 use crate::{
     exit::{Exit, Failure},
@@ -19,32 +17,37 @@ use crate::{
 };
 
 const NEXT: &str = "\
-Next: restart OpenCode and try \"Launch two background agents: one lists what this project does, \
-one looks for dead code.\"
+Next: restart OpenCode (OpenCode 2 has loaded it by now) and try \"Launch two background agents: one \
+lists what this project does, one looks for dead code.\"
 `asyncagents setup opencode --check` shows whether OpenCode sees the tools.
 ";
 
-/// Puts the plugin there, or a newer one in its place.
+/// Puts the plugin there, or a newer one in its place, and takes away what would be loaded beside it.
+/// Returns whether anything has changed.
 pub(super) fn install(
     around: &Surroundings,
     place: &Place,
     tools: &[ToolSpec],
-) -> Result<Exit, Failure> {
+) -> Result<bool, Failure> {
     let program = own_program().map_err(Failure::Machine)?;
+    let copies = copies(&around.all())?;
+    let mut elsewhere = copies.iter().filter(|copy| copy.place != *place);
+    if let (Whose::Project, Some(copy)) = (place.whose, elsewhere.next()) {
+        return leave_to(copy, around, &copies);
+    }
+    let place = usual_place(around, &copies).unwrap_or(place);
     let file = place.file();
     let wanted = plugin::render(&program, tools);
-    let (happened, next) = match plugin_file::find(&file)? {
+    let (happened, draft) = match plugin_file::find(&file)? {
         Found::Foreign(what) => return Err(plugin_file::foreign(&file, what)),
-        Found::Ours(text) if text == wanted => ("is up to date", ""),
-        Found::Ours(_) => {
-            plugin_file::write(&file, &wanted)?;
-            ("is updated", NEXT)
-        }
-        Found::Nothing => {
-            plugin_file::write(&file, &wanted)?;
-            ("is installed", NEXT)
-        }
+        Found::Ours(text) if text == wanted => ("is up to date", None),
+        Found::Ours(_) => ("is updated", Some(Draft::write(&file, &wanted)?)),
+        Found::Nothing => ("is installed", Some(Draft::write(&file, &wanted)?)),
     };
+    // A running OpenCode 2 looks at once, and would find two if they went later.
+    let removed = remove_others(&copies, &file)?;
+    let changed = draft.is_some() || removed;
+    draft.map_or(Ok(()), Draft::put)?;
     print::answer(&format!("{} {happened}.", file.display()))?;
     if is_in_build_folder(Path::new(&program)) {
         print::remark(&format!(
@@ -54,37 +57,87 @@ pub(super) fn install(
     if place.whose == Whose::User && around.has_own() {
         print::remark("OpenCode loads it while OPENCODE_CONFIG_DIR is set as it is now.\n");
     }
-    for remark in second_copies(around, &file)
-        .into_iter()
-        .chain(named_in_settings(around))
-    {
-        print::remark(&format!("{remark}\n"));
+    remark_entries(around, &file);
+    Ok(changed)
+}
+
+/// A project gets no copy of its own where another one is loaded.
+fn leave_to(
+    copy: &PluginCopy,
+    around: &Surroundings,
+    copies: &[PluginCopy],
+) -> Result<bool, Failure> {
+    let removed = remove_others(copies, &copy.file)?;
+    print::answer(&format!(
+        "{} serves this folder too, so it gets none of its own: {ONLY_ONE}. {} updates that one.",
+        copy.file.display(),
+        copy.place.command("")
+    ))?;
+    remark_entries(around, &copy.file);
+    Ok(removed)
+}
+
+/// Where the user's copy is that all environments load, if there is one: it is kept rather than one
+/// that a single environment loads.
+fn usual_place<'a>(around: &Surroundings, copies: &'a [PluginCopy]) -> Option<&'a Place> {
+    let mut places = copies.iter().map(|copy| &copy.place);
+    places.find(|place| around.is_usual(place))
+}
+
+fn remark_entries(around: &Surroundings, kept: &Path) {
+    for entry in entries(around) {
+        print::remark(&format!("{}\n", entry.remark(kept)));
     }
-    print::remark(next);
-    Ok(Exit::Done)
+}
+
+/// What to do after an installation that has changed something.
+pub(super) fn say_next() {
+    print::remark(NEXT);
+}
+
+/// Removes what OpenCode would load beside the file that stays. Returns whether there was any.
+fn remove_others(copies: &[PluginCopy], kept: &Path) -> Result<bool, Failure> {
+    let mut removed = false;
+    for copy in copies {
+        let file = copy.file.display();
+        match copy.twin(kept) {
+            Twin::Itself => {}
+            Twin::Second => {
+                plugin_file::remove(&copy.file)?;
+                remove_empty_folders(&copy.place, &copy.file);
+                print::answer(&format!(
+                    "{file} was another copy and is removed: {ONLY_ONE}."
+                ))?;
+                removed = true;
+            }
+            Twin::ByLinkedFolder | Twin::Target => print::remark(&format!(
+                "{file} is the same file by a link, and OpenCode loads both here: {ONLY_ONE}. \
+                 Remove the link.\n"
+            )),
+        }
+    }
+    Ok(removed)
 }
 
 /// Takes the plugin away, and the folders that were only there for it.
 pub(super) fn remove(place: &Place) -> Result<Exit, Failure> {
-    let mut removed = false;
-    let mut foreign = None;
+    let found = copies(std::slice::from_ref(place))?;
+    for PluginCopy { file, .. } in &found {
+        if file.symlink_metadata().is_err() {
+            // Its folder is a link to another, and it is removed already.
+            continue;
+        }
+        plugin_file::remove(file)?;
+        let path = file.display();
+        print::answer(&format!("{path} is removed. Restart OpenCode."))?;
+        remove_empty_folders(place, file);
+    }
     for file in place.files() {
-        match plugin_file::find(&file)? {
-            Found::Nothing => {}
-            Found::Foreign(what) => foreign = Some(plugin_file::foreign(&file, what)),
-            Found::Ours(_) => {
-                plugin_file::remove(&file)?;
-                let path = file.display();
-                print::answer(&format!("{path} is removed. Restart OpenCode."))?;
-                remove_empty_folders(place, &file);
-                removed = true;
-            }
+        if let Found::Foreign(what) = plugin_file::find(&file)? {
+            return Err(plugin_file::foreign(&file, what));
         }
     }
-    if let Some(foreign) = foreign {
-        return Err(foreign);
-    }
-    if !removed {
+    if found.is_empty() {
         let path = place.file();
         print::answer(&format!(
             "There is no plugin to remove: {} is not there.",
@@ -120,46 +173,4 @@ fn own_program() -> anyhow::Result<String> {
 fn is_in_build_folder(program: &Path) -> bool {
     let folder = program.parent();
     folder.is_some_and(|folder| folder.join(".cargo-lock").exists())
-}
-
-/// Other copies that OpenCode loads in this folder: it runs all of them.
-pub(super) fn second_copies(around: &Surroundings, file: &Path) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for place in around.all() {
-        for copy in place.files() {
-            let is_ours = matches!(plugin_file::find(&copy), Ok(Found::Ours(_)));
-            if !is_ours || is_same(&copy, file) {
-                continue;
-            }
-            let remedy = if place.files().iter().any(|near| near == file) {
-                // The command would remove both.
-                "remove one of them".to_owned()
-            } else {
-                format!("{} removes it", place.command(" --remove"))
-            };
-            let copy = copy.display();
-            remarks.push(format!(
-                "There is a second copy, {copy}, and OpenCode runs both here; {remedy}."
-            ));
-        }
-    }
-    remarks
-}
-
-/// Files of settings that name the plugin although OpenCode finds it by itself.
-fn named_in_settings(around: &Surroundings) -> Vec<String> {
-    let names_it = |file: &PathBuf| {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let mut lines = text.lines().filter(|line| !line.trim().starts_with("//"));
-        lines.any(|line| line.contains("asyncagents.js\""))
-    };
-    let files = around.settings().into_iter().filter(names_it);
-    let remark = |file: PathBuf| {
-        format!(
-            "{} names asyncagents.js among its plugins; OpenCode finds it without that, so the \
-             entry can go.",
-            file.display()
-        )
-    };
-    files.map(remark).collect()
 }

@@ -1,8 +1,9 @@
-//! Starts an OpenCode without its screen, to ask it which tools it has loaded.
+//! Starts an OpenCode without its screen, to ask it what it has loaded.
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
+use asyncagents_core::secret::Secret;
 use reqwest::{Client, StatusCode, redirect::Policy};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::NamedTempFile;
@@ -18,8 +19,8 @@ use tokio::{
 
 use crate::print;
 
-/// What OpenCode prints when it can be asked.
-const LISTENING: &str = "opencode server listening on ";
+/// What OpenCode prints when it can be asked. The first generation begins the line with its name.
+const LISTENING: &str = "server listening on ";
 
 /// How long OpenCode may take to start. It needs 3 s on an idle machine.
 const START: Duration = Duration::from_secs(30);
@@ -41,7 +42,7 @@ const SLOW_AFTER: Duration = Duration::from_secs(5);
 /// How long OpenCode may take to end. It needs 0.2 s.
 const END: Duration = Duration::from_secs(3);
 
-/// What OpenCode has loaded.
+/// What an OpenCode 1 has loaded.
 #[derive(Debug)]
 pub(super) struct Loaded {
     /// The names of all its tools.
@@ -50,20 +51,37 @@ pub(super) struct Loaded {
     pub(super) complaint: Option<String>,
 }
 
-/// Starts an OpenCode in a folder, asks it what it has loaded, and ends it.
+/// Starts an OpenCode 1 in a folder, asks it what it has loaded, and ends it.
 pub(super) async fn load(program: &Path, folder: &Path) -> anyhow::Result<Loaded> {
-    let mut server = Server::start(program, folder)?;
-    let tools = tokio::select! {
-        tools = server.tools() => tools,
-        // OpenCode is in a process group of its own, so Ctrl-C does not reach it.
-        () = asked_to_stop() => Err(anyhow!("stopped before OpenCode had answered")),
-    };
+    let mut server = Server::start(program, folder, &["--print-logs"])?;
+    let tools = server.asked(async |url, password| ask(url, password).await);
+    let tools = unless_stopped(tools).await;
     let complaint = complaint_in(&server.log());
     server.end().await;
     Ok(Loaded {
         tools: tools?,
         complaint,
     })
+}
+
+/// Starts an OpenCode in a folder, asks it something, and ends it.
+pub(super) async fn with_server<T>(
+    program: &Path,
+    folder: &Path,
+    ask: impl AsyncFnOnce(&str, &Secret) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut server = Server::start(program, folder, &[])?;
+    let asked = unless_stopped(server.asked(ask)).await;
+    server.end().await;
+    asked
+}
+
+/// OpenCode is in a process group of its own, so Ctrl-C does not reach it.
+async fn unless_stopped<T>(asking: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::select! {
+        asked = asking => asked,
+        () = asked_to_stop() => Err(anyhow!("stopped before OpenCode had answered")),
+    }
 }
 
 /// A running `opencode serve`. Dropped, it is killed.
@@ -76,19 +94,21 @@ struct Server {
     /// Its standard error: a file, so that nothing has to read it meanwhile.
     errors: NamedTempFile,
     /// No other process can talk to it.
-    password: String,
+    password: Secret,
 }
 
 impl Server {
-    fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
+    fn start(program: &Path, folder: &Path, more: &[&str]) -> anyhow::Result<Self> {
         let errors = NamedTempFile::new()?;
         let password = uuid::Uuid::new_v4().to_string();
         let mut child = Command::new(program)
             .args(["serve", "--port", "0", "--hostname", "127.0.0.1"])
-            .arg("--print-logs")
+            .args(more)
             .current_dir(folder)
             .env("OPENCODE_SERVER_USERNAME", "opencode")
             .env("OPENCODE_SERVER_PASSWORD", &password)
+            // The name that the second generation looks for first.
+            .env("OPENCODE_PASSWORD", &password)
             // Looking changes nothing.
             .env("OPENCODE_DISABLE_AUTOUPDATE", "1")
             .stdin(Stdio::null())
@@ -105,16 +125,18 @@ impl Server {
             group: id.and_then(Pid::from_raw),
             lines: BufReader::new(output).lines(),
             errors,
-            password,
+            password: Secret::new(password),
         })
     }
 
-    async fn tools(&mut self) -> anyhow::Result<Vec<String>> {
+    async fn asked<T>(
+        &mut self,
+        ask: impl AsyncFnOnce(&str, &Secret) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let url = timeout(START, self.url()).await;
         let url = url.map_err(|_| anyhow!("OpenCode did not start within {START:?}"))??;
-        let asking = ask(&url, &self.password);
         tokio::select! {
-            seen = asking => seen,
+            asked = ask(&url, &self.password) => asked,
             // Its output is read to the end, so that OpenCode never waits for a reader.
             () = drain(&mut self.lines) => Err(self.ended()),
         }
@@ -123,7 +145,7 @@ impl Server {
     /// Where it can be asked.
     async fn url(&mut self) -> anyhow::Result<String> {
         while let Some(line) = self.lines.next_line().await? {
-            if let Some(url) = line.strip_prefix(LISTENING) {
+            if let Some((_, url)) = line.split_once(LISTENING) {
                 return Ok(url.trim().to_owned());
             }
         }
@@ -203,13 +225,15 @@ async fn asked_to_stop() {
 }
 
 /// Asks for the names of all tools, as soon as the server answers.
-async fn ask(url: &str, password: &str) -> anyhow::Result<Vec<String>> {
+async fn ask(url: &str, password: &Secret) -> anyhow::Result<Vec<String>> {
     // A password goes nowhere else.
     let client = Client::builder().no_proxy().redirect(Policy::none());
     let client = client.build()?;
     let get = |path: &str, limit: Duration| {
         let request = client.get(format!("{url}{path}")).timeout(limit);
-        request.basic_auth("opencode", Some(password)).send()
+        request
+            .basic_auth("opencode", Some(password.reveal()))
+            .send()
     };
     let mut tries = 0;
     // Any answer will do.

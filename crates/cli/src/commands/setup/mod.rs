@@ -1,36 +1,50 @@
-//! `asyncagents setup opencode`: the plugin goes where OpenCode loads it, or away, or is
-//! checked.
+//! `asyncagents setup`: what is installed gets its plugin. `setup opencode`: the plugin goes where
+//! OpenCode loads it, or away, or is checked.
 
 mod check;
+mod copies;
 mod install;
 mod loader;
+mod opencode2;
 mod place;
 mod plugin_file;
+mod programs;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
+use anyhow::anyhow;
 use asyncagents_core::tool_set;
+use asyncagents_hosts::opencode::version;
+use tempfile::TempDir;
 
-use self::place::Surroundings;
+use self::{check::Check, place::Surroundings, programs::Program};
 use super::runtime::in_runtime;
 use crate::{
     config::Config,
     exit::{Exit, Failure},
+    print,
 };
 
-/// Give another agent the tools for background agents.
+/// How long an OpenCode 2 that runs may take to load plugins that have changed. Before it begins it
+/// answers for the old ones.
+const RELOAD: Duration = Duration::from_millis(1_500);
+
+/// Give other agents the tools for background agents.
+///
+/// Without a host: look for OpenCode (1 and 2, as `opencode` or `opencode2` on the PATH), install its
+/// plugin for all your projects, check that OpenCode sees it, and say what to restart.
+///
+/// Exit code 0 on success, 1 if no OpenCode was found or something is missing.
 #[derive(Debug, clap::Args)]
 #[command(
-    // A short error that names the hosts says more than the whole help.
-    arg_required_else_help = false,
     disable_help_subcommand = true,
     subcommand_value_name = "HOST",
     subcommand_help_heading = "Hosts",
-    after_help = "Example:\n  asyncagents setup opencode"
+    after_help = "Examples:\n  asyncagents setup\n  asyncagents setup opencode --check"
 )]
 pub(super) struct SetupArgs {
     #[command(subcommand)]
-    host: SetupHost,
+    host: Option<SetupHost>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -40,11 +54,12 @@ pub(super) enum SetupHost {
 
 /// Install the plugin that gives OpenCode the tools for background agents.
 ///
-/// The plugin is one file, asyncagents.js, in the folder `plugin` (or `plugins`, if that is
-/// there) of OpenCode's configuration, and OpenCode loads what is there by itself: no other
-/// file is changed. It names this program by its path, so install it again when the program
-/// has moved. Installing again also updates it. A file of that name which asyncagents did not
-/// write is left alone.
+/// The plugin is one file for OpenCode 1 and 2, asyncagents.js, in the folder `plugins` of
+/// OpenCode's configuration, and OpenCode loads what is there by itself: no other file is
+/// changed. It names this program by its path, so install it again when the program has moved.
+/// Installing again also updates it, and removes other copies that would be loaded in this
+/// folder: OpenCode 2 loads no plugins at all where it finds two. A file that asyncagents did
+/// not write is left alone.
 ///
 /// Exit code 0 on success, 1 if that could not be done or --check found something missing, 2 if
 /// asyncagents did not write the file.
@@ -70,22 +85,72 @@ pub(super) struct SetupOpencodeArgs {
     remove: bool,
 
     /// Change nothing, and check: is OpenCode's version supported, are the plugin and its program
-    /// there, and does an OpenCode that is started for it see the tools? Without --user and
-    /// --project, check every place that OpenCode loads plugins from. OpenCode is started in this
-    /// folder, where it runs the folder's plugins as always; with --user in an empty one.
+    /// there, once, and does OpenCode see the tools? Without --user and --project, check every
+    /// place that OpenCode loads plugins from. OpenCode is started in this folder, where it runs
+    /// the folder's plugins as always; with --user in an empty one. A background server of
+    /// OpenCode 2 that runs is asked instead.
     #[arg(long)]
     check: bool,
 
-    /// With --check: OpenCode's program [default: ASYNCAGENTS_OPENCODE_BIN, or `opencode` on
-    /// the PATH].
+    /// With --check: OpenCode's program [default: ASYNCAGENTS_OPENCODE_BIN, or `opencode` and
+    /// `opencode2` on the PATH].
     #[arg(long, value_name = "PATH", requires = "check")]
     opencode_bin: Option<PathBuf>,
 }
 
 pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
     match &args.host {
-        SetupHost::Opencode(args) => opencode(config, args),
+        None => in_runtime(whatever_is_installed(config)),
+        Some(SetupHost::Opencode(args)) => opencode(config, args),
     }
+}
+
+/// Finds what is installed, gives it the plugin, and checks that.
+async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
+    let around = Surroundings::look()?;
+    let (programs, problems) = programs::installed(&around.here).await;
+    for problem in problems {
+        print::remark(&format!("{problem}\n"));
+    }
+    let (programs, unknown): (Vec<Program>, Vec<Program>) = programs
+        .into_iter()
+        .partition(|program| program.generation.is_ok());
+    for program in &unknown {
+        let why = program.generation.as_ref().err();
+        let why = why.map(String::as_str).unwrap_or_default();
+        print::remark(&format!("{}: {why}\n", program.path.display()));
+    }
+    if programs.is_empty() {
+        return Err(Failure::Machine(anyhow!(
+            "there is no OpenCode here that asyncagents works with; install it, or install the \
+             plugin for one that is not on the PATH with `asyncagents setup opencode`"
+        )));
+    }
+    for Program { path, version, .. } in &programs {
+        let version = version::in_line(version);
+        print::answer(&format!("Found OpenCode {version}: {}.", path.display()))?;
+    }
+    let place = around.user()?;
+    print::answer(&format!(
+        "Its plugin goes to {}; nothing else is changed.",
+        place.file().display()
+    ))?;
+    let tools = tool_set::specs_with_skill(&config.prefix, None);
+    let changed = install::install(&around, &place, &tools)?;
+    if changed {
+        tokio::time::sleep(RELOAD).await;
+    }
+    let check = Check {
+        around: &around,
+        places: &around.all(),
+        folder: &around.here,
+        tools: &tools,
+    };
+    let done = check.run(&programs).await?;
+    if changed {
+        install::say_next();
+    }
+    Ok(done)
 }
 
 fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> {
@@ -98,24 +163,33 @@ fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> 
             around.user()
         }
     };
-    if args.check {
-        let places = if args.user || args.project {
-            vec![place()?]
-        } else {
-            around.all()
-        };
-        let opencode = args.opencode_bin.as_deref();
-        // Among a project's plugins only where the project is looked at, too.
-        let elsewhere = args.user.then(tempfile::tempdir).transpose();
-        let elsewhere = elsewhere.map_err(|error| Failure::Machine(error.into()))?;
-        let folder = elsewhere
-            .as_ref()
-            .map_or(around.here.as_path(), |folder| folder.path());
-        return in_runtime(check::check(&around, &places, folder, opencode, &tools));
-    }
     if args.remove {
-        install::remove(&place()?)
-    } else {
-        install::install(&around, &place()?, &tools)
+        return install::remove(&place()?);
     }
+    if !args.check {
+        if install::install(&around, &place()?, &tools)? {
+            install::say_next();
+        }
+        return Ok(Exit::Done);
+    }
+    let places = if args.user || args.project {
+        vec![place()?]
+    } else {
+        around.all()
+    };
+    // Among a project's plugins only where the project is looked at, too.
+    let elsewhere = args.user.then(tempfile::tempdir).transpose();
+    let elsewhere = elsewhere.map_err(|error| Failure::Machine(error.into()))?;
+    let elsewhere = elsewhere.as_ref().map(TempDir::path);
+    let check = Check {
+        around: &around,
+        places: &places,
+        folder: elsewhere.unwrap_or(&around.here),
+        tools: &tools,
+    };
+    in_runtime(async {
+        let named = args.opencode_bin.as_deref();
+        let programs = programs::programs(named, &around.here).await?;
+        check.run(&programs).await
+    })
 }

@@ -8,16 +8,14 @@ use std::{
 
 use anyhow::{Context, anyhow};
 
+use super::plugin_file::FILE;
 use crate::exit::Failure;
-
-/// What the plugin's file is called.
-const FILE: &str = "asyncagents.js";
 
 /// What decides where OpenCode looks.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(in crate::commands) struct Surroundings {
     /// The current folder.
-    pub(super) here: PathBuf,
+    pub(in crate::commands) here: PathBuf,
     home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`.
     config: Option<PathBuf>,
@@ -27,14 +25,14 @@ pub(super) struct Surroundings {
 
 /// A folder of OpenCode's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in crate::commands) struct Place {
     folder: PathBuf,
-    pub(super) whose: Whose,
+    pub(in crate::commands) whose: Whose,
 }
 
 /// How a place is named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(in crate::commands) enum Whose {
     /// `--user`.
     User,
     /// `--project`.
@@ -45,7 +43,7 @@ pub(super) enum Whose {
 
 impl Surroundings {
     /// Reads them from the environment.
-    pub(super) fn look() -> Result<Self, Failure> {
+    pub(in crate::commands) fn look() -> Result<Self, Failure> {
         let here = env::current_dir().context("the current folder cannot be found");
         // An empty variable is one that is not set, for OpenCode too.
         let path = |name: &str| {
@@ -81,6 +79,12 @@ impl Surroundings {
         }
     }
 
+    /// Whether OpenCode loads from a place in all of the user's environments and projects.
+    pub(super) fn is_usual(&self, place: &Place) -> bool {
+        let usual = self.config_folder();
+        usual.is_ok_and(|usual| is_same(&usual, &place.folder))
+    }
+
     /// Whether the user's place is one that only this environment names.
     pub(super) fn has_own(&self) -> bool {
         self.own.is_some()
@@ -88,7 +92,7 @@ impl Surroundings {
 
     /// Every place that an OpenCode in the current folder loads plugins from; the user's and
     /// the project's first.
-    pub(super) fn all(&self) -> Vec<Place> {
+    pub(in crate::commands) fn all(&self) -> Vec<Place> {
         let mut all: Vec<Place> = self.user().into_iter().collect();
         all.push(self.project());
         let above = self.project_folders().skip(1);
@@ -144,21 +148,24 @@ impl Surroundings {
 }
 
 impl Place {
-    /// Where the plugin can be: OpenCode loads from both.
-    pub(super) fn files(&self) -> [PathBuf; 2] {
-        ["plugin", "plugins"].map(|folder| self.folder.join(folder).join(FILE))
+    /// The folders that plugins are loaded from: both generations of OpenCode know both names.
+    pub(super) fn plugin_folders(&self) -> [PathBuf; 2] {
+        ["plugin", "plugins"].map(|folder| self.folder.join(folder))
     }
 
-    /// Where the plugin is, or else where it would go: into the folder that is there.
+    /// Where the plugin can be.
+    pub(super) fn files(&self) -> [PathBuf; 2] {
+        self.plugin_folders().map(|folder| folder.join(FILE))
+    }
+
+    /// Where the plugin goes: into `plugins`, which OpenCode 2 prefers. A link of the user's in
+    /// `plugin` stays where it is.
     pub(super) fn file(&self) -> PathBuf {
         let [first, second] = self.files();
-        let is_there = |path: &Path| path.symlink_metadata().is_ok();
-        let has_folder = |path: &Path| path.parent().is_some_and(is_there);
-        let has_second = is_there(&second) || (has_folder(&second) && !has_folder(&first));
-        if has_second && !is_there(&first) {
-            second
-        } else {
+        if first.is_symlink() && !is_same(&first, &second) {
             first
+        } else {
+            second
         }
     }
 

@@ -1,16 +1,24 @@
 //! The plugin's file: whose it is, what is in it, how it is written.
 
-use std::{fs, io, io::Write, path::Path};
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::anyhow;
 use asyncagents_core::agent::ToolSpec;
 use asyncagents_hosts::plugin;
+use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
 
+/// What the plugin's file is called.
+pub(super) const FILE: &str = "asyncagents.js";
+
 /// What there is at the plugin's path.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(in crate::commands) enum Found {
     Nothing,
     /// A plugin that asyncagents wrote, of whatever version.
     Ours(String),
@@ -59,27 +67,40 @@ pub(super) fn foreign(path: &Path, what: &str) -> Failure {
     ))
 }
 
-/// Writes the file and the folders to it. A reader sees all of the old file or all of the new one.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    // What a link leads to is changed, and the link stays.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    no_file_in_the_way(folder)?;
-    let refused = |error| refused(&path, "written", &error);
-    fs::create_dir_all(folder).map_err(refused)?;
-    let mut builder = tempfile::Builder::new();
-    // A name that OpenCode does not take for a plugin.
-    builder.prefix(".asyncagents-").suffix(".new");
-    // As any file of the user's; other users could not read a temporary file.
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).map_err(refused)?;
-    let written = file.write_all(text.as_bytes());
-    written
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(refused)?;
-    file.persist(&path)
-        .map(drop)
-        .map_err(|error| refused(error.error))
+/// A new text for the file, written beside it: what can go wrong has gone wrong by then.
+pub(super) struct Draft {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl Draft {
+    /// Writes the text, and makes the folders to the file.
+    pub(super) fn write(path: &Path, text: &str) -> Result<Self, Failure> {
+        // What a link leads to is changed, and the link stays.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        no_file_in_the_way(folder)?;
+        let refused = |error| refused(&path, "written", &error);
+        fs::create_dir_all(folder).map_err(refused)?;
+        let mut builder = tempfile::Builder::new();
+        // A name that OpenCode does not take for a plugin.
+        builder.prefix(".asyncagents-").suffix(".new");
+        // As any file of the user's; other users could not read a temporary file.
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder).map_err(refused)?;
+        let written = file.write_all(text.as_bytes());
+        written
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(refused)?;
+        Ok(Self { path, file })
+    }
+
+    /// Puts it in its place. A reader sees all of the old file or all of the new one.
+    pub(super) fn put(self) -> Result<(), Failure> {
+        let Self { path, file } = self;
+        let put = file.persist(&path).map(drop);
+        put.map_err(|error| refused(&path, "written", &error.error))
+    }
 }
 
 /// Removes the file, or the link to it.
@@ -109,7 +130,7 @@ fn no_file_in_the_way(folder: &Path) -> Result<(), Failure> {
 }
 
 /// The program that a plugin names, if it is written as this version writes it.
-pub(super) fn program_in(text: &str, tools: &[ToolSpec]) -> Option<String> {
+pub(in crate::commands) fn program_in(text: &str, tools: &[ToolSpec]) -> Option<String> {
     const PLACE: &str = "PROGRAM-OF-THE-PLUGIN";
     let pattern = plugin::render(PLACE, tools);
     let (before, after) = pattern.lines().find_map(|line| line.split_once(PLACE))?;
