@@ -22,7 +22,7 @@ use std::{
 };
 
 use asyncagents_scripted_model::Reply;
-use harness::{Session, Setup, asked, child, forked, launch, story};
+use harness::{Opencode, Session, Setup, asked, child, forked, launch, story};
 use serde_json::{Value, json};
 
 const CALLS: usize = 100;
@@ -101,7 +101,7 @@ fn calls() {
             asked("Please use echo with"),
             Reply::call("echo", json!({})),
         );
-    let world = Setup::new(script).world();
+    let world = Setup::new(Opencode::V1, script).world();
     let plugins = world.project(".opencode/plugin");
     fs::create_dir_all(&plugins).expect("made");
     fs::write(plugins.join("echo.js"), ECHO).expect("written");
@@ -135,20 +135,25 @@ fn calls() {
 
 /// How long each use of a tool took.
 fn took(session: &Session, tool: &str) -> Vec<Duration> {
+    let uses = uses(session, tool).into_iter();
+    uses.map(|(began, ended)| Duration::from_millis(ended - began))
+        .collect()
+}
+
+/// When each use of a tool began and ended, in milliseconds since 1970.
+fn uses(session: &Session, tool: &str) -> Vec<(u64, u64)> {
     let messages = session.messages();
-    let parts = messages
-        .iter()
-        .filter_map(|message| message["parts"].as_array());
-    let uses = parts.flatten().filter(|part| part["tool"] == tool);
-    let time = |part: &Value, what: &str| part["state"]["time"][what].as_u64().unwrap_or(0);
-    uses.map(|part| Duration::from_millis(time(part, "end") - time(part, "start")))
+    let calls = messages.iter().flat_map(|message| &message.calls);
+    let calls = calls.filter(|call| call.tool == tool);
+    calls
+        .filter_map(|call| Some((call.began?, call.ended?)))
         .collect()
 }
 
 /// From the call that launches a forked task to its child's first request.
 fn forks() {
     let script = story().rule(child("Use what you know"), Reply::text("Used."));
-    let world = Setup::new(script).world();
+    let world = Setup::new(Opencode::V1, script).world();
     let opencode = world.serve();
     let parent = opencode.session();
     for number in 0..MESSAGES {
@@ -200,13 +205,8 @@ fn unix_millis(at: Instant) -> f64 {
 
 /// When a tool was last called, in milliseconds since 1970.
 fn started(session: &Session, tool: &str) -> f64 {
-    let messages = session.messages();
-    let parts = messages
-        .iter()
-        .filter_map(|message| message["parts"].as_array());
-    let mut uses = parts.flatten().filter(|part| part["tool"] == tool);
-    let last = uses.next_back().expect("a call");
-    last["state"]["time"]["start"].as_f64().expect("a time")
+    let last = uses(session, tool).pop().expect("a call");
+    milliseconds(Duration::from_millis(last.0))
 }
 
 /// The newest time of a step in the log: `read=12.5ms`.

@@ -1,17 +1,40 @@
 //! A child that inherits the conversation.
 
-use asyncagents_scripted_model::{Recorded, Reply, When};
-use serde_json::{Value, json};
+use asyncagents_scripted_model::{Recorded, Reply, Script, When};
+use serde_json::json;
 
-use crate::harness::{Session, Setup, World, asked, child, forked, root, story, task_id};
+use crate::harness::{
+    Opencode, Session, Setup, Speaker, World, asked, child, command, forked, launch, root, story,
+    task_id,
+};
+use crate::told::told;
+
+told!(v1:
+    seed_001_a_forked_child_knows_what_its_parent_read_and_ran,
+    a_fresh_child_knows_nothing_but_its_prompt,
+    seed_001_older_tool_results_are_cut_in_three_tiers,
+    seed_000_the_flat_preset_cuts_every_long_result,
+    seed_001_after_a_compaction_only_the_summary_and_what_follows_is_inherited,
+    with_messages_as_the_mode_the_child_has_the_conversation_as_it_was,
+);
 
 /// How long what a command prints is, in [`printed`].
 const LENGTH: usize = 4_008;
 
 /// A command that prints so much, and what it is called.
-fn printed(name: &str) -> Value {
-    let command = format!("printf '{name}<%04000d>{name}' 0");
-    json!({"command": command, "description": name})
+fn printed(name: &str) -> String {
+    format!("printf '{name}<%04000d>{name}' 0")
+}
+
+/// A world in which a child gets the conversation as one text.
+fn with_transcripts(opencode: Opencode, script: Script) -> World {
+    let setup = Setup::new(opencode, script);
+    // It is the default of OpenCode 1.
+    if opencode.is_v2() {
+        setup.settings("[fork]\nmode = \"transcript\"\n").world()
+    } else {
+        setup.world()
+    }
 }
 
 /// What the child had before its first answer, as it came to the model.
@@ -21,17 +44,18 @@ fn inherited(parent: &Session<'_>) -> Recorded {
     requests.into_iter().next().expect("a request")
 }
 
-#[test]
-fn seed_001_a_forked_child_knows_what_its_parent_read_and_ran() {
-    let world = World::new(story().rule(child("Explain it"), Reply::text("It is a poem.")));
+fn seed_001_a_forked_child_knows_what_its_parent_read_and_ran(opencode: Opencode) {
+    let world = with_transcripts(
+        opencode,
+        story().rule(child("Explain it"), Reply::text("It is a poem.")),
+    );
     std::fs::write(world.project("poem.txt"), "Roses are red\n").expect("written");
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     parent.asks("What is in this folder?");
-    let path = world.project("poem.txt");
-    parent.uses("read", json!({"filePath": path}));
-    let run = json!({"command": "echo violets; echo are blue", "description": "say"});
-    parent.uses("bash", run);
+    let (read, poem) = opencode.read(&world.project("poem.txt"));
+    parent.uses(read, poem);
+    parent.runs("echo violets; echo are blue");
     let launched = parent.uses("asyncagents_task", forked("explain", "Explain it"));
     assert!(launched.contains("(forked)"), "{launched}");
 
@@ -43,9 +67,9 @@ fn seed_001_a_forked_child_knows_what_its_parent_read_and_ran() {
     for words in [
         "User:\nWhat is in this folder?",
         "Agent:\nNoted.",
-        "[Tool: read] {\"filePath\":",
+        "[Tool: read] {\"",
         "Roses are red",
-        "[Tool: bash] {",
+        &format!("[Tool: {}] {{", opencode.shell()),
         "violets\nare blue",
     ] {
         assert!(context.contains(words), "{words}: {context}");
@@ -66,52 +90,46 @@ fn seed_001_a_forked_child_knows_what_its_parent_read_and_ran() {
 
     // It was put there without a reply: the first answer is the answer to the task.
     let messages = parent.child().messages();
-    let roles: Vec<&str> = messages
-        .iter()
-        .filter_map(|message| message["info"]["role"].as_str())
-        .collect();
+    let speakers: Vec<Speaker> = messages.iter().map(|message| message.by).collect();
     assert!(
-        roles.starts_with(&["user", "user", "assistant"]),
-        "{roles:?}"
+        speakers.starts_with(&[Speaker::User, Speaker::User, Speaker::Agent]),
+        "{speakers:?}"
     );
     assert_eq!(parent.child().requests().len(), 1);
     let list = parent.uses("asyncagents_list", json!({}));
     assert!(list.contains("(forked)"), "{list}");
 }
 
-#[test]
-fn a_fresh_child_knows_nothing_but_its_prompt() {
-    let world = World::new(story().rule(child("Explain it"), Reply::text("What?")));
-    let opencode = world.serve();
-    let parent = opencode.session();
-    parent.uses(
-        "bash",
-        json!({"command": "echo violets", "description": "say"}),
+fn a_fresh_child_knows_nothing_but_its_prompt(opencode: Opencode) {
+    let world = with_transcripts(
+        opencode,
+        story().rule(child("Explain it"), Reply::text("What?")),
     );
-    parent.uses(
-        "asyncagents_task",
-        crate::harness::launch("explain", "Explain it"),
-    );
+    let server = world.serve();
+    let parent = server.session();
+    parent.runs("echo violets");
+    parent.uses("asyncagents_task", launch("explain", "Explain it"));
     let request = inherited(&parent);
     assert!(!request.text().contains("violets"), "{}", request.text());
     assert!(!request.text().contains("<inherited_context>"));
 }
 
-#[test]
-fn seed_001_older_tool_results_are_cut_in_three_tiers() {
+fn seed_001_older_tool_results_are_cut_in_three_tiers(opencode: Opencode) {
     let mut everything = Reply::text("Seventeen commands.");
     for number in 1..=17 {
-        everything = everything.and_call("bash", printed(&format!("r{number:02}")));
+        let line = printed(&format!("r{number:02}"));
+        everything = everything.and_call(opencode.shell(), command(&line));
     }
-    let world = World::new(
+    let world = with_transcripts(
+        opencode,
         story()
             .rule(child("Explain it"), Reply::text("Zeros."))
             .rule(asked("Run everything"), everything),
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     parent.asks("Run everything");
-    let results = parent.results("bash");
+    let results = parent.results(opencode.shell());
     assert_eq!(results.len(), 17);
     assert!(results.iter().all(|result| result.len() == LENGTH));
     parent.uses("asyncagents_task", forked("explain", "Explain it"));
@@ -139,20 +157,20 @@ fn seed_001_older_tool_results_are_cut_in_three_tiers() {
     assert!(context.contains(facts), "{context}");
 }
 
-#[test]
-fn seed_000_the_flat_preset_cuts_every_long_result() {
+fn seed_000_the_flat_preset_cuts_every_long_result(opencode: Opencode) {
     let script = story().rule(child("Explain it"), Reply::text("Zeros."));
-    let world = Setup::new(script)
-        .settings("[fork]\npreset = \"flat\"\n")
+    let world = Setup::new(opencode, script)
+        .settings("[fork]\nmode = \"transcript\"\npreset = \"flat\"\n")
         .world();
-    let opencode = world.serve();
-    let parent = opencode.session();
-    parent.uses("bash", printed("r01"));
+    let server = world.serve();
+    let parent = server.session();
+    parent.runs(&printed("r01"));
     parent.uses("asyncagents_task", forked("explain", "Explain it"));
     let context = inherited(&parent).text();
     let marker = format!("of {LENGTH} chars]");
     assert!(context.contains(&marker), "{context}");
-    assert!(context.contains("[Tool: bash] {\"command\":"), "{context}");
+    let call = format!("[Tool: {}] {{\"command\":", opencode.shell());
+    assert!(context.contains(&call), "{context}");
 }
 
 /// The request by which OpenCode has a conversation summed up: it has no tools, and it is not
@@ -161,9 +179,9 @@ fn summing_up() -> When {
     root().tools(false)
 }
 
-#[test]
-fn seed_001_after_a_compaction_only_the_summary_and_what_follows_is_inherited() {
-    let world = World::new(
+fn seed_001_after_a_compaction_only_the_summary_and_what_follows_is_inherited(opencode: Opencode) {
+    let world = with_transcripts(
+        opencode,
         story()
             .rule(child("Explain it"), Reply::text("Flowers."))
             .rule(
@@ -175,11 +193,10 @@ fn seed_001_after_a_compaction_only_the_summary_and_what_follows_is_inherited() 
                 Reply::text("SECOND SUMMARY: flowers and trees were named."),
             ),
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     let say = |what: &str| {
-        let command = format!("echo {what}");
-        parent.uses("bash", json!({"command": command, "description": "say"}));
+        parent.runs(&format!("echo {what}"));
     };
     say("violets");
     parent.summarize();
@@ -198,8 +215,7 @@ fn seed_001_after_a_compaction_only_the_summary_and_what_follows_is_inherited() 
     }
 }
 
-#[test]
-fn with_messages_as_the_mode_the_child_has_the_conversation_as_it_was() {
+fn with_messages_as_the_mode_the_child_has_the_conversation_as_it_was(opencode: Opencode) {
     // Such a child is a copy, and OpenCode makes copies sessions without a parent.
     let copy = When::always().last("Explain it");
     let task =
@@ -207,14 +223,14 @@ fn with_messages_as_the_mode_the_child_has_the_conversation_as_it_was() {
     let script = story()
         .rule(copy, Reply::text("Flowers."))
         .rule(asked("Launch it"), task);
-    let world = Setup::new(script)
+    let world = Setup::new(opencode, script)
         .settings("[fork]\nmode = \"messages\"\n")
         .world();
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     parent.asks("What grows here?");
     for number in 1..=6 {
-        parent.uses("bash", printed(&format!("r{number:02}")));
+        parent.runs(&printed(&format!("r{number:02}")));
     }
     parent.asks("Launch it");
     let notices = parent.until_told(1);
@@ -255,7 +271,7 @@ fn with_messages_as_the_mode_the_child_has_the_conversation_as_it_was() {
     );
 
     // The parent's own conversation is as it was.
-    let whole = parent.results("bash");
+    let whole = parent.results(opencode.shell());
     assert!(whole.iter().all(|result| result.len() == LENGTH));
     let list = parent.uses("asyncagents_list", json!({}));
     assert!(list.contains("(forked)"), "{list}");

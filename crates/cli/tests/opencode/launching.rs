@@ -6,16 +6,27 @@ use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
 use crate::harness::{
-    FIRST_MODEL, SECOND_MODEL, Setup, World, child, counting, forked, launch, resume, story,
-    task_id, tool,
+    FIRST_MODEL, Opencode, SECOND_MODEL, Session, Setup, World, child, command, counting, forked,
+    launch, resume, story, task_id, tool,
 };
+use crate::told::told;
 
-#[test]
-fn seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once() {
+told!(v1:
+    seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once,
+    the_model_has_the_tools_and_knows_whom_it_can_launch,
+    seed_003_the_list_shows_the_tasks_of_its_own_session_only,
+    seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_again,
+    seed_003_the_result_stays_until_it_is_cleared,
+    what_cannot_be_launched_says_why_and_creates_nothing,
+    a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_own,
+    a_child_launches_children_down_to_the_limit_where_it_has_no_such_tools,
+);
+
+fn seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once(opencode: Opencode) {
     let counted = Gate::closed();
-    let world = World::new(counting(&counted));
-    let opencode = world.serve();
-    let parent = opencode.session().with_agent("plan").with_second_model();
+    let world = World::new(opencode, counting(&counted));
+    let server = world.serve();
+    let parent = server.session().with_agent("plan").with_second_model();
 
     let launched = parent.uses("asyncagents_task", launch("count", "Count the files"));
     task_id(&launched);
@@ -48,24 +59,24 @@ fn seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once() {
     assert!(told.last().contains(&notice.visible), "{}", told.last());
     assert!(told.last().contains(&notice.hidden), "{}", told.last());
     let messages = parent.messages();
-    let newest = &messages.last().expect("an answer")["info"];
-    assert_eq!(newest["agent"], "plan");
+    assert_eq!(messages.last().expect("an answer").agent, "plan");
 
     world.stays("told once", || parent.notices().len() == 1);
     assert_eq!(parent.child().requests().len(), 1, "it worked once");
     assert_eq!(parent.requests().len(), 3, "asked, launched, told");
 }
 
-#[test]
-fn the_model_has_the_tools_and_knows_whom_it_can_launch() {
+fn the_model_has_the_tools_and_knows_whom_it_can_launch(opencode: Opencode) {
     let painter = json!({
         "mode": "subagent",
         "description": "Paints what it is told to.",
         "prompt": "You paint.",
     });
-    let world = Setup::new(story()).agent("painter", painter).world();
-    let opencode = world.serve();
-    let session = opencode.session();
+    let world = Setup::new(opencode, story())
+        .agent("painter", painter)
+        .world();
+    let server = world.serve();
+    let session = server.session();
     session.asks("Hello");
     let request = &session.requests()[0];
     let mut ours = request.tool_names();
@@ -92,10 +103,10 @@ fn the_model_has_the_tools_and_knows_whom_it_can_launch() {
     assert!(!optional("asyncagents_output", "task_id"));
 }
 
-#[test]
-fn seed_003_the_list_shows_the_tasks_of_its_own_session_only() {
+fn seed_003_the_list_shows_the_tasks_of_its_own_session_only(opencode: Opencode) {
     let counted = Gate::closed();
     let world = World::new(
+        opencode,
         story()
             .rule(child("Read the file"), Reply::text("It is short."))
             .rule(
@@ -103,9 +114,9 @@ fn seed_003_the_list_shows_the_tasks_of_its_own_session_only() {
                 Reply::text("There are three.").behind(&counted),
             ),
     );
-    let opencode = world.serve();
-    let (parent, other) = (opencode.session(), opencode.session());
-    let list = |session: &crate::harness::Session<'_>| session.uses("asyncagents_list", json!({}));
+    let server = world.serve();
+    let (parent, other) = (server.session(), server.session());
+    let list = |session: &Session<'_>| session.uses("asyncagents_list", json!({}));
     assert_eq!(list(&parent), "No background tasks found");
 
     let read = task_id(&parent.uses("asyncagents_task", forked("read", "Read the file")));
@@ -140,31 +151,33 @@ fn seed_003_the_list_shows_the_tasks_of_its_own_session_only() {
     assert!(list(&parent).contains("2 completed"));
 }
 
-#[test]
-fn seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_again() {
+fn seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_again(
+    opencode: Opencode,
+) {
     let counted = Gate::closed();
-    let command = "until [ -e go ]; do sleep 0.05; done; echo one; echo two";
-    let command = json!({"command": command, "description": "count"});
+    let count = command("until [ -e go ]; do sleep 0.05; done; echo one; echo two");
+    let shell = opencode.shell();
     let world = World::new(
+        opencode,
         story()
-            .rule(child("Count the files"), Reply::call("bash", command))
+            .rule(child("Count the files"), Reply::call(shell, count))
             .rule(
                 child("one\ntwo"),
                 Reply::text("There are two.").behind(&counted),
             ),
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
     let shows = |phase: &str| {
         world.until(&format!("the child is {phase}"), || {
             let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
             assert!(shown.contains("is running"), "{shown}");
-            let begun = shown.contains(&format!("{phase}; 1 tool call (bash 1)"));
+            let begun = shown.contains(&format!("{phase}; 1 tool call ({shell} 1)"));
             begun.then_some(())
         });
     };
-    shows("using bash");
+    shows(&format!("using {shell}"));
     fs::write(world.project("go"), "").expect("written");
     world.until_child_asks("one\ntwo");
     shows("working");
@@ -194,11 +207,13 @@ fn seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_aga
     }
 }
 
-#[test]
-fn seed_003_the_result_stays_until_it_is_cleared() {
-    let world = World::new(story().rule(child("Count"), Reply::text("There are three.")));
-    let opencode = world.serve();
-    let parent = opencode.session();
+fn seed_003_the_result_stays_until_it_is_cleared(opencode: Opencode) {
+    let world = World::new(
+        opencode,
+        story().rule(child("Count"), Reply::text("There are three.")),
+    );
+    let server = world.serve();
+    let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("number", "Count")));
     parent.until_told(1);
     for _ in 0..2 {
@@ -217,11 +232,10 @@ fn seed_003_the_result_stays_until_it_is_cleared() {
     world.stays("told once", || parent.notices().len() == 1);
 }
 
-#[test]
-fn what_cannot_be_launched_says_why_and_creates_nothing() {
-    let world = World::new(story());
-    let opencode = world.serve();
-    let parent = opencode.session();
+fn what_cannot_be_launched_says_why_and_creates_nothing(opencode: Opencode) {
+    let world = World::new(opencode, story());
+    let server = world.serve();
+    let parent = server.session();
     let refused = |parameters: serde_json::Value, why: &[&str]| {
         let said = parent.uses("asyncagents_task", parameters);
         for words in why {
@@ -246,8 +260,9 @@ fn what_cannot_be_launched_says_why_and_creates_nothing() {
     assert!(parent.notices().is_empty());
 }
 
-#[test]
-fn a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_own() {
+fn a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_own(
+    opencode: Opencode,
+) {
     let painter = json!({
         "mode": "subagent",
         "description": "Paints.",
@@ -257,9 +272,11 @@ fn a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_ow
     let script = story()
         .rule(child("Count the files"), Reply::text("There are three."))
         .rule(child("Paint the wall"), Reply::text("It is blue."));
-    let world = Setup::new(script).agent("painter", painter).world();
-    let opencode = world.serve();
-    let parent = opencode.session().with_second_model();
+    let world = Setup::new(opencode, script)
+        .agent("painter", painter)
+        .world();
+    let server = world.serve();
+    let parent = server.session().with_second_model();
 
     parent.uses(
         "asyncagents_task",
@@ -268,9 +285,9 @@ fn a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_ow
     parent.until_told(1);
     let children = parent.children();
     assert_eq!(children.len(), 1, "{children:?}");
-    let title = children[0]["title"].as_str().expect("a title");
+    let title = &children[0].title;
     assert!(title.contains("count the files"), "{title}");
-    assert_eq!(children[0]["parentID"], parent.id);
+    assert_eq!(children[0].parent, parent.id);
     let asked = world.until_child_asks("Count the files");
     assert_eq!(asked.model(), SECOND_MODEL, "the parent's");
 
@@ -287,20 +304,20 @@ fn a_child_is_listed_under_its_parent_and_has_its_parents_model_or_its_agents_ow
     assert_eq!(told.model(), SECOND_MODEL);
 }
 
-#[test]
-fn a_child_launches_children_down_to_the_limit_where_it_has_no_such_tools() {
+fn a_child_launches_children_down_to_the_limit_where_it_has_no_such_tools(opencode: Opencode) {
     let deep = json!({"description": "deep", "prompt": "Dig deeper", "agent": "general"});
     let wait = json!({"task_id": "{{id}}", "block": true, "timeout": 90});
     let launched = child("You will be told").capture("id", "Task (task_[0-9a-f]+)");
     let world = World::new(
+        opencode,
         story()
             .rule(child("Dig deeper"), Reply::text("Gold."))
             .rule(child("Gold."), Reply::text("It has found gold."))
             .rule(launched, Reply::call("asyncagents_output", wait))
             .rule(child("Dig"), Reply::call("asyncagents_task", deep)),
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("digging", "Dig")));
     let notices = parent.until_told(1);
     assert!(notices[0].visible.contains("finished"), "{notices:?}");

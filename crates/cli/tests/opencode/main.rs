@@ -45,3 +45,4 @@ mod smoke;
 mod soaking;
 mod telling;
 mod terminal;
+mod told;

@@ -2,25 +2,32 @@
 
 use asyncagents_scripted_model::Reply;
 
-use crate::harness::{Setup, child, story};
+use crate::harness::{Opencode, Setup, child, story};
+use crate::told::told;
 
-#[test]
-fn a_task_from_the_shell_inherits_a_session_of_a_server_which_is_told_once() {
+told!(v1:
+    a_task_from_the_shell_inherits_a_session_of_a_server_which_is_told_once,
+);
+
+fn a_task_from_the_shell_inherits_a_session_of_a_server_which_is_told_once(opencode: Opencode) {
     let script = story().rule(child("Use what you know"), Reply::text("It is 42."));
-    let world = Setup::new(script).without_plugin().world();
-    let opencode = world.serve();
-    let parent = opencode.session().with_agent("plan");
+    let world = Setup::new(opencode, script).without_plugin().world();
+    let server = world.serve();
+    let parent = server.session().with_agent("plan");
     parent.asks("The secret is 42");
-    let answer = world.shell(&[
-        "task",
-        "--opencode",
-        opencode.url(),
-        "--session",
-        &parent.id,
-        "--fork",
-        "--follow",
-        "Use what you know",
-    ]);
+    let answer = world.shell_for(
+        &server,
+        &[
+            "task",
+            "--opencode",
+            server.url(),
+            "--session",
+            &parent.id,
+            "--fork",
+            "--follow",
+            "Use what you know",
+        ],
+    );
     assert!(answer.contains("It is 42."), "{answer}");
     let request = world.until_child_asks("Use what you know");
     assert!(

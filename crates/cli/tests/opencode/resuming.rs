@@ -3,24 +3,31 @@
 use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
-use crate::harness::{World, child, launch, resume, story, task_id};
+use crate::harness::{Opencode, World, child, launch, resume, story, task_id};
+use crate::told::told;
+
+told!(v1:
+    seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history,
+    seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up,
+    seed_003_a_task_whose_session_is_gone_cannot_be_resumed,
+);
 
 /// A child counts files at once, and folders when the gate is opened.
-fn counts_twice(again: &Gate) -> World {
+fn counts_twice(opencode: Opencode, again: &Gate) -> World {
     let two = Reply::text("There are two.").behind(again);
     World::new(
+        opencode,
         story()
             .rule(child("Count the files"), Reply::text("There are three."))
             .rule(child("And the folders?"), two),
     )
 }
 
-#[test]
-fn seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history() {
+fn seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history(opencode: Opencode) {
     let again = Gate::closed();
-    let world = counts_twice(&again);
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let world = counts_twice(opencode, &again);
+    let server = world.serve();
+    let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
     parent.until_told(1);
     let session = parent.child();
@@ -58,12 +65,11 @@ fn seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history() 
     world.stays("told twice in all", || parent.notices().len() == 2);
 }
 
-#[test]
-fn seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up() {
+fn seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up(opencode: Opencode) {
     let again = Gate::closed();
-    let world = counts_twice(&again);
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let world = counts_twice(opencode, &again);
+    let server = world.serve();
+    let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("count", "Count the files")));
     parent.until_told(1);
     parent.uses("asyncagents_task", resume(&id, "And the folders?"));
@@ -78,11 +84,13 @@ fn seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up() {
     world.stays("told only of the launch", || parent.notices().len() == 1);
 }
 
-#[test]
-fn seed_003_a_task_whose_session_is_gone_cannot_be_resumed() {
-    let world = World::new(story().rule(child("Count"), Reply::text("There are three.")));
-    let opencode = world.serve();
-    let parent = opencode.session();
+fn seed_003_a_task_whose_session_is_gone_cannot_be_resumed(opencode: Opencode) {
+    let world = World::new(
+        opencode,
+        story().rule(child("Count"), Reply::text("There are three.")),
+    );
+    let server = world.serve();
+    let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", launch("number", "Count")));
     parent.until_told(1);
     parent.child().delete();

@@ -5,7 +5,17 @@ use std::thread;
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use serde_json::{Value, json};
 
-use crate::harness::{World, asked, child, counting, forked, launch, resume, root, story, tool};
+use crate::harness::{
+    Opencode, World, asked, child, counting, forked, launch, resume, root, story, tool,
+};
+use crate::told::told;
+
+told!(v1:
+    a_task_is_launched_and_waited_for,
+    a_forked_task_knows_the_conversation,
+    tasks_are_listed_and_cancelled,
+    a_task_is_looked_at_resumed_and_cleared,
+);
 
 /// The parent has just launched something.
 fn launched() -> When {
@@ -30,9 +40,11 @@ fn launches_and_waits(task: Value) -> Script {
         )
 }
 
-#[test]
-fn a_task_is_launched_and_waited_for() {
-    let world = World::new(launches_and_waits(launch("count", "Count the files")));
+fn a_task_is_launched_and_waited_for(opencode: Opencode) {
+    let world = World::new(
+        opencode,
+        launches_and_waits(launch("count", "Count the files")),
+    );
     let run = world.run("Launch and wait");
     assert_eq!(run.answer(), "It says three.");
     let results = run.results("asyncagents_output");
@@ -48,14 +60,19 @@ fn a_task_is_launched_and_waited_for() {
     for agent in ["general", "explore"] {
         assert!(described.contains(agent), "{agent}: {described}");
     }
-    world.until("nothing is left running", || {
-        world.processes().is_empty().then_some(())
-    });
+    // A server in the background lives on.
+    if opencode != Opencode::V2Background {
+        world.until("nothing is left running", || {
+            world.processes().is_empty().then_some(())
+        });
+    }
 }
 
-#[test]
-fn a_forked_task_knows_the_conversation() {
-    let world = World::new(launches_and_waits(forked("count", "Count the files")));
+fn a_forked_task_knows_the_conversation(opencode: Opencode) {
+    let world = World::new(
+        opencode,
+        launches_and_waits(forked("count", "Count the files")),
+    );
     let run = world.run("Launch and wait");
     assert_eq!(run.answer(), "It says three.");
     let asked = world.until_child_asks("Count the files").text();
@@ -63,11 +80,11 @@ fn a_forked_task_knows_the_conversation() {
     assert!(asked.contains("User:\nLaunch and wait"), "{asked}");
 }
 
-#[test]
-fn tasks_are_listed_and_cancelled() {
+fn tasks_are_listed_and_cancelled(opencode: Opencode) {
     let never = Gate::closed();
     let task = launch("stars", "Count the stars");
     let world = World::new(
+        opencode,
         story()
             .rule(child("Count the stars"), Reply::text("…").behind(&never))
             .rule(
@@ -93,8 +110,7 @@ fn tasks_are_listed_and_cancelled() {
     });
 }
 
-#[test]
-fn a_task_is_looked_at_resumed_and_cleared() {
+fn a_task_is_looked_at_resumed_and_cleared(opencode: Opencode) {
     let counted = Gate::closed();
     let (look, wait) = (
         json!({"task_id": "{{id}}"}),
@@ -122,7 +138,7 @@ fn a_task_is_looked_at_resumed_and_cleared() {
         }
         script = script.rule(when, Reply::call(tool, parameters));
     }
-    let world = World::new(script);
+    let world = World::new(opencode, script);
     let run = thread::scope(|scope| {
         let running = scope.spawn(|| world.run("Do everything"));
         // It has looked at the task and is about to wait for it.

@@ -5,7 +5,13 @@ use std::fs;
 use asyncagents_scripted_model::{Gate, Reply, When};
 use serde_json::json;
 
-use crate::harness::{World, child, story, task_id, tool};
+use crate::harness::{Opencode, World, child, command, story, task_id, tool};
+use crate::told::told;
+
+told!(v1:
+    a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace,
+    an_inherited_skill_is_read_at_once_and_a_forked_one_can_be_waited_for,
+);
 
 fn skill(world: &World, name: &str, head: &str, body: &str) {
     let folder = world.project(".claude/skills").join(name);
@@ -14,17 +20,14 @@ fn skill(world: &World, name: &str, head: &str, body: &str) {
     fs::write(folder.join("SKILL.md"), text).expect("written");
 }
 
-#[test]
-fn a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace() {
+fn a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace(opencode: Opencode) {
     let done = Gate::closed();
     let world = World::new(
+        opencode,
         story()
             .rule(
                 child("the code"),
-                Reply::call(
-                    "bash",
-                    json!({"command": "touch forbidden", "description": "x"}),
-                ),
+                Reply::call(opencode.shell(), command("touch forbidden")),
             )
             .rule(
                 When::turn(1).system("executing the 'look' skill"),
@@ -39,8 +42,8 @@ fn a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace() {
         "description: Not for models.\ndisable-model-invocation: true",
         "x",
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     parent.asks("XYZZY is the password");
 
     let call = json!({"name": "look", "arguments": "the code"});
@@ -82,7 +85,14 @@ fn a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace() {
     );
     let mut tools = requests[0].tool_names();
     tools.sort();
-    assert_eq!(tools, ["bash", "read"]);
+    assert_eq!(
+        tools,
+        if opencode.is_v2() {
+            ["read", "shell"]
+        } else {
+            ["bash", "read"]
+        }
+    );
     assert!(!world.project("forbidden").exists());
     let refused = requests[1].last();
     assert!(
@@ -95,13 +105,16 @@ fn a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace() {
         tree.contains("✓ skill look: the code · general · completed"),
         "{tree}"
     );
-    assert!(tree.contains("tool     bash"), "{tree}");
+    let call = format!("tool     {}", opencode.shell());
+    assert!(tree.contains(&call), "{tree}");
     assert!(world.shell(&["list"]).contains(&id));
 }
 
-#[test]
-fn an_inherited_skill_is_read_at_once_and_a_forked_one_can_be_waited_for() {
-    let world = World::new(story().rule(child("Count"), Reply::text("Three.")));
+fn an_inherited_skill_is_read_at_once_and_a_forked_one_can_be_waited_for(opencode: Opencode) {
+    let world = World::new(
+        opencode,
+        story().rule(child("Count"), Reply::text("Three.")),
+    );
     skill(
         &world,
         "style",
@@ -114,8 +127,8 @@ fn an_inherited_skill_is_read_at_once_and_a_forked_one_can_be_waited_for() {
         "description: Counts.\ncontext: fork\nagent: Explore",
         "Count.",
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     let text = parent.uses(
         "asyncagents_skill",
         json!({"name": "style", "arguments": "cats"}),

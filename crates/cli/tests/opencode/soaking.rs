@@ -8,7 +8,8 @@ use std::{
 use asyncagents_scripted_model::{Reply, Script};
 use serde_json::json;
 
-use crate::harness::{Setup, child, forked, launch, memory, resume, story, task_id};
+use crate::harness::{Opencode, Setup, child, forked, launch, memory, resume, story, task_id};
+use crate::told::told;
 
 /// How long, in minutes: `scripts/soak-opencode` sets it.
 const MINUTES: &str = "ASYNCAGENTS_SOAK_MINUTES";
@@ -19,20 +20,21 @@ const WARM: Duration = Duration::from_secs(45);
 /// for each of its connections.
 const CACHES: u64 = 12 << 20;
 
-#[test]
-#[ignore = "takes minutes; scripts/soak-opencode runs it"]
-fn mixed_load_for_a_while_leaves_nothing_behind() {
+told!(ignored "takes minutes; scripts/soak-opencode runs it", v1:
+    mixed_load_for_a_while_leaves_nothing_behind);
+
+fn mixed_load_for_a_while_leaves_nothing_behind(opencode: Opencode) {
     let minutes: f64 = env::var(MINUTES)
         .ok()
         .and_then(|said| said.parse().ok())
         .unwrap_or(3.0);
     let whole = Duration::from_secs_f64(minutes * 60.0);
     // Bodies would fill the memory of the test itself.
-    let world = Setup::new(script().forget_bodies()).world();
-    let opencode = world.serve();
+    let world = Setup::new(opencode, script().forget_bodies()).world();
+    let server = world.serve();
     let begun = Instant::now();
     let (mut rounds, mut told, mut warm) = (0_u32, 0, None);
-    let mut parent = opencode.session();
+    let mut parent = server.session();
     while begun.elapsed() < whole {
         rounds += 1;
         let quick = parent.uses("asyncagents_task", launch("quick", "Count quickly"));
@@ -53,7 +55,7 @@ fn mixed_load_for_a_while_leaves_nothing_behind() {
         if rounds % 5 == 0 {
             // Sessions grow; people begin new ones.
             parent.uses("asyncagents_clear", json!({}));
-            parent = opencode.session();
+            parent = server.session();
             told = 0;
         }
         if warm.is_none() && begun.elapsed() > WARM.min(whole / 3) {
@@ -70,7 +72,7 @@ fn mixed_load_for_a_while_leaves_nothing_behind() {
     );
     assert!(used < warm + CACHES, "the bridge grows: {warm} to {used}");
 
-    let took = opencode.terminate();
+    let took = server.terminate();
     assert!(
         took < Duration::from_secs(5),
         "OpenCode took {took:?} to end"

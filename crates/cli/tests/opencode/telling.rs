@@ -3,10 +3,17 @@
 use std::{collections::BTreeSet, fs};
 
 use asyncagents_scripted_model::{Gate, Reply};
-use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{World, asked, child, counting, each_shelf_told_once, launch, story, task_id};
+use crate::harness::{
+    Notice, Opencode, World, asked, child, counting, each_shelf_told_once, launch, story, task_id,
+};
+use crate::told::told;
+
+told!(v1:
+    a_notice_that_comes_during_the_parents_last_step_is_answered_too,
+    a_user_who_stops_the_parent_while_a_notice_waits_still_has_it_once,
+);
 
 #[derive(Debug, Clone, Copy)]
 enum Parent {
@@ -20,11 +27,13 @@ fn prompt(number: usize) -> String {
     format!("Count shelf {number}, please")
 }
 
-#[rstest]
-#[case::idle(Parent::Idle)]
-#[case::in_a_long_tool_call(Parent::UsingATool)]
-#[case::in_a_slow_answer(Parent::Answering)]
-fn five_children_five_results_five_notices(#[case] doing: Parent) {
+told!(v1: five_children_five_results_five_notices(
+    idle => Parent::Idle,
+    in_a_long_tool_call => Parent::UsingATool,
+    in_a_slow_answer => Parent::Answering,
+));
+
+fn five_children_five_results_five_notices(opencode: Opencode, doing: Parent) {
     let (counted, thought) = (Gate::closed(), Gate::closed());
     let mut script = story().rule(
         asked("Think about it"),
@@ -37,9 +46,9 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
         let shelf = launch(&format!("shelf {number}"), &prompt(number));
         five = five.and_call("asyncagents_task", shelf);
     }
-    let world = World::new(script.rule(asked("Launch five"), five));
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let world = World::new(opencode, script.rule(asked("Launch five"), five));
+    let server = world.serve();
+    let parent = server.session();
     parent.asks("Launch five");
     let ids: Vec<String> = parent
         .results("asyncagents_task")
@@ -55,10 +64,7 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
     match doing {
         Parent::Idle => {}
         Parent::UsingATool => {
-            let wait = "until test -e go; do sleep 0.05; done";
-            let wait = json!({"command": wait, "description": "wait"});
-            parent.begins_to_use("bash", &wait);
-            parent.until_using("bash");
+            parent.begins_to_run("until test -e go; do sleep 0.05; done");
         }
         Parent::Answering => {
             parent.begins("Think about it");
@@ -71,10 +77,9 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
     let children = parent.children();
     assert_eq!(children.len(), 5);
     world.until("all children are done", || {
-        let status = opencode.get("/session/status").body;
-        let busy =
-            |child: &serde_json::Value| status.get(child["id"].as_str().expect("an ID")).is_some();
-        (!children.iter().any(busy)).then_some(())
+        let mut children = children.iter();
+        let idle = children.all(|child| server.session_of(&child.id).is_idle());
+        idle.then_some(())
     });
     // Whatever the parent is doing, it has them before it goes on.
     parent.until_notices(5);
@@ -83,12 +88,10 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
 
     let notices = parent.until_told(5);
     each_shelf_told_once(&notices);
-    let finished =
-        |notice: &&crate::harness::Notice| notice.hidden.contains("All 5 tasks finished.");
+    let finished = |notice: &&Notice| notice.hidden.contains("All 5 tasks finished.");
     assert_eq!(notices.iter().filter(finished).count(), 1, "{notices:#?}");
     // Seed 003: the others say what to do while some are running.
-    let leftovers =
-        |notice: &&crate::harness::Notice| notice.hidden.contains("WATCH OUT for leftovers");
+    let leftovers = |notice: &&Notice| notice.hidden.contains("WATCH OUT for leftovers");
     assert_eq!(notices.iter().filter(leftovers).count(), 4, "{notices:#?}");
     for (number, id) in ids.iter().enumerate() {
         let result = parent.uses("asyncagents_output", json!({"task_id": id}));
@@ -104,14 +107,14 @@ fn five_children_five_results_five_notices(#[case] doing: Parent) {
     }
 }
 
-#[test]
-fn a_notice_that_comes_during_the_parents_last_step_is_answered_too() {
+fn a_notice_that_comes_during_the_parents_last_step_is_answered_too(opencode: Opencode) {
     let (counted, said) = (Gate::closed(), Gate::closed());
     let world = World::new(
+        opencode,
         counting(&counted).rule(asked("Say goodbye"), Reply::text("Goodbye.").behind(&said)),
     );
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     parent.uses("asyncagents_task", launch("count", "Count the files"));
     world.until_child_asks("Count the files");
     parent.begins("Say goodbye");
@@ -132,15 +135,17 @@ fn a_notice_that_comes_during_the_parents_last_step_is_answered_too() {
     world.stays("told once", || parent.notices().len() == 1);
 }
 
-#[test]
-fn a_user_who_stops_the_parent_while_a_notice_waits_still_has_it_once() {
+fn a_user_who_stops_the_parent_while_a_notice_waits_still_has_it_once(opencode: Opencode) {
     let (counted, never) = (Gate::closed(), Gate::closed());
-    let world = World::new(counting(&counted).rule(
-        asked("Think about it").times(1),
-        Reply::text("…").behind(&never),
-    ));
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let world = World::new(
+        opencode,
+        counting(&counted).rule(
+            asked("Think about it").times(1),
+            Reply::text("…").behind(&never),
+        ),
+    );
+    let server = world.serve();
+    let parent = server.session();
     parent.uses("asyncagents_task", launch("count", "Count the files"));
     world.until_child_asks("Count the files");
     parent.begins("Think about it");

@@ -3,26 +3,40 @@
 use asyncagents_scripted_model::{Gate, Reply};
 use serde_json::json;
 
-use crate::harness::{World, asked, child, counting, forked, launch, resume, task_id};
+use crate::harness::{
+    Opencode, Tui, World, asked, child, counting, forked, launch, resume, task_id,
+};
+use crate::told::told;
 
-#[test]
-fn a_user_sees_the_launch_the_toast_and_the_notice() {
+told!(v1:
+    a_user_sees_the_launch_the_toast_and_the_notice,
+    every_tool_works_there,
+);
+
+fn a_user_sees_the_launch_the_toast_and_the_notice(opencode: Opencode) {
     let counted = Gate::closed();
     let task = launch("count", "Count the files");
     let world = World::new(
+        opencode,
         counting(&counted)
             .rule(asked("Launch one"), Reply::call("asyncagents_task", task))
             .rule(asked("All 1 tasks finished."), Reply::text("I was told.")),
     );
+    // OpenCode 2 has no toasts that anybody can send.
+    let toast = |tui: &Tui<'_>, words: &str| {
+        if !opencode.is_v2() {
+            tui.until_toast(words);
+        }
+    };
     let tui = world.tui();
     tui.types("Launch one");
-    tui.until_toast("Agent \"count\" started");
+    toast(&tui, "Agent \"count\" started");
     tui.until_shows("Noted.");
     world.until_child_asks("Count the files");
     assert!(!tui.screen().contains("finished"), "{}", tui.screen());
 
     counted.open();
-    tui.until_toast("Agent \"count\" finished in");
+    toast(&tui, "Agent \"count\" finished in");
     let screen = tui.until_shows("Task Progress: 1/1");
     assert!(screen.contains("Agent \"count\" finished in"), "{screen}");
     let screen = tui.until_shows("I was told.");
@@ -33,10 +47,10 @@ fn a_user_sees_the_launch_the_toast_and_the_notice() {
     });
 }
 
-#[test]
-fn every_tool_works_there() {
+fn every_tool_works_there(opencode: Opencode) {
     let (counted, never) = (Gate::closed(), Gate::closed());
     let world = World::new(
+        opencode,
         counting(&counted)
             .rule(child("And the folders?"), Reply::text("There are two."))
             .rule(child("What was said?"), Reply::text("You counted."))
@@ -93,8 +107,8 @@ fn every_tool_works_there() {
     // The same as OpenCode has it.
     let session = tui.session_id();
     drop(tui);
-    let opencode = world.serve();
-    let parent = opencode.session_of(&session);
+    let server = world.serve_afterwards();
+    let parent = server.session_of(&session);
     assert_eq!(parent.results("asyncagents_task").len(), 6);
     assert_eq!(parent.children().len(), 3);
     for once in ["\"recall\" finished", "\"stars\" cancelled"] {

@@ -1,4 +1,4 @@
-//! What OpenCode says is happening, from `GET /event`.
+//! What OpenCode says is happening, as it comes.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -7,11 +7,11 @@ use std::{
 
 use asyncagents_core::lock::lock;
 
-use reqwest::Response;
+use reqwest::{Method, Response};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::world::World;
+use super::serve::Serve;
 
 /// All events since it was made.
 pub(super) struct Events {
@@ -20,15 +20,16 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Those of the server at `url`.
-    pub(super) fn from(url: &str, world: &World) -> Self {
+    /// Those of a server.
+    pub(super) fn from(serve: &Serve<'_>) -> Self {
         // For as long as the server lasts.
         const ALWAYS: Duration = Duration::from_secs(24 * 60 * 60);
         // A request that comes while the socket is being opened is never answered, even if the
         // server has said that it listens.
         const SOON: Duration = Duration::from_secs(3);
+        let (world, path) = (serve.world, serve.world.opencode.api().events_path());
         let stream = world.until("the server takes listeners", || {
-            let asked = world.client.get(format!("{url}/event")).timeout(ALWAYS);
+            let asked = serve.request(Method::GET, path).timeout(ALWAYS);
             let answered = async { tokio::time::timeout(SOON, asked.send()).await };
             world.runtime.block_on(answered).ok()?.ok()
         });
@@ -56,11 +57,17 @@ async fn listen(mut stream: Response, seen: Arc<Mutex<Vec<Value>>>) {
         unread.extend_from_slice(&bytes);
         while let Some(end) = unread.windows(2).position(|end| end == b"\n\n") {
             let event: Vec<u8> = unread.drain(..end + 2).collect();
-            let event = event.strip_prefix(b"data: ").unwrap_or(&event);
-            if let Ok(event) = serde_json::from_slice(event) {
+            if let Some(event) = data_of(&event) {
                 let mut seen = lock(&seen);
                 seen.push(event);
             }
         }
     }
+}
+
+/// What stands behind `data:`.
+fn data_of(event: &[u8]) -> Option<Value> {
+    let mut lines = event.split(|byte| *byte == b'\n');
+    let data = lines.find_map(|line| line.strip_prefix(b"data:"))?;
+    serde_json::from_slice(data).ok()
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 pub(crate) const FIRST_MODEL: &str = "first";
 pub(crate) const SECOND_MODEL: &str = "second";
 
-/// OpenCode sends this header with requests of a session that has a parent.
-const CHILDS: &str = "x-parent-session-id";
+/// How the IDs of our sessions begin, where they are ours to choose.
+pub(super) const OUR_SESSIONS: &str = "ses_asyncagents_";
 /// What every session can be asked to use by a prompt: see [`using`].
 const USABLE: &[&str] = &[
     "asyncagents_task",
@@ -18,13 +18,14 @@ const USABLE: &[&str] = &[
     "asyncagents_clear",
     "asyncagents_skill",
     "bash",
+    "shell",
     "read",
 ];
 
 /// The beginning of a script; a test adds what its children and its parent do.
 pub(crate) fn story() -> Script {
     // OpenCode asks for a title when a session has none.
-    let title = root().tools(false).first("Generate a title");
+    let title = root().tools(false).system("You are a title generator");
     Script::new().rule(title, Reply::text("A story"))
 }
 
@@ -57,7 +58,7 @@ pub(super) fn using(tool: &str) -> String {
 
 /// Requests of sessions that were started by a user.
 pub(crate) fn root() -> When {
-    When::always().header(CHILDS, false)
+    When::always().headers_are(|headers| !are_childs(headers))
 }
 
 /// Requests of a root session that has just been asked this.
@@ -67,7 +68,17 @@ pub(crate) fn asked(words: &str) -> When {
 
 /// Requests of a child that has just been asked this.
 pub(crate) fn child(words: &str) -> When {
-    When::always().header(CHILDS, true).last(words)
+    When::always().headers_are(are_childs).last(words)
+}
+
+/// Whether a request with these headers is of a child: it names its parent, or it has an ID of
+/// ours, in an OpenCode that lets nobody name a parent.
+pub(super) fn are_childs(headers: &[(String, String)]) -> bool {
+    headers.iter().any(|(name, value)| match name.as_str() {
+        "x-parent-session-id" => true,
+        "x-session-id" => value.starts_with(OUR_SESSIONS),
+        _ => false,
+    })
 }
 
 /// The parameters that launch a fresh task.

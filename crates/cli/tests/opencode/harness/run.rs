@@ -23,6 +23,7 @@ impl Run {
         let mut process = world
             .opencode()
             .args(["run", "--format", "json"])
+            .args(world.opencode.client_options())
             .stdin(Stdio::from(File::open(&asked).expect("the prompt")))
             .stdout(File::create(&printed).expect("a file"))
             .stderr(File::create(world.path("opencode-run.log")).expect("a log"))

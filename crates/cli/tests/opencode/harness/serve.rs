@@ -4,26 +4,36 @@ use std::{
     fs::{self, File},
     net::{Ipv4Addr, TcpListener},
     os::unix::process::CommandExt,
+    path::Path,
     process::Child,
     time::{Duration, Instant},
 };
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use rustix::process::{Signal, kill_process, kill_process_group};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
+    api::text,
     events::Events,
+    opencode::Opencode,
     processes::{self, Pid},
     session::Session,
     world::World,
 };
 
-/// A server; it ends when this goes, with everything it started.
+/// Of a server that asks for one and is not in the background.
+const PASSWORD: &str = "for tests only";
+
+/// A server. One that was started here ends when this goes, with everything it started.
 pub(crate) struct Serve<'w> {
     pub(super) world: &'w World,
-    process: Child,
+    /// Nothing if a client has started it.
+    process: Option<Child>,
+    pid: Pid,
     url: String,
+    /// What its API wants to hear, if anything.
+    password: Option<String>,
     /// Nothing before it listens.
     events: Option<Events>,
 }
@@ -35,37 +45,68 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
+impl Answer {
+    /// The body of an answer that has to have this status.
+    pub(super) fn is(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        self.body
+    }
+}
+
 impl<'w> Serve<'w> {
     pub(super) fn start(world: &'w World) -> Self {
         let port = free_port();
         let log = log_file(world);
-        let output = File::create(&log).expect("a log");
-        let process = world
-            .opencode()
-            .args(["serve", "--port", &port.to_string()])
-            .stdout(output.try_clone().expect("twice"))
-            .stderr(output)
-            .process_group(0)
-            .spawn()
-            .expect("opencode starts");
+        let mut process = spawn(world, port, &log);
+        // A request that comes while the socket is being opened is never answered.
+        world.until("opencode serve listens", || {
+            let ended = process.try_wait().expect("its status");
+            assert!(ended.is_none(), "opencode serve ended: {ended:?}");
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            said.contains("server listening on").then_some(())
+        });
+        let pid = Pid::from_child(&process);
+        if world.opencode == Opencode::V2Background {
+            let service = Service::until_of(world, pid);
+            return Self::listened_to(world, Some(process), pid, service);
+        }
+        let service = Service {
+            url: format!("http://127.0.0.1:{port}"),
+            password: world.opencode.is_v2().then(|| PASSWORD.to_owned()),
+        };
+        Self::listened_to(world, Some(process), pid, service)
+    }
+
+    /// The server in the background that a client has started.
+    pub(super) fn in_background(world: &'w World) -> Self {
+        let pid = world.until("there is a server in the background", || {
+            Service::pid_in(world)
+        });
+        let service = Service::until_of(world, pid);
+        Self::listened_to(world, None, pid, service)
+    }
+
+    fn listened_to(world: &'w World, process: Option<Child>, pid: Pid, service: Service) -> Self {
+        let Service { url, password } = service;
         let mut serve = Self {
             world,
             process,
-            url: format!("http://127.0.0.1:{port}"),
+            pid,
+            url,
+            password,
             events: None,
         };
-        // A request that comes while the socket is being opened is never answered.
-        world.until("opencode serve listens", || {
-            let ended = serve.process.try_wait().expect("its status");
-            assert!(ended.is_none(), "opencode serve ended: {ended:?}");
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            said.contains("opencode server listening on").then_some(())
-        });
-        serve.events = Some(Events::from(&serve.url, world));
+        serve.events = Some(Events::from(&serve));
         world.until("events arrive", || {
             serve.has_said("server.connected", |_| true).then_some(())
         });
+        world.opencode.api().open(&serve);
         serve
+    }
+
+    /// What its API wants to hear, if anything.
+    pub(super) fn password(&self) -> Option<&str> {
+        self.password.as_deref()
     }
 
     /// Its address.
@@ -73,11 +114,9 @@ impl<'w> Serve<'w> {
         &self.url
     }
 
-    /// A session without a parent. It has a title, so that none is made up for it.
+    /// A session without a parent.
     pub(crate) fn session(&self) -> Session<'_> {
-        let session = self.post("/session", json!({"title": "A parent"}));
-        let id = session.body["id"].as_str().expect("an ID");
-        Session::new(self, id)
+        Session::new(self, &self.world.opencode.api().create(self))
     }
 
     /// A session that exists.
@@ -98,8 +137,7 @@ impl<'w> Serve<'w> {
     }
 
     fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let url = format!("{}{path}", self.url);
-        let mut request = self.world.client.request(method, url);
+        let mut request = self.request(method, path);
         if let Some(body) = body {
             let kind = ("content-type", "application/json");
             request = request.header(kind.0, kind.1).body(body.to_string());
@@ -114,14 +152,25 @@ impl<'w> Serve<'w> {
         })
     }
 
-    /// The properties of all events of this type so far.
+    /// A request as the API wants it.
+    pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("{}{path}", self.url);
+        let request = self.world.client.request(method, url);
+        match &self.password {
+            Some(password) => request.basic_auth("opencode", Some(password)),
+            None => request,
+        }
+    }
+
+    /// What all events of this type so far tell.
     pub(crate) fn events(&self, kind: &str) -> Vec<Value> {
         let Some(events) = &self.events else {
             return Vec::new();
         };
         let seen = events.seen();
         let wanted = seen.iter().filter(|event| event["type"] == kind);
-        wanted.map(|event| event["properties"].clone()).collect()
+        let told = self.world.opencode.api().event_data();
+        wanted.map(|event| event[told].clone()).collect()
     }
 
     /// Whether there was such an event.
@@ -131,11 +180,11 @@ impl<'w> Serve<'w> {
 
     /// Ends it as no process can prevent. The bridge has to notice by itself.
     pub(crate) fn kill(mut self) {
-        let (world, itself) = (self.world, self.pid());
+        let (world, itself) = (self.world, self.pid);
         let mut bridges = world.bridges();
         bridges.retain(|bridge| processes::parent(*bridge) == Some(itself));
-        self.process.kill().expect("killed");
-        self.process.wait().expect("gone");
+        processes::kill(itself);
+        self.wait();
         world.until("the bridge ends with OpenCode", || {
             let left = world.processes();
             let gone = bridges.iter().all(|bridge| !left.contains(bridge));
@@ -145,26 +194,30 @@ impl<'w> Serve<'w> {
 
     /// Asks it to end, as a user does with Ctrl-C, and waits until it has.
     pub(crate) fn stop(mut self) {
-        let _ = kill_process_group(self.pid(), Signal::INT);
-        let world = self.world;
-        world.until("opencode serve ends", || {
-            self.process.try_wait().expect("its status")
-        });
+        let _ = kill_process_group(self.pid, Signal::INT);
+        self.wait();
     }
 
     /// Asks it alone to end, as a supervisor does. Returns how long it took.
     pub(crate) fn terminate(mut self) -> Duration {
         let begun = Instant::now();
-        let _ = kill_process(self.pid(), Signal::TERM);
-        let world = self.world;
-        world.until("opencode serve ends", || {
-            self.process.try_wait().expect("its status")
-        });
+        let _ = kill_process(self.pid, Signal::TERM);
+        self.wait();
         begun.elapsed()
     }
 
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.process)
+    /// Waits until it has ended.
+    fn wait(&mut self) {
+        let (world, itself) = (self.world, self.pid);
+        world.until("the server ends", || {
+            if let Some(process) = &mut self.process {
+                process.try_wait().expect("its status").map(|_| ())
+            } else {
+                (!world.processes().contains(&itself)).then_some(())
+            }
+        });
+        // Its number may be another's from now on.
+        self.process = None;
     }
 }
 
@@ -175,15 +228,73 @@ impl Drop for Serve<'_> {
         {
             report(&events.seen());
         }
-        let _ = kill_process_group(self.pid(), Signal::KILL);
-        let _ = self.process.wait();
+        if let Some(process) = &mut self.process {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            let _ = process.wait();
+        }
     }
+}
+
+/// Where a server is, and what it wants to hear.
+struct Service {
+    url: String,
+    password: Option<String>,
+}
+
+impl Service {
+    /// The process that says that it is the server in the background.
+    fn pid_in(world: &World) -> Option<Pid> {
+        let pid = i32::try_from(service_file(world)?["pid"].as_i64()?).ok()?;
+        Pid::from_raw(pid).filter(|pid| world.processes().contains(pid))
+    }
+
+    /// Waits until that process has written down where it is.
+    fn until_of(world: &World, pid: Pid) -> Self {
+        world.until("the server has said where it is", || {
+            let file = service_file(world)?;
+            (Self::pid_in(world)? == pid).then(|| Self {
+                url: text(&file["url"]),
+                password: Some(text(&file["password"])),
+            })
+        })
+    }
+}
+
+fn service_file(world: &World) -> Option<Value> {
+    let path = world.path("home/.local/state/opencode/service.json");
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn spawn(world: &World, port: u16, log: &Path) -> Child {
+    let output = File::create(log).expect("a log");
+    let mut command = world.opencode();
+    let port = port.to_string();
+    match world.opencode {
+        Opencode::V1 => command.args(["serve", "--port", &port]),
+        Opencode::V2 => command
+            .args(["serve", "--hostname", "127.0.0.1", "--port", &port])
+            .env("OPENCODE_PASSWORD", PASSWORD),
+        // Its port is in the configuration.
+        Opencode::V2Background => command.args(["serve", "--service"]),
+    };
+    command
+        .stdout(output.try_clone().expect("twice"))
+        .stderr(output)
+        .process_group(0)
+        .spawn()
+        .expect("opencode starts")
 }
 
 /// The events that say what became of sessions and messages.
 fn report(events: &[Value]) {
     const LAST: usize = 60;
-    let dull = ["plugin.added", "message.part.delta", "session.updated"];
+    let dull = [
+        "plugin.added",
+        "message.part.delta",
+        "session.updated",
+        "session.text.delta",
+        "session.usage.updated",
+    ];
     let telling = events
         .iter()
         .filter(|event| dull.iter().all(|dull| event["type"] != *dull));
@@ -195,8 +306,8 @@ fn report(events: &[Value]) {
     }
 }
 
-/// `--port 0` would first try a port that everybody's OpenCode uses.
-fn free_port() -> u16 {
+/// A port that nobody uses. `--port 0` would first try a port that everybody's OpenCode uses.
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("its address").port()
 }

@@ -1,9 +1,12 @@
 //! A session of OpenCode, as a user and the API see it.
 
 use asyncagents_scripted_model::Recorded;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
+    api::{Api, Child, Prompt},
+    message::{Message, Notice, Speaker},
+    opencode::command,
     playbook::{SECOND_MODEL, using},
     serve::Serve,
     world::header,
@@ -16,19 +19,6 @@ pub(crate) struct Session<'s> {
     /// Whom the user has chosen for it, if not the default.
     agent: Option<&'static str>,
     model: Option<&'static str>,
-}
-
-/// What a parent was told about a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Notice {
-    /// What people see.
-    pub(crate) visible: String,
-    /// What only the model sees.
-    pub(crate) hidden: String,
-    /// The agent that it is addressed to.
-    pub(crate) agent: String,
-    /// The model that it is addressed to.
-    pub(crate) model: String,
 }
 
 impl<'s> Session<'s> {
@@ -55,16 +45,13 @@ impl<'s> Session<'s> {
 
     /// Says something, and waits until the session has nothing more to do. Returns the answer.
     pub(crate) fn asks(&self, prompt: &str) -> String {
-        let answer = self.serve.post(&self.path("message"), self.prompt(prompt));
-        assert_eq!(answer.status, 200, "{prompt}: {answer:?}");
-        text_of(&answer.body)
+        self.api().ask(self.serve, &self.id, &self.prompt(prompt))
     }
 
     /// Says something, and does not wait.
     pub(crate) fn begins(&self, prompt: &str) {
-        let path = self.path("prompt_async");
-        let answer = self.serve.post(&path, self.prompt(prompt));
-        assert_eq!(answer.status, 204, "{prompt}: {answer:?}");
+        let prompt = self.prompt(prompt);
+        self.api().prompt(self.serve, &self.id, &prompt);
     }
 
     /// Has the session's model use a tool, and waits until the session has nothing more to
@@ -81,46 +68,47 @@ impl<'s> Session<'s> {
         results.last().expect("one").clone()
     }
 
+    /// Has the session's model run a command. Returns what it printed.
+    pub(crate) fn runs(&self, line: &str) -> String {
+        self.uses(self.serve.world.opencode.shell(), command(line))
+    }
+
     /// Has the session's model use a tool, and does not wait.
     pub(crate) fn begins_to_use(&self, tool: &str, parameters: &Value) {
         self.begins(&format!("{} {parameters}", using(tool)));
     }
 
-    fn prompt(&self, text: &str) -> Value {
-        let mut body = json!({"parts": [{"type": "text", "text": text}]});
-        if let Some(agent) = self.agent {
-            body["agent"] = json!(agent);
+    /// Has the session's model run a command, and waits until it runs.
+    pub(crate) fn begins_to_run(&self, line: &str) {
+        let shell = self.serve.world.opencode.shell();
+        self.begins_to_use(shell, &command(line));
+        self.until_using(shell);
+    }
+
+    fn prompt<'p>(&self, text: &'p str) -> Prompt<'p> {
+        Prompt {
+            text,
+            agent: self.agent,
+            model: self.model,
         }
-        if let Some(model) = self.model {
-            body["model"] = json!({"providerID": "scripted", "modelID": model});
-        }
-        body
     }
 
     /// All messages, oldest first.
-    pub(crate) fn messages(&self) -> Vec<Value> {
-        let answer = self.serve.get(&self.path("message"));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.body.as_array().expect("messages").clone()
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        self.api().messages(self.serve, &self.id)
     }
 
     /// What a tool answered or failed with, each time it was used to the end, oldest first.
     pub(crate) fn results(&self, tool: &str) -> Vec<String> {
-        let messages = self.messages();
-        let parts = messages.iter().flat_map(parts_of);
-        let ended = parts
-            .filter(|part| part["tool"] == tool)
-            .filter_map(|part| {
-                let state = &part["state"];
-                let said = state["output"].as_str().or(state["error"].as_str());
-                said.map(str::to_owned)
-            });
-        ended.collect()
+        let messages = self.messages().into_iter();
+        let calls = messages.flat_map(|message| message.calls);
+        let calls = calls.filter(|call| call.tool == tool);
+        calls.filter_map(|call| call.said).collect()
     }
 
     /// What the session was told about its tasks, oldest first.
     pub(crate) fn notices(&self) -> Vec<Notice> {
-        self.messages().iter().filter_map(notice_of).collect()
+        self.messages().iter().filter_map(Message::notice).collect()
     }
 
     /// Waits until the session was told so many things, has answered the last of them and is
@@ -134,7 +122,7 @@ impl<'s> Session<'s> {
         })
     }
 
-    /// Waits until there are so many notices in the history, answered or not.
+    /// Waits until there are so many notices in the session, answered or not.
     pub(crate) fn until_notices(&self, times: usize) -> Vec<Notice> {
         let what = format!("{} notices are in the history of {}", times, self.id);
         self.serve.world.until(&what, || {
@@ -148,9 +136,9 @@ impl<'s> Session<'s> {
         let what = format!("{tool} is running in {}", self.id);
         self.serve.world.until(&what, || {
             let messages = self.messages();
-            let mut parts = messages.iter().flat_map(parts_of);
-            parts
-                .any(|part| part["tool"] == tool && part["state"]["status"] == "running")
+            let mut calls = messages.iter().flat_map(|message| &message.calls);
+            calls
+                .any(|call| call.tool == tool && call.is_running())
                 .then_some(())
         });
     }
@@ -164,27 +152,20 @@ impl<'s> Session<'s> {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.serve
-            .get("/session/status")
-            .body
-            .get(&self.id)
-            .is_none()
+        self.api().is_idle(self.serve, &self.id)
     }
 
     /// Whether the newest message is a finished answer.
     fn has_answered(&self) -> bool {
         let messages = self.messages();
-        let newest = messages.last().map(|message| &message["info"]);
-        newest.is_some_and(|info| {
-            info["role"] == "assistant" && info["time"]["completed"].is_number()
-        })
+        messages
+            .last()
+            .is_some_and(|newest| newest.by == Speaker::Agent && newest.is_complete)
     }
 
     /// The sessions below this one.
-    pub(crate) fn children(&self) -> Vec<Value> {
-        let answer = self.serve.get(&self.path("children"));
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.body.as_array().expect("sessions").clone()
+    pub(crate) fn children(&self) -> Vec<Child> {
+        self.api().children(self.serve, &self.id)
     }
 
     /// The only session below this one.
@@ -195,31 +176,37 @@ impl<'s> Session<'s> {
             (!children.is_empty()).then_some(children)
         });
         assert_eq!(children.len(), 1, "{children:?}");
-        Session::new(self.serve, children[0]["id"].as_str().expect("an ID"))
+        Session::new(self.serve, &children[0].id)
     }
 
     /// What the user does with Escape.
     pub(crate) fn abort(&self) {
-        let answer = self.serve.post(&self.path("abort"), json!({}));
-        assert_eq!(answer.status, 200, "{answer:?}");
+        self.api().abort(self.serve, &self.id);
     }
 
     pub(crate) fn delete(&self) {
-        let answer = self.serve.delete(&format!("/session/{}", self.id));
-        assert_eq!(answer.status, 200, "{answer:?}");
+        self.api().delete(self.serve, &self.id);
     }
 
     /// Whether OpenCode has such a session.
     pub(crate) fn exists(&self) -> bool {
-        self.serve.get(&format!("/session/{}", self.id)).status == 200
+        self.api().exists(self.serve, &self.id)
     }
 
     /// Has OpenCode replace the conversation by a summary.
     pub(crate) fn summarize(&self) {
-        let model = json!({"providerID": "scripted", "modelID": super::FIRST_MODEL});
-        let answer = self.serve.post(&self.path("summarize"), model);
-        assert_eq!(answer.status, 200, "{answer:?}");
+        self.api().summarize(self.serve, &self.id);
         self.until_idle();
+    }
+
+    /// Waits until it asks for a permission, and answers in the user's place.
+    pub(crate) fn permit(&self, reply: &str) {
+        let what = format!("{} asks for a permission", self.id);
+        let question = self.serve.world.until(&what, || {
+            let asked = self.api().permissions(self.serve, &self.id);
+            asked.into_iter().next()
+        });
+        self.api().permit(self.serve, &self.id, &question, reply);
     }
 
     /// The model's requests of this session, oldest first.
@@ -229,54 +216,7 @@ impl<'s> Session<'s> {
         requests
     }
 
-    fn path(&self, what: &str) -> String {
-        format!("/session/{}/{what}", self.id)
+    fn api(&self) -> &'static dyn Api {
+        self.serve.world.opencode.api()
     }
-}
-
-/// A notice, if a message is one: what a user would see, and a part that only the model sees.
-fn notice_of(message: &Value) -> Option<Notice> {
-    let info = &message["info"];
-    let text = |synthetic: bool| {
-        let mut parts = parts_of(message).filter(|part| part["type"] == "text");
-        let part = parts.find(|part| (part["synthetic"] == true) == synthetic)?;
-        part["text"].as_str().map(str::to_owned)
-    };
-    let visible = text(false)?;
-    let told = info["role"] == "user" && is_notice(&visible);
-    told.then(|| Notice {
-        visible,
-        hidden: text(true).unwrap_or_default(),
-        agent: info["agent"].as_str().unwrap_or_default().to_owned(),
-        model: info["model"]["modelID"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
-    })
-}
-
-/// Five children have each counted a shelf, and each end was told once.
-pub(crate) fn each_shelf_told_once(notices: &[Notice]) {
-    for number in 1..=5 {
-        let told = format!("✓ **Agent \"shelf {number}\" finished in ");
-        let times = notices
-            .iter()
-            .filter(|notice| notice.visible.starts_with(&told));
-        assert_eq!(times.count(), 1, "{told}: {notices:#?}");
-    }
-}
-
-/// Whether a text tells of the end of a task.
-pub(super) fn is_notice(text: &str) -> bool {
-    text.starts_with(['✓', '✗', '⊘'])
-}
-
-fn parts_of(message: &Value) -> impl Iterator<Item = &Value> {
-    message["parts"].as_array().into_iter().flatten()
-}
-
-fn text_of(message: &Value) -> String {
-    let texts = parts_of(message).filter(|part| part["type"] == "text");
-    let texts = texts.filter_map(|part| part["text"].as_str());
-    texts.collect::<Vec<_>>().join("\n")
 }

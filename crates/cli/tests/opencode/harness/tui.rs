@@ -6,9 +6,9 @@ use asyncagents_scripted_model::Recorded;
 use serde_json::Value;
 
 use super::{
+    message::is_notice,
     playbook::using,
-    session::is_notice,
-    world::{World, header},
+    world::{World, header, is_childs},
 };
 
 /// The terminal interface; it ends when this goes.
@@ -26,7 +26,8 @@ impl<'w> Tui<'w> {
             .to_owned();
         // Too narrow for the column at the side, so that what is said is not broken up there.
         let size = ["-x", "110", "-y", "50"];
-        tui.tmux(&[&["new-session", "-d"], &size[..], &[&program]].concat());
+        let options = world.opencode.client_options();
+        tui.tmux(&[&["new-session", "-d"], &size[..], &[&program], options].concat());
         tui.until_shows("Ask anything");
         tui
     }
@@ -67,9 +68,7 @@ impl<'w> Tui<'w> {
     /// The model's requests of the session, but for those that ask for a title.
     fn requests(&self) -> Vec<Recorded> {
         let mut requests = self.world.model.requests();
-        requests.retain(|request| {
-            header(request, "x-parent-session-id").is_none() && !request.tool_names().is_empty()
-        });
+        requests.retain(|request| !is_childs(request) && !request.tool_names().is_empty());
         requests
     }
 

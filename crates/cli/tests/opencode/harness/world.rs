@@ -6,8 +6,7 @@ use std::{
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    sync::Once,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -18,11 +17,14 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::{
-    playbook::{FIRST_MODEL, SECOND_MODEL, finished},
+    api::config,
+    opencode::Opencode,
+    playbook::{are_childs, finished},
     processes::{self, Pid},
     run::Run,
-    serve::Serve,
+    serve::{Serve, free_port},
     spy,
+    traces::{OURSELVES, Traces},
     tui::Tui,
     turns::Turn,
 };
@@ -34,16 +36,20 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Everything around one OpenCode. When it goes, all its processes go; a request to the model
 /// that the test did not foresee fails the test then.
 pub(crate) struct World {
+    pub(crate) opencode: Opencode,
     folder: TempDir,
     pub(crate) model: ModelServer,
     pub(super) runtime: Runtime,
     pub(super) client: Client,
+    /// If it is spied on, and OpenCode tells by itself.
+    traces: Option<Traces>,
     // Last, so that the next test begins when this one is gone.
     _turn: Turn,
 }
 
 /// A world to be made.
 pub(crate) struct Setup {
+    opencode: Opencode,
     script: Script,
     plugin: bool,
     spied: bool,
@@ -53,8 +59,9 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// A world with this model and with the plugin.
-    pub(crate) fn new(script: Script) -> Self {
+    pub(crate) fn new(opencode: Opencode, script: Script) -> Self {
         Self {
+            opencode,
             script: finished(script),
             plugin: true,
             spied: false,
@@ -75,7 +82,8 @@ impl Setup {
         self
     }
 
-    /// The same, with every API request of plugins written down: see [`World::api_requests`].
+    /// The same, with every API request that is not the test's own written down: see
+    /// [`World::api_requests`].
     pub(crate) fn spied(mut self) -> Self {
         self.spied = true;
         self
@@ -88,22 +96,25 @@ impl Setup {
     }
 
     pub(crate) fn world(self) -> World {
-        install_opencode();
         let turn = Turn::take();
         let runtime = Runtime::new().expect("a runtime");
         let model = runtime.block_on(ModelServer::start(self.script));
-        let client = Client::builder().no_proxy().timeout(PATIENCE).build();
+        let client = Client::builder().no_proxy().user_agent(OURSELVES);
+        let client = client.timeout(PATIENCE).build();
+        let traced = self.spied && self.opencode.is_v2();
         let world = World {
+            opencode: self.opencode,
             folder: tempfile::tempdir().expect("a folder"),
             model: model.expect("a port"),
             client: client.expect("a client"),
+            traces: traced.then(|| Traces::collect(&runtime)),
             runtime,
             _turn: turn,
         };
         for name in ["home", "tmp", "project"] {
             fs::create_dir(world.path(name)).expect("made");
         }
-        let config = opencode_config(&world.model.url(), self.agents);
+        let config = config(&world.model.url(), self.agents);
         fs::write(world.project("opencode.json"), config.to_string()).expect("written");
         fs::write(world.project("asyncagents.toml"), self.settings).expect("written");
         world.git(&["init", "--quiet"]);
@@ -112,23 +123,33 @@ impl Setup {
         if self.plugin {
             world.asyncagents(&["setup", "opencode", "--project"]);
         }
-        if self.spied {
+        if self.spied && !self.opencode.is_v2() {
             spy::install(&world.project(""), &world.api_log());
         }
-        world.spare_opencode_its_npm_install();
+        world.prepare_home();
         world
     }
 }
 
 impl World {
     /// A world with this model and with the plugin.
-    pub(crate) fn new(script: Script) -> Self {
-        Setup::new(script).world()
+    pub(crate) fn new(opencode: Opencode, script: Script) -> Self {
+        Setup::new(opencode, script).world()
     }
 
-    /// Starts `opencode serve`.
+    /// Starts a server.
     pub(crate) fn serve(&self) -> Serve<'_> {
         Serve::start(self)
+    }
+
+    /// The server that has the sessions of clients which have ended: of OpenCode 2 it may be one
+    /// in the background that lives on.
+    pub(crate) fn serve_afterwards(&self) -> Serve<'_> {
+        if self.opencode == Opencode::V2Background {
+            Serve::in_background(self)
+        } else {
+            Serve::start(self)
+        }
     }
 
     /// Lets `opencode run` answer one prompt.
@@ -160,15 +181,22 @@ impl World {
     /// The same, as people type it: a worker is started if there is work.
     pub(crate) fn shell(&self, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
-        self.dress(&mut command).args(args);
-        let output = command.output().expect("runs");
-        assert!(output.status.success(), "asyncagents {args:?}: {output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        answer(self.dress(&mut command).args(args))
+    }
+
+    /// The same, for one who knows the password of a server.
+    pub(crate) fn shell_for(&self, server: &Serve<'_>, args: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        self.dress(&mut command);
+        if let Some(password) = server.password() {
+            command.env("OPENCODE_SERVER_PASSWORD", password);
+        }
+        answer(command.args(args))
     }
 
     /// A command of OpenCode, in the project.
     pub(super) fn opencode(&self) -> Command {
-        let mut command = Command::new(opencode_program());
+        let mut command = Command::new(self.opencode.program());
         self.dress(&mut command);
         command
     }
@@ -214,6 +242,13 @@ impl World {
         ] {
             set(&format!("OPENCODE_DISABLE_{what}"), "1".into());
         }
+        if self.opencode.is_v2() {
+            // Otherwise the TUI takes a free model of a vendor.
+            set("OPENCODE_MODELS_PATH", self.path("models.json").into());
+        }
+        if let Some(traces) = &self.traces {
+            set("OTEL_EXPORTER_OTLP_ENDPOINT", traces.url().into());
+        }
         all
     }
 
@@ -225,15 +260,22 @@ impl World {
         assert!(done.status.success(), "git {args:?}: {done:?}");
     }
 
-    /// With any plugin OpenCode installs a package of its own into every folder of
-    /// configuration, and waits for it for a minute where there is no network. This lets it
-    /// believe that it is there.
-    fn spare_opencode_its_npm_install(&self) {
+    /// What an OpenCode has to find at home so that it neither waits for the network nor wants
+    /// what another world has.
+    fn prepare_home(&self) {
+        let home = self.path("home/.config/opencode");
+        if self.opencode.is_v2() {
+            fs::create_dir_all(&home).expect("made");
+            let port = json!({"port": free_port()});
+            fs::write(home.join("service.json"), port.to_string()).expect("written");
+            fs::write(self.path("models.json"), "{}").expect("written");
+            return;
+        }
+        // With any plugin OpenCode 1 installs a package of its own into every folder of
+        // configuration, and waits for it for a minute where there is no network. This lets it
+        // believe that it is there.
         let lock = json!({"lockfileVersion": 3, "packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}});
-        for folder in [
-            self.project(".opencode"),
-            self.path("home/.config/opencode"),
-        ] {
+        for folder in [self.project(".opencode"), home] {
             fs::create_dir_all(folder.join("node_modules")).expect("made");
             fs::write(folder.join("package-lock.json"), lock.to_string()).expect("written");
         }
@@ -271,8 +313,11 @@ impl World {
         self.path("asyncagents.log")
     }
 
-    /// The API requests of all plugins so far, as `GET /session/status`.
+    /// The API requests that others have made so far, as `GET /session/status`.
     pub(crate) fn api_requests(&self) -> Vec<String> {
+        if let Some(traces) = &self.traces {
+            return traces.requests();
+        }
         let log = fs::read_to_string(self.api_log()).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
@@ -292,7 +337,7 @@ impl World {
     pub(crate) fn until_child_asks(&self, words: &str) -> Recorded {
         self.until(&format!("a child asks the model: {words}"), || {
             let mut requests = self.requests_with(words).into_iter();
-            requests.find(|request| header(request, "x-parent-session-id").is_some())
+            requests.find(is_childs)
         })
     }
 
@@ -382,36 +427,22 @@ impl Drop for World {
     }
 }
 
+/// What a command prints; it must succeed.
+fn answer(command: &mut Command) -> String {
+    let output = command.output().expect("runs");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether a request is of a session below another.
+pub(super) fn is_childs(request: &Recorded) -> bool {
+    are_childs(&request.headers)
+}
+
 /// A header of a request.
 pub(super) fn header<'r>(request: &'r Recorded, name: &str) -> Option<&'r str> {
     let found = request.headers.iter().find(|(known, _)| known == name)?;
     Some(&found.1)
-}
-
-fn opencode_config(model_url: &str, agents: Map<String, Value>) -> Value {
-    let model = |name: &str| {
-        json!({
-            "name": name,
-            "tool_call": true,
-            "reasoning": true,
-            "limit": {"context": 128_000, "output": 8192},
-        })
-    };
-    let first = format!("scripted/{FIRST_MODEL}");
-    json!({
-        "autoupdate": false,
-        "share": "disabled",
-        "enabled_providers": ["scripted"],
-        "model": first,
-        "small_model": first,
-        "agent": agents,
-        "provider": {"scripted": {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": "Scripted",
-            "options": {"baseURL": format!("{model_url}/v1"), "apiKey": "none"},
-            "models": {FIRST_MODEL: model(FIRST_MODEL), SECOND_MODEL: model(SECOND_MODEL)},
-        }},
-    })
 }
 
 fn logs_in(folder: &Path) -> Vec<PathBuf> {
@@ -432,23 +463,4 @@ fn end_of(file: &Path) -> String {
     let end = &lines[lines.len().saturating_sub(LINES)..];
     let shortened = end.iter().map(|line| line.chars().take(500).collect());
     shortened.collect::<Vec<String>>().join("\n")
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn opencode_program() -> PathBuf {
-    repository().join("target/opencode-for-tests/opencode")
-}
-
-/// The first test installs it if it is missing.
-fn install_opencode() {
-    static INSTALL: Once = Once::new();
-    INSTALL.call_once_force(|_| {
-        let script = repository().join("scripts/opencode-for-tests");
-        let Output { status, stderr, .. } = Command::new(script).output().expect("runs");
-        let said = String::from_utf8_lossy(&stderr);
-        assert!(status.success(), "{said}");
-    });
 }
