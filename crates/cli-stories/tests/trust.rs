@@ -320,7 +320,7 @@ fn a_database_from_before_there_were_seals_is_believed_only_in_the_usual_place()
     let older = rusqlite::Connection::open(&usual).expect("opens");
     older
         .execute_batch(
-            "ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;",
+            "ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;",
         )
         .expect("as it was");
     drop(older);
@@ -536,6 +536,8 @@ fn a_host_that_somebody_wrote_into_the_database_is_not_gone_to(#[case] host: &st
 /// What the fifth format took apart, together again: as the version before left it.
 const FOURTH_FORMAT: &str = "UPDATE tasks SET host = host || '//?' || settings || '//#' || seal;
     ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal;
+    ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run;
+    ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply;
     PRAGMA user_version = 4;";
 
 #[test]

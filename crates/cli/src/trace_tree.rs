@@ -149,6 +149,8 @@ pub(crate) fn step_line(step: &Step) -> String {
             format!("tool     {name}{again} {input}{result}")
         }
         StepKind::Notice { text } => format!("notice   {}", preview(text)),
+        StepKind::Message { text } => format!("told     {}", preview(text)),
+        StepKind::Reply { text } => format!("answered {}", preview(text)),
         StepKind::Nudged { text } => format!("host     {}", preview(text)),
     };
     format!("{took:>7}  {}", what.trim_end())

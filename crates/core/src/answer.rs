@@ -3,7 +3,10 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
+    id::PostId,
     moment::Moment,
+    progress::OpenQuestion,
+    question::{QuestionKind, Reply},
     shorten::short_line,
     task::{Brief, Context, Outcome, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
@@ -26,10 +29,47 @@ pub struct Report {
     pub answer: Option<String>,
     /// The child's conversation, if it was asked for.
     pub conversation: Option<Vec<Message<'static>>>,
+    /// What it was told in its newest run.
+    pub messages: Vec<ToldMessage>,
+}
+
+/// Something that a task was told, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldMessage {
+    pub id: PostId,
+    pub text: String,
+    pub at: Moment,
+    pub state: MessageState,
+}
+
+/// What became of something that a task was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageState {
+    /// It goes with the prompt, or went with it.
+    WithPrompt,
+    /// It is on its way.
+    Pending,
+    Delivered,
+    /// It did not reach the child, for this reason.
+    Undelivered(String),
+}
+
+/// Who reads an answer: what can be done next is said in their words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader<'a> {
+    /// At a shell.
+    Person,
+    Model {
+        /// The prefix of the tools' names.
+        prefix: &'a str,
+    },
 }
 
 /// How long a description may be in a table.
 const DESCRIPTION: usize = 50;
+
+/// How much of a message is shown.
+const TOLD: usize = 200;
 
 /// How short a description may become to fit the table, in columns.
 const SHORT: usize = 12;
@@ -99,6 +139,51 @@ pub fn cancelled(shown: &Shown, below: u64) -> String {
     }
 }
 
+/// A task was told something.
+pub fn messaged(shown: &Shown, reader: Reader) -> String {
+    let Shown { id, task } = shown;
+    let when = match &task.state {
+        State::Queued { .. } => "goes to it with its prompt, for it has not begun",
+        State::Running { .. } | State::Ended { .. } => "is told to it before its next step",
+    };
+    let look = match reader {
+        Reader::Person => format!("asyncagents output {id}"),
+        Reader::Model { prefix } => format!("{prefix}output(task_id=\"{id}\")"),
+    };
+    format!("The message for {id} {when}. {look} shows whether it got there.")
+}
+
+/// What came of an answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerState {
+    /// The worker has not confirmed it yet.
+    OnItsWay,
+    Taken,
+    /// It was not taken, for this reason.
+    NotTaken(String),
+}
+
+/// What a task asked was answered. `others` are the questions that are still open.
+pub fn answered(
+    shown: &Shown,
+    asked: &str,
+    reply: &Reply,
+    state: &AnswerState,
+    others: &[String],
+) -> String {
+    let (id, said) = (&shown.id, short_line(&reply.shown(), DESCRIPTION));
+    let came = match state {
+        AnswerState::Taken => "It was taken.".to_owned(),
+        AnswerState::OnItsWay => "It is on its way.".to_owned(),
+        AnswerState::NotTaken(why) => format!("It was not taken: {why}."),
+    };
+    let mut text = format!("Answered {id} ({said}), which asked: {asked}\n{came}");
+    for other in others {
+        text.push_str(&format!("\nStill open: {other}"));
+    }
+    text
+}
+
 /// Tasks were cleared, of which some were unfinished.
 pub fn cleared(all: u64, stopped: u64) -> String {
     match all {
@@ -114,12 +199,12 @@ pub fn cleared(all: u64, stopped: u64) -> String {
 const NO_TASKS: &str = "No background tasks found";
 
 /// The tasks as a Markdown table and a line that sums up.
-pub fn list(tasks: &[Shown], now: Moment) -> String {
-    list_within(tasks, now, None)
+pub fn list(tasks: &[Shown], now: Moment, reader: Reader) -> String {
+    list_within(tasks, now, reader, None)
 }
 
 /// The same as [`list`], in so many columns if descriptions can be short enough for that.
-pub fn list_within(tasks: &[Shown], now: Moment, columns: Option<usize>) -> String {
+pub fn list_within(tasks: &[Shown], now: Moment, reader: Reader, columns: Option<usize>) -> String {
     if tasks.is_empty() {
         return NO_TASKS.to_owned();
     }
@@ -151,7 +236,7 @@ pub fn list_within(tasks: &[Shown], now: Moment, columns: Option<usize>) -> Stri
             text.push_str(&format!("| {} |\n", rules.join(" | ")));
         }
     }
-    text.push_str(&format!("\n{}", summary(tasks)));
+    text.push_str(&format!("\n{}", summary(tasks, reader)));
     text
 }
 
@@ -207,7 +292,7 @@ fn in_a_cell(text: &str) -> String {
     short_line(text, DESCRIPTION).replace('|', "\\|")
 }
 
-fn summary(tasks: &[Shown]) -> String {
+fn summary(tasks: &[Shown], reader: Reader) -> String {
     let count = |status: Status| {
         let same = tasks.iter().filter(|shown| shown.task.status() == status);
         match same.count() {
@@ -221,10 +306,9 @@ fn summary(tasks: &[Shown]) -> String {
         counted(tasks.len(), "task", "tasks"),
         counts.collect::<Vec<_>>().join(", ")
     );
-    for Shown { id, task } in tasks {
-        for open in task.progress.asking.values() {
-            let asked = &open.question.text;
-            text.push_str(&format!("\n{id} waits for the user's answer: {asked}"));
+    for shown in tasks {
+        for asked in open_questions(shown, reader) {
+            text.push_str(&format!("\n{} waits for {asked}", shown.id));
         }
     }
     text
@@ -232,15 +316,15 @@ fn summary(tasks: &[Shown]) -> String {
 
 /// Where a task stands, and its result if it has ended; then the child's conversation, if
 /// it was asked for.
-pub fn output(report: &Report, now: Moment) -> String {
-    let standing = standing(report, now);
+pub fn output(report: &Report, now: Moment, reader: Reader) -> String {
+    let standing = standing(report, now, reader);
     match &report.conversation {
         Some(messages) => format!("{standing}\n\n{}", conversation(messages)),
         None => standing,
     }
 }
 
-fn standing(report: &Report, now: Moment) -> String {
+fn standing(report: &Report, now: Moment, reader: Reader) -> String {
     let Shown { id, task } = &report.shown;
     let headline = format!(
         "Task {id}{} is {}: \"{}\" by {}",
@@ -249,20 +333,22 @@ fn standing(report: &Report, now: Moment) -> String {
         task.brief.description,
         task.brief.agent
     );
+    let told: String = report.messages.iter().map(told).collect();
     match &task.state {
         State::Queued { since } => format!(
-            "{headline}, waiting for a free slot for {}.",
+            "{headline}, waiting for a free slot for {}.{told}",
             duration(now.since(*since))
         ),
         State::Running { since, .. } => format!(
-            "{headline}, for {}.{}\n{}",
+            "{headline}, for {}.{}\n{}{told}",
             duration(now.since(*since)),
-            questions(task),
+            questions(&report.shown, reader),
             progress(task, now)
         ),
         State::Ended { ran, outcome, .. } => {
             let mut text = format!("{headline}, after {}.\n", duration(*ran));
             text.push_str(&progress(task, now));
+            text.push_str(&told);
             if let Outcome::Failed { why } = outcome {
                 text.push_str(&format!("\nError: {why}"));
             }
@@ -276,11 +362,84 @@ fn standing(report: &Report, now: Moment) -> String {
 }
 
 /// The questions that a task waits for its user to answer, a line each.
-pub fn questions(task: &Task) -> String {
-    let asking = task.progress.asking.values();
-    let asked = asking.map(|open| &open.question.text);
-    let lines = asked.map(|asked| format!("\nIt waits for the user's answer: {asked}"));
-    lines.collect()
+pub fn questions(shown: &Shown, reader: Reader) -> String {
+    let open = open_questions(shown, reader).into_iter();
+    open.map(|asked| format!("\nIt waits for {asked}"))
+        .collect()
+}
+
+/// What a task waits for, oldest first, each with how it is answered. Of several, each has its
+/// number.
+fn open_questions(shown: &Shown, reader: Reader) -> Vec<String> {
+    let open = shown.task.progress.open_questions();
+    let several = open.len() > 1;
+    let shown = open.into_iter().zip(1..).map(|((_, open), number)| {
+        let number = several.then_some(number);
+        let how = how_to_answer(&shown.id, open, number, reader);
+        let asked = asked(open);
+        match number {
+            Some(number) => format!("the user's answer ({number}): {asked}\n  {how}"),
+            None => format!("the user's answer: {asked}\n  {how}"),
+        }
+    });
+    shown.collect()
+}
+
+/// What is asked, with the fields of a form that has more than one, or offers something.
+fn asked(open: &OpenQuestion) -> String {
+    let text = &open.question.text;
+    match &open.question.kind {
+        QuestionKind::Permission => text.clone(),
+        QuestionKind::Form(fields) => {
+            let several = fields.len() > 1;
+            let fields = fields
+                .iter()
+                .filter(|field| several || !field.options.is_empty());
+            let fields: String = fields
+                .map(|field| format!("\n  {}", field.shown()))
+                .collect();
+            format!("{text}{fields}")
+        }
+    }
+}
+
+fn how_to_answer(id: &str, open: &OpenQuestion, number: Option<u32>, reader: Reader) -> String {
+    let several =
+        |kind: &QuestionKind| matches!(kind, QuestionKind::Form(fields) if fields.len() > 1);
+    match reader {
+        Reader::Person => {
+            let which = number.map_or(String::new(), |number| format!(" --question {number}"));
+            let what = match &open.question.kind {
+                QuestionKind::Permission => "once|always|reject",
+                kind if several(kind) => "--value KEY=VALUE …",
+                QuestionKind::Form(_) => "\"…\"",
+            };
+            format!("To answer it: asyncagents answer {id} {what}{which}")
+        }
+        Reader::Model { prefix } => {
+            let which = number.map_or(String::new(), |number| format!(", question=\"{number}\""));
+            let (what, says) = match &open.question.kind {
+                QuestionKind::Permission => (
+                    "decision=\"reject\"",
+                    "refuses it; to permit it is the user's",
+                ),
+                kind if several(kind) => ("values={…}", "answers it"),
+                QuestionKind::Form(_) => ("text=\"…\"", "answers it"),
+            };
+            format!("{prefix}answer(task_id=\"{id}\", {what}{which}) {says}")
+        }
+    }
+}
+
+/// What a task was told, in a line of its own.
+fn told(message: &ToldMessage) -> String {
+    let text = short_line(&message.text, TOLD);
+    match &message.state {
+        MessageState::WithPrompt => format!("\nTold with its prompt: {text}"),
+        MessageState::Delivered => format!("\nTold: {text}"),
+        MessageState::Pending => format!("\nTo be told before its next step: {text}"),
+        MessageState::Undelivered(why) => format!("\nNot told ({why}): {text}"),
+    }
 }
 
 /// A conversation, each message with its ID.

@@ -1,6 +1,8 @@
 //! The arguments of a tool call: JSON text from a model, read field by field so that an error can
 //! say which argument is wrong. Lenient where models are known to be sloppy: `"true"`, `"30"`, `30.0`.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::shorten::shorten;
@@ -171,6 +173,27 @@ impl Arguments {
                 other => Err(self.unfit(name, expected, &other)),
             })
             .collect()
+    }
+
+    /// Values by their names, one or several each; none if left out. An object written as a string
+    /// is read too.
+    pub fn values(&self, name: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
+        let expected = "an object of values by their keys";
+        let fields = match self.fields.get(name) {
+            None | Some(Value::Null) => return Ok(BTreeMap::new()),
+            Some(Value::Object(fields)) => fields.clone(),
+            Some(Value::String(text)) => match serde_json::from_str(text) {
+                Ok(Value::Object(fields)) => fields,
+                _ => return Err(self.unfit(name, expected, &self.fields[name])),
+            },
+            Some(other) => return Err(self.unfit(name, expected, other)),
+        };
+        let several = |value: &Value| match value {
+            Value::Array(values) => values.iter().map(written).collect(),
+            value => vec![written(value)],
+        };
+        let fields = fields.into_iter();
+        Ok(fields.map(|(key, value)| (key, several(&value))).collect())
     }
 
     /// An error about one argument.

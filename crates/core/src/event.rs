@@ -4,9 +4,10 @@ use crate::{
     budget::{Budget, Spent},
     fork::Plan,
     host_ref::HostRef,
-    id::{ChainId, OwnerId, SessionId},
+    id::{ChainId, OwnerId, PostId, SessionId},
     moment::Moment,
     progress::Observation,
+    question::Reply,
     skill::Role,
     task::{Brief, Outcome, Place},
 };
@@ -63,6 +64,25 @@ pub enum Event {
     /// Another host has its session now.
     Moved {
         host: HostRef,
+    },
+    /// It was told something while it was queued or worked.
+    Messaged {
+        /// Its name in the outbox and in the child's session.
+        id: PostId,
+        text: String,
+    },
+    /// What it asked was answered. Whether its host took the answer is in the outbox.
+    Replied {
+        /// Its name in the outbox.
+        id: PostId,
+        /// The host's name for the question.
+        question: String,
+        reply: Reply,
+    },
+    /// Its parent is told what it asks.
+    QuestionTold {
+        /// The host's name for the question.
+        question: String,
     },
     Retrieved,
     /// Its parent forgot it.

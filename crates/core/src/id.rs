@@ -59,6 +59,22 @@ impl SessionId {
     pub const KIND: &'static str = "ses_";
 }
 
+/// Between a task's ID and the number of a message to it.
+const MESSAGE: &str = ".message.";
+
+impl PostId {
+    /// Whether it is something that a task was told while it worked.
+    pub fn is_message(&self) -> bool {
+        self.0.contains(MESSAGE)
+    }
+
+    /// The same for the session at the top of the tree.
+    #[must_use]
+    pub fn for_root(&self) -> Self {
+        Self(format!("{self}.root").into())
+    }
+}
+
 impl TaskId {
     /// What every task's ID begins with.
     pub const KIND: &'static str = "task_";
@@ -89,6 +105,21 @@ impl TaskId {
     /// What the parent is told of one run of the task.
     pub fn notice(&self, run: u32) -> PostId {
         PostId(format!("{self}.notice.{run}").into())
+    }
+
+    /// Something that the task is told, by the number of the event.
+    pub fn message(&self, event: u64) -> PostId {
+        PostId(format!("{self}{MESSAGE}{event}").into())
+    }
+
+    /// The answer to something that the task asks, by the number of the event.
+    pub fn answer(&self, event: u64) -> PostId {
+        PostId(format!("{self}.answer.{event}").into())
+    }
+
+    /// What the parent is told of a question, by the number of the event.
+    pub fn asked(&self, event: u64) -> PostId {
+        PostId(format!("{self}.asked.{event}").into())
     }
 
     /// The session in which the built-in agent works on the task. It is known before it is there.

@@ -1,10 +1,13 @@
-//! The notice to a parent about a task that has ended.
+//! What sessions are told: a parent of a task that has ended or asks something, a child of what
+//! was said to it.
 
 use crate::{
-    shorten::one_line,
+    progress::OpenQuestion,
+    question::QuestionKind,
+    shorten::{one_line, short_line},
     sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
-    wording::duration,
+    wording::{counted, duration},
 };
 
 /// One message of two parts.
@@ -42,9 +45,18 @@ impl Default for Wording {
     }
 }
 
+/// What a message says of a run beside how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunNews {
+    pub batch: Batch,
+    /// How many messages to the child came too late for it.
+    pub undelivered: u64,
+}
+
 /// The message about a task that has just ended; none if it has not. `shown` is its ID as people
 /// see it.
-pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Option<Message> {
+pub fn message(task: &Task, shown: &str, news: RunNews, wording: &Wording) -> Option<Message> {
+    let RunNews { batch, undelivered } = news;
     let State::Ended { outcome, .. } = &task.state else {
         return None;
     };
@@ -56,7 +68,10 @@ pub fn message(task: &Task, shown: &str, batch: Batch, wording: &Wording) -> Opt
         ""
     };
     Some(Message {
-        visible: format!("{mark} **{headline}**\nTask Progress: {ended}/{total}{hint}"),
+        visible: format!(
+            "{mark} **{headline}**\n{}Task Progress: {ended}/{total}{hint}",
+            too_late(undelivered)
+        ),
         hidden: hidden(outcome, shown, batch, &wording.prefix),
     })
 }
@@ -66,18 +81,88 @@ pub fn skill_message(
     task: &Task,
     shown: &str,
     answer: Option<&str>,
-    batch: Batch,
+    news: RunNews,
     wording: &Wording,
 ) -> Option<Message> {
     let State::Ended { outcome, .. } = &task.state else {
         return None;
     };
-    let notice = message(task, shown, batch, wording)?;
+    let notice = message(task, shown, news, wording)?;
     let report = SubAgentReport::new(outcome, answer, task.chain.as_ref());
     Some(Message {
         visible: format!("{}\n\n{}", notice.visible, report.headline()),
         hidden: format!("{}\n{}", report.trace(), notice.hidden),
     })
+}
+
+fn too_late(undelivered: u64) -> String {
+    match undelivered {
+        0 => String::new(),
+        some => format!(
+            "{} to it came too late and did not reach it.\n",
+            counted(some, "message", "messages")
+        ),
+    }
+}
+
+/// How long what is asked may be in a notice.
+const ASKED: usize = 500;
+
+/// The message about something that a task has been asking for too long. `shown` is its ID as
+/// people see it.
+pub fn question_message(
+    task: &Task,
+    shown: &str,
+    open: &OpenQuestion,
+    wording: &Wording,
+) -> Message {
+    let description = one_line(&task.brief.description);
+    let asked = short_line(&open.question.text, ASKED);
+    let Wording { prefix, show_hint } = wording;
+    let hint = if *show_hint { "\n[hint attached]" } else { "" };
+    let (person, model) = match &open.question.kind {
+        QuestionKind::Permission => (
+            format!("asyncagents answer {shown} once|always|reject"),
+            format!(
+                "It asks for a permission, which is the user's to give: tell the user what it \
+                 asks, or refuse it with {prefix}answer(task_id=\"{shown}\", decision=\"reject\")."
+            ),
+        ),
+        QuestionKind::Form(_) => (
+            format!("asyncagents answer {shown} \"…\""),
+            format!(
+                "If you know the answer, give it: {prefix}answer(task_id=\"{shown}\", \
+                 text=\"…\"). If not, ask the user."
+            ),
+        ),
+    };
+    Message {
+        visible: format!(
+            "? **Agent \"{description}\" waits for an answer.**\nIt asks: {asked}\nTo answer it: \
+             {person}{hint}"
+        ),
+        hidden: format!("Task {shown} waits and does nothing until it is answered. {model}"),
+    }
+}
+
+/// What a child that works is told.
+pub fn told_message(text: &str) -> Message {
+    Message {
+        visible: text.to_owned(),
+        hidden: "This was said to you while you work. Take it into account, and go on with your \
+                 task."
+            .to_owned(),
+    }
+}
+
+/// A prompt, with what was said to the task before it began.
+pub fn prompt_with<'a>(prompt: String, told: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = prompt;
+    for told in told {
+        text.push_str("\n\nAdded before you began:\n");
+        text.push_str(told);
+    }
+    text
 }
 
 /// How a task that has ended did so: a mark and a sentence.

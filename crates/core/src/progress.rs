@@ -44,6 +44,8 @@ pub struct OpenQuestion {
     pub question: Question,
     /// When it was first heard of.
     pub since: Moment,
+    /// Whether the parent is told of it.
+    pub told: bool,
 }
 
 /// The same call again and again.
@@ -119,6 +121,20 @@ impl Totals {
 }
 
 impl Progress {
+    /// What it waits for, oldest first.
+    pub fn open_questions(&self) -> Vec<(&str, &OpenQuestion)> {
+        let mut open: Vec<_> = (self.asking.iter())
+            .map(|(id, open)| (id.as_str(), open))
+            .collect();
+        open.sort_by_key(|(_, open)| open.since);
+        open
+    }
+
+    /// What it has waited for longest.
+    pub fn oldest_question(&self) -> Option<(&str, &OpenQuestion)> {
+        self.open_questions().into_iter().next()
+    }
+
     /// Takes in what was observed.
     pub fn note(&mut self, observation: &Observation, at: Moment) {
         self.last_activity = Some(at);
@@ -135,10 +151,13 @@ impl Progress {
                 self.spent = self.spent.plus(*answer);
             }
             Observation::Asked { id, question } => {
-                let since = self.asking.get(id).map_or(at, |open| open.since);
-                let question = question.clone();
-                self.asking
-                    .insert(id.clone(), OpenQuestion { question, since });
+                let open = self.asking.entry(id.clone());
+                let open = open.or_insert_with(|| OpenQuestion {
+                    question: question.clone(),
+                    since: at,
+                    told: false,
+                });
+                open.question.clone_from(question);
             }
             Observation::Answered { id } => {
                 self.asking.remove(id);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::wording::listed;
+
 /// What an agent asks its user and waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -51,6 +53,22 @@ pub enum Reply {
     Values(BTreeMap<String, Vec<String>>),
 }
 
+impl Reply {
+    /// What it says, in a word or as it was given.
+    pub fn shown(&self) -> String {
+        match self {
+            Reply::Once => "once".to_owned(),
+            Reply::Always => "always".to_owned(),
+            Reply::Reject { text: None } => "reject".to_owned(),
+            Reply::Reject { text: Some(text) } => format!("reject: {text}"),
+            Reply::Values(values) => {
+                let values = values.values().map(|values| values.join(", "));
+                values.collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
 /// What came of answering a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
@@ -66,6 +84,109 @@ impl Question {
         Self {
             text: text.into(),
             kind: QuestionKind::Permission,
+        }
+    }
+}
+
+/// What someone answers, before it is known what is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    Once,
+    Always,
+    Reject {
+        /// What the agent is told instead.
+        text: Option<String>,
+    },
+    /// For a form of one field.
+    Text(String),
+    /// By the keys of a form's fields.
+    Values(BTreeMap<String, Vec<String>>),
+}
+
+impl Question {
+    /// The reply that was meant.
+    ///
+    /// # Errors
+    /// When it does not answer this question, with what would.
+    pub fn reply(&self, given: Given) -> Result<Reply, String> {
+        match (&self.kind, given) {
+            (_, Given::Reject { text }) => Ok(Reply::Reject { text }),
+            (QuestionKind::Permission, Given::Once) => Ok(Reply::Once),
+            (QuestionKind::Permission, Given::Always) => Ok(Reply::Always),
+            (QuestionKind::Permission, Given::Text(_) | Given::Values(_)) => {
+                Err("it asks for a permission: answer `once`, `always` or `reject`".to_owned())
+            }
+            (QuestionKind::Form(fields), Given::Once | Given::Always) => {
+                Err(format!("it asks no permission; {}", wanted(fields)))
+            }
+            (QuestionKind::Form(fields), Given::Text(text)) => match fields.as_slice() {
+                [field] => {
+                    let value = field.value(&text)?;
+                    Ok(Reply::Values([(field.key.clone(), vec![value])].into()))
+                }
+                fields => Err(wanted(fields)),
+            },
+            (QuestionKind::Form(fields), Given::Values(values)) => {
+                fitting(fields, values).map(Reply::Values)
+            }
+        }
+    }
+}
+
+/// The values as the fields offer them.
+fn fitting(
+    fields: &[Field],
+    values: BTreeMap<String, Vec<String>>,
+) -> Result<BTreeMap<String, Vec<String>>, String> {
+    if values.is_empty() {
+        return Err(wanted(fields));
+    }
+    let mut fit = BTreeMap::new();
+    for (key, given) in values {
+        let Some(field) = fields.iter().find(|field| field.key == key) else {
+            return Err(format!("it has no field `{key}`; {}", wanted(fields)));
+        };
+        if given.len() > 1 && !field.multiple {
+            return Err(format!("`{key}` takes one value"));
+        }
+        let given: Result<Vec<_>, _> = given.iter().map(|value| field.value(value)).collect();
+        fit.insert(key, given?);
+    }
+    Ok(fit)
+}
+
+impl Field {
+    /// A value as it is offered, or as it was given where any will do.
+    fn value(&self, given: &str) -> Result<String, String> {
+        let given = given.trim();
+        let same = |option: &&String| option.eq_ignore_ascii_case(given);
+        match self.options.iter().find(same) {
+            Some(option) => Ok(option.clone()),
+            None if given.is_empty() => Err(format!("`{}` is empty", self.key)),
+            None if self.custom || self.options.is_empty() => Ok(given.to_owned()),
+            None => Err(format!(
+                "`{given}` is not offered; there are {}",
+                listed(&self.options, "and")
+            )),
+        }
+    }
+
+    /// What it asks, by its key, with what is offered.
+    pub fn shown(&self) -> String {
+        match self.options.as_slice() {
+            [] => format!("{}: {}", self.key, self.text),
+            options => format!("{}: {} ({})", self.key, self.text, listed(options, "or")),
+        }
+    }
+}
+
+fn wanted(fields: &[Field]) -> String {
+    match fields {
+        [] => "its host does not say what it asks for; answer it in its own window".to_owned(),
+        [field] => format!("answer with a text: {}", field.shown()),
+        fields => {
+            let fields = fields.iter().map(Field::shown);
+            format!("give a value for each of {}", listed(fields, "and"))
         }
     }
 }

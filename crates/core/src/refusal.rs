@@ -26,6 +26,47 @@ pub enum Refusal {
         LONGEST_PROMPT / 1_000_000
     )]
     PromptTooLong,
+    #[error("the message is empty; say what the task is to be told")]
+    EmptyMessage,
+    #[error(
+        "the message has more than {} MB; put what it is about into files, and name them",
+        LONGEST_PROMPT / 1_000_000
+    )]
+    MessageTooLong,
+    /// There is nobody to read a message.
+    #[error("{task} takes no more messages ({status}); resume it to go on with it")]
+    TooLateToTell { task: TaskId, status: Status },
+    #[error("{task} asks nothing that is open; it may have been answered meanwhile")]
+    NotAsking { task: TaskId },
+    /// No such question is open.
+    #[error("{task} has not asked `{asked}`; open: {}", listed(open, "and"))]
+    UnknownQuestion {
+        task: TaskId,
+        asked: String,
+        /// Their numbers and what they ask.
+        open: Vec<String>,
+    },
+    /// The answer does not fit the question.
+    #[error("that does not answer what {task} asks ({question}): {why}")]
+    Unfit {
+        task: TaskId,
+        question: String,
+        why: String,
+    },
+    /// A model would permit what only a person may.
+    #[error(
+        "only a person may grant a permission{}; reject it, or tell the user what is asked: {question}",
+        if *always { " for always" } else { "" }
+    )]
+    OnlyAPersonPermits { always: bool, question: String },
+    /// A command that only a person may give was typed by an agent.
+    #[error(
+        "this is the shell of {agent}, and only a person may grant a permission; ask the user to"
+    )]
+    InAgentsShell { agent: &'static str },
+    /// The task was not launched by the caller, nor below it.
+    #[error("{task} is not below this session, so it is not for you to {what}")]
+    NotBelow { task: TaskId, what: &'static str },
     #[error("`{name}` is missing; {hint}")]
     Missing {
         name: &'static str,
@@ -120,21 +161,29 @@ impl Refusal {
             Refusal::ForkWithResume
             | Refusal::EmptyPrompt
             | Refusal::PromptTooLong
+            | Refusal::EmptyMessage
+            | Refusal::MessageTooLong
+            | Refusal::Unfit { .. }
             | Refusal::Missing { .. }
             | Refusal::OutOfRange { .. }
             | Refusal::UnknownAgent { .. }
             | Refusal::Ambiguous { .. } => RefusalKind::BadRequest,
             Refusal::UnknownTask { .. }
             | Refusal::UnknownChain { .. }
+            | Refusal::UnknownQuestion { .. }
             | Refusal::UnknownMessage { .. } => RefusalKind::NotFound,
-            Refusal::NotBoundBySkill { .. } | Refusal::SkillNotAllowed { .. } => {
-                RefusalKind::Forbidden
-            }
+            Refusal::NotBoundBySkill { .. }
+            | Refusal::SkillNotAllowed { .. }
+            | Refusal::OnlyAPersonPermits { .. }
+            | Refusal::InAgentsShell { .. }
+            | Refusal::NotBelow { .. } => RefusalKind::Forbidden,
             Refusal::TooDeep { .. } | Refusal::TooMany { .. } | Refusal::NoBudget { .. } => {
                 RefusalKind::Limit
             }
             Refusal::CallerStopped { .. }
             | Refusal::StillRunning { .. }
+            | Refusal::TooLateToTell { .. }
+            | Refusal::NotAsking { .. }
             | Refusal::AlreadyEnded { .. }
             | Refusal::NeverBegan { .. }
             | Refusal::SessionGone { .. } => RefusalKind::Conflict,

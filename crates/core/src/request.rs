@@ -1,11 +1,12 @@
 //! Requests of callers, checked before anything else sees them.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     budget::Budget,
     host_ref::HostSetup,
     id::{AgentName, ModelName, SessionId},
+    question::{Given, Reply},
     refusal::Refusal,
     skill::{Manifest, Role, Terms, UsualTerms},
     task::Context,
@@ -166,6 +167,29 @@ impl Caller {
         }
     }
 
+    /// Whether it may give this reply. What a model may permit is what its user lets it.
+    ///
+    /// # Errors
+    /// When only a person may.
+    pub fn may_reply(
+        &self,
+        reply: &Reply,
+        question: &str,
+        model_may_permit: bool,
+    ) -> Result<(), Refusal> {
+        let refused = |always| {
+            let question = question.to_owned();
+            Err(Refusal::OnlyAPersonPermits { always, question })
+        };
+        match (self, reply) {
+            (Caller::Shell { .. } | Caller::Person, _)
+            | (Caller::Session { .. }, Reply::Reject { .. } | Reply::Values(_)) => Ok(()),
+            (Caller::Session { .. }, Reply::Once) if model_may_permit => Ok(()),
+            (Caller::Session { .. }, Reply::Once) => refused(false),
+            (Caller::Session { .. }, Reply::Always) => refused(true),
+        }
+    }
+
     /// The session that is calling, if an agent is.
     pub fn session(&self) -> Option<&SessionId> {
         match self {
@@ -241,6 +265,92 @@ fn one_line(text: &str) -> String {
     match line.char_indices().nth(DESCRIPTION) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
+    }
+}
+
+/// Something that a task is to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageRequest {
+    /// The ID or the beginning of it.
+    pub task: String,
+    pub text: String,
+}
+
+impl MessageRequest {
+    /// Checks the arguments of a call.
+    ///
+    /// # Errors
+    /// For a text that is empty, or longer than any model can read.
+    pub fn new(task: &str, text: String) -> Result<Self, Refusal> {
+        if text.trim().is_empty() {
+            return Err(Refusal::EmptyMessage);
+        }
+        if text.len() > LONGEST_PROMPT {
+            return Err(Refusal::MessageTooLong);
+        }
+        let task = task.trim().to_owned();
+        Ok(Self { task, text })
+    }
+}
+
+/// An answer to what a task asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerRequest {
+    /// The ID or the beginning of it.
+    pub task: String,
+    /// Which question, by its number or the host's name for it. Without, the oldest.
+    pub question: Option<String>,
+    pub given: Given,
+}
+
+impl AnswerRequest {
+    /// Checks the arguments of a call. `decision` is a word, or left out for an answer in words.
+    ///
+    /// # Errors
+    /// For what cannot be an answer to anything.
+    pub fn new(
+        task: &str,
+        decision: Option<&str>,
+        text: Option<String>,
+        values: BTreeMap<String, Vec<String>>,
+    ) -> Result<Self, Refusal> {
+        let text = text.filter(|text| !text.trim().is_empty());
+        let longest = values.values().flatten().chain(&text).map(String::len);
+        if longest.sum::<usize>() > LONGEST_PROMPT {
+            return Err(Refusal::MessageTooLong);
+        }
+        let given = match (decision, text) {
+            (Some("reject"), text) => Given::Reject { text },
+            (Some("once"), None) => Given::Once,
+            (Some("always"), None) => Given::Always,
+            (Some("once" | "always"), Some(_)) => {
+                return Err(Refusal::OutOfRange {
+                    name: "text",
+                    value: "a text with a permission".to_owned(),
+                    allowed: "a text with `reject`, or as an answer without a decision",
+                });
+            }
+            (None | Some("" | "answer"), Some(text)) if values.is_empty() => Given::Text(text),
+            (None | Some("" | "answer"), None) if !values.is_empty() => Given::Values(values),
+            (None | Some("" | "answer"), _) => {
+                return Err(Refusal::Missing {
+                    name: "decision",
+                    hint: "say `once`, `always` or `reject`, or answer with a text or with values",
+                });
+            }
+            (Some(word), _) => {
+                return Err(Refusal::OutOfRange {
+                    name: "decision",
+                    value: format!("`{word}`"),
+                    allowed: "once, always, reject, or none with a text or with values",
+                });
+            }
+        };
+        Ok(Self {
+            task: task.trim().to_owned(),
+            question: None,
+            given,
+        })
     }
 }
 

@@ -23,6 +23,8 @@ pub struct TaskLimits {
     pub spawns: u64,
     /// A task without progress for this long is ended.
     pub stall: Duration,
+    /// A question that is open for this long is told to the parent.
+    pub ask: Duration,
     /// The same call this often in a row ends a task.
     pub same_calls: u64,
     /// A task that loses its worker so often, without progress in between, is ended.
@@ -40,6 +42,7 @@ impl Default for TaskLimits {
             depth: 2,
             spawns: 200,
             stall: Duration::from_secs(10 * 60),
+            ask: Duration::from_secs(2 * 60),
             same_calls: 20,
             worker_deaths: 2,
             budget: Budget {

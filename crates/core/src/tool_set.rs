@@ -4,7 +4,7 @@
 use crate::{
     agent::{CallInfo, Kind, Preview, ToolSpec},
     arguments::{Arguments, CallError},
-    request::{ConversationRequest, OutputRequest, TaskArgs},
+    request::{AnswerRequest, ConversationRequest, MessageRequest, OutputRequest, TaskArgs},
     skill::name_key,
     task::Status,
     wording::listed,
@@ -27,6 +27,10 @@ pub enum ToolRequest {
     /// List the tasks of the session.
     List(Option<Status>),
     Cancel(String),
+    /// Tell a task something.
+    Message(MessageRequest),
+    /// Answer what a task asks.
+    Answer(AnswerRequest),
     /// Stop and forget all tasks of the session.
     Clear,
     Skill(SkillCall),
@@ -89,6 +93,25 @@ const TOOLS: &[Tool] = &[
         schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"}},"required":["task_id"]}"#,
         example: r#"{"task_id": "task_4f1c"}"#,
         read: |arguments| arguments.text("task_id").map(ToolRequest::Cancel),
+    },
+    Tool {
+        name: "message",
+        description: "Tell a running background task something before its next step, once: a \
+            correction, something you found out. One that is queued gets it with its prompt; one \
+            that has finished is gone on with by `resume` instead.",
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"text":{"type":"string","description":"What it is told"}},"required":["task_id","text"]}"#,
+        example: r#"{"task_id": "task_4f1c", "text": "Leave the tests alone"}"#,
+        read: message,
+    },
+    Tool {
+        name: "answer",
+        description: "Answer what a background task asks and waits for. A plain question: with \
+            `text`, or `values` by the keys of its fields. A permission: `decision: \"reject\"`, \
+            with a `text` that says what to do instead; to grant one is the user's, unless the \
+            user's settings let you grant it `once`.",
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"decision":{"type":"string","enum":["answer","reject","once"]},"text":{"type":"string","description":"The answer, or why it is rejected"},"values":{"type":"object","description":"Values by the keys of the fields","additionalProperties":true},"question":{"type":"string","description":"Which question, by its number, if several are open; the oldest by default"}},"required":["task_id"]}"#,
+        example: r#"{"task_id": "task_4f1c", "decision": "reject", "text": "Use the mock instead"}"#,
+        read: answer,
     },
     Tool {
         name: "clear",
@@ -177,6 +200,8 @@ impl ToolRequest {
             ToolRequest::Output(_) | ToolRequest::List(_) => true,
             ToolRequest::Task(_)
             | ToolRequest::Cancel(_)
+            | ToolRequest::Message(_)
+            | ToolRequest::Answer(_)
             | ToolRequest::Clear
             | ToolRequest::Skill(_) => false,
         }
@@ -188,6 +213,8 @@ impl ToolRequest {
             ToolRequest::Task(args) => &args.description,
             ToolRequest::Output(request) => &request.task,
             ToolRequest::Cancel(task) => task,
+            ToolRequest::Message(request) => &request.task,
+            ToolRequest::Answer(request) => &request.task,
             ToolRequest::Skill(skill) => &skill.name,
             ToolRequest::List(_) | ToolRequest::Clear => "",
         }
@@ -203,6 +230,8 @@ impl ToolRequest {
             ToolRequest::Output(request) => request.task.clone(),
             ToolRequest::List(status) => status.map(|s| s.to_string()).unwrap_or_default(),
             ToolRequest::Cancel(task) => task.clone(),
+            ToolRequest::Message(request) => request.task.clone(),
+            ToolRequest::Answer(request) => request.task.clone(),
             ToolRequest::Clear => String::new(),
             ToolRequest::Skill(skill) => name_key(&skill.name),
         }
@@ -240,6 +269,30 @@ fn output(arguments: &Arguments) -> Result<ToolRequest, String> {
         });
     }
     Ok(ToolRequest::Output(request))
+}
+
+fn message(arguments: &Arguments) -> Result<ToolRequest, String> {
+    let (task, text) = (arguments.text("task_id")?, arguments.text("text")?);
+    let request = MessageRequest::new(&task, text);
+    request
+        .map(ToolRequest::Message)
+        .map_err(|refusal| refusal.to_string())
+}
+
+fn answer(arguments: &Arguments) -> Result<ToolRequest, String> {
+    let task = arguments.text("task_id")?;
+    let decision = arguments.optional_text("decision")?;
+    let text = arguments.optional_text("text")?;
+    let values = arguments.values("values")?;
+    let request = AnswerRequest::new(&task, decision.as_deref(), text, values);
+    let question = arguments.any_text("question").trim().to_owned();
+    let answer = |request| AnswerRequest {
+        question: Some(question).filter(|question| !question.is_empty()),
+        ..request
+    };
+    request
+        .map(|request| ToolRequest::Answer(answer(request)))
+        .map_err(|refusal| refusal.to_string())
 }
 
 fn list(arguments: &Arguments) -> Result<ToolRequest, String> {

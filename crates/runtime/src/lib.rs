@@ -27,7 +27,8 @@ mod worker;
 pub use clock::SystemClock;
 pub use hosts::Hosts;
 pub use manager::{
-    Accepted, Cancelled, Cleared, Conversations, Manager, SessionState, SessionSummary, WeakManager,
+    Accepted, AnswerGiven, Cancelled, Cleared, Conversations, Manager, MessageAccepted,
+    SessionState, SessionSummary, WeakManager,
 };
 pub use problem::{Problem, ProblemKind};
 pub use settings::Settings;

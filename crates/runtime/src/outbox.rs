@@ -1,15 +1,21 @@
-//! Delivers notices: retries each until it is in the parent's history, and never sends it twice.
+//! Delivers posts: retries each until it is in the session's history, and never sends it twice. An
+//! answer is retried until the host has taken it or the question is not open any more.
 
 use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
-    id::OwnerId,
+    id::{OwnerId, PostId, SessionId, TaskId},
+    lifecycle::Command,
     moment::Moment,
-    port::{Delivery, HostError, Journal, PendingNotice, Stored},
+    notify::Message,
+    port::{Content, Delivery, HostError, Journal, Notice, PendingPost, PostKind, Stored},
+    progress::Observation,
+    question::{Answered, Reply},
+    task::{Stage, State, Task},
 };
 use tokio::time;
 
-use crate::{Problem, shared::Shared};
+use crate::{Problem, hosts::OpenHost, shared::Shared};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -17,12 +23,36 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The pause after the store has failed.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
-/// What is to be done about a notice.
+/// Why a message or an answer is not sent.
+pub(crate) const RUN_ENDED: &str = "the run ended before it was delivered";
+
+/// Posts that are delivered one after the other: those to one session. Answers do not wait for the
+/// rest, for the session may do nothing until it has them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Lane {
+    session: SessionId,
+    answers: bool,
+}
+
+impl Lane {
+    pub(crate) fn of(pending: &PendingPost) -> Self {
+        Self {
+            session: pending.post.to.clone(),
+            answers: pending.post.content.kind() == PostKind::Answer,
+        }
+    }
+}
+
+/// What is to be done about a post.
 enum Verdict {
-    /// Delivered: it is in the parent's history.
+    /// Delivered: it is in the session's history, or the host took the answer.
     Delivered,
     /// Undeliverable, for a reason; do not retry.
     Undeliverable(String),
+    /// The question is not open any more.
+    NotAsked(String),
+    /// It is of no use any more.
+    TooLate(&'static str),
     /// Retry then. `attempted` is when it may have been sent.
     Retry {
         at: Moment,
@@ -32,14 +62,14 @@ enum Verdict {
     NotOurs,
 }
 
-/// Delivers the notices of one parent, one after the other.
-pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, notices: Vec<PendingNotice>) {
-    for pending in notices {
-        let id = pending.notice.id.clone();
+/// Delivers posts to one session, one after the other.
+pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, posts: Vec<PendingPost>) {
+    for pending in posts {
+        let id = pending.post.id.clone();
         match settle(&shared, &owner, pending).await {
             Ok(()) => {}
             Err(problem) => {
-                tracing::warn!(notice = %id, %problem, "store failed, retrying delivery");
+                tracing::warn!(post = %id, %problem, "store failed, retrying delivery");
                 time::sleep(STORE_RETRY).await;
             }
         }
@@ -47,15 +77,33 @@ pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, notices: Vec<Pe
     shared.written();
 }
 
-async fn settle(shared: &Shared, owner: &OwnerId, pending: PendingNotice) -> Result<(), Problem> {
-    let id = pending.notice.id.clone();
+async fn settle(
+    shared: &Arc<Shared>,
+    owner: &OwnerId,
+    pending: PendingPost,
+) -> Result<(), Problem> {
+    let (id, task) = (pending.post.id.clone(), pending.task.clone());
+    let answers = match &pending.post.content {
+        Content::Answer { question, .. } => Some(question.clone()),
+        Content::Notice(_) | Content::Question { .. } | Content::Message(_) => None,
+    };
     let verdict = attempt(shared, owner, pending).await?;
     let now = shared.now();
     match verdict {
-        Verdict::Delivered => note(shared, move |journal| journal.delivered(&id, now)).await,
+        Verdict::Delivered => match answers {
+            Some(question) => note_answer(shared, task, question, id, None).await,
+            None => note(shared, move |journal| journal.delivered(&id, now)).await,
+        },
+        Verdict::NotAsked(why) => match answers {
+            Some(question) => note_answer(shared, task, question, id, Some(why)).await,
+            None => note(shared, move |journal| journal.undelivered(&id, &why, now)).await,
+        },
         Verdict::Undeliverable(why) => {
-            tracing::warn!(notice = %id, why, "notice is undeliverable");
+            tracing::warn!(post = %id, why, "post is undeliverable");
             note(shared, move |journal| journal.undelivered(&id, &why, now)).await
+        }
+        Verdict::TooLate(why) => {
+            note(shared, move |journal| journal.undelivered(&id, why, now)).await
         }
         Verdict::Retry { at, attempted } => {
             note(shared, move |journal| journal.put_off(&id, at, attempted)).await
@@ -69,26 +117,34 @@ async fn settle(shared: &Shared, owner: &OwnerId, pending: PendingNotice) -> Res
 async fn attempt(
     shared: &Shared,
     owner: &OwnerId,
-    pending: PendingNotice,
+    pending: PendingPost,
 ) -> Result<Verdict, Problem> {
-    let pause = Duration::from_millis(250).saturating_mul(1 << pending.attempts.min(10));
-    let pause = pause.min(LONGEST_PAUSE);
-    let id = pending.notice.id.clone();
-    let retry = |error: &HostError, attempted: Option<Moment>| {
-        tracing::warn!(notice = %id, %error, "host unavailable, retrying delivery");
-        Verdict::Retry {
-            at: shared
-                .now()
-                .after(pause.max(shared.settings.confirm_timeout)),
-            attempted,
-        }
-    };
     let host = match shared.hosts.get(&pending.host) {
         Ok(host) => host,
-        Err(error) => return Ok(verdict(error, |error| retry(error, pending.attempted))),
+        Err(error) => return Ok(retry_or_give_up(shared, &pending, error, pending.attempted)),
     };
-    let parent = &pending.parent;
-    let confirm = || host.ask(|host| host.confirm(parent, &id));
+    let message = match &pending.post.content {
+        Content::Notice(message)
+        | Content::Message(message)
+        | Content::Question { message, .. } => message.clone(),
+        Content::Answer { question, reply } => {
+            let (question, reply) = (question.clone(), reply.clone());
+            return answer(shared, owner, &host, pending, question, reply).await;
+        }
+    };
+    tell(shared, owner, &host, pending, message).await
+}
+
+/// Tells a session something.
+async fn tell(
+    shared: &Shared,
+    owner: &OwnerId,
+    host: &OpenHost,
+    pending: PendingPost,
+    message: Message,
+) -> Result<Verdict, Problem> {
+    let (session, id) = (&pending.post.to, &pending.post.id);
+    let confirm = || host.ask(|host| host.confirm(session, id));
     if let Some(attempted) = pending.attempted {
         match confirm().await {
             Ok(true) => return Ok(Verdict::Delivered),
@@ -99,50 +155,183 @@ async fn attempt(
                     return Ok(Verdict::Retry { at, attempted });
                 }
             }
-            Err(error) => return Ok(verdict(error, |error| retry(error, Some(attempted)))),
+            Err(error) => {
+                let attempted = Some(attempted);
+                return Ok(retry_or_give_up(shared, &pending, error, attempted));
+            }
         }
     }
-    if !mark(shared, owner, &pending).await? || !shared.has_own_lease() {
-        return Ok(Verdict::NotOurs);
+    if let Some(verdict) = mark(shared, owner, &pending).await? {
+        return Ok(verdict);
     }
-    let delivered = host.ask(|host| host.deliver(parent, pending.notice));
+    let notice = Notice {
+        id: id.clone(),
+        message,
+    };
+    let delivered = host.ask(|host| host.deliver(session, notice));
     match delivered.await {
         Ok(Delivery::Taken) => match confirm().await {
             Ok(true) => Ok(Verdict::Delivered),
             Ok(false) | Err(_) => Ok(Verdict::Retry {
                 at: shared
                     .now()
-                    .after(pause.max(shared.settings.confirm_timeout)),
+                    .after(pause(&pending).max(shared.settings.confirm_timeout)),
                 attempted: Some(shared.now()),
             }),
         },
         Ok(Delivery::NotNow) => Ok(Verdict::Retry {
-            at: shared.now().after(pause),
+            at: shared.now().after(pause(&pending)),
             attempted: None,
         }),
-        Ok(Delivery::Gone) => Ok(Verdict::Undeliverable(
-            "the parent's session is gone".to_owned(),
-        )),
-        Err(error) => Ok(verdict(error, |error| retry(error, Some(shared.now())))),
+        Ok(Delivery::Gone) => Ok(Verdict::Undeliverable(gone(pending.post.content.kind()))),
+        Err(error) => {
+            let attempted = Some(shared.now());
+            Ok(retry_or_give_up(shared, &pending, error, attempted))
+        }
     }
 }
 
+fn gone(kind: PostKind) -> String {
+    match kind {
+        PostKind::Notice | PostKind::Question => "the parent's session is gone".to_owned(),
+        PostKind::Message | PostKind::Answer => "its session is gone".to_owned(),
+    }
+}
+
+/// Gives a host the answer to a question. A host answers a question once, so it is not looked for
+/// before it is sent again.
+async fn answer(
+    shared: &Shared,
+    owner: &OwnerId,
+    host: &OpenHost,
+    pending: PendingPost,
+    question: String,
+    reply: Reply,
+) -> Result<Verdict, Problem> {
+    if let Some(verdict) = mark(shared, owner, &pending).await? {
+        return Ok(verdict);
+    }
+    let session = &pending.post.to;
+    let answered = host.ask(|host| host.answer(session, &question, reply));
+    match answered.await {
+        Ok(Answered::Taken) => Ok(Verdict::Delivered),
+        Ok(Answered::NotAsked) => {
+            let perhaps = match pending.attempted {
+                Some(_) => ", perhaps by this answer",
+                None => "",
+            };
+            Ok(Verdict::NotAsked(format!(
+                "it had been answered meanwhile{perhaps}"
+            )))
+        }
+        Err(error) => {
+            let attempted = Some(shared.now());
+            Ok(retry_or_give_up(shared, &pending, error, attempted))
+        }
+    }
+}
+
+fn pause(pending: &PendingPost) -> Duration {
+    let pause = Duration::from_millis(250).saturating_mul(1 << pending.attempts.min(10));
+    pause.min(LONGEST_PAUSE)
+}
+
 /// A host that cannot be reached may be reached later; one that refuses will refuse again.
-fn verdict(error: HostError, retry: impl FnOnce(&HostError) -> Verdict) -> Verdict {
+fn retry_or_give_up(
+    shared: &Shared,
+    pending: &PendingPost,
+    error: HostError,
+    attempted: Option<Moment>,
+) -> Verdict {
     match error {
-        HostError::Unreachable(_) => retry(&error),
+        HostError::Unreachable(_) => {
+            tracing::warn!(post = %pending.post.id, %error, "host unavailable, retrying delivery");
+            let at_least = match pending.post.content.kind() {
+                // It is never looked for, so there is no time it may take to show.
+                PostKind::Answer => Duration::ZERO,
+                PostKind::Notice | PostKind::Question | PostKind::Message => {
+                    shared.settings.confirm_timeout
+                }
+            };
+            let at = shared.now().after(pause(pending).max(at_least));
+            Verdict::Retry { at, attempted }
+        }
         HostError::Refused(_) | HostError::NoSession(_) => {
             Verdict::Undeliverable(error.to_string())
         }
     }
 }
 
-/// Saves that the notice is about to be sent: from here on it may have been.
-async fn mark(shared: &Shared, owner: &OwnerId, found: &PendingNotice) -> Result<bool, Problem> {
+/// Saves that the post is about to be sent: from here on it may have been. Returns what is to be
+/// done instead, if it must not be sent any more.
+async fn mark(
+    shared: &Shared,
+    owner: &OwnerId,
+    found: &PendingPost,
+) -> Result<Option<Verdict>, Problem> {
     let (owner, found, now) = (owner.clone(), found.clone(), shared.now());
+    let marked = shared.write(move |journal| {
+        if let Some(why) = too_late(journal.task(&found.task)?.as_ref(), &found) {
+            return Ok(Some(Verdict::TooLate(why)));
+        }
+        let marked = journal.sending(&found, &owner, now)?;
+        Ok((!marked).then_some(Verdict::NotOurs))
+    });
+    let marked = marked.await?;
+    Ok(marked.or_else(|| (!shared.has_own_lease()).then_some(Verdict::NotOurs)))
+}
+
+/// Why a post is of no use any more, if it is not. Only the end of a run is told in any case.
+fn too_late(task: Option<&Task>, found: &PendingPost) -> Option<&'static str> {
+    let works = task.is_some_and(|task| {
+        let working = matches!(
+            task.state,
+            State::Running {
+                stage: Stage::Working,
+                ..
+            }
+        );
+        working && task.run == found.post.run
+    });
+    match &found.post.content {
+        Content::Notice(_) => None,
+        Content::Message(_) | Content::Answer { .. } => (!works).then_some(RUN_ENDED),
+        Content::Question { question, .. } => {
+            let is_open = task.is_some_and(|task| task.progress.asking.contains_key(question));
+            (!works || !is_open).then_some("it was answered")
+        }
+    }
+}
+
+/// A question has been answered, by this answer or another (`otherwise`): the task does not wait
+/// for it any more.
+async fn note_answer(
+    shared: &Arc<Shared>,
+    task: TaskId,
+    question: String,
+    post: PostId,
+    otherwise: Option<String>,
+) -> Result<(), Problem> {
+    let (handle, id) = (shared.clone(), task.clone());
     shared
-        .write(move |journal| Ok(journal.sending(&found, &owner, now)?))
-        .await
+        .write(move |journal| {
+            let now = handle.now();
+            match &otherwise {
+                None => journal.delivered(&post, now)?,
+                Some(why) => journal.undelivered(&post, why, now)?,
+            }
+            if let Some(mut task) = journal.task(&id)?
+                && task.progress.asking.contains_key(&question)
+            {
+                let id = question.clone();
+                let answered = Command::Observe(vec![Observation::Answered { id }]);
+                handle.carry_out(journal, &mut task, answered)?;
+            }
+            Ok(())
+        })
+        .await?;
+    shared.watch.wake(&[task]);
+    Ok(())
 }
 
 async fn note(

@@ -34,6 +34,8 @@ pub struct Settings {
     pub shutdown_timeout: Duration,
     /// On what terms skills run that do not say.
     pub skills: UsualTerms,
+    /// Whether a model may grant what a task below it asks for, once. Never for always.
+    pub model_may_permit: bool,
 }
 
 impl Default for Settings {
@@ -50,6 +52,7 @@ impl Default for Settings {
             confirm_timeout: Duration::from_secs(2),
             shutdown_timeout: Duration::from_secs(3),
             skills: UsualTerms::default(),
+            model_may_permit: false,
         }
     }
 }

@@ -3,20 +3,20 @@
 use std::{collections::HashSet, sync::Arc};
 
 use asyncagents_core::{
-    id::{OwnerId, SessionId},
+    id::OwnerId,
     moment::Moment,
-    port::{Journal, PendingNotice},
+    port::{Journal, PendingPost},
     schedule::{Schedule, Slots},
     task::Task,
     task_limits::TaskLimits,
 };
 
-use crate::{Problem, shared::Shared};
+use crate::{Problem, outbox::Lane, shared::Shared};
 
 /// How many tasks are started in one transaction.
 pub(crate) const STARTED_AT_ONCE: usize = 256;
-/// How many notices are looked at in one round.
-const NOTICES_AT_ONCE: usize = 256;
+/// How many posts are looked at in one round.
+const POSTS_AT_ONCE: usize = 256;
 
 /// What there is to do.
 #[derive(Default)]
@@ -26,15 +26,15 @@ pub(crate) struct Round {
     /// There are tasks without an owner.
     pub(crate) unowned: bool,
     pub(crate) to_stop: Vec<Task>,
-    pub(crate) due: Vec<PendingNotice>,
+    pub(crate) due: Vec<PendingPost>,
     pub(crate) next_due: Option<Moment>,
 }
 
-/// Looks for what there is to do. `busy` are parents that are being told something already.
+/// Looks for what there is to do. `busy` are those who are being told something already.
 pub(crate) async fn survey(
     shared: &Arc<Shared>,
     owner: &OwnerId,
-    busy: &HashSet<SessionId>,
+    busy: &HashSet<Lane>,
 ) -> Result<Round, Problem> {
     let (handle, owner, busy) = (shared.clone(), owner.clone(), busy.clone());
     shared
@@ -55,22 +55,22 @@ pub(crate) async fn survey(
         .await
 }
 
-/// Notices that are due, of parents that are not being told something already.
+/// Posts that are due, to those who are not being told something already.
 fn due(
     journal: &mut dyn Journal,
     owner: &OwnerId,
     now: Moment,
-    busy: &HashSet<SessionId>,
-) -> Result<Vec<PendingNotice>, Problem> {
+    busy: &HashSet<Lane>,
+) -> Result<Vec<PendingPost>, Problem> {
     let mut due = Vec::new();
     let mut after = 0;
-    while due.len() < NOTICES_AT_ONCE {
-        let page = journal.due(owner, now, after, NOTICES_AT_ONCE)?;
+    while due.len() < POSTS_AT_ONCE {
+        let page = journal.due(owner, now, after, POSTS_AT_ONCE)?;
         let Some(last) = page.last() else { break };
         after = last.place;
         due.extend(
             page.into_iter()
-                .filter(|notice| !busy.contains(&notice.parent)),
+                .filter(|pending| !busy.contains(&Lane::of(pending))),
         );
     }
     Ok(due)

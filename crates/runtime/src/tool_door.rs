@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
-    answer::{self, Shown},
+    answer::{self, Reader, Shown},
     host_ref::HostSetup,
     id::SessionId,
     port::Delegation,
@@ -70,12 +70,20 @@ impl ToolDoor {
         answered.unwrap_or_else(|problem| ToolOutcome::Failed(self.with_hint(&problem)))
     }
 
+    fn reader(&self) -> Reader<'_> {
+        let prefix = &self.prefix;
+        Reader::Model { prefix }
+    }
+
     /// A problem, and what can be called instead.
     fn with_hint(&self, problem: &Problem) -> String {
         let prefix = &self.prefix;
         let hint = match problem {
             Problem::Refused(Refusal::UnknownTask { .. }) => {
                 format!("; call {prefix}list to see which there are")
+            }
+            Problem::Refused(Refusal::TooLateToTell { task, .. }) => {
+                format!(": {prefix}task(resume=\"{task}\", prompt=\"…\")")
             }
             Problem::Refused(Refusal::NeverBegan { .. }) => format!("; start a new {prefix}task"),
             Problem::Refused(Refusal::SessionGone { .. }) => {
@@ -168,13 +176,18 @@ impl ToolDoor {
             ToolRequest::Task(args) => manager.task(&caller, args).await?.text(&self.prefix),
             ToolRequest::Output(request) => {
                 let report = manager.output(&caller, request).await?;
-                answer::output(&report, manager.now())
+                answer::output(&report, manager.now(), self.reader())
             }
             ToolRequest::List(status) => {
                 let tasks = manager.list(Some(session), status).await?;
-                answer::list(&tasks, manager.now())
+                answer::list(&tasks, manager.now(), self.reader())
             }
             ToolRequest::Cancel(task) => manager.cancel(&caller, &task).await?.text(),
+            ToolRequest::Message(request) => {
+                let told = manager.message(&caller, request).await?;
+                told.text(self.reader())
+            }
+            ToolRequest::Answer(request) => manager.answer(&caller, request).await?.text(),
             ToolRequest::Clear => manager.clear(session).await?.text(),
             ToolRequest::Skill(call) => {
                 let used = self.skill(manager, session, caller, call).await;

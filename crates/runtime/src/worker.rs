@@ -11,11 +11,11 @@ use std::{
 
 use asyncagents_core::{
     host_ref::HostSetup,
-    id::{OwnerId, SessionId, TaskId},
+    id::{OwnerId, TaskId},
     lifecycle::{Command, clock_moved},
     lock::lock,
     moment::Moment,
-    port::{Journal, LeaseTime, PendingNotice},
+    port::{Journal, LeaseTime, PendingPost},
     task::{State, Task},
 };
 use tokio::{
@@ -30,7 +30,7 @@ use crate::{
     clock::Clocks,
     hosts::OpenHost,
     listen::listen,
-    outbox,
+    outbox::{self, Lane},
     runner::{Origin, Run, RunKey, ours},
     shared::Shared,
     stop::stop,
@@ -89,7 +89,7 @@ struct WorkerLoop {
     under_way: HashMap<task::Id, Job>,
     runners: HashMap<TaskId, RunHandle>,
     stopping: HashSet<TaskId>,
-    delivering: HashSet<SessionId>,
+    delivering: HashSet<Lane>,
     /// One for each host: passes its events on, and returns when the host is gone.
     listeners: JoinSet<HostSetup>,
     listened_to: HashSet<HostSetup>,
@@ -104,7 +104,7 @@ struct RunHandle {
 enum Job {
     Run(RunKey),
     Stop(TaskId),
-    Deliver(SessionId),
+    Deliver(Lane),
 }
 
 impl WorkerLoop {
@@ -373,20 +373,20 @@ impl WorkerLoop {
         }
     }
 
-    /// Delivers notices: one parent's in order, those of different parents side by side.
-    fn deliver(&mut self, due: Vec<PendingNotice>) {
-        let mut by_parent: HashMap<SessionId, Vec<PendingNotice>> = HashMap::new();
+    /// Delivers posts: one session's in order, those of different sessions side by side.
+    fn deliver(&mut self, due: Vec<PendingPost>) {
+        let mut by_lane: HashMap<Lane, Vec<PendingPost>> = HashMap::new();
         for pending in due {
-            if !self.delivering.contains(&pending.parent) {
-                let parent = pending.parent.clone();
-                by_parent.entry(parent).or_default().push(pending);
+            let lane = Lane::of(&pending);
+            if !self.delivering.contains(&lane) {
+                by_lane.entry(lane).or_default().push(pending);
             }
         }
-        for (parent, notices) in by_parent {
-            self.delivering.insert(parent.clone());
+        for (lane, posts) in by_lane {
+            self.delivering.insert(lane.clone());
             let (shared, owner) = (self.shared.clone(), self.owner.clone());
-            let delivery = outbox::deliver(shared, owner, notices);
-            self.begin(Job::Deliver(parent), delivery);
+            let delivery = outbox::deliver(shared, owner, posts);
+            self.begin(Job::Deliver(lane), delivery);
         }
     }
 
@@ -401,8 +401,8 @@ impl WorkerLoop {
             Some(Job::Stop(task)) => {
                 self.stopping.remove(&task);
             }
-            Some(Job::Deliver(parent)) => {
-                self.delivering.remove(&parent);
+            Some(Job::Deliver(lane)) => {
+                self.delivering.remove(&lane);
             }
             None => {}
         }
@@ -480,7 +480,7 @@ fn claim(
         }
         let to = Some(owner.clone());
         shared.carry_out(journal, &mut task, Command::Assign { to })?;
-        journal.postpone_notices(&task.id, now, now.after(settings.confirm_timeout))?;
+        journal.postpone_posts(&task.id, now, now.after(settings.confirm_timeout))?;
         if let Some(by) = moved {
             shared.carry_out(journal, &mut task, Command::ClockMoved { by })?;
         }

@@ -28,7 +28,7 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::{PostId, SessionId, TaskId},
     lifecycle,
-    port::{Clock, Fate, Host, HostError, Journal, Store, Stored},
+    port::{Clock, Fate, Host, HostError, Journal, PostKind, Store, Stored},
     request::{Caller, OutputRequest, TaskArgs},
     task::{Outcome, State, Task},
 };
@@ -369,7 +369,10 @@ fn record(journal: &mut dyn Journal, task: Task) -> Stored<Record> {
         }
     }
     Ok(Record {
-        notices: journal.notices(&task.id)?.into_iter().collect(),
+        notices: (journal.posts(&task.id)?.into_iter())
+            .filter(|post| post.kind == PostKind::Notice)
+            .map(|post| (post.id, post.fate))
+            .collect(),
         folded,
         ends,
         task,

@@ -17,8 +17,12 @@ use crate::{
 const HAS_LEASE: &str =
     "((boot = '' AND until >= ?3) OR (boot <> '' AND boot = ?1 AND steady >= ?2))";
 
-/// Tasks with a notice that is not delivered yet.
-const HAS_NOTICE: &str = "id IN (SELECT task FROM notices WHERE state = 'pending')";
+/// Tasks with a post that is not delivered yet.
+const HAS_POST: &str = "id IN (SELECT task FROM notices WHERE state = 'pending')";
+
+/// Tasks whose parent is to be told that they have ended.
+const HAS_NOTICE: &str =
+    "id IN (SELECT task FROM notices WHERE state = 'pending' AND kind = 'notice')";
 
 impl<S: Sql> Leases for Transaction<S> {
     fn renew(&mut self, owner: &OwnerId, until: &LeaseTime, begin: bool) -> Stored<bool> {
@@ -82,7 +86,7 @@ impl<S: Sql> Leases for Transaction<S> {
     fn orphans(&mut self) -> Stored<Vec<Task>> {
         let unowned = "(owner IS NULL OR owner NOT IN (SELECT id FROM owners))";
         let mut found = self.tasks(&format!("unfinished = 1 AND {unowned} ORDER BY place"), &[])?;
-        let ended = format!("unfinished = 0 AND {unowned} AND {HAS_NOTICE}");
+        let ended = format!("unfinished = 0 AND {unowned} AND {HAS_POST}");
         found.extend(self.tasks(&ended, &[])?);
         Ok(found)
     }
@@ -97,7 +101,7 @@ impl<S: Sql> Leases for Transaction<S> {
     }
 
     fn owned(&mut self, owner: &OwnerId) -> Stored<Vec<Task>> {
-        let owned = format!("owner = ?1 AND (unfinished = 1 OR {HAS_NOTICE})");
+        let owned = format!("owner = ?1 AND (unfinished = 1 OR {HAS_POST})");
         self.tasks(&owned, values![owner])
     }
 

@@ -1,28 +1,56 @@
-//! The SQL about notices.
+//! The SQL about posts. The table is called after the first of them, notices, and the session that a
+//! post is for is in its column `parent`.
 
 use asyncagents_core::{
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Message,
-    port::{Fate, Notice, Outbox, PendingNotice, Stored},
+    port::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted, Stored},
     task::Task,
 };
+use serde::Deserialize;
 
 use crate::{
     host_setup::host_setup,
+    question::ReplyRecord,
     sql::{Damage, Row, Sql, unknown, values},
     transaction::Transaction,
 };
 
 impl<S: Sql> Outbox for Transaction<S> {
-    fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()> {
-        let Message { visible, hidden } = &notice.message;
-        let (parent, host) = (&task.place.parent, task.brief.host.host.to_string());
+    fn post(&mut self, task: &Task, post: &Post, not_before: Moment) -> Stored<()> {
+        let none = Message {
+            visible: String::new(),
+            hidden: String::new(),
+        };
+        let (Message { visible, hidden }, question, reply) = match &post.content {
+            Content::Notice(message) | Content::Message(message) => (message, None, None),
+            Content::Question { question, message } => (message, Some(question), None),
+            Content::Answer { question, reply } => {
+                let reply = ReplyRecord::from(reply.clone());
+                let reply = serde_json::to_string(&reply);
+                let reply = reply.map_err(|error| self.damaged(error))?;
+                (&none, Some(question), Some(reply))
+            }
+        };
+        let host = task.brief.host.host.to_string();
+        let kind = post.content.kind().word();
         let sql = "INSERT INTO notices \
-             (id, task, parent, host, visible, hidden, state, not_before, attempts) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0)";
+             (id, task, parent, host, visible, hidden, state, not_before, attempts, kind, run, \
+             question, reply) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0, ?8, ?9, ?10, ?11)";
         let values = values![
-            &notice.id, &task.id, parent, host, visible, hidden, not_before
+            &post.id,
+            &task.id,
+            &post.to,
+            host,
+            visible,
+            hidden,
+            not_before,
+            kind,
+            post.run,
+            question.map(String::as_str),
+            reply
         ];
         self.run(sql, values)
     }
@@ -33,13 +61,16 @@ impl<S: Sql> Outbox for Transaction<S> {
         now: Moment,
         after: i64,
         most: usize,
-    ) -> Stored<Vec<PendingNotice>> {
+    ) -> Stored<Vec<PendingPost>> {
         // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
-        let sql = "SELECT n.id, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, n.attempted, \
-             n.attempts, n.pos FROM notices n JOIN tasks t ON t.id = n.task \
+        let sql = "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \
+             n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply \
+             FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
              ORDER BY +n.pos LIMIT ?4";
-        self.sql.all(sql, values![owner, now, after, most], pending)
+        self.sql.all(sql, values![owner, now, after, most], |row| {
+            pending(row).map_err(|damage| of_post(row, damage))
+        })
     }
 
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>> {
@@ -50,83 +81,124 @@ impl<S: Sql> Outbox for Transaction<S> {
         )
     }
 
-    fn sending(&mut self, found: &PendingNotice, by: &OwnerId, at: Moment) -> Stored<bool> {
+    fn sending(&mut self, found: &PendingPost, by: &OwnerId, at: Moment) -> Stored<bool> {
         let attempted = found.attempted.map_or(-1, Moment::as_millis);
         let marked = self.sql.execute(
             "UPDATE notices SET attempted = ?2 \
              WHERE id = ?1 AND state = 'pending' AND coalesce(attempted, -1) = ?4 \
              AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = notices.task AND t.owner = ?3)",
-            values![&found.notice.id, at, by, attempted],
+            values![&found.post.id, at, by, attempted],
         )?;
         Ok(marked > 0)
     }
 
-    fn put_off(&mut self, notice: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()> {
+    fn put_off(&mut self, post: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()> {
         let sql = "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = ?3 \
              WHERE id = ?1 AND state = 'pending'";
-        self.run(sql, values![notice, until, attempted])
+        self.run(sql, values![post, until, attempted])
     }
 
-    fn postpone_notices(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
+    fn postpone_posts(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET attempted = ?2, not_before = ?3 \
              WHERE task = ?1 AND state = 'pending' AND attempted IS NOT NULL";
         self.run(sql, values![task, now, until])
     }
 
-    fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool> {
+    fn hurry(&mut self, session: &SessionId, now: Moment) -> Stored<bool> {
         let sql = "UPDATE notices SET not_before = ?2 \
              WHERE state = 'pending' AND parent = ?1 AND not_before > ?2";
-        Ok(self.sql.execute(sql, values![parent, now])? > 0)
+        Ok(self.sql.execute(sql, values![session, now])? > 0)
     }
 
-    fn any_pending(&mut self, parent: &SessionId) -> Stored<bool> {
+    fn any_pending(&mut self, session: &SessionId) -> Stored<bool> {
         let sql = "SELECT 1 FROM notices WHERE state = 'pending' AND parent = ?1 LIMIT 1";
-        self.any(sql, values![parent])
+        self.any(sql, values![session])
     }
 
-    fn delivered(&mut self, notice: &PostId, at: Moment) -> Stored<()> {
+    fn delivered(&mut self, post: &PostId, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'told', settled_at = ?2 \
              WHERE id = ?1 AND state = 'pending'";
-        self.run(sql, values![notice, at])
+        self.run(sql, values![post, at])
     }
 
-    fn undelivered(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
+    fn undelivered(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending'";
-        self.run(sql, values![notice, why, at])
+        self.run(sql, values![post, why, at])
     }
 
-    fn withdraw(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()> {
+    fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending' AND attempted IS NULL";
-        self.run(sql, values![notice, why, at])
+        self.run(sql, values![post, why, at])
     }
 
-    fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>> {
-        let sql = "SELECT id, state, why FROM notices WHERE task = ?1 ORDER BY pos";
+    fn posts(&mut self, task: &TaskId) -> Stored<Vec<Posted>> {
+        let sql = "SELECT id, kind, run, attempted, state, why FROM notices \
+             WHERE task = ?1 ORDER BY pos";
         self.sql.all(sql, values![task], |row| {
-            let id: PostId = row.get("id")?;
-            let fate = fate(row).map_err(|damage| damage.of("notices", &id))?;
-            Ok((id, fate))
+            posted(row).map_err(|damage| of_post(row, damage))
         })
     }
 }
 
-fn pending(row: &Row<'_>) -> Result<PendingNotice, Damage> {
-    Ok(PendingNotice {
-        notice: Notice {
+fn of_post(row: &Row<'_>, damage: Damage) -> Damage {
+    match row.get::<PostId>("id") {
+        Ok(id) => damage.of("notices", &id),
+        Err(damage) => damage.of("notices", "a key"),
+    }
+}
+
+fn pending(row: &Row<'_>) -> Result<PendingPost, Damage> {
+    Ok(PendingPost {
+        post: Post {
             id: row.get("id")?,
-            message: Message {
-                visible: row.get("visible")?,
-                hidden: row.get("hidden")?,
-            },
+            to: row.get("parent")?,
+            run: row.get("run")?,
+            content: content(row)?,
         },
-        parent: row.get("parent")?,
+        task: row.get("task")?,
         host: host_setup(row)?,
         attempted: row.get("attempted")?,
         attempts: row.get("attempts")?,
         place: row.get("pos")?,
     })
+}
+
+fn content(row: &Row<'_>) -> Result<Content, Damage> {
+    let message = Message {
+        visible: row.get("visible")?,
+        hidden: row.get("hidden")?,
+    };
+    Ok(match kind(row)? {
+        PostKind::Notice => Content::Notice(message),
+        PostKind::Message => Content::Message(message),
+        PostKind::Question => Content::Question {
+            question: row.get("question")?,
+            message,
+        },
+        PostKind::Answer => Content::Answer {
+            question: row.get("question")?,
+            reply: row
+                .json("reply", |from| ReplyRecord::deserialize(from))?
+                .into(),
+        },
+    })
+}
+
+fn posted(row: &Row<'_>) -> Result<Posted, Damage> {
+    Ok(Posted {
+        id: row.get("id")?,
+        kind: kind(row)?,
+        run: row.get("run")?,
+        fate: fate(row)?,
+        attempted: row.get::<Option<Moment>>("attempted")?.is_some(),
+    })
+}
+
+fn kind(row: &Row<'_>) -> Result<PostKind, Damage> {
+    let word = row.text("kind")?;
+    PostKind::of_word(&word).ok_or_else(|| unknown("kind", &word))
 }
 
 fn fate(row: &Row<'_>) -> Result<Fate, Damage> {

@@ -1,9 +1,11 @@
 //! How questions are written. The names here are on people's disks.
 
+use std::collections::BTreeMap;
+
 use asyncagents_core::{
     moment::Moment,
     progress::OpenQuestion,
-    question::{Field, Question, QuestionKind},
+    question::{Field, Question, QuestionKind, Reply},
 };
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +79,10 @@ impl From<FieldRecord> for Field {
     }
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 /// A question in the row of a task.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
@@ -85,6 +91,8 @@ pub(crate) enum OpenRecord {
         #[serde(flatten)]
         question: QuestionRecord,
         since: i64,
+        #[serde(default, skip_serializing_if = "is_false")]
+        told: bool,
     },
     /// Older versions wrote only what was asked.
     Text(String),
@@ -95,6 +103,7 @@ impl From<&OpenQuestion> for OpenRecord {
         Self::Open {
             question: open.question.clone().into(),
             since: open.since.as_millis(),
+            told: open.told,
         }
     }
 }
@@ -103,14 +112,57 @@ impl OpenRecord {
     /// A task that was heard of at `heard` has asked by then.
     pub(crate) fn open(self, heard: Option<Moment>) -> OpenQuestion {
         match self {
-            Self::Open { question, since } => OpenQuestion {
+            Self::Open {
+                question,
+                since,
+                told,
+            } => OpenQuestion {
                 question: question.into(),
                 since: Moment::from_millis(since),
+                told,
             },
             Self::Text(text) => OpenQuestion {
                 question: Question::permission(text),
                 since: heard.unwrap_or_default(),
+                told: false,
             },
+        }
+    }
+}
+
+/// The answer to a question.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub(crate) enum ReplyRecord {
+    Once,
+    Always,
+    Reject {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+    Values {
+        values: BTreeMap<String, Vec<String>>,
+    },
+}
+
+impl From<Reply> for ReplyRecord {
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Once => Self::Once,
+            Reply::Always => Self::Always,
+            Reply::Reject { text } => Self::Reject { text },
+            Reply::Values(values) => Self::Values { values },
+        }
+    }
+}
+
+impl From<ReplyRecord> for Reply {
+    fn from(record: ReplyRecord) -> Self {
+        match record {
+            ReplyRecord::Once => Self::Once,
+            ReplyRecord::Always => Self::Always,
+            ReplyRecord::Reject { text } => Self::Reject { text },
+            ReplyRecord::Values { values } => Self::Values(values),
         }
     }
 }

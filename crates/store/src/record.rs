@@ -8,9 +8,9 @@ use asyncagents_core::{
     event::{Event, Launched},
     fork::{Limits, Mode, Plan},
     host_ref::{HostRef, LaunchSettings},
-    id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
+    id::{AgentName, ChainId, ModelName, OwnerId, PostId, SessionId, TaskId},
     progress::{Observation, Totals},
-    question::Question,
+    question::{Question, Reply},
     skill::Role,
     task::{Brief, Context, Outcome, Place},
 };
@@ -20,7 +20,11 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{host_setup::HostRecord, question::QuestionRecord, terms::TermsRecord};
+use crate::{
+    host_setup::HostRecord,
+    question::{QuestionRecord, ReplyRecord},
+    terms::TermsRecord,
+};
 
 /// Writes and reads a field of a core type as the record `R`, for `#[serde(with)]`.
 pub(crate) struct As<R>(PhantomData<R>);
@@ -136,6 +140,19 @@ enum EventRecord {
     },
     ClockMoved {
         by: i64,
+    },
+    Messaged {
+        id: PostId,
+        text: String,
+    },
+    Replied {
+        id: PostId,
+        question: String,
+        #[serde(flatten, with = "As::<ReplyRecord>")]
+        reply: Reply,
+    },
+    QuestionTold {
+        question: String,
     },
     Moved {
         #[serde(with = "As::<HostRecord>")]

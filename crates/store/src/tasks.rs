@@ -8,8 +8,8 @@ use asyncagents_core::{
     id::{ChainId, SessionId, TaskId},
     lifecycle,
     moment::Moment,
-    notify::Batch,
-    port::{Stored, Tasks},
+    notify::{Batch, prompt_with},
+    port::{Messaged, Stored, Tasks},
     task::Task,
     trace::{Chain, ChainOf},
 };
@@ -116,11 +116,42 @@ impl<S: Sql> Tasks for Transaction<S> {
             "kind IN ('launched', 'resumed') ORDER BY seq DESC LIMIT 1",
             id,
         )?;
-        Ok(match begun {
-            Some(Event::Launched(launched)) => Some(launched.prompt),
-            Some(Event::Resumed { prompt, .. }) => Some(prompt),
-            _ => None,
-        })
+        let prompt = match begun {
+            Some(Event::Launched(launched)) => launched.prompt,
+            Some(Event::Resumed { prompt, .. }) => prompt,
+            _ => return Ok(None),
+        };
+        let told = self.messages(id)?;
+        let told = told.iter().filter(|told| told.with_prompt);
+        Ok(Some(prompt_with(prompt, told.map(|told| &*told.text))))
+    }
+
+    fn messages(&mut self, id: &TaskId) -> Stored<Vec<Messaged>> {
+        let newest =
+            "SELECT max(seq) FROM events WHERE task = ?1 AND kind IN ('launched', 'resumed')";
+        let sql = format!(
+            "SELECT task, seq, at, body FROM events \
+             WHERE task = ?1 AND kind IN ('messaged', 'started', 'prompted') AND seq > ({newest}) ORDER BY seq"
+        );
+        let saved = self.sql.all(&sql, values![id], |row| {
+            Ok((row.get::<Moment>("at")?, event(row)?))
+        })?;
+        let prompted = saved.iter().any(|(_, event)| *event == Event::Prompted);
+        let mut with_prompt = true;
+        let mut told = Vec::new();
+        for (at, event) in saved {
+            match event {
+                Event::Messaged { id, text } => told.push(Messaged {
+                    id,
+                    text,
+                    at,
+                    with_prompt,
+                    prompted,
+                }),
+                _ => with_prompt = false,
+            }
+        }
+        Ok(told)
     }
 
     fn answer(&mut self, id: &TaskId) -> Stored<Option<String>> {

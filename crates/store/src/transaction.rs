@@ -53,7 +53,7 @@ impl<S: Sql> Transaction<S> {
         Ok(self.sql.one(sql, values, |_| Ok(()))?.is_some())
     }
 
-    fn damaged(&self, why: impl ToString) -> StoreError {
+    pub(crate) fn damaged(&self, why: impl ToString) -> StoreError {
         self.sql.damaged(Damage(why.to_string()))
     }
 

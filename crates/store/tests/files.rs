@@ -15,7 +15,10 @@ use asyncagents_core::{
     host_ref::HostRef,
     id::TaskId,
     moment::Moment,
-    port::{Journal, Session, StoreErrorKind, Stored, query, transact},
+    port::{
+        Content, Fate, Journal, Post, PostKind, Session, StoreErrorKind, Stored, query, transact,
+    },
+    question::Reply,
     skill::{Role, Terms},
     task::{Brief, Context, Place, Task},
 };
@@ -176,7 +179,7 @@ async fn a_newer_format_is_refused_and_left_alone() {
     let error = Sqlite::open(&path).err().expect("an error");
     let said = error.to_string();
     assert!(
-        said.ends_with("has format 99, and this version knows formats up to 5"),
+        said.ends_with("has format 99, and this version knows formats up to 6"),
         "{said}"
     );
     assert_eq!(fs::read(&path).expect("read"), before);
@@ -266,7 +269,9 @@ async fn a_folder_is_no_file() {
 }
 
 /// What the third format and later ones have added, taken away.
-const WITHOUT_SKILLS: &str = "ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; \
+const WITHOUT_SKILLS: &str = "ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; \
+    ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; \
+    ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; \
     DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; \
     DROP TABLE chains; ALTER TABLE tasks DROP COLUMN skill; \
     ALTER TABLE tasks DROP COLUMN chain; ALTER TABLE sessions DROP COLUMN terms;";
@@ -324,6 +329,52 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
     assert_eq!(task.skill, Some(terms));
     assert_eq!(role, expected);
     assert_eq!(chains.len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_of_the_fifth_format_keeps_its_notices_and_takes_answers() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let older = Connection::open(&path).expect("open");
+    let insert = "INSERT INTO notices (id, task, parent, host, visible, hidden, state, not_before, attempts) \
+         SELECT id || '.notice.0', id, parent, host, 'it ended', '', 'pending', 1, 0 FROM tasks LIMIT 1;";
+    older
+        .execute_batch(&format!(
+            "{insert} ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; \
+             ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; \
+             PRAGMA user_version = 5;"
+        ))
+        .expect("as the fifth version left it");
+    drop(older);
+    let store = Sqlite::open(&path).expect("opened");
+    let posts = write(&store, move |journal| {
+        let mut found = Vec::new();
+        for task in journal.tasks_of(None)? {
+            for post in journal.posts(&task.id)? {
+                let answer = Post {
+                    id: task.id.answer(9),
+                    to: "child".into(),
+                    run: 0,
+                    content: Content::Answer {
+                        question: "q".to_owned(),
+                        reply: Reply::Once,
+                    },
+                };
+                journal.post(&task, &answer, Moment::from_millis(1))?;
+                found.push(post);
+                found.extend(journal.posts(&task.id)?.pop());
+            }
+        }
+        Ok(found)
+    });
+    let posts = posts.await.expect("written");
+    let kinds: Vec<PostKind> = posts.iter().map(|post| post.kind).collect();
+    assert_eq!(kinds, [PostKind::Notice, PostKind::Answer]);
+    assert!(
+        posts
+            .iter()
+            .all(|post| post.fate == Fate::Pending && post.run == 0)
+    );
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod fork;
 mod models;
+mod question;
 mod run_event;
 mod session;
 mod setting;
@@ -15,6 +16,7 @@ mod values;
 
 pub use fork::{ForkView, milliseconds};
 pub use models::{KeyView, ModelView, ModelsView, ProviderView};
+pub use question::AnswerView;
 pub use run_event::{RunEvent, RunTotals, SpentView};
 pub use session::SessionView;
 pub use setting::{AdoptedView, ClearedView, SettingView};

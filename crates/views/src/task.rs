@@ -11,7 +11,10 @@ use asyncagents_core::{
 };
 use serde::Serialize;
 
-use crate::values::{millis, time};
+use crate::{
+    question::{QuestionView, ToldView, asked, questions},
+    values::{millis, time},
+};
 
 /// A task.
 #[derive(Debug, Serialize)]
@@ -42,6 +45,8 @@ pub struct TaskView<'a> {
     answer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation: Option<Vec<MessageView<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<ToldView<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -79,6 +84,8 @@ struct ProgressView<'a> {
     phase: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asking: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<QuestionView<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -131,6 +138,7 @@ impl<'a> TaskView<'a> {
             retrieved_at: task.retrieved_at.map(time),
             answer: None,
             conversation: None,
+            messages: Vec::new(),
         }
     }
 
@@ -140,6 +148,7 @@ impl<'a> TaskView<'a> {
         Self {
             answer: report.answer.as_deref(),
             conversation: conversation.map(|all| all.iter().map(MessageView::new).collect()),
+            messages: report.messages.iter().map(ToldView::new).collect(),
             ..Self::new(&report.shown, now)
         }
     }
@@ -159,13 +168,9 @@ impl<'a> ProgressView<'a> {
             last_activity: progress.last_activity.map(time),
             phase: task.phase().map(|phase| phase.to_string()),
             asking: asked(task),
+            questions: questions(task),
         }
     }
-}
-
-fn asked(task: &Task) -> Vec<&str> {
-    let open = task.progress.asking.values();
-    open.map(|open| open.question.text.as_str()).collect()
 }
 
 impl<'a> MessageView<'a> {

@@ -89,6 +89,12 @@ enum StepKindView<'a> {
     Notice {
         text: &'a str,
     },
+    Message {
+        text: &'a str,
+    },
+    Reply {
+        text: &'a str,
+    },
     Nudge {
         text: &'a str,
     },
@@ -218,6 +224,8 @@ impl<'a> StepKindView<'a> {
                 }
             }
             StepKind::Notice { text } => Self::Notice { text },
+            StepKind::Message { text } => Self::Message { text },
+            StepKind::Reply { text } => Self::Reply { text },
             StepKind::Nudged { text } => Self::Nudge { text },
         }
     }

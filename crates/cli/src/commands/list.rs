@@ -1,7 +1,7 @@
 //! `asyncagents list`: the tasks there are.
 
 use asyncagents_core::{
-    answer::{self, Shown},
+    answer::{self, Reader, Shown},
     moment::Moment,
     task::Status,
 };
@@ -43,7 +43,7 @@ pub(super) async fn run(context: &CommandContext, args: &ListArgs) -> Result<Exi
         let tasks = tasks.iter().map(|shown| TaskView::new(shown, now));
         print::json_line(&tasks.collect::<Vec<_>>())?;
     } else {
-        let table = answer::list_within(&tasks, now, width::of_answers());
+        let table = answer::list_within(&tasks, now, Reader::Person, width::of_answers());
         print::answer_unless_raw(&table, context.config.raw)?;
     }
     Ok(Exit::Done)

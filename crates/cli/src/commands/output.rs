@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use asyncagents_core::{
-    answer::{self, Report},
+    answer::{self, Reader, Report},
     refusal::Refusal,
     request::{Caller, ConversationRequest, OutputRequest},
     task::Status,
@@ -109,7 +109,10 @@ pub(super) async fn show(
     if args.json {
         print::json_line(&TaskView::of_report(&report, now))?;
     } else {
-        print::answer_unless_raw(&answer::output(&report, now), context.config.raw)?;
+        print::answer_unless_raw(
+            &answer::output(&report, now, Reader::Person),
+            context.config.raw,
+        )?;
     }
     Ok(match report.shown.task.status() {
         Status::Completed => Exit::Done,
@@ -179,7 +182,7 @@ fn show_progress(report: &Report, manager: &Manager, changed: bool, drawn: &mut 
             "{} {}, {ran} s. {progress}{}",
             report.shown.id,
             task.status(),
-            answer::questions(task).replace('\n', "; ")
+            answer::questions(&report.shown, Reader::Person).replace('\n', "; ")
         ));
     }
 }

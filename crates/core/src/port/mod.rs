@@ -25,12 +25,12 @@ pub use host::{
     OneQuestion, Prompt, Recent, Report, SessionEvent,
 };
 pub use leases::{Lapsed, LeaseTime, Leases};
-pub use outbox::{Fate, Outbox, PendingNotice};
+pub use outbox::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted};
 pub use queue::Queue;
 pub use sessions::{Base, Session, Sessions};
 pub use store::{Journal, Store, Work};
 pub use store_error::{FileWork, StoreError, StoreErrorKind, Stored};
-pub use tasks::Tasks;
+pub use tasks::{Messaged, Tasks};
 pub use tools_above::{bound, tools_above};
 pub use transact::{query, transact};
 pub use waits::Waits;

@@ -1,66 +1,148 @@
-//! Notices to parents.
+//! What has to reach a session exactly once: notices to parents, messages and answers to children.
 
-use super::{Notice, Stored};
+use super::Stored;
 use crate::{
     host_ref::HostSetup,
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
+    notify::Message,
+    question::Reply,
     task::Task,
+    words::words,
 };
 
 /// The outbox, as one transaction sees it.
 pub trait Outbox {
-    /// Puts a notice about a task into the outbox, not to be sent before a moment.
-    fn post(&mut self, task: &Task, notice: &Notice, not_before: Moment) -> Stored<()>;
-    /// The notices of an owner that are due, oldest first: up to `most` after place `after`.
+    /// Puts a post about a task into the outbox, not to be sent before a moment.
+    fn post(&mut self, task: &Task, post: &Post, not_before: Moment) -> Stored<()>;
+    /// The posts of an owner that are due, oldest first: up to `most` after place `after`.
     fn due(
         &mut self,
         owner: &OwnerId,
         now: Moment,
         after: i64,
         most: usize,
-    ) -> Stored<Vec<PendingNotice>>;
-    /// When the next notice of an owner that is not due yet will be.
+    ) -> Stored<Vec<PendingPost>>;
+    /// When the next post of an owner that is not due yet will be.
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>>;
-    /// Marks a notice as about to be sent. False if it is not as it was found: no longer
+    /// Marks a post as about to be sent. False if it is not as it was found: no longer
     /// pending, no longer this owner's, or marked by someone else since.
-    fn sending(&mut self, found: &PendingNotice, by: &OwnerId, at: Moment) -> Stored<bool>;
-    /// Puts a notice off, and says when it may last have been sent, if it may have been.
-    fn put_off(&mut self, notice: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()>;
-    /// Another worker may have sent a task's notices just now; they are to be looked for at
+    fn sending(&mut self, found: &PendingPost, by: &OwnerId, at: Moment) -> Stored<bool>;
+    /// Puts a post off, and says when it may last have been sent, if it may have been.
+    fn put_off(&mut self, post: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()>;
+    /// Another worker may have sent a task's posts just now; they are to be looked for at
     /// `until`.
-    fn postpone_notices(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
-    /// A parent may be able to take its notices now.
-    fn hurry(&mut self, parent: &SessionId, now: Moment) -> Stored<bool>;
-    /// Whether a parent has notices to come.
-    fn any_pending(&mut self, parent: &SessionId) -> Stored<bool>;
-    /// A notice has been delivered: it is in the parent's history.
-    fn delivered(&mut self, notice: &PostId, at: Moment) -> Stored<()>;
-    /// A notice will not be delivered, for this reason.
-    fn undelivered(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
-    /// Withdraws one notice, unless someone has begun to send it.
-    fn withdraw(&mut self, notice: &PostId, why: &str, at: Moment) -> Stored<()>;
-    /// A task's notices, and what became of each.
-    fn notices(&mut self, task: &TaskId) -> Stored<Vec<(PostId, Fate)>>;
+    fn postpone_posts(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
+    /// A session may be able to take what is for it now.
+    fn hurry(&mut self, session: &SessionId, now: Moment) -> Stored<bool>;
+    /// Whether there is something for a session.
+    fn any_pending(&mut self, session: &SessionId) -> Stored<bool>;
+    /// A post has been delivered: it is in the session's history, or the host took the answer.
+    fn delivered(&mut self, post: &PostId, at: Moment) -> Stored<()>;
+    /// A post will not be delivered, for this reason.
+    fn undelivered(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()>;
+    /// Withdraws one post, unless someone has begun to send it.
+    fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()>;
+    /// A task's posts, and what became of each, oldest first.
+    fn posts(&mut self, task: &TaskId) -> Stored<Vec<Posted>>;
 }
 
-/// What became of a notice.
+/// Something that has to reach a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// Its name in the session.
+    pub id: PostId,
+    /// The session it is for.
+    pub to: SessionId,
+    /// The run of the task that it is about.
+    pub run: u32,
+    pub content: Content,
+}
+
+/// What a post says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// To the parent: the run has ended.
+    Notice(Message),
+    /// To the parent or the top of the tree: the child asks something.
+    Question {
+        /// The host's name for the question.
+        question: String,
+        message: Message,
+    },
+    /// To the child: it was told something.
+    Message(Message),
+    /// To the child's host: the answer to a question.
+    Answer {
+        /// The host's name for the question.
+        question: String,
+        reply: Reply,
+    },
+}
+
+impl Content {
+    /// Which kind of post it is.
+    pub fn kind(&self) -> PostKind {
+        match self {
+            Content::Notice(_) => PostKind::Notice,
+            Content::Question { .. } => PostKind::Question,
+            Content::Message(_) => PostKind::Message,
+            Content::Answer { .. } => PostKind::Answer,
+        }
+    }
+}
+
+/// Which kind of post something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PostKind {
+    /// To the parent: the run has ended.
+    Notice,
+    /// To the parent or the top of the tree: the child asks something.
+    Question,
+    /// To the child: it was told something.
+    Message,
+    /// To the child's host: the answer to a question.
+    Answer,
+}
+
+words! {
+    PostKind {
+        Notice = "notice",
+        Question = "question",
+        Message = "message",
+        Answer = "answer",
+    }
+}
+
+/// What became of a post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     Pending,
-    /// It is in the parent's history.
+    /// It is in the session's history, or the host took the answer.
     Delivered,
     /// It was given up or withdrawn, for a reason.
     Undelivered(String),
 }
 
-/// A notice that has to be delivered.
+/// A post, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingNotice {
+pub struct Posted {
+    pub id: PostId,
+    pub kind: PostKind,
+    pub run: u32,
+    pub fate: Fate,
+    /// Whether it may have been sent.
+    pub attempted: bool,
+}
+
+/// A post that has to be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingPost {
     /// Its place in the outbox.
     pub place: i64,
-    pub notice: Notice,
-    pub parent: SessionId,
+    /// The task that it is about.
+    pub task: TaskId,
+    pub post: Post,
     pub host: HostSetup,
     /// When it was last about to be sent, and perhaps was.
     pub attempted: Option<Moment>,

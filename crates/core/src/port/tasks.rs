@@ -4,7 +4,7 @@ use super::Stored;
 use crate::{
     budget::Spent,
     event::{Event, Launched, Saved},
-    id::{SessionId, TaskId},
+    id::{PostId, SessionId, TaskId},
     moment::Moment,
     notify::Batch,
     task::Task,
@@ -27,8 +27,10 @@ pub trait Tasks {
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
     /// How a task began: with what it inherits, and the text of the skill it runs.
     fn launched(&mut self, id: &TaskId) -> Stored<Option<Launched>>;
-    /// What a task has to do in its newest run.
+    /// What a task has to do in its newest run, with what it was told before that began.
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>>;
+    /// What a task was told in its newest run, oldest first.
+    fn messages(&mut self, id: &TaskId) -> Stored<Vec<Messaged>>;
     /// What a task's child said at the end of its newest finished run.
     fn answer(&mut self, id: &TaskId) -> Stored<Option<String>>;
 
@@ -50,4 +52,17 @@ pub trait Tasks {
     fn open_batch(&mut self, parent: &SessionId) -> Stored<u64>;
     /// How far a batch has come.
     fn batch(&mut self, parent: &SessionId, batch: u64) -> Stored<Batch>;
+}
+
+/// Something that a task was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Messaged {
+    /// Its name in the outbox and in the child's session.
+    pub id: PostId,
+    pub text: String,
+    pub at: Moment,
+    /// Whether it goes with the prompt, for it was said before the run began.
+    pub with_prompt: bool,
+    /// Whether the host has the prompt of the run.
+    pub prompted: bool,
 }

@@ -111,9 +111,14 @@ impl Reading {
                 }
             }
             Entry::ToolEnded { call, outcome } => self.ended(filed.at, call, outcome),
-            Entry::Notice { visible, .. } => {
+            Entry::Notice { post, visible, .. } => {
                 let text = visible.clone();
-                self.note(filed, StepKind::Notice { text });
+                let what = if post.is_message() {
+                    StepKind::Message { text }
+                } else {
+                    StepKind::Notice { text }
+                };
+                self.note(filed, what);
             }
             Entry::Nudged { text } => self.note(filed, StepKind::Nudged { text: text.clone() }),
             Entry::LastTurn { why, .. } => {

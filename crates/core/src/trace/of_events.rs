@@ -37,6 +37,10 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
                 result: ToolResult::NotReported,
                 retries: 0,
             },
+            Event::Messaged { text, .. } => StepKind::Message { text: text.clone() },
+            Event::Replied { reply, .. } => StepKind::Reply {
+                text: reply.shown(),
+            },
             Event::Started | Event::Prompted => {
                 last = Some(saved.at);
                 continue;

@@ -49,6 +49,10 @@ pub enum StepKind {
     },
     /// A background task has ended.
     Notice { text: String },
+    /// The task was told something while it was queued or worked.
+    Message { text: String },
+    /// What it asked was answered.
+    Reply { text: String },
     /// The host said something to the model in the user's place.
     Nudged { text: String },
 }

@@ -29,9 +29,11 @@ impl TraceTotals {
                 tool_calls: 1,
                 ..Spent::default()
             }),
-            StepKind::Thought { .. } | StepKind::Notice { .. } | StepKind::Nudged { .. } => {
-                Self::default()
-            }
+            StepKind::Thought { .. }
+            | StepKind::Notice { .. }
+            | StepKind::Message { .. }
+            | StepKind::Reply { .. }
+            | StepKind::Nudged { .. } => Self::default(),
         });
         each.fold(Self::default(), Self::plus)
     }

@@ -13,9 +13,9 @@ use asyncagents_core::{
     },
     moment::Moment,
     progress::{Observation, Totals},
-    question::Question,
+    question::{Question, Reply},
     refusal::Refusal,
-    task::{Brief, Context, Outcome, Place, Stage, State, Status, Task},
+    task::{Brief, Context, Outcome, Phase, Place, Stage, State, Status, Task},
     task_limits::TaskLimits,
 };
 use proptest::prelude::*;
@@ -189,6 +189,9 @@ fn story(from: From, command: Command) -> String {
         Effect::Withdraw => " withdraw",
         Effect::StopBelow => " stop-below",
         Effect::SpendAbove => " spend-above",
+        Effect::SendMessages => " send-messages",
+        Effect::SendAnswer { .. } => " send-answer",
+        Effect::TellQuestion { .. } => " tell-question",
     });
     let effects: String = effects.collect();
     let stopping = if task.stopping { ", stopping" } else { "" };
@@ -217,6 +220,19 @@ fn spent_below(tool_calls: u64) -> Command {
         tool_calls,
         ..Spent::default()
     })
+}
+
+fn tell() -> Command {
+    Command::Tell {
+        text: "left, not right".to_owned(),
+    }
+}
+
+fn answer() -> Command {
+    Command::Answer {
+        question: "q".to_owned(),
+        reply: Reply::Once,
+    }
 }
 
 fn resume() -> Command {
@@ -255,7 +271,27 @@ fn resume() -> Command {
 #[case(From::Creating, Command::SessionMade("child".into()), "sessionmade -> running")]
 #[case(From::Creating, Command::Start, "nothing")]
 #[case(From::Creating, Command::GiveUp { why: "no session".into() }, "ended tell stop-below -> error, stopping")]
-#[case(From::Working, Command::Prompted, "prompted -> running")]
+#[case(From::Working, Command::Prompted, "prompted send-messages -> running")]
+#[case(From::Queued, tell(), "messaged -> queued")]
+#[case(From::Creating, tell(), "messaged -> running")]
+#[case(From::Working, tell(), "messaged send-messages -> running")]
+#[case(
+    From::SummingUp,
+    tell(),
+    "refused: task_00000000000000000000000000000007 takes no more messages (running); resume it to go on with it"
+)]
+#[case(
+    From::Completed,
+    tell(),
+    "refused: task_00000000000000000000000000000007 takes no more messages (completed); resume it to go on with it"
+)]
+#[case(
+    From::Working,
+    answer(),
+    "refused: task_00000000000000000000000000000007 asks nothing that is open; it may have been answered meanwhile"
+)]
+#[case(From::Queued, Command::TellQuestions, "nothing")]
+#[case(From::Working, Command::TellQuestions, "nothing")]
 #[case(From::Working, finish(Outcome::Completed), "ended tell -> completed")]
 #[case(From::Working, finish(failed()), "ended tell stop-below -> error")]
 #[case(From::Working, Command::GiveUp { why: "too long".into() }, "ended tell stop-below -> error, stopping")]
@@ -518,6 +554,11 @@ fn any_observation() -> impl Strategy<Value = Observation> {
             tokens,
             ..Totals::default()
         })),
+        Just(Observation::Asked {
+            id: "q".to_owned(),
+            question: Question::permission("May I?"),
+        }),
+        Just(Observation::Answered { id: "q".to_owned() }),
     ]
 }
 
@@ -545,6 +586,9 @@ fn any_command() -> impl Strategy<Value = Command> {
         (0..20_u64).prop_map(spent_below),
         Just(Command::Retrieve),
         (-9_000_000i64..9_000_000).prop_map(|by| Command::ClockMoved { by }),
+        Just(tell()),
+        Just(answer()),
+        Just(Command::TellQuestions),
         Just(Command::Clear),
     ]
 }
@@ -566,6 +610,14 @@ proptest! {
                 Ok(decision) => decision,
                 Err(Refusal::StillRunning { .. }) => {
                     prop_assert!(task.is_live());
+                    continue;
+                }
+                Err(Refusal::TooLateToTell { .. }) => {
+                    prop_assert!(!matches!(task.phase(), Some(Phase::Starting | Phase::Working | Phase::Using(_) | Phase::Asking)));
+                    continue;
+                }
+                Err(Refusal::NotAsking { .. }) => {
+                    prop_assert!(task.phase() != Some(Phase::Asking));
                     continue;
                 }
                 Err(_) => {

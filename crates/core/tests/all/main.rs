@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
 mod agent;
+mod asking;
 mod configuring;
 mod forking;
 mod hard_sessions;

@@ -9,7 +9,11 @@ use asyncagents_core::{
     id::{ChainId, TaskId},
     lifecycle::{apply, begin},
     moment::Moment,
-    notify::{Batch, Message, Wording, message, skill_message},
+    notify::{
+        Batch, Message, RunNews, Wording, message, prompt_with, question_message, skill_message,
+    },
+    progress::OpenQuestion,
+    question::{Field, Question, QuestionKind},
     task::{Brief, Context, Outcome, Place, State, Task},
 };
 
@@ -78,6 +82,13 @@ fn part(title: &str, told: Option<Message>) -> String {
     format!("=== {title}\n{visible}\n--- hidden\n{hidden}\n")
 }
 
+fn news(batch: Batch) -> RunNews {
+    RunNews {
+        batch,
+        undelivered: 0,
+    }
+}
+
 fn plain() -> Wording {
     Wording::default()
 }
@@ -86,7 +97,7 @@ fn plain() -> Wording {
 fn every_notice_is_worded_as_it_was() {
     for outcome in outcomes() {
         let task = ended(&outcome);
-        let told = |batch| message(&task, SHOWN, batch, &plain());
+        let told = |batch| message(&task, SHOWN, news(batch), &plain());
         let parts = [
             part("alone", told(ALONE)),
             part("more to come", told(MORE_TO_COME)),
@@ -102,7 +113,7 @@ fn every_notice_of_a_skill_is_worded_as_it_was() {
     let long = "word ".repeat(120);
     for outcome in outcomes() {
         let task = ended(&outcome);
-        let told = |answer, batch| skill_message(&task, SHOWN, answer, batch, &plain());
+        let told = |answer, batch| skill_message(&task, SHOWN, answer, news(batch), &plain());
         let parts = [
             part("alone", told(Some("The parser is sound."), ALONE)),
             part("no answer, more to come", told(None, MORE_TO_COME)),
@@ -118,7 +129,7 @@ fn a_notice_of_a_follow_up_is_worded_as_it_was() {
     let parts = outcomes().into_iter().map(|outcome| {
         let mut task = ended(&outcome);
         task.run = 2;
-        let told = message(&task, SHOWN, ALONE, &plain());
+        let told = message(&task, SHOWN, news(ALONE), &plain());
         part(&outcome.status().to_string(), told)
     });
     insta::assert_snapshot!("notice_of_a_follow_up", parts.collect::<String>());
@@ -132,7 +143,7 @@ fn settings_change_a_notice_as_they_did() {
         show_hint: true,
     };
     let parts = outcomes().into_iter().map(|outcome| {
-        let told = message(&ended(&outcome), SHOWN, MORE_TO_COME, &wording);
+        let told = message(&ended(&outcome), SHOWN, news(MORE_TO_COME), &wording);
         part(&outcome.status().to_string(), told)
     });
     insta::assert_snapshot!("notice_with_dev", parts.collect::<String>());
@@ -146,6 +157,62 @@ fn a_task_that_has_not_ended_is_not_told_of() {
         },
         ..ended(&Outcome::Completed)
     };
-    assert_eq!(message(&task, SHOWN, ALONE, &plain()), None);
-    assert_eq!(skill_message(&task, SHOWN, None, ALONE, &plain()), None);
+    assert_eq!(message(&task, SHOWN, news(ALONE), &plain()), None);
+    assert_eq!(
+        skill_message(&task, SHOWN, None, news(ALONE), &plain()),
+        None
+    );
+}
+
+#[test]
+fn messages_that_came_too_late_are_told_with_the_end() {
+    let task = ended(&Outcome::Completed);
+    let parts = [1, 2].map(|undelivered| {
+        let batch = ALONE;
+        let told = message(&task, SHOWN, RunNews { batch, undelivered }, &plain());
+        part(&format!("{undelivered}"), told)
+    });
+    insta::assert_snapshot!("notice_too_late", parts.join("\n"));
+}
+
+#[test]
+fn what_a_task_asks_is_told_with_how_to_answer_it() {
+    let task = ended(&Outcome::Completed);
+    let colour = Field {
+        key: "q0".to_owned(),
+        text: "Which colour?".to_owned(),
+        options: vec!["red".to_owned(), "blue".to_owned()],
+        custom: false,
+        multiple: false,
+    };
+    let questions = [
+        Question::permission("permission for bash make\ninstall"),
+        Question {
+            text: "Which colour?".to_owned(),
+            kind: QuestionKind::Form(vec![colour]),
+        },
+    ];
+    let parts = questions.map(|question| {
+        let title = question.text.clone();
+        let open = OpenQuestion {
+            question,
+            since: Moment::default(),
+            told: true,
+        };
+        part(
+            &title,
+            Some(question_message(&task, SHOWN, &open, &plain())),
+        )
+    });
+    insta::assert_snapshot!("notice_question", parts.join("\n"));
+}
+
+#[test]
+fn what_a_task_was_told_before_it_began_is_in_its_prompt() {
+    assert_eq!(prompt_with("Go".to_owned(), []), "Go");
+    let told = prompt_with("Go".to_owned(), ["left", "then right"]);
+    assert_eq!(
+        told,
+        "Go\n\nAdded before you began:\nleft\n\nAdded before you began:\nthen right"
+    );
 }

@@ -23,6 +23,15 @@ one_of_each! {
     ForkWithResume {}
     EmptyPrompt {}
     PromptTooLong {}
+    EmptyMessage {}
+    MessageTooLong {}
+    TooLateToTell { task: task(), status: Status::Completed }
+    NotAsking { task: task() }
+    UnknownQuestion { task: task(), asked: "3".to_owned(), open: vec!["1: May I?".to_owned(), "2: Which?".to_owned()] }
+    Unfit { task: task(), question: "May I?".to_owned(), why: "it asks for a permission: answer `once`, `always` or `reject`".to_owned() }
+    OnlyAPersonPermits { always: false, question: "May I run `make`?".to_owned() }
+    InAgentsShell { agent: "OpenCode" }
+    NotBelow { task: task(), what: "answer" }
     Missing { name: "agent", hint: "say which agent works on the task" }
     OutOfRange { name: "timeout", value: "601".to_owned(), allowed: "0 to 600 seconds" }
     UnknownAgent { agent: "genral".into(), known: vec!["explore".into(), "general".into()] }

@@ -14,7 +14,7 @@ use rstest::rstest;
 const PREFIX: &str = "asyncagents_";
 
 #[test]
-fn the_tools_are_the_five_of_every_host() {
+fn the_tools_are_the_same_in_every_host() {
     let names: Vec<String> = specs(PREFIX).into_iter().map(|spec| spec.name).collect();
     assert_eq!(
         names,
@@ -23,6 +23,8 @@ fn the_tools_are_the_five_of_every_host() {
             "asyncagents_output",
             "asyncagents_list",
             "asyncagents_cancel",
+            "asyncagents_message",
+            "asyncagents_answer",
             "asyncagents_clear"
         ]
     );

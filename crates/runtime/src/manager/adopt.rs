@@ -52,9 +52,9 @@ impl Manager {
                 }
                 for mut task in journal.orphans()? {
                     shared.carry_out(journal, &mut task, Command::Stopped)?;
-                    for (notice, fate) in journal.notices(&task.id)? {
-                        if fate == Fate::Pending {
-                            journal.undelivered(&notice, &why, now)?;
+                    for post in journal.posts(&task.id)? {
+                        if post.fate == Fate::Pending {
+                            journal.undelivered(&post.id, &why, now)?;
                         }
                     }
                 }

@@ -7,6 +7,8 @@ mod output;
 mod perform;
 mod sessions;
 mod steer;
+mod tell;
+mod told;
 mod trace;
 
 use std::{
@@ -32,6 +34,7 @@ pub use launch::Accepted;
 pub use sessions::{SessionState, SessionSummary};
 pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
+pub use tell::{AnswerGiven, MessageAccepted};
 pub(crate) use trace::{DEEPEST, Traces};
 
 use crate::{Hosts, Problem, Settings, shared::Shared};

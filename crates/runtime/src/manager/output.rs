@@ -14,7 +14,7 @@ use asyncagents_core::{
 };
 use tokio::{sync::mpsc, time};
 
-use super::{Manager, find, shown};
+use super::{Manager, find, shown, told::messages};
 use crate::{Problem, shared::Shared};
 
 impl Manager {
@@ -247,6 +247,7 @@ fn look(journal: &mut dyn Journal, id: &TaskId) -> Result<Report, Problem> {
         journal.answer(id)?
     };
     Ok(Report {
+        messages: messages(journal, &task)?,
         shown: shown(journal, task)?,
         answer,
         conversation: None,

@@ -1,16 +1,18 @@
 //! Decides, saves, and does what else belongs into the same transaction.
 
 use asyncagents_core::{
-    id::TaskId,
+    answer::{MessageState, ToldMessage},
+    id::{PostId, SessionId, TaskId},
     lifecycle::{CancelledBy, Command, Effect, decide, was_stopped},
     moment::Moment,
-    notify,
-    port::{Journal, Notice},
+    notify::{self, RunNews},
+    port::{Content, Journal, Post, PostKind},
+    question::Reply,
     task::Task,
 };
 
-use super::shown;
-use crate::{Problem, Settings, shared::Shared};
+use super::{shown, told::messages};
+use crate::{Problem, Settings, outbox::RUN_ENDED, shared::Shared};
 
 impl Shared {
     /// Carries out a command on a task, now. Returns how many tasks below were stopped.
@@ -67,12 +69,19 @@ impl Deciding<'_> {
                         .undelivered(&task.id.notice(task.run), why, now)?;
                 }
                 Effect::Withdraw => {
-                    for (notice, _) in self.journal.notices(&task.id)? {
+                    for post in self.journal.posts(&task.id)? {
                         self.journal
-                            .withdraw(&notice, "the task was cleared", now)?;
+                            .withdraw(&post.id, "the task was cleared", now)?;
                     }
                 }
                 Effect::StopBelow => stopped += self.stop_below(&task.id)?,
+                Effect::SendMessages => self.send_messages(task)?,
+                Effect::SendAnswer {
+                    id,
+                    question,
+                    reply,
+                } => self.send_answer(task, id, question, reply)?,
+                Effect::TellQuestion { id, question } => self.tell_question(task, id, &question)?,
                 Effect::SpendAbove => {
                     self.spend_above(task)?;
                     // A task above may have been ended for it, and this task with it.
@@ -121,22 +130,121 @@ impl Deciding<'_> {
 
     /// Every end of a run has a notice, told or not, so that the journal can account for it.
     fn post(&mut self, task: &Task, not_before: Moment) -> Result<(), Problem> {
-        let batch = self.journal.batch(&task.place.parent, task.batch)?;
+        let news = RunNews {
+            undelivered: self.take_back(task)?,
+            batch: self.journal.batch(&task.place.parent, task.batch)?,
+        };
         let shown = shown(self.journal, task.clone())?;
         let wording = &self.settings.wording;
         let message = match &task.skill {
             Some(_) => {
                 let answer = self.journal.answer(&task.id)?;
-                notify::skill_message(task, &shown.id, answer.as_deref(), batch, wording)
+                notify::skill_message(task, &shown.id, answer.as_deref(), news, wording)
             }
-            None => notify::message(task, &shown.id, batch, wording),
+            None => notify::message(task, &shown.id, news, wording),
         };
         if let Some(message) = message {
-            let id = task.id.notice(task.run);
-            self.journal
-                .post(task, &Notice { id, message }, not_before)?;
+            let post = Post {
+                id: task.id.notice(task.run),
+                to: task.place.parent.clone(),
+                run: task.run,
+                content: Content::Notice(message),
+            };
+            self.journal.post(task, &post, not_before)?;
         }
         Ok(())
+    }
+
+    /// Takes back what a run that has ended was not told, and what its parent was not told of it.
+    /// Returns how many messages did not reach it.
+    fn take_back(&mut self, task: &Task) -> Result<u64, Problem> {
+        for post in self.journal.posts(&task.id)? {
+            // What may have been sent is looked for before it is given up.
+            if post.run == task.run && post.kind != PostKind::Notice {
+                self.journal.withdraw(&post.id, RUN_ENDED, self.now)?;
+            }
+        }
+        let told = messages(self.journal, task)?;
+        let lost = |told: &&ToldMessage| matches!(told.state, MessageState::Undelivered(_));
+        let lost = told.iter().filter(lost).count();
+        Ok(u64::try_from(lost).unwrap_or(u64::MAX))
+    }
+
+    /// Puts into the outbox what the child was told and did not get with its prompt, once each.
+    fn send_messages(&mut self, task: &Task) -> Result<(), Problem> {
+        let told = self.journal.messages(&task.id)?;
+        let mut unsent = told.into_iter().filter(|told| !told.with_prompt).peekable();
+        let Some(session) = task.session.clone().filter(|_| unsent.peek().is_some()) else {
+            return Ok(());
+        };
+        let posted = self.journal.posts(&task.id)?;
+        for told in unsent {
+            if posted.iter().any(|post| post.id == told.id) {
+                continue;
+            }
+            let content = Content::Message(notify::told_message(&told.text));
+            self.send(task, told.id, session.clone(), content)?;
+        }
+        Ok(())
+    }
+
+    fn send_answer(
+        &mut self,
+        task: &Task,
+        id: PostId,
+        question: String,
+        reply: Reply,
+    ) -> Result<(), Problem> {
+        match task.session.clone() {
+            Some(session) => self.send(task, id, session, Content::Answer { question, reply }),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the parent what the child asks. People sit at the top of the tree, so they are told too.
+    fn tell_question(&mut self, task: &Task, id: PostId, question: &str) -> Result<(), Problem> {
+        let Some(open) = task.progress.asking.get(question) else {
+            return Ok(());
+        };
+        let shown = shown(self.journal, task.clone())?;
+        let message = notify::question_message(task, &shown.id, open, &self.settings.wording);
+        let parent = task.place.parent.clone();
+        let root = self.top_of_tree(task)?;
+        let for_root = (root != parent).then(|| (id.for_root(), root));
+        for (id, to) in [(id, parent)].into_iter().chain(for_root) {
+            let question = question.to_owned();
+            let message = message.clone();
+            self.send(task, id, to, Content::Question { question, message })?;
+        }
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        task: &Task,
+        id: PostId,
+        to: SessionId,
+        content: Content,
+    ) -> Result<(), Problem> {
+        let post = Post {
+            id,
+            to,
+            run: task.run,
+            content,
+        };
+        Ok(self.journal.post(task, &post, self.now)?)
+    }
+
+    /// The session from which the topmost task above was launched.
+    fn top_of_tree(&mut self, task: &Task) -> Result<SessionId, Problem> {
+        let mut top = task.place.clone();
+        while let Some(above) = &top.above {
+            match self.journal.task(above)? {
+                Some(above) => top = above.place,
+                None => break,
+            }
+        }
+        Ok(top.parent)
     }
 
     /// What a task spends is spent by all above it too; one of them may have no more.

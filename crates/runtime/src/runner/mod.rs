@@ -14,8 +14,9 @@ use asyncagents_core::{
     last_turn,
     lifecycle::{
         Command, Next, Standing, after_asking, lost_its_workers, over_iterations, overdue,
+        unanswered, until_question_told,
     },
-    port::{HostError, Inspection, Prompt},
+    port::{Fate, HostError, Inspection, PostKind, Posted, Prompt},
     progress::{Observation, Totals},
     question::Question,
     skill::Role,
@@ -224,6 +225,7 @@ impl Run {
         // What was found out on taking the task over may have been too much.
         self.check_budget(session).await?;
         loop {
+            self.tell_questions().await?;
             let wake = self.next_wake(&quiet);
             let first = tokio::select! {
                 first = reports.recv() => first,
@@ -238,7 +240,7 @@ impl Run {
                     continue;
                 }
                 () = time::sleep(CHILDREN_POLL_INTERVAL), if self.waits && self.host.host.notices_wake() => {
-                    if self.unsettled_below().await? == 0 {
+                    if self.unsettled().await? == 0 {
                         self.inspect(session).await?;
                     }
                     self.check_budget(session).await?;
@@ -314,9 +316,23 @@ impl Run {
             last_turn::due(task.budget, task.spent_in_run(), ran)
         };
         match why {
-            Some(why) => self.end_at_limit(session, why).await,
+            Some(why) => {
+                let why = unanswered(&self.task, why);
+                self.end_at_limit(session, why).await
+            }
             None => Ok(()),
         }
+    }
+
+    /// Tells the parent what the child has been asking for too long.
+    async fn tell_questions(&mut self) -> Result<(), RunStopped> {
+        let left = until_question_told(&self.task, self.shared.now(), &self.limits);
+        if left != Some(Duration::ZERO) {
+            return Ok(());
+        }
+        self.record(Command::TellQuestions).await?;
+        self.shared.written();
+        Ok(())
     }
 
     /// The time that a task has run is told by the clock. If that was set, or the machine slept, the
@@ -346,7 +362,10 @@ impl Run {
             Duration::MAX
         };
         let inspect = quiet.inspect_after.saturating_sub(quiet_for);
-        inspect.min(left).min(stall).max(Duration::from_millis(1))
+        let told = until_question_told(&self.task, now, &self.limits);
+        let told = told.unwrap_or(Duration::MAX);
+        let first = inspect.min(left).min(stall).min(told);
+        first.max(Duration::from_millis(1))
     }
 
     /// Asks the host, and does not count what it reported meanwhile if that is in its sums already.
@@ -384,7 +403,7 @@ impl Run {
     /// Asks the host what became of the prompt, and acts on it. Nothing if the host does not answer:
     /// it is asked again later.
     async fn inspect(&mut self, session: &SessionId) -> Result<Option<Inspected>, RunStopped> {
-        self.waits = self.unsettled_below().await? > 0;
+        self.waits = self.unsettled().await? > 0;
         match self.ask(session).await {
             Ok(inspection) => {
                 let summed = inspection.totals.is_some();
@@ -403,7 +422,7 @@ impl Run {
         let mut pause = Duration::from_millis(100);
         let begun = time::Instant::now();
         loop {
-            self.waits = self.unsettled_below().await? > 0;
+            self.waits = self.unsettled().await? > 0;
             match self.ask(session).await {
                 Ok(inspection) => return Ok(inspection),
                 Err(error) => {
@@ -460,6 +479,23 @@ impl Run {
         let read = self
             .shared
             .read(move |journal| Ok(journal.unsettled_below(&id)?));
+        Ok(read.await?)
+    }
+
+    /// What keeps a child that is done from its end: tasks of its own, and messages to it that may
+    /// have been sent. It will go on when it has got them.
+    pub(crate) async fn unsettled(&self) -> Result<u64, RunStopped> {
+        let (id, run) = (self.task.id.clone(), self.task.run);
+        let read = self.shared.read(move |journal| {
+            let on_its_way = |post: &Posted| {
+                let pending = post.fate == Fate::Pending && post.attempted;
+                pending && post.run == run && post.kind == PostKind::Message
+            };
+            let posts = journal.posts(&id)?;
+            let on_their_way = posts.iter().filter(|post| on_its_way(post)).count();
+            let on_their_way = u64::try_from(on_their_way).unwrap_or(u64::MAX);
+            Ok(journal.unsettled_below(&id)?.saturating_add(on_their_way))
+        });
         Ok(read.await?)
     }
 

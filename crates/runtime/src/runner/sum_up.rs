@@ -62,7 +62,7 @@ impl Run {
 
     /// Ends a task that has done with its prompt. One that only waits for tasks of its own has not.
     async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), RunStopped> {
-        let waits = self.unsettled_below().await? > 0;
+        let waits = self.unsettled().await? > 0;
         let Ok(Inspection {
             standing: Standing::Done { outcome, answer },
             totals,

@@ -9,11 +9,13 @@ use std::{
 };
 
 use asyncagents_core::{
-    answer::{self, Report, Shown},
+    answer::{self, Reader, Report, Shown},
     event::Saved,
     host_ref::{HostRef, HostSetup},
     id::{SessionId, TaskId},
-    port::{Fate, Host, HostError, Journal, Store, StoreError, StoreErrorKind, Stored, Work},
+    port::{
+        Fate, Host, HostError, Journal, PostKind, Store, StoreError, StoreErrorKind, Stored, Work,
+    },
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
 };
@@ -259,8 +261,11 @@ pub(crate) async fn events(store: Arc<dyn Store>, id: &TaskId) -> Vec<Saved> {
 /// What became of a task's notices.
 pub(crate) async fn fates(store: Arc<dyn Store>, id: &TaskId) -> Vec<Fate> {
     let id = id.clone();
-    let notices = read(store, move |journal| journal.notices(&id)).await;
-    notices.into_iter().map(|(_, fate)| fate).collect()
+    let posts = read(store, move |journal| journal.posts(&id)).await;
+    let notices = posts
+        .into_iter()
+        .filter(|post| post.kind == PostKind::Notice);
+    notices.map(|post| post.fate).collect()
 }
 
 async fn read<T: Send + 'static>(
@@ -365,7 +370,7 @@ impl Process {
             .list(Some(&of.into()), None)
             .await
             .expect("a list");
-        answer::list(&tasks, self.manager.now())
+        answer::list(&tasks, self.manager.now(), Reader::Person)
     }
 
     /// Until every task has ended and every parent has been told.

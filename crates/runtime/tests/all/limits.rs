@@ -402,7 +402,11 @@ async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
     assert!(list.contains("running (asks)"), "{list}");
     let question = "waits for the user's answer: permission for bash rm -rf build";
     assert!(list.contains(question), "{list}");
-    let output = answer::output(&process.output(&task).await, process.manager.now());
+    let output = answer::output(
+        &process.output(&task).await,
+        process.manager.now(),
+        answer::Reader::Person,
+    );
     assert!(output.contains(question), "{output}");
     tokio::time::sleep(seconds(11 * 60)).await;
     let list = process.list("main").await;

@@ -484,7 +484,7 @@ async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it
         let task = first.look(task).await;
         assert_eq!(task.status(), Status::Error);
         let report = first.output(&task.id).await;
-        let text = answer::output(&report, first.manager.now());
+        let text = answer::output(&report, first.manager.now(), answer::Reader::Person);
         assert!(text.contains("the host ended; resume it"), "{text}");
     }
     // Nobody could be told: it has ended.

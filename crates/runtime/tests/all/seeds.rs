@@ -67,7 +67,7 @@ async fn seed_003_check_running_task_status() {
     assert!(begun.elapsed() < seconds(1), "it does not wait");
     assert_eq!(report.shown.task.status(), Status::Running);
     assert_eq!(report.answer, None);
-    let said = answer::output(&report, process.manager.now());
+    let said = answer::output(&report, process.manager.now(), answer::Reader::Person);
     assert!(said.contains("tool call"), "{said}");
     assert!(said.contains("grep 1"), "{said}");
     assert!(said.contains("last activity"), "{said}");

@@ -32,6 +32,8 @@ pub enum Call {
     Deliver,
     /// Whether something is in a history.
     Confirm,
+    /// To answer a question.
+    Answer,
     /// To delete a session.
     Delete,
 }
@@ -44,7 +46,7 @@ pub struct Faults {
     /// The next so many calls of a kind fail.
     pub fail: HashMap<Call, u32>,
     /// The next so many calls of a kind do what they should, and their answer is lost:
-    /// creating, prompting and delivering.
+    /// creating, prompting, delivering and answering.
     pub lose_answer: HashMap<Call, u32>,
     /// Every report comes twice.
     pub repeat: bool,

@@ -19,7 +19,7 @@ use asyncagents_core::{
         OneAnswer, OneQuestion, Prompt, Report, SessionEvent,
     },
     progress::{Observation, Progress, Totals},
-    question::Question,
+    question::{Answered, Question, Reply},
     read::Format,
     task::Outcome,
     transcript::{
@@ -34,7 +34,7 @@ use tokio::{
 
 use super::{
     faults::{Call, Faults},
-    plan::Plan,
+    plan::{Heard, Plan},
     script::Script,
     world::{Line, World},
 };
@@ -63,6 +63,7 @@ struct Inner {
 struct Course {
     prompt: PostId,
     begun: Moment,
+    heard: Heard,
     plan: Plan,
     /// When it was aborted or interrupted.
     cut: Option<(Moment, Cut)>,
@@ -149,7 +150,7 @@ impl ScriptedHost {
     }
 
     /// A call has done what it should; its answer may be lost on the way.
-    fn answer<T>(&self, call: Call, answer: T) -> Result<T, HostError> {
+    fn return_answer<T>(&self, call: Call, answer: T) -> Result<T, HostError> {
         let mut faults = self.faults();
         let left = faults.lose_answer.entry(call).or_default();
         match *left {
@@ -265,20 +266,49 @@ impl Inner {
                     continue;
                 }
                 Line::Prompted { id, text, at } => {
+                    let heard = Heard {
+                        prompt: text.clone(),
+                        inherited,
+                        ..Heard::default()
+                    };
                     courses.push(Course {
                         prompt: id.as_str().into(),
                         begun: Moment::from_millis(*at),
-                        plan: Plan::new(&self.script, text, inherited),
+                        plan: Plan::new(&self.script, &heard),
+                        heard,
                         cut: None,
                     });
                     continue;
                 }
+                Line::Told {
+                    id, visible, at, ..
+                } => {
+                    let at = Moment::from_millis(*at);
+                    if let Some(course) = courses.last_mut()
+                        && PostId::from(id.as_str()).is_message()
+                        && course.is_working(at)
+                    {
+                        course.heard.told.push(visible.clone());
+                        course.plan = Plan::new(&self.script, &course.heard);
+                    }
+                    continue;
+                }
+                Line::Replied {
+                    question,
+                    reply,
+                    at,
+                } => {
+                    let at = Moment::from_millis(*at);
+                    if let Some(course) = courses.last_mut() {
+                        let reply = (question.clone(), reply.clone(), at.since(course.begun));
+                        course.heard.replies.push(reply);
+                        course.plan = Plan::new(&self.script, &course.heard);
+                    }
+                    continue;
+                }
                 Line::Aborted { at } => (Moment::from_millis(*at), Cut::Aborted),
                 Line::Interrupted { at } => (Moment::from_millis(*at), Cut::Interrupted),
-                Line::Created { .. }
-                | Line::Told { .. }
-                | Line::AskedOnce { .. }
-                | Line::Deleted => continue,
+                Line::Created { .. } | Line::AskedOnce { .. } | Line::Deleted => continue,
             };
             if let Some(course) = courses.last_mut()
                 && course.is_working(cut.0)
@@ -391,7 +421,7 @@ impl Host for ScriptedHost {
             };
             self.add(&session, line)?;
         }
-        self.answer(Call::Create, session)
+        self.return_answer(Call::Create, session)
     }
 
     async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
@@ -422,7 +452,7 @@ impl Host for ScriptedHost {
         if let Some(course) = self.inner.courses(&lines).pop() {
             self.attend(session, course);
         }
-        self.answer(Call::Prompt, ())
+        self.return_answer(Call::Prompt, ())
     }
 
     async fn abort(&self, session: &SessionId) -> Result<(), HostError> {
@@ -513,6 +543,7 @@ impl Host for ScriptedHost {
                 | Line::Aborted { .. }
                 | Line::AskedOnce { .. }
                 | Line::Interrupted { .. }
+                | Line::Replied { .. }
                 | Line::Deleted => {}
             }
         }
@@ -579,7 +610,7 @@ impl Host for ScriptedHost {
             at: self.inner.clock.now().as_millis(),
         };
         self.arrive(session, line).await?;
-        self.answer(Call::Deliver, Delivery::Taken)
+        self.return_answer(Call::Deliver, Delivery::Taken)
     }
 
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
@@ -593,6 +624,32 @@ impl Host for ScriptedHost {
             _ => false,
         };
         Ok(self.lines(session)?.iter().any(told))
+    }
+
+    async fn answer(
+        &self,
+        session: &SessionId,
+        question: &str,
+        reply: Reply,
+    ) -> Result<Answered, HostError> {
+        self.enter(Call::Answer).await?;
+        let now = self.inner.clock.now();
+        let courses = self.inner.courses(&self.existing(session)?);
+        let course = courses.last().filter(|course| course.is_working(now));
+        if !course.is_some_and(|course| course.asking(now).contains_key(question)) {
+            return Ok(Answered::NotAsked);
+        }
+        let line = Line::Replied {
+            question: question.to_owned(),
+            reply: reply.shown(),
+            at: now.as_millis(),
+        };
+        self.add(session, line)?;
+        if let Some(course) = self.inner.courses(&self.lines(session)?).pop() {
+            lock(&self.inner.at_work).remove(&course.prompt);
+            self.attend(session, course);
+        }
+        self.return_answer(Call::Answer, Answered::Taken)
     }
 
     fn subscribe(&self) -> Box<dyn HostEvents> {

@@ -9,6 +9,7 @@ use std::{
 use asyncagents_core::{
     budget::Cost,
     id::AgentName,
+    question::{Field, Question, QuestionKind},
     read::{Format, ReadError},
 };
 use serde::Deserialize;
@@ -72,8 +73,11 @@ pub enum Step {
     Ask(String),
     /// It has been answered.
     Answered,
-    /// It ends with an answer. `{prompt}` stands for the prompt and `{inherited}` for how
-    /// many characters of context it has.
+    /// It asks its user something, and does nothing until it is answered. In what it says later,
+    /// `{answer}` stands for the answer.
+    AskAndWait(Question),
+    /// It ends with an answer. `{prompt}` stands for the prompt, `{inherited}` for how
+    /// many characters of context it has and `{told}` for what it was told meanwhile.
     Answer(String),
     /// It ends with an error.
     Fail(String),
@@ -139,6 +143,13 @@ struct StepEntry {
     cost: Option<f64>,
     /// What it asks its user; it goes on with the next step.
     ask: Option<String>,
+    /// What it asks to be permitted; it does nothing until it is answered.
+    permission: Option<String>,
+    /// What it wants to know, one of `options` if there are any; it does nothing until it is
+    /// answered.
+    question: Option<String>,
+    #[serde(default)]
+    options: Vec<String>,
     answer: Option<String>,
     error: Option<String>,
     #[serde(default)]
@@ -282,6 +293,19 @@ impl StepEntry {
         }
         // The answer comes with whatever it does next.
         steps.extend(self.ask.map(Step::Ask));
+        let permission = self.permission.map(Question::permission);
+        let question = self.question.map(|text| Question {
+            text: text.clone(),
+            kind: QuestionKind::Form(vec![Field {
+                key: "choice".to_owned(),
+                text,
+                options: self.options,
+                custom: false,
+                multiple: false,
+            }]),
+        });
+        let asks = permission.into_iter().chain(question);
+        steps.extend(asks.map(Step::AskAndWait));
         if let Some(answer) = self.answer {
             steps.push(Step::Answer(answer));
         }

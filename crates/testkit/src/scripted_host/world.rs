@@ -76,6 +76,15 @@ pub enum Line {
         /// When.
         at: i64,
     },
+    /// What it asked was answered.
+    Replied {
+        /// The name of the question.
+        question: String,
+        /// The answer, in words.
+        reply: String,
+        /// When.
+        at: i64,
+    },
     /// It was deleted.
     Deleted,
 }

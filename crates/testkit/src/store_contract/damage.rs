@@ -26,7 +26,7 @@ fn events(journal: &mut dyn Journal) -> Stored<()> {
 }
 
 fn notices(journal: &mut dyn Journal) -> Stored<()> {
-    journal.notices(&id(1)).map(drop)
+    journal.posts(&id(1)).map(drop)
 }
 
 fn entries(journal: &mut dyn Journal) -> Stored<()> {
@@ -74,6 +74,7 @@ pub(super) async fn an_unknown_word_is_damage_and_names_its_row(site: Arc<dyn Si
         ("tasks", "stage", task, &one),
         ("tasks", "context", task, &one),
         ("notices", "state", notices, "notice.0"),
+        ("notices", "kind", notices, "notice.0"),
     ] {
         let sql = format!("UPDATE {table} SET {column} = '{UNKNOWN}'");
         is_found(&site, &sql, look, &[table, row, column, UNKNOWN]).await;

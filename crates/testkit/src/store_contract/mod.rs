@@ -72,6 +72,7 @@ const STORIES: &[Story] = stories! {
         an_event_number_is_never_used_twice,
         positions_follow_the_order_of_commits,
         what_the_newest_run_has_to_do_and_has_answered,
+        what_a_task_is_told_before_it_begins_is_in_its_prompt,
         tasks_are_listed_newest_first_without_the_cleared,
         tasks_are_found_by_session_and_by_the_beginning_of_their_id,
         what_tasks_spend_is_summed_with_those_below,
@@ -99,6 +100,8 @@ const STORIES: &[Story] = stories! {
         notices_that_may_have_been_sent_settle_first,
         a_parent_that_is_ready_hurries_its_notices,
         a_notice_has_one_fate,
+        every_kind_of_post_is_read_as_it_was_written,
+        only_a_notice_keeps_the_task_above_waiting,
     }
     waits {
         the_longest_wait_counts_until_it_is_over,

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use asyncagents_core::{
+    event::Event,
     host_ref::HostRef,
     id::PostId,
-    port::{Fate, Journal, PendingNotice, Stored},
+    notify::Message,
+    port::{Content, Fate, Journal, PendingPost, Post, PostKind, Stored},
+    question::Reply,
     task::Task,
 };
 
@@ -23,13 +26,13 @@ fn posted(journal: &mut dyn Journal, n: u128, owner: &str, not_before: i64) -> S
     Ok(task)
 }
 
-fn names(due: &[PendingNotice]) -> Vec<PostId> {
-    due.iter().map(|due| due.notice.id.clone()).collect()
+fn names(due: &[PendingPost]) -> Vec<PostId> {
+    due.iter().map(|due| due.post.id.clone()).collect()
 }
 
 fn fate(journal: &mut dyn Journal, task: &Task) -> Stored<Vec<Fate>> {
-    let notices = journal.notices(&task.id)?;
-    Ok(notices.into_iter().map(|(_, fate)| fate).collect())
+    let posts = journal.posts(&task.id)?;
+    Ok(posts.into_iter().map(|post| post.fate).collect())
 }
 
 pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
@@ -56,10 +59,14 @@ pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
     assert_eq!(second, [name(3)]);
     assert_eq!((next, never), (Some(at(90)), None));
     let found = &first[0];
-    assert_eq!(found.notice.message.visible, format!("{} has ended", id(5)));
-    assert_eq!(found.notice.message.hidden, "<result>");
+    let message = Message {
+        visible: format!("{} has ended", id(5)),
+        hidden: "<result>".to_owned(),
+    };
+    assert_eq!(found.post.content, Content::Notice(message));
+    assert_eq!(found.task, id(5));
     assert_eq!(
-        (&found.parent, &found.host),
+        (&found.post.to, &found.host),
         (&"parent-me".into(), &HostRef::from("scripted").into())
     );
     assert_eq!((found.attempted, found.attempts), (None, 0));
@@ -92,8 +99,8 @@ pub(super) async fn a_notice_is_marked_by_one_worker_only(site: Arc<dyn Site>) {
         ];
         let marked = journal.due(&me, at(5), 0, 9)?.remove(0);
         let again = journal.sending(&marked, &me, at(6))?;
-        journal.delivered(&found.notice.id, at(7))?;
-        let marked_now = PendingNotice {
+        journal.delivered(&found.post.id, at(7))?;
+        let marked_now = PendingPost {
             attempted: Some(at(6)),
             ..marked.clone()
         };
@@ -132,7 +139,7 @@ pub(super) async fn notices_that_may_have_been_sent_settle_first(site: Arc<dyn S
         let found = journal.due(&me, at(1), 0, 1)?.remove(0);
         journal.sending(&found, &me, at(2))?;
         for task in [&sent, &fresh] {
-            journal.postpone_notices(&task.id, at(10), at(20))?;
+            journal.postpone_posts(&task.id, at(10), at(20))?;
         }
         let early = names(&journal.due(&me, at(19), 0, 9)?);
         let settled = journal.due(&me, at(20), 0, 1)?.remove(0);
@@ -200,4 +207,79 @@ pub(super) async fn a_notice_has_one_fate(site: Arc<dyn Site>) {
             Fate::Pending,
         ]
     );
+}
+
+/// Posts to the child and about its question are kept as they were, and each knows its kind.
+pub(super) async fn every_kind_of_post_is_read_as_it_was_written(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let task = task_with(journal, 1, owned("parent", "me"), &[Event::Started])?;
+        let said = |visible: &str| Message {
+            visible: visible.to_owned(),
+            hidden: "<hidden>".to_owned(),
+        };
+        let question = "q".to_owned();
+        let replies = [
+            Reply::Once,
+            Reply::Always,
+            Reply::Reject { text: None },
+            Reply::Reject {
+                text: Some("no".to_owned()),
+            },
+            Reply::Values([("k".to_owned(), vec!["a".to_owned(), "b".to_owned()])].into()),
+        ];
+        let answers = replies.map(|reply| Content::Answer {
+            question: question.clone(),
+            reply,
+        });
+        let mut contents = vec![
+            Content::Message(said("left")),
+            Content::Question {
+                question: question.clone(),
+                message: said("it asks"),
+            },
+        ];
+        contents.extend(answers);
+        let posts = (1..).zip(contents).map(|(number, content)| Post {
+            id: task.id.message(number),
+            to: format!("session {number}").as_str().into(),
+            run: 3,
+            content,
+        });
+        let posts: Vec<Post> = posts.collect();
+        for post in &posts {
+            journal.post(&task, post, at(1))?;
+        }
+        let due = journal.due(&"me".into(), at(1), 0, 99)?;
+        let due: Vec<Post> = due.into_iter().map(|due| due.post).collect();
+        let kinds = journal.posts(&task.id)?;
+        let kinds: Vec<PostKind> = kinds.into_iter().map(|post| post.kind).collect();
+        Ok((posts, due, kinds))
+    });
+    let (posts, due, kinds) = seen.await;
+    assert_eq!(due, posts);
+    let written: Vec<PostKind> = posts.iter().map(|post| post.content.kind()).collect();
+    assert_eq!(kinds, written);
+}
+
+/// A child that waits for its own tasks waits for their ends to be told, not for what they are told.
+pub(super) async fn only_a_notice_keeps_the_task_above_waiting(site: Arc<dyn Site>) {
+    let counts = on_new(&site, |journal| {
+        let above = task_with(journal, 1, owned("parent", "me"), &[])?;
+        let mut launched = owned("child", "me");
+        launched.place.above = Some(above.id.clone());
+        let below = task_with(journal, 2, launched, &[completed("done")])?;
+        let message = Post {
+            id: below.id.message(9),
+            content: Content::Message(Message {
+                visible: "left".to_owned(),
+                hidden: String::new(),
+            }),
+            ..notice(&below)
+        };
+        journal.post(&below, &message, at(1))?;
+        let told = journal.unsettled_below(&above.id)?;
+        journal.post(&below, &notice(&below), at(1))?;
+        Ok([told, journal.unsettled_below(&above.id)?])
+    });
+    assert_eq!(counts.await, [0, 1]);
 }

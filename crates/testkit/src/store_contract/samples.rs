@@ -11,9 +11,9 @@ use asyncagents_core::{
     id::{SessionId, TaskId},
     moment::Moment,
     notify::Message,
-    port::{Base, Journal, Notice, Session, Stored},
+    port::{Base, Content, Journal, Post, Session, Stored},
     progress::{Observation, Totals},
-    question::Question,
+    question::{Field, Question, QuestionKind, Reply},
     skill::{Role, Terms},
     task::{Brief, Context, Outcome, Place, Task},
 };
@@ -133,6 +133,19 @@ pub(super) fn events() -> Vec<Event> {
             question: Question::permission("May I?"),
         },
         Observation::Answered { id: "q".to_owned() },
+        Observation::Asked {
+            id: "q2".to_owned(),
+            question: Question {
+                text: "Which?".to_owned(),
+                kind: QuestionKind::Form(vec![Field {
+                    key: "q0".to_owned(),
+                    text: "Which colour?".to_owned(),
+                    options: vec!["red".to_owned(), "blue".to_owned()],
+                    custom: true,
+                    multiple: false,
+                }]),
+            },
+        },
         Observation::Counted(Totals {
             tokens: 20,
             cost: Cost(4),
@@ -161,6 +174,18 @@ pub(super) fn events() -> Vec<Event> {
             turns: 4,
             tool_calls: 5,
         }),
+        Event::Messaged {
+            id: "task.message.7".into(),
+            text: "Leave the tests alone".to_owned(),
+        },
+        Event::QuestionTold {
+            question: "q2".to_owned(),
+        },
+        Event::Replied {
+            id: "task.answer.9".into(),
+            question: "q2".to_owned(),
+            reply: Reply::Values([("q0".to_owned(), vec!["red".to_owned()])].into()),
+        },
         Event::ClockMoved { by: -7 },
         Event::SummingUp {
             why: "time".to_owned(),
@@ -240,13 +265,15 @@ pub(super) fn ids(tasks: &[Task]) -> Vec<TaskId> {
     tasks.iter().map(|task| task.id.clone()).collect()
 }
 
-pub(super) fn notice(task: &Task) -> Notice {
-    Notice {
+pub(super) fn notice(task: &Task) -> Post {
+    Post {
         id: task.id.notice(task.run),
-        message: Message {
+        to: task.place.parent.clone(),
+        run: task.run,
+        content: Content::Notice(Message {
             visible: format!("{} has ended", task.id),
             hidden: "<result>".to_owned(),
-        },
+        }),
     }
 }
 

@@ -255,3 +255,49 @@ pub(super) async fn a_batch_lasts_while_one_of_its_tasks_is_live(site: Arc<dyn S
     assert_eq!(counted, Batch { ended: 1, total: 2 });
     assert_eq!(over, Batch { ended: 2, total: 2 });
 }
+
+pub(super) async fn what_a_task_is_told_before_it_begins_is_in_its_prompt(site: Arc<dyn Site>) {
+    let told = |number: u64| Event::Messaged {
+        id: id(1).message(number),
+        text: format!("told {number}"),
+    };
+    let seen = on_new(&site, move |journal| {
+        let mut task = task_with(journal, 1, launched("parent"), &[told(1)])?;
+        let mut seen = Vec::new();
+        let resumed = Event::Resumed {
+            prompt: "go on".to_owned(),
+            batch: 0,
+            chain: None,
+            from: None,
+        };
+        let run = vec![told(2), Event::Started, told(3), Event::Prompted, told(4)];
+        for events in [run, vec![completed("done"), resumed], vec![told(5)]] {
+            journal.append(&mut task, &events, at(1))?;
+            let messages = journal.messages(&task.id)?.into_iter();
+            let messages = messages.map(|told| (told.text, told.with_prompt, told.prompted));
+            seen.push((journal.prompt(&task.id)?, messages.collect::<Vec<_>>()));
+        }
+        Ok(seen)
+    });
+    let told = |number, with_prompt, prompted| (format!("told {number}"), with_prompt, prompted);
+    let [first, resumed, told_again] = <[_; 3]>::try_from(seen.await).expect("three");
+    let all = vec![
+        told(1, true, true),
+        told(2, true, true),
+        told(3, false, true),
+        told(4, false, true),
+    ];
+    assert_eq!(first.1, all);
+    let prompt = first.0.expect("a prompt");
+    assert!(
+        prompt.contains("told 1") && prompt.ends_with("told 2"),
+        "{prompt}"
+    );
+    assert_eq!(resumed, (Some("go on".to_owned()), Vec::new()));
+    assert_eq!(told_again.1, [told(5, true, false)]);
+    assert!(
+        told_again
+            .0
+            .is_some_and(|prompt| prompt.ends_with("told 5"))
+    );
+}

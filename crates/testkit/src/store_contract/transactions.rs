@@ -86,10 +86,7 @@ pub(super) async fn work_that_is_run_again_leaves_one_trace(site: Arc<dyn Site>)
     });
     let (seq, _) = seen.await.expect("written");
     let there = read(&store, |journal| {
-        Ok((
-            journal.events(&id(1))?.len(),
-            journal.notices(&id(1))?.len(),
-        ))
+        Ok((journal.events(&id(1))?.len(), journal.posts(&id(1))?.len()))
     });
     assert_eq!(seq, events().len() as u64 + 1);
     assert_eq!(there.await, Ok((events().len() + 1, 1)));
@@ -229,7 +226,7 @@ pub(super) async fn the_version_changes_when_anybody_writes(site: Arc<dyn Site>)
 fn everything(journal: &mut dyn Journal) -> Stored<String> {
     let task = journal.task(&id(2))?;
     let events = journal.events(&id(2))?;
-    let notices = journal.notices(&id(2))?;
+    let notices = journal.posts(&id(2))?;
     let begun = journal.session(&"ses_1".into())?;
     let chains = journal.chains_of(&id(2))?;
     let rest = (journal.owners()?, journal.changed_since(0)?);

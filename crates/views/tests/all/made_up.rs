@@ -104,6 +104,7 @@ pub(crate) fn running() -> Shown {
             OpenQuestion {
                 question: Question::permission("May I run `make`?"),
                 since: later(2),
+                told: true,
             },
         )]),
         ..Progress::default()

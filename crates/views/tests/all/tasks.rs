@@ -1,5 +1,6 @@
 use asyncagents_core::{
-    answer::Report,
+    answer::{MessageState, Report, ToldMessage},
+    id::TaskId,
     task::Outcome,
     transcript::{Message, MessageId, Outcome as CallOutcome, Part, Role, Text, ToolCall},
 };
@@ -55,6 +56,7 @@ pub(crate) fn report() -> Report {
     ];
     Report {
         shown: made_up::ended(Outcome::Completed),
+        messages: told(),
         answer: Some("There is one file.".to_owned()),
         conversation: Some(vec![
             message(None, Role::User, vec![Part::Text(Text::new("Look."))]),
@@ -65,4 +67,21 @@ pub(crate) fn report() -> Report {
             ),
         ]),
     }
+}
+
+/// What the task was told, with every fate that a message can have.
+fn told() -> Vec<ToldMessage> {
+    let states = [
+        MessageState::WithPrompt,
+        MessageState::Delivered,
+        MessageState::Pending,
+        MessageState::Undelivered("the run ended before it was delivered".to_owned()),
+    ];
+    let told = (1..).zip(states).map(|(number, state)| ToldMessage {
+        id: TaskId::from_random(7).message(number),
+        text: "Leave the tests alone.".to_owned(),
+        at: made_up::later(number),
+        state,
+    });
+    told.collect()
 }

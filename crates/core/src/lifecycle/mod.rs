@@ -3,20 +3,25 @@
 //! [`decide`] answers a command with events and effects and changes nothing; [`apply`]
 //! folds a saved event into a task. Nothing else changes a task.
 
+mod tell;
+
 use std::time::Duration;
 
 use crate::{
     budget::Spent,
     event::{Event, Launched},
     host_ref::HostRef,
-    id::{ChainId, OwnerId, SessionId, TaskId},
+    id::{ChainId, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     progress::{Observation, Progress, Totals},
+    question::Reply,
     refusal::Refusal,
     task::{Outcome, Stage, State, Task},
     task_limits::TaskLimits,
     wording::duration,
 };
+
+pub use tell::{unanswered, until_question_told};
 
 /// What someone wants of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +84,18 @@ pub enum Command {
         /// Forwards, or backwards if it is negative.
         by: i64,
     },
+    /// Tell it something while it works.
+    Tell {
+        text: String,
+    },
+    /// Answer what it asks.
+    Answer {
+        /// The host's name for the question.
+        question: String,
+        reply: Reply,
+    },
+    /// Tell its parent what it has been asking for too long.
+    TellQuestions,
     /// Its result is being read.
     Retrieve,
     Clear,
@@ -119,7 +136,7 @@ impl Decision {
 }
 
 /// What has to be done about other things than the task itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Tell the parent how it ended.
     Tell,
@@ -130,6 +147,21 @@ pub enum Effect {
     StopBelow,
     /// It has spent something, and so have the tasks above.
     SpendAbove,
+    /// Send the child what it was told and did not get with its prompt, unless that was done.
+    SendMessages,
+    /// Give the host the answer to what the child asks.
+    SendAnswer {
+        id: PostId,
+        /// The host's name for the question.
+        question: String,
+        reply: Reply,
+    },
+    /// Tell the parent what the child asks, and whoever is at the top of the tree.
+    TellQuestion {
+        id: PostId,
+        /// The host's name for the question.
+        question: String,
+    },
 }
 
 /// Maps a command to events and effects. A command that arrives too late yields an empty
@@ -152,6 +184,24 @@ pub fn decide(
         (Queued { .. } | Running { .. } | Ended { .. }, Command::SpentBelow(spent)) => {
             spent_below(task, spent)
         }
+
+        (Queued { .. } | Running { .. } | Ended { .. }, Command::Tell { text }) => {
+            tell::told(task, text)
+        }
+        (
+            Running {
+                stage: Stage::Working,
+                ..
+            },
+            Command::Answer { question, reply },
+        ) => tell::answered(task, question, reply),
+        (Queued { .. } | Running { .. } | Ended { .. }, Command::Answer { .. }) => {
+            Err(Refusal::NotAsking {
+                task: task.id.clone(),
+            })
+        }
+        (Running { .. }, Command::TellQuestions) => Ok(tell::questions_told(task, now, limits)),
+        (Queued { .. } | Ended { .. }, Command::TellQuestions) => nothing,
 
         (Queued { .. }, Command::Start) => happens(Event::Started),
         (
@@ -178,7 +228,10 @@ pub fn decide(
         (Queued { .. } | Ended { .. }, Command::ClockMoved { .. }) => nothing,
 
         (Running { .. }, Command::SessionMade(session)) => happens(Event::SessionMade { session }),
-        (Running { .. }, Command::Prompted) => happens(Event::Prompted),
+        (Running { .. }, Command::Prompted) => Ok(Decision {
+            events: vec![Event::Prompted],
+            effects: vec![Effect::SendMessages],
+        }),
         (Running { .. }, Command::ClockMoved { by }) => happens(Event::ClockMoved { by }),
         (Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
         (
@@ -645,8 +698,18 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             }
             let last_activity = &mut task.progress.last_activity;
             *last_activity = last_activity.map(|at| at.moved(*by));
+            for open in task.progress.asking.values_mut() {
+                open.since = open.since.moved(*by);
+            }
         }
         Event::Moved { host } => task.brief.host.host = host.clone(),
+        // What is sent of these is in the outbox.
+        Event::Messaged { .. } | Event::Replied { .. } => {}
+        Event::QuestionTold { question } => {
+            if let Some(open) = task.progress.asking.get_mut(question) {
+                open.told = true;
+            }
+        }
         Event::Retrieved => task.retrieved_at = task.retrieved_at.or(Some(at)),
         Event::Cleared => task.cleared = true,
     }

@@ -1,0 +1,227 @@
+//! Telling a task something, and answering what it asks.
+
+use std::{pin::pin, time::Duration};
+
+use asyncagents_core::{
+    answer::{self, AnswerState, Reader, Shown},
+    id::{PostId, SessionId, TaskId},
+    lifecycle::Command,
+    port::{Fate, Journal, bound, tools_above},
+    question::Reply,
+    refusal::Refusal,
+    request::{AnswerRequest, Caller, MessageRequest},
+    task::Task,
+};
+use tokio::time;
+
+use super::{Manager, find, shown};
+use crate::Problem;
+
+/// How long a caller waits to be told whether the answer was taken.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A message that a task will be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageAccepted {
+    pub shown: Shown,
+}
+
+impl MessageAccepted {
+    /// What the caller is answered.
+    pub fn text(&self, reader: Reader) -> String {
+        answer::messaged(&self.shown, reader)
+    }
+}
+
+/// An answer to what a task asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerGiven {
+    pub shown: Shown,
+    /// What it asked.
+    pub asked: String,
+    pub reply: Reply,
+    pub state: AnswerState,
+    /// What else it asks.
+    pub others: Vec<String>,
+}
+
+impl AnswerGiven {
+    /// What the caller is answered.
+    pub fn text(&self) -> String {
+        let Self {
+            shown,
+            asked,
+            reply,
+            state,
+            others,
+        } = self;
+        answer::answered(shown, asked, reply, state, others)
+    }
+}
+
+impl Manager {
+    /// Tells a task something: with its prompt if it has not begun, before its next step if it
+    /// works.
+    ///
+    /// # Errors
+    /// When there is no such task for the caller, or it takes no more messages.
+    pub async fn message(
+        &self,
+        caller: &Caller,
+        request: MessageRequest,
+    ) -> Result<MessageAccepted, Problem> {
+        let MessageRequest { task, text } = request;
+        let (shared, caller) = (self.shared.clone(), caller.clone());
+        let shown = self
+            .shared
+            .write(move |journal| {
+                let mut task = find(journal, &caller, &task)?;
+                check_below(journal, &caller, &task, "tell")?;
+                let command = Command::Tell { text: text.clone() };
+                shared.carry_out(journal, &mut task, command)?;
+                shown(journal, task)
+            })
+            .await?;
+        self.shared.written();
+        Ok(MessageAccepted { shown })
+    }
+
+    /// Answers what a task asks. Whether the host took the answer is said if that is known soon.
+    ///
+    /// # Errors
+    /// When the task asks nothing, the answer does not fit, or the caller may not give it.
+    pub async fn answer(
+        &self,
+        caller: &Caller,
+        request: AnswerRequest,
+    ) -> Result<AnswerGiven, Problem> {
+        let (shared, caller) = (self.shared.clone(), caller.clone());
+        let given = self.shared.write(move |journal| {
+            let mut task = find(journal, &caller, &request.task)?;
+            check_below(journal, &caller, &task, "answer")?;
+            let (question, asked, others) = chosen(&task, request.question.as_deref())?;
+            let reply = fitting(&task, &question, &request)?;
+            let may_permit = shared.settings.model_may_permit;
+            caller.may_reply(&reply, &asked, may_permit)?;
+            let id = task.id.answer(task.seq + 1);
+            let command = Command::Answer {
+                question,
+                reply: reply.clone(),
+            };
+            shared.carry_out(journal, &mut task, command)?;
+            let given = AnswerGiven {
+                shown: shown(journal, task)?,
+                asked,
+                reply,
+                state: AnswerState::OnItsWay,
+                others,
+            };
+            Ok((given, id))
+        });
+        let (given, post) = given.await?;
+        self.shared.written();
+        let state = self.until_settled(&given.shown.task.id, &post).await?;
+        Ok(AnswerGiven { state, ..given })
+    }
+
+    /// Waits until a worker has given the answer to the host, or the time is up.
+    async fn until_settled(&self, task: &TaskId, post: &PostId) -> Result<AnswerState, Problem> {
+        let mut time_up = pin!(time::sleep(CONFIRM_TIMEOUT));
+        loop {
+            let (task, post) = (task.clone(), post.clone());
+            let fate = self.shared.read(move |journal| {
+                let posts = journal.posts(&task)?;
+                let found = posts.into_iter().find(|posted| posted.id == post);
+                Ok(found.map(|posted| posted.fate))
+            });
+            match fate.await? {
+                Some(Fate::Delivered) => return Ok(AnswerState::Taken),
+                Some(Fate::Undelivered(why)) => return Ok(AnswerState::NotTaken(why)),
+                Some(Fate::Pending) | None => {}
+            }
+            tokio::select! {
+                () = time::sleep(self.shared.settings.poll_interval) => {}
+                () = &mut time_up => return Ok(AnswerState::OnItsWay),
+            }
+        }
+    }
+}
+
+/// Whether a task is the caller's to tell something or to answer. A session has a say only in what
+/// is below it, and one that works on a skill's terms only in what has them too.
+fn check_below(
+    journal: &mut dyn Journal,
+    caller: &Caller,
+    task: &Task,
+    what: &'static str,
+) -> Result<(), Problem> {
+    let Some(session) = caller.session() else {
+        return Ok(());
+    };
+    if !is_below(journal, session, task)? {
+        let task = task.id.clone();
+        return Err(Refusal::NotBelow { task, what }.into());
+    }
+    if let Some(bound) = bound(journal, session)? {
+        bound.check_resume(&task.id, &tools_above(journal, task)?)?;
+    }
+    Ok(())
+}
+
+fn is_below(journal: &mut dyn Journal, session: &SessionId, task: &Task) -> Result<bool, Problem> {
+    let mut place = task.place.clone();
+    loop {
+        if place.parent == *session {
+            return Ok(true);
+        }
+        let above = match &place.above {
+            Some(above) => journal.task(above)?,
+            None => None,
+        };
+        match above {
+            Some(above) => place = above.place,
+            None => return Ok(false),
+        }
+    }
+}
+
+/// The question that is meant, what it asks, and what else is asked.
+fn chosen(task: &Task, asked: Option<&str>) -> Result<(String, String, Vec<String>), Refusal> {
+    let open = task.progress.open_questions();
+    let numbered: Vec<_> = (1..).zip(&open).collect();
+    let meant = |number: usize, id: &str| match asked {
+        Some(asked) => asked == id || asked == number.to_string(),
+        None => number == 1,
+    };
+    let found = numbered.iter().find(|(number, (id, _))| meant(*number, id));
+    let shown = |number: usize, text: &str| format!("{number}: {text}");
+    let Some((at, (id, found))) = found else {
+        let (task, asked) = (task.id.clone(), asked.unwrap_or_default().to_owned());
+        let open = numbered.iter();
+        let open = open.map(|(number, (_, open))| shown(*number, &open.question.text));
+        return Err(match open.collect::<Vec<_>>() {
+            none if none.is_empty() => Refusal::NotAsking { task },
+            open => Refusal::UnknownQuestion { task, asked, open },
+        });
+    };
+    let others = numbered.iter().filter(|(number, _)| number != at);
+    // Their numbers when this one is answered.
+    let others = others.map(|(_, (_, open))| &open.question.text);
+    let others = (1..).zip(others).map(|(number, text)| shown(number, text));
+    let asked = found.question.text.clone();
+    Ok(((*id).to_owned(), asked, others.collect()))
+}
+
+/// The reply that was meant, if it answers the question.
+fn fitting(task: &Task, question: &str, request: &AnswerRequest) -> Result<Reply, Refusal> {
+    let Some(open) = task.progress.asking.get(question) else {
+        let task = task.id.clone();
+        return Err(Refusal::NotAsking { task });
+    };
+    let reply = open.question.reply(request.given.clone());
+    reply.map_err(|why| Refusal::Unfit {
+        task: task.id.clone(),
+        question: open.question.text.clone(),
+        why,
+    })
+}
