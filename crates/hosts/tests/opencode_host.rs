@@ -5,6 +5,8 @@
     reason = "a test may panic; its helpers too"
 )]
 
+#[path = "opencode_host/answering.rs"]
+mod answering;
 #[path = "opencode_host/branching.rs"]
 mod branching;
 #[path = "opencode_host/contract.rs"]

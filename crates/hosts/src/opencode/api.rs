@@ -147,6 +147,27 @@ impl Api {
         Ok(open)
     }
 
+    /// False if nothing of that name is asked.
+    pub(super) async fn reply_permission(&self, id: &str, body: Value) -> Result<bool, HostError> {
+        self.reply(format!("/permission/{id}/reply"), body).await
+    }
+
+    /// False if nothing of that name is asked.
+    pub(super) async fn reply_question(&self, id: &str, body: Value) -> Result<bool, HostError> {
+        self.reply(format!("/question/{id}/reply"), body).await
+    }
+
+    /// False if nothing of that name is asked.
+    pub(super) async fn reject_question(&self, id: &str) -> Result<bool, HostError> {
+        self.reply(format!("/question/{id}/reject"), json!({}))
+            .await
+    }
+
+    async fn reply(&self, path: String, body: Value) -> Result<bool, HostError> {
+        let taken = absent(self.done(Request::post(path, body)).await)?;
+        Ok(taken.is_some())
+    }
+
     /// A page of the newest messages, or of those before a page. Where so many do not get
     /// through, fewer are asked for, then and later.
     pub(super) async fn page(

@@ -9,7 +9,6 @@ use asyncagents_core::{
     id::SessionId,
     port::{Clock, HostEvents, Report, SessionEvent},
     progress::Observation,
-    question::{Question, QuestionKind},
 };
 use tokio::sync::mpsc;
 
@@ -17,6 +16,7 @@ use crate::connection::Signal;
 
 use super::{
     activity::Activity,
+    questions,
     wire::{self, Event, Part, Properties},
 };
 
@@ -151,29 +151,9 @@ fn seen(part: &Part) -> SessionEvent {
 }
 
 fn asked(about: &Properties) -> Option<SessionEvent> {
-    let (id, question) = question(about)?;
+    let (id, question) = questions::question(about)?;
     Some(SessionEvent::Observed {
         key: format!("{id}.asked"),
         what: Observation::Asked { id, question },
     })
-}
-
-/// What a user is asked, with OpenCode's name for the question.
-pub(super) fn question(about: &Properties) -> Option<(String, Question)> {
-    let question = match &about.permission {
-        Some(permission) => {
-            let what = about.patterns.join(", ");
-            let what: String = what.chars().take(200).collect();
-            Question::permission(format!("permission for {permission} {what}").trim_end())
-        }
-        None => {
-            let questions = about.questions.iter();
-            let texts = questions.filter_map(|question| question.question.as_deref());
-            Question {
-                text: texts.collect::<Vec<_>>().join(" "),
-                kind: QuestionKind::Form(Vec::new()),
-            }
-        }
-    };
-    Some((about.id.clone()?, question))
 }

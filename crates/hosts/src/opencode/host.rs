@@ -14,7 +14,7 @@ use asyncagents_core::{
         OneAnswer, OneQuestion, Prompt, Recent,
     },
     progress::Totals,
-    question::Question,
+    question::{Answered, Question, Reply},
     skill::{self, Role},
     task::Outcome,
     transcript::Transcript,
@@ -29,8 +29,8 @@ use super::{
     agents::Agents,
     api::{Api, is_session},
     branch,
-    events::{self, EventStream},
-    history, session_model,
+    events::EventStream,
+    history, questions, session_model,
     session_rules::{self, SessionRules},
     version,
     wire::{self, Agent, Session, SessionModel},
@@ -473,6 +473,15 @@ impl Host for OpenCode {
         self.has_notice(session, notice).await.map_err(transient)
     }
 
+    async fn answer(
+        &self,
+        session: &SessionId,
+        question: &str,
+        reply: Reply,
+    ) -> Result<Answered, HostError> {
+        questions::answer(&self.api, session, question, reply).await
+    }
+
     fn subscribe(&self) -> Box<dyn HostEvents> {
         Box::new(EventStream {
             signals: self.api.connection().signals(),
@@ -568,7 +577,7 @@ impl OpenCode {
     async fn asking(&self, session: &SessionId) -> Result<BTreeMap<String, Question>, HostError> {
         let open = self.api.questions().await?;
         let open = open.iter().filter(|open| open.is_of(session));
-        Ok(open.filter_map(events::question).collect())
+        Ok(open.filter_map(questions::question).collect())
     }
 
     /// Tells a child that has its parent's messages what they are.

@@ -8,6 +8,7 @@ mod events;
 mod history;
 mod host;
 pub mod process;
+mod questions;
 mod session_model;
 mod session_rules;
 pub(crate) mod skill_rules;

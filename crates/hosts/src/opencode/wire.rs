@@ -342,6 +342,7 @@ pub(super) struct Properties {
     pub(super) patterns: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) questions: Vec<Question>,
+    pub(super) metadata: Option<Value>,
 }
 
 impl Properties {
@@ -375,6 +376,19 @@ pub(super) struct Status {
 #[derive(Debug, Deserialize)]
 pub(super) struct Question {
     pub(super) question: Option<String>,
+    /// A short name.
+    pub(super) header: Option<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) options: Vec<QuestionOption>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) multiple: bool,
+    /// Whether it may be answered with something else.
+    pub(super) custom: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct QuestionOption {
+    pub(super) label: Option<String>,
 }
 
 /// Which sessions work, by their IDs; those that do not are absent.

@@ -369,6 +369,15 @@ impl Inside {
                 open.retain(|question| question["questions"].is_array());
                 ok(&json!(open))
             }
+            (Method::Post, ["permission" | "question", id, "reply" | "reject"]) => {
+                let before = self.questions.len();
+                self.questions.retain(|question| question["id"] != *id);
+                if self.questions.len() == before {
+                    problem(404, "NotFoundError", &format!("not found: {id}"))
+                } else {
+                    ok(&json!(true))
+                }
+            }
             (Method::Post, ["tui", "show-toast"]) => ok(&json!(true)),
             (Method::Get, ["session"]) => {
                 let limit = number(request, "limit").expect("a limit");

@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::SessionId,
     port::{Report, SessionEvent},
     progress::Observation,
-    question::{Question, QuestionKind},
+    question::{Field, Question, QuestionKind},
 };
 use asyncagents_hosts::opencode::EVENTS;
 use serde_json::{Value, json};
@@ -155,14 +155,17 @@ async fn a_question_for_a_permission_is_heard_and_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_for_everything_is_asked_for_in_a_short_sentence() {
+async fn whoever_permits_something_sees_it_or_that_there_is_more() {
     let mut world = World::new();
     let long = "x".repeat(5_000);
     for (patterns, expected) in [
         (json!([]), "permission for doom_loop".to_owned()),
         (
             json!([long]),
-            format!("permission for doom_loop {}", "x".repeat(200)),
+            format!(
+                "permission for doom_loop {}\n[cut: the whole has 5025 characters]",
+                "x".repeat(4_000 - 25)
+            ),
         ),
     ] {
         let asked = event(
@@ -185,8 +188,11 @@ async fn a_question_to_the_user_is_heard_however_it_ends() {
         "question.asked",
         json!({
             "id": "que_1", "sessionID": "ses_child", "questions": [
-                {"question": "Which one?", "header": "Choice", "options": []},
-                {"question": "And why?", "header": "Reason", "options": []},
+                {"question": "Which one?", "header": "Choice", "custom": false, "options": [
+                    {"label": "Red", "description": "as the sun"},
+                    {"label": "Blue", "description": "as the sea"},
+                ]},
+                {"question": "And why?", "header": "Reason", "options": [], "multiple": true},
             ],
         }),
     );
@@ -194,7 +200,22 @@ async fn a_question_to_the_user_is_heard_however_it_ends() {
         id: "que_1".to_owned(),
         question: Question {
             text: "Which one? And why?".to_owned(),
-            kind: QuestionKind::Form(Vec::new()),
+            kind: QuestionKind::Form(vec![
+                Field {
+                    key: "Choice".to_owned(),
+                    text: "Which one?".to_owned(),
+                    options: vec!["Red".to_owned(), "Blue".to_owned()],
+                    custom: false,
+                    multiple: false,
+                },
+                Field {
+                    key: "Reason".to_owned(),
+                    text: "And why?".to_owned(),
+                    options: Vec::new(),
+                    custom: true,
+                    multiple: true,
+                },
+            ]),
         },
     };
     assert_eq!(world.hears(asked).await, observed("que_1.asked", question));
