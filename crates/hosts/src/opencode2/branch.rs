@@ -44,34 +44,27 @@ impl OpenCode2 {
         if plan.mode != Mode::Messages || !is_session(&new.parent) {
             return Ok(None);
         }
+        let parent = self.existing(&new.parent).await?;
+        let asked = self.new_session(new, Some(&parent)).await?;
         let session = id::child_session(&new.task);
-        if self.api.session(&session).await?.is_some() {
-            return self.is_branch(&session, &new.task).await;
+        if let Some(made) = self.api.session(&session).await? {
+            return self.made_before(&asked, made, &new.task).await;
         }
-        let Some(path) = self.capabilities.path(&self.api, Offer::Import).await? else {
+        let offered = self.capabilities.path(&self.api, Offer::Import).await?;
+        let Some(path) = offered.filter(|_| !asked["location"].is_null()) else {
             tracing::debug!("this OpenCode imports no sessions, falling back to text");
             return Ok(None);
         };
         let Some(messages) = self.inherited_messages(new, plan).await? else {
             return Ok(None);
         };
-        let parent = self.existing(&new.parent).await?;
-        let asked = self.new_session(new, Some(&parent)).await?;
-        if asked["location"].is_null() {
-            return Ok(None);
-        }
         let body = with_messages(&asked, messages, self.clock.now().as_millis());
         match import(&self.api, path, body).await? {
-            Imported::Made(made) => {
-                let unbound = session_rules::are_missing(&asked, &made, &self.settings.prefix);
-                if unbound && !self.settings.plugin_binds {
-                    // A session that is made without a history may keep its rules.
-                    self.api.delete(&session).await?;
-                    return Ok(None);
-                }
-                Ok(Some(session))
+            Imported::Made(made) => self.if_bound(&asked, made).await,
+            Imported::Existing => {
+                let made = self.existing(&session).await?;
+                self.made_before(&asked, made, &new.task).await
             }
-            Imported::Existing => Ok(Some(session)),
             Imported::Not(why) => {
                 let task = &new.task;
                 tracing::warn!(%task, why, "cannot import a session, falling back to text");
@@ -80,15 +73,33 @@ impl OpenCode2 {
         }
     }
 
-    /// A session is made in one step, but it may have been made without messages, by an attempt
-    /// that fell back to text. Then this one does too.
-    async fn is_branch(
+    /// A session that is there already. It was made in one step; but it may have been made without
+    /// messages, by an attempt that fell back to text. Then this one does too.
+    async fn made_before(
         &self,
-        session: &SessionId,
+        asked: &Value,
+        made: Session,
         task: &TaskId,
     ) -> Result<Option<SessionId>, HostError> {
-        let is_told = self.api.is_delivered(session, &task.inheritance()).await?;
-        Ok(is_told.then(|| session.clone()))
+        let session = made.id.as_str().into();
+        let told = task.inheritance();
+        if self.api.is_delivered(&session, &told).await? {
+            self.if_bound(asked, made).await
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The session, unless an import has not kept the rules that bind it. One that is made without a
+    /// history may keep them.
+    async fn if_bound(&self, asked: &Value, made: Session) -> Result<Option<SessionId>, HostError> {
+        let session = made.id.as_str().into();
+        let unbound = session_rules::are_missing(asked, &made, &self.settings.prefix);
+        if unbound && !self.settings.plugin_binds {
+            self.api.delete(&session).await?;
+            return Ok(None);
+        }
+        Ok(Some(session))
     }
 
     /// What the session begins with: messages of the parent, and what the child has to know about
