@@ -21,8 +21,12 @@ mod ending;
 mod fake;
 #[path = "opencode2_host/faults.rs"]
 mod faults;
+#[path = "opencode2_host/forking.rs"]
+mod forking;
 #[path = "opencode2_host/hearing.rs"]
 mod hearing;
+#[path = "opencode2_host/importing.rs"]
+mod importing;
 #[path = "opencode2_host/telling.rs"]
 mod telling;
 #[path = "opencode2_host/working.rs"]

@@ -32,7 +32,7 @@ pub(crate) struct State {
     folders: HashSet<String>,
     requests: Vec<Request>,
     /// What was sent under each name, and where to.
-    sent: HashMap<String, (String, Value)>,
+    pub(crate) sent: HashMap<String, (String, Value)>,
     made: u64,
     pub(crate) faults: Faults,
     /// It answers nothing.
@@ -55,7 +55,7 @@ pub(crate) struct Session {
 }
 
 /// The status of an answer, with its body.
-type Answer = (u16, Value);
+pub(crate) type Answer = (u16, Value);
 
 #[async_trait]
 impl Connection for FakeOpenCode {
@@ -288,7 +288,7 @@ impl FakeOpenCode {
         (200, json!({"data": agents}))
     }
 
-    fn create(&self, body: Value) -> Answer {
+    pub(crate) fn create(&self, body: Value) -> Answer {
         let id = match body["id"].as_str() {
             Some(id) => id.to_owned(),
             None => self.next_id("ses"),
@@ -324,35 +324,12 @@ impl FakeOpenCode {
         (200, json!({"data": info}))
     }
 
-    /// Makes a session with a whole history, at once or not at all.
-    fn import(&self, body: &Value) -> Answer {
-        let id = body["info"]["id"].as_str().unwrap_or_default().to_owned();
-        if self.lock().sessions.contains_key(&id) {
-            return (
-                409,
-                json!({"_tag": "ConflictError", "message": "Session already exists"}),
-            );
-        }
-        let messages = body["messages"].as_array().cloned().unwrap_or_default();
-        let is_used = |it: &Value| {
-            let name = it["id"].as_str().unwrap_or_default();
-            self.lock().sent.contains_key(name)
-        };
-        if messages.iter().any(is_used) {
-            return (500, Value::Null);
-        }
-        let made = self.create(body["info"].clone());
-        for message in &messages {
-            let name = message["id"].as_str().unwrap_or_default().to_owned();
-            let sent = (id.clone(), message.clone());
-            self.lock().sent.insert(name, sent);
-        }
-        self.with(&id, |it| it.messages = messages);
-        made
-    }
-
     fn delete(&self, id: &str) -> Answer {
-        let removed = self.lock().sessions.remove(id);
+        let mut state = self.lock();
+        let removed = state.sessions.remove(id);
+        // Its names can be used again.
+        state.sent.retain(|_, (there, _)| there != id);
+        drop(state);
         if let Some(works) = removed.and_then(|it| it.works) {
             works.abort();
         }
