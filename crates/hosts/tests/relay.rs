@@ -70,25 +70,25 @@ struct OpenCode {
 struct Script {
     /// By the method: what `ask` is answered. A method that is not here is unknown.
     methods: Vec<(&'static str, Value)>,
-    /// These are not answered at all.
-    silent: Vec<&'static str>,
     shown: Value,
+    since: Vec<Value>,
+    busy: Vec<&'static str>,
     asked: Vec<Value>,
 }
 
 impl Script {
-    fn answer(&mut self, message: &Value) -> Option<Value> {
+    fn answer(&mut self, message: &Value) -> Value {
         let params = &message["params"];
         if message["method"] == "shown" {
-            return Some(json!({"messages": self.shown}));
+            return json!({"messages": self.shown, "events": self.since});
+        }
+        if message["method"] == "busy" {
+            return json!({"sessions": self.busy});
         }
         let method = params["method"].as_str().expect("a method");
         self.asked.push(params.clone());
-        if self.silent.contains(&method) {
-            return None;
-        }
         let found = self.methods.iter().find(|(name, _)| *name == method);
-        Some(found.map_or(json!({"unknown": true}), |(_, answer)| answer.clone()))
+        found.map_or(json!({"unknown": true}), |(_, answer)| answer.clone())
     }
 }
 
@@ -174,10 +174,8 @@ async fn play(
         if message["id"].is_null() || message["method"].is_null() {
             continue;
         }
-        let answer = script.lock().expect("a script").answer(&message);
-        if let Some(result) = answer {
-            say(&writer, json!({"id": message["id"], "result": result})).await;
-        }
+        let result = script.lock().expect("a script").answer(&message);
+        say(&writer, json!({"id": message["id"], "result": result})).await;
     }
 }
 
@@ -240,8 +238,6 @@ async fn a_session_is_made_prompted_and_followed_to_its_end() {
         .happens("session.execution.started", works.clone())
         .await;
     opencode.happens("session.inbox.delivered", admitted).await;
-    let active = opencode.get("/api/session/active").await;
-    assert_eq!(active, json!({"data": {CHILD: {"type": "running"}}}));
     assert_eq!(
         opencode.get(&of(CHILD, "/inbox")).await,
         json!({"data": []})
@@ -284,11 +280,6 @@ async fn a_session_is_made_prompted_and_followed_to_its_end() {
         opencode.happens(kind, written(data)).await;
     }
     opencode.happens("session.execution.succeeded", works).await;
-    assert_eq!(
-        opencode.get("/api/session/active").await,
-        json!({"data": {}})
-    );
-
     let page = opencode.get(&of(CHILD, "/message")).await;
     assert_eq!(names(&page), (vec!["msg_2", "msg_1"], &Value::Null));
     let user = json!({"id": "msg_1", "type": "user", "text": "go", "metadata": {"a": 1}, "time": {"created": 7.0}});
@@ -344,7 +335,7 @@ async fn what_was_said_before_is_what_the_model_was_shown() {
         ("session.step.started", "msg_3"),
         ("session.step.started", "msg_4"),
     ] {
-        let data = json!({"sessionID": "ses_1", "assistantMessageID": message});
+        let data = json!({"sessionID": "ses_1", "assistantMessageID": message, "agent": "build"});
         opencode.happens(kind, data).await;
     }
     let first = Request::get(of("ses_1", "/message")).query("limit", "3");
@@ -371,42 +362,55 @@ async fn where_opencode_tells_its_messages_it_is_asked() {
     assert_eq!(page["data"], messages);
 }
 
-#[tokio::test(start_paused = true)]
-async fn after_a_gap_opencode_is_asked_who_is_at_work() {
-    let mut opencode = OpenCode::start(&[("session.wait", json!({}))]).await;
-    for session in ["ses_1", "ses_2"] {
-        let data = json!({"sessionID": session});
-        opencode.happens("session.execution.started", data).await;
+#[tokio::test]
+async fn what_happened_while_nobody_listened_is_not_lost() {
+    let opencode = OpenCode::start(&[]).await;
+    let event = |kind: &str, more: Value| {
+        let mut data = json!({"sessionID": CHILD, "assistantMessageID": "msg_2"});
+        let (into, more) = (data.as_object_mut(), more.as_object().cloned());
+        into.expect("an object").extend(more.expect("an object"));
+        json!({"id": "evt_1", "created": 7, "type": kind, "data": data})
+    };
+    let late = json!({"assistantMessageID": "msg_1", "finish": "tool-calls"});
+    {
+        let mut script = opencode.script.lock().expect("a script");
+        let said = json!([{"type": "text", "text": "first"}]);
+        let prompt = json!({"id": "msg_0", "role": "user", "content": "go"});
+        script.shown = json!([prompt, {"id": "msg_1", "role": "assistant", "content": said}]);
+        script.since = vec![
+            // The end of what was shown already.
+            event("session.step.ended", late),
+            event("session.step.started", json!({"agent": "general"})),
+            event(
+                "session.text.ended",
+                json!({"ordinal": 0, "text": "second"}),
+            ),
+            event("session.step.ended", json!({"finish": "stop"})),
+        ];
+        script.busy = vec![CHILD];
     }
-    opencode.misses_events().await;
-    // Both waits end at once: nobody is at work.
-    assert_eq!(
-        opencode.get("/api/session/active").await,
-        json!({"data": {}})
-    );
-    let data = json!({"sessionID": "ses_1"});
-    opencode.happens("session.execution.started", data).await;
-    opencode.misses_events().await;
-    opencode
-        .script
-        .lock()
-        .expect("a script")
-        .silent
-        .push("session.wait");
+    let page = opencode.get(&of(CHILD, "/message")).await;
+    assert_eq!(names(&page).0, ["msg_2", "msg_1", "msg_0"]);
+    let texts = ["second", "first"].map(Value::from);
+    for (place, text) in texts.iter().enumerate() {
+        assert_eq!(&page["data"][place]["content"][0]["text"], text);
+    }
     let active = opencode.get("/api/session/active").await;
-    let active: Vec<_> = active["data"]
-        .as_object()
-        .expect("sessions")
-        .keys()
-        .cloned()
-        .collect();
-    assert_eq!(active, ["ses_1", "ses_2"]);
-    let ended = json!({"sessionID": "ses_1"});
-    opencode
-        .happens("session.execution.interrupted", ended)
-        .await;
-    let active = opencode.get("/api/session/active").await;
-    assert_eq!(active["data"], json!({"ses_2": {"type": "running"}}));
+    assert_eq!(active["data"], json!({CHILD: {"type": "running"}}));
+}
+
+#[tokio::test]
+async fn after_a_gap_the_plugin_is_asked_what_was_said() {
+    let mut opencode = OpenCode::start(&[]).await;
+    let created = json!({"sessionID": CHILD});
+    opencode.happens("session.created", created).await;
+    let page = opencode.get(&of(CHILD, "/message")).await;
+    assert_eq!(names(&page).0, Vec::<&str>::new());
+    opencode.misses_events().await;
+    let shown = json!([{"id": "msg_0", "role": "user", "content": "go"}]);
+    opencode.script.lock().expect("a script").shown = shown;
+    let page = opencode.get(&of(CHILD, "/message")).await;
+    assert_eq!(names(&page).0, ["msg_0"]);
 }
 
 #[tokio::test]

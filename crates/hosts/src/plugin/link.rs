@@ -34,6 +34,15 @@ pub enum Asked {
     },
 }
 
+/// What the model of a session was shown, as OpenCode wrote it.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Shown {
+    pub messages: Value,
+    /// The events of the session since then.
+    pub events: Vec<Value>,
+}
+
 impl PluginLink {
     pub(super) fn new(hello: &HelloParams, peer: Peer) -> Self {
         Self {
@@ -103,27 +112,38 @@ impl PluginLink {
         })
     }
 
-    /// What the model of a session was shown last, as OpenCode wrote it; nothing if it was not
-    /// asked since the plugin has been loaded, or was forgotten.
+    /// What the model of a session was shown last, and what has happened since; nothing if it was
+    /// not asked since the plugin has been loaded, or that was forgotten.
     ///
     /// # Errors
     /// [`HostError::Unreachable`] without an answer.
-    pub async fn shown(&self, session: &SessionId) -> Result<Option<Value>, HostError> {
+    pub async fn shown(&self, session: &SessionId) -> Result<Option<Shown>, HostError> {
         #[derive(Serialize)]
         struct Params<'a> {
             #[serde(rename = "sessionID")]
             session: &'a str,
-        }
-        #[derive(Deserialize)]
-        struct Answered {
-            messages: Option<Value>,
         }
         let params = Params {
             session: session.as_str(),
         };
         let what = "what the model was shown";
         let answered = self.request("shown", &params, what).await?;
-        Ok(parsed::<Answered>(&answered, what)?.messages)
+        let shown: Shown = parsed(&answered, what)?;
+        Ok(Some(shown).filter(|shown| shown.messages.is_array()))
+    }
+
+    /// The sessions that are at work.
+    ///
+    /// # Errors
+    /// [`HostError::Unreachable`] without an answer.
+    pub async fn busy(&self) -> Result<Vec<String>, HostError> {
+        #[derive(Deserialize)]
+        struct Answered {
+            sessions: Vec<String>,
+        }
+        let what = "who is at work";
+        let answered = self.request("busy", &(), what).await?;
+        Ok(parsed::<Answered>(&answered, what)?.sessions)
     }
 
     /// OpenCode's events from now on, of all folders. `events` are the types that are wanted, the

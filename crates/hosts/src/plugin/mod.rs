@@ -17,5 +17,5 @@ pub use bounds::{Bounds, ToolUse};
 pub use bridge::{Answer, BridgeHandler, ToolCall, serve};
 pub use file::{MARK, render};
 pub use folders::BridgeConnection;
-pub use link::{Asked, PluginLink};
+pub use link::{Asked, PluginLink, Shown};
 pub use relay::Relay;

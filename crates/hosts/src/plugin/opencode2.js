@@ -5,7 +5,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
   const folders = new Map() // how tools are described there
   const owners = new Map() // by session: the task's session that it is or descends from
   const rules = new Map() // by session of a task
-  const shown = new Map() // by session: what its model was shown last
+  const shown = new Map() // by session: what its model was shown last, and the events since
+  const busy = new Set() // the sessions that are at work
   const calls = new Set() // those that OpenCode does not tell when they are interrupted
   let instance
   let stream
@@ -73,6 +74,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     const events = ctx.event.subscribe({ signal: stop.signal })[Symbol.asyncIterator]()
     const mine = (stream = { ctx, end: () => (stop.abort(), events.return?.()) })
     missed()
+    // Whoever has ended meanwhile is idle now.
+    for (const sessionID of busy) quietly(async () => (await ctx.session.wait({ sessionID }), busy.delete(sessionID)))()
     const hear = async () => {
       for (let next; !(next = await events.next()).done; ) quietly(happened)(next.value)
     }
@@ -86,6 +89,10 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
   function happened({ id, created, type, data }) {
     const ends = { "session.execution.interrupted": () => true, "session.tool.failed": (call) => call.id === data.id }
     for (const call of calls) if (call.sessionID === data?.sessionID && ends[type]?.(call)) call.cancel()
+    if (type === "session.execution.started") busy.add(data?.sessionID)
+    else if (/^session\.(execution\.\w+|deleted)$/.test(type)) busy.delete(data?.sessionID)
+    const since = shown.get(data?.sessionID)?.events
+    if (since?.length < EVENTS && !GROWS.test(type)) since.push({ id, created, type, data })
     event(type, { id, created, type, data })
   }
 
@@ -105,7 +112,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
         }),
 
         async context({ sessionID, messages, tools }) {
-          keep(shown, SHOWN, sessionID, messages)
+          keep(shown, SHOWN, sessionID, { messages, events: [] })
+          busy.add(sessionID)
           await Promise.all([quietly(narrow)(ctx, sessionID, tools), quietly(describe)(ctx, sessionID, tools)])
         },
 
@@ -145,6 +153,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
       }
     },
 
-    shown: ({ sessionID }) => ({ messages: shown.get(sessionID) }),
+    shown: ({ sessionID }) => shown.get(sessionID) ?? {},
+
+    busy: () => ({ sessions: [...busy] }),
   }
 }

@@ -29,11 +29,14 @@ const DELTAS = 5_000
 const LONGEST_LINE = 64 * 1024 * 1024
 /** In OpenCode 2 the sessions of tasks have names that begin like this. */
 const CHILD = "ses_asyncagents_"
-/** Of so many sessions it is kept what their models were shown last. */
-const SHOWN = 20
+/** Of so many sessions it is kept what their models were shown last, and so many events since. */
+const SHOWN = 50
+const EVENTS = 1_000
+/** Events of what grows: it is told in whole at its end. */
+const GROWS = /\.(delta|progress)$/
 /** What the bridge may call of what OpenCode 2 gives to plugins. Not all of it is in every version. */
 const METHODS = new Set(
-  ["create", "get", "prompt", "synthetic", "interrupt", "wait", "context", "switchAgent", "switchModel", "remove"]
+  ["create", "get", "prompt", "synthetic", "interrupt", "context", "switchAgent", "switchModel", "remove"]
     .map((name) => `session.${name}`)
     .concat("agent.list"),
 )
@@ -192,7 +195,8 @@ function makeBridge() {
 
   async function answer(to, id, method, params) {
     try {
-      const methods = { api, ask: (params) => opencode2.ask(params), shown: (params) => opencode2.shown(params) }
+      const { ask, shown, busy } = opencode2
+      const methods = { api, ask, shown, busy }
       if (!Object.hasOwn(methods, method)) throw new Error(`there is no method ${method}`)
       write(to, { id, result: await methods[method](params) })
     } catch (error) {
@@ -349,8 +353,7 @@ function makeBridge() {
     event(type, event) {
       if (!followed.has(type)) return
       const { sessionID } = event.data ?? {}
-      // What grows is told in whole at its end.
-      const grows = /\.(delta|progress)$/.test(type)
+      const grows = GROWS.test(type)
       if (grows && !isSign(sessionID)) return
       tell("event", { event: grows ? { type, data: { sessionID } } : event })
     },

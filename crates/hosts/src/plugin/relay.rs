@@ -3,26 +3,23 @@
 //! from events and from what models were shown, as far as that goes.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use asyncagents_core::{id::SessionId, lock::lock, port::HostError};
-use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     json::take,
-    link::{Asked, PluginLink},
+    link::{Asked, PluginLink, Shown},
     relayed::{self, Relayed, Sessions},
     shown,
 };
 use crate::connection::{Connection, Listeners, Method, Request, Response, Signal};
 
-/// A session that is idle says so within this time.
-const IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How many messages a page has if the request does not say.
 const PAGE: usize = 50;
 
@@ -158,40 +155,12 @@ impl Relay {
         Ok(response)
     }
 
-    /// The sessions that are at work. Where events were missed OpenCode is asked.
+    /// The sessions that are at work.
     async fn active(&self) -> Result<Response, HostError> {
-        let maybe = lock(&self.sessions).maybe_active();
-        let checked = join_all(maybe.into_iter().map(async |(session, active)| {
-            let active = match active {
-                Some(active) => active,
-                None => self.is_active(&session).await.unwrap_or(false),
-            };
-            (session, active)
-        }));
-        let active = checked.await.into_iter().filter(|(_, active)| *active);
+        let busy = self.link.busy().await?;
         let running = json!({"type": "running"});
-        data(
-            &active
-                .map(|(session, _)| (session, running.clone()))
-                .collect(),
-        )
-    }
-
-    /// Whether a session is at work.
-    async fn is_active(&self, session: &str) -> Result<bool, HostError> {
-        let known = lock(&self.sessions).get(session).and_then(|it| it.active);
-        if let Some(active) = known {
-            return Ok(active);
-        }
-        let args = with(json!({}), session);
-        let idle = self.link.ask("session.wait", &args, None);
-        let active = match timeout(IDLE_TIMEOUT, idle).await {
-            Ok(Ok(_)) => false,
-            Ok(Err(error)) => return Err(error),
-            Err(_) => true,
-        };
-        lock(&self.sessions).set_active(session, active);
-        Ok(active)
+        let busy = busy.into_iter().map(|session| (session, running.clone()));
+        data(&busy.collect())
     }
 
     fn known(
@@ -262,7 +231,7 @@ impl Relay {
         if !heard.is_empty() {
             return Ok(Some(heard));
         }
-        if self.is_active(session).await? {
+        if self.link.busy().await?.iter().any(|busy| busy == session) {
             let why = format!("{session} is at work, and what it does is not known yet");
             return Err(HostError::Unreachable(why));
         }
@@ -287,7 +256,10 @@ impl Relay {
             Err(error) => return Err(error),
         }
         let shown = self.link.shown(&SessionId::from(session)).await?;
-        Ok(shown.map(shown::messages))
+        Ok(shown.map(|Shown { messages, events }| {
+            let since = Sessions::messages_of(session, events);
+            joined(shown::messages(messages), since)
+        }))
     }
 }
 
@@ -321,17 +293,33 @@ async fn follow(
     listeners.end();
 }
 
-/// What was shown, and what was heard of since. Of what is in both, events tell more.
-fn joined(before: Vec<Value>, heard: Vec<Value>) -> Vec<Value> {
-    let is_heard = |message: &Value| {
-        let id = message["id"].as_str();
-        id.is_some() && heard.iter().any(|other| other["id"].as_str() == id)
-    };
-    let since = before.iter().position(is_heard).unwrap_or(before.len());
-    let mut messages = before;
-    messages.truncate(since);
-    messages.extend(heard);
-    messages
+/// What is known otherwise, and what was heard of. Of what is in both, events tell more, unless they
+/// tell only the end of it.
+fn joined(mut before: Vec<Value>, heard: Vec<Value>) -> Vec<Value> {
+    let id = |message: &Value| message["id"].as_str().map(str::to_owned);
+    let places = before.iter().enumerate();
+    let places = places.filter_map(|(place, message)| Some((id(message)?, place)));
+    let places: HashMap<String, usize> = places.collect();
+    for message in heard {
+        let place = id(&message).and_then(|id| places.get(&id));
+        match place.and_then(|place| before.get_mut(*place)) {
+            Some(known) if is_whole(&message) => *known = message,
+            Some(_) => {}
+            None => before.push(message),
+        }
+    }
+    before
+}
+
+/// Whether its beginning was heard of too.
+fn is_whole(message: &Value) -> bool {
+    match message["type"].as_str() {
+        Some("assistant") => message["agent"].is_string(),
+        Some("compaction") => true,
+        _ => message["text"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty()),
+    }
 }
 
 fn body(request: &Request) -> Value {

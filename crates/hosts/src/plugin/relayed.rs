@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::json::take;
 
-/// So many sessions are remembered; those that are idle and were heard of longest ago give way.
+/// So many sessions are remembered; those that were heard of longest ago give way.
 const SESSIONS: usize = 1_000;
 /// So many of the newest messages of a session are kept.
 const MESSAGES: usize = 2_000;
@@ -19,7 +19,6 @@ pub(super) const EVENTS: &[&str] = &[
     "session.inbox.enqueued",
     "session.inbox.delivered",
     "session.inbox.cancelled",
-    "session.execution.started",
     "session.execution.succeeded",
     "session.execution.failed",
     "session.execution.interrupted",
@@ -71,8 +70,6 @@ pub(super) struct Relayed {
     inbox: BTreeMap<String, Value>,
     permissions: BTreeMap<String, Value>,
     forms: BTreeMap<String, Value>,
-    /// Whether it is at work; nothing if events may have been missed.
-    pub(super) active: Option<bool>,
     /// Whether nothing of it was missed.
     pub(super) whole: bool,
     heard: u64,
@@ -97,11 +94,7 @@ impl Sessions {
         }
         let known = self.get_mut(&session);
         match kind.as_str() {
-            "session.created" => {
-                known.whole = known.messages.is_empty();
-                known.active = known.active.or(Some(false));
-            }
-            "session.execution.started" => known.active = Some(true),
+            "session.created" => known.whole = known.messages.is_empty(),
             "session.execution.succeeded"
             | "session.execution.failed"
             | "session.execution.interrupted" => known.end(),
@@ -120,6 +113,15 @@ impl Sessions {
         }
     }
 
+    /// The messages that these events tell of.
+    pub(super) fn messages_of(session: &str, events: Vec<Value>) -> Vec<Value> {
+        let mut sessions = Self::default();
+        let events = events.into_iter().map(serde_json::from_value);
+        events.flatten().for_each(|event| sessions.apply(event));
+        let known = sessions.known.remove(session);
+        known.map(|it| it.messages).unwrap_or_default()
+    }
+
     /// Something was sent to a session, which OpenCode has admitted.
     pub(super) fn sent(&mut self, session: &str, item: Value) {
         let id = text(&item, "id").to_owned();
@@ -133,24 +135,11 @@ impl Sessions {
     pub(super) fn missed(&mut self) {
         for known in self.known.values_mut() {
             known.whole = false;
-            known.active = None;
         }
     }
 
     pub(super) fn get(&self, session: &str) -> Option<&Relayed> {
         self.known.get(session)
-    }
-
-    /// Whether a session is at work was found out.
-    pub(super) fn set_active(&mut self, session: &str, active: bool) {
-        let known = self.get_mut(session);
-        known.active = known.active.or(Some(active));
-    }
-
-    /// The sessions that are at work, and those of which that is not known.
-    pub(super) fn maybe_active(&self) -> Vec<(String, Option<bool>)> {
-        let maybe = self.known.iter().filter(|(_, it)| it.active != Some(false));
-        maybe.map(|(id, it)| (id.clone(), it.active)).collect()
     }
 
     fn get_mut(&mut self, session: &str) -> &mut Relayed {
@@ -159,8 +148,7 @@ impl Sessions {
             let mut heard: Vec<u64> = self.known.values().map(|it| it.heard).collect();
             heard.sort_unstable();
             let middle = heard.get(heard.len() / 2).copied().unwrap_or_default();
-            let busy = |it: &Relayed| it.active == Some(true);
-            self.known.retain(|_, it| it.heard > middle || busy(it));
+            self.known.retain(|_, it| it.heard > middle);
         }
         let known = self.known.entry(session.to_owned()).or_default();
         known.heard = self.heard;
@@ -186,7 +174,6 @@ impl Relayed {
     }
 
     fn end(&mut self) {
-        self.active = Some(false);
         self.permissions.clear();
         self.forms.clear();
     }

@@ -290,8 +290,22 @@ story("the bridge calls what OpenCode gives to plugins, as far as it is on the l
   assert.match((await bridge.hears(({ id, error }) => id === 6 && error)).error.message, /closed all folders/)
 })
 
+/** What this becomes, once it is as it should be. */
+async function until(look, is) {
+  for (;;) {
+    const seen = await look()
+    if (is(seen)) return seen
+  }
+}
+
+/** Another copy of the plugin, in an OpenCode that says when a session is idle. */
+async function setupWith(ctx, wait) {
+  ctx.session.wait = wait
+  return (await again()).setup(ctx)
+}
+
 story("what models were shown last is kept, of a few sessions", async ({ opened }) => {
-  const names = Array.from({ length: 22 }, (_, number) => `ses_${number}`)
+  const names = Array.from({ length: 55 }, (_, number) => `ses_${number}`)
   const { opencode, bridge } = await opened(FOLDER, Object.fromEntries(names.map((name) => [name, {}])))
   bridge.answer("tools", { tools: [] })
   for (const name of names) await opencode.shows(name)
@@ -299,9 +313,42 @@ story("what models were shown last is kept, of a few sessions", async ({ opened 
     bridge.say({ id, method: "shown", params: { sessionID } })
     return (await bridge.hears((message) => message.id === id && !message.method)).result
   }
-  assert.deepEqual(await shown(1, "ses_21"), { messages: ["ses_21"] })
-  assert.deepEqual(await shown(2, "ses_2"), { messages: ["ses_2"] })
-  assert.deepEqual(await shown(3, "ses_1"), {})
+  assert.deepEqual(await shown(1, "ses_54"), { messages: ["ses_54"], events: [] })
+  assert.deepEqual(await shown(2, "ses_5"), { messages: ["ses_5"], events: [] })
+  assert.deepEqual(await shown(3, "ses_4"), {})
+  // And what has happened since, but not how it grew.
+  for (const type of ["session.text.delta", "session.text.ended"]) opencode.streams[0].happens(type, { sessionID: "ses_54" })
+  const { events } = await until(() => shown(4, "ses_54"), ({ events }) => events.length)
+  assert.deepEqual(events.map(({ type }) => type), ["session.text.ended"])
+  bridge.answer("tools", { tools: [] })
+  await opencode.shows("ses_54")
+  assert.deepEqual((await shown(5, "ses_54")).events, [])
+})
+
+story("the plugin knows who is at work, also after plugins were loaded again", async ({ open, opened }) => {
+  const { opencode, bridge } = await opened()
+  const busy = async (id = 1) => {
+    bridge.say({ id, method: "busy", params: null })
+    return (await bridge.hears((message) => message.id === id && !message.method)).result.sessions
+  }
+  const is = (...sessions) => (busy) => busy.join() === sessions.join()
+  bridge.answer("tools", { tools: [] })
+  await opencode.shows("ses_1")
+  assert.deepEqual(await busy(), ["ses_1"])
+  opencode.streams[0].happens("session.execution.started", { sessionID: "ses_2" })
+  opencode.streams[0].happens("session.execution.succeeded", { sessionID: "ses_1" })
+  await until(busy, is("ses_2"))
+  opencode.streams[0].happens("session.execution.started", { sessionID: "ses_1" })
+  await until(busy, is("ses_2", "ses_1"))
+  // One of them ends while nobody listens.
+  await opencode.close()
+  const ends = new Promise(() => {})
+  const wait = ({ sessionID }) => (sessionID === "ses_1" ? Promise.resolve() : ends)
+  const anew = await open(FOLDER, undefined, (ctx) => setupWith(ctx, wait))
+  await bridge.welcome()
+  await until(busy, is("ses_2"))
+  anew.streams[0].happens("session.execution.failed", { sessionID: "ses_2" })
+  await until(busy, is())
 })
 
 test("the end", () => clearInterval(KEEP_ALIVE))
