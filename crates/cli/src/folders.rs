@@ -93,6 +93,13 @@ pub(crate) fn opencode_data() -> String {
     data_home().unwrap_or_default().display().to_string()
 }
 
+/// Where OpenCode 2 keeps its sessions: the same folder, unless its database is elsewhere.
+pub(crate) fn opencode2_data() -> String {
+    let own = std::env::var("OPENCODE_DB").ok();
+    own.filter(|path| !path.is_empty())
+        .unwrap_or_else(opencode_data)
+}
+
 /// Where it is kept which files of the home were private.
 pub(crate) fn private_files() -> Option<PathBuf> {
     data_folder().map(|folder| folder.join("private-files"))

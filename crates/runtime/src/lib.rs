@@ -28,7 +28,7 @@ pub use clock::SystemClock;
 pub use hosts::Hosts;
 pub use manager::{
     Accepted, AnswerGiven, Cancelled, Cleared, Conversations, Manager, MessageAccepted,
-    SessionState, SessionSummary, WeakManager,
+    SessionBounds, SessionState, SessionSummary, WeakManager,
 };
 pub use problem::{Problem, ProblemKind};
 pub use settings::Settings;

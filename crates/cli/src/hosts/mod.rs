@@ -1,6 +1,8 @@
 //! The hosts that tasks can run in, one file for each kind.
 
 mod engine;
+mod opencode2_bridge;
+mod opencode2_transport;
 mod opencode_bridge;
 mod opencode_url;
 
@@ -142,9 +144,8 @@ impl KnownHosts {
         match host {
             HostRef::Engine { .. } => &self.engine,
             HostRef::OpenCodeBridge { .. } => &*self.bridges,
-            HostRef::OpenCodeUrl { .. } => &self.opencode_url,
-            // Nothing launches these yet.
-            HostRef::OpenCode2Bridge { .. } | HostRef::OpenCode2Url { .. } => &UnknownHosts,
+            HostRef::OpenCode2Bridge { .. } => &self.bridges.opencode2,
+            HostRef::OpenCodeUrl { .. } | HostRef::OpenCode2Url { .. } => &self.opencode_url,
             HostRef::Other(name) => {
                 let (word, _) = host_name::split(name);
                 self.extra(word).unwrap_or(&UnknownHosts)
@@ -177,10 +178,11 @@ impl KnownHosts {
     pub(crate) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
         match &launch.host.host {
             HostRef::Engine { .. } => self.engine.check(launch).await,
-            HostRef::OpenCodeUrl { .. } => self.opencode_url.check(launch).await,
+            HostRef::OpenCodeUrl { .. } | HostRef::OpenCode2Url { .. } => {
+                self.opencode_url.check(launch).await
+            }
             HostRef::OpenCodeBridge { .. }
             | HostRef::OpenCode2Bridge { .. }
-            | HostRef::OpenCode2Url { .. }
             | HostRef::Other(_) => Ok(()),
         }
     }

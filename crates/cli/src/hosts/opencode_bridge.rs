@@ -1,4 +1,5 @@
-//! The OpenCode that this process is the bridge of, one entry for each of its folders.
+//! The OpenCode that this process is the bridge of: an OpenCode 1, with an entry for each of its
+//! folders, or an OpenCode 2.
 
 use std::{
     collections::HashMap,
@@ -7,22 +8,24 @@ use std::{
 
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
+    id::SessionId,
     lock::lock,
     port::{Host, HostError},
 };
 use asyncagents_hosts::{
     opencode::{self, OpenCode},
-    plugin::BridgeConnection,
+    plugin::{BridgeConnection, PluginLink},
 };
 use asyncagents_runtime::SystemClock;
 
-use super::HostKind;
+use super::{HostKind, opencode2_bridge::Bridge2, opencode2_transport::reach};
 use crate::folders::opencode_data;
 
 /// The folders of one OpenCode. Without any, this process is no bridge.
 #[derive(Default)]
 pub(crate) struct Bridges {
     instances: Mutex<HashMap<String, Bridged>>,
+    pub(crate) opencode2: Bridge2,
 }
 
 struct Bridged {
@@ -56,31 +59,82 @@ impl Bridges {
         host
     }
 
-    /// The OpenCode in a folder.
-    pub(crate) fn in_folder(&self, directory: &str) -> Option<Arc<OpenCode>> {
+    /// An OpenCode 2 is there, with all its folders.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub(crate) async fn connect_opencode2(
+        &self,
+        link: Arc<PluginLink>,
+        prefix: &str,
+    ) -> Result<(), HostError> {
+        if !self.opencode2.is_connected() {
+            let connected = reach(link).await?;
+            self.opencode2.connect(connected, prefix);
+        }
+        Ok(())
+    }
+
+    /// The agents that a task may be given to in a folder, a line for each.
+    ///
+    /// # Errors
+    /// When OpenCode does not say.
+    pub(crate) async fn agents_in(&self, directory: &str) -> Result<Vec<String>, HostError> {
+        let line = |name: &str, about: &str| match about {
+            "" => format!("- {name}"),
+            about => format!("- {name}: {about}"),
+        };
+        if let Some(host) = self.in_folder(directory) {
+            let agents = host.agent_notes().await?;
+            let lines = agents.iter().map(|agent| line(&agent.name, &agent.about));
+            return Ok(lines.collect());
+        }
+        let Some((_, host)) = self.opencode2.in_folder(directory) else {
+            return Ok(Vec::new());
+        };
+        let agents = host.agent_notes(Some(directory)).await?;
+        let lines = agents.iter().map(|agent| line(&agent.name, &agent.about));
+        Ok(lines.collect())
+    }
+
+    /// Notes that a session is used.
+    pub(crate) fn wake(&self, directory: &str, session: &SessionId) {
+        if let Some(host) = self.in_folder(directory) {
+            host.wake(session);
+        } else if let Some((_, host)) = self.opencode2.in_folder(directory) {
+            host.wake(session);
+        }
+    }
+
+    /// The OpenCode 1 in a folder.
+    fn in_folder(&self, directory: &str) -> Option<Arc<OpenCode>> {
         let instances = lock(&self.instances);
         let bridged = instances.get(directory);
         bridged.map(|bridged| bridged.opencode.clone())
     }
 
-    /// The OpenCode of this name.
+    /// The OpenCode 1 of this name.
     pub(crate) fn named(&self, host: &HostRef) -> Option<Arc<OpenCode>> {
         let instances = lock(&self.instances);
         let bridged = instances.values().find(|bridged| bridged.host == *host);
         bridged.map(|bridged| bridged.opencode.clone())
     }
 
-    /// The process that all of them are.
-    pub(crate) fn process(&self) -> Option<String> {
+    /// The process that all of them are, if what worked in it ends with it.
+    pub(crate) fn process_to_end_with(&self) -> Option<String> {
         let instances = lock(&self.instances);
         let bridged = instances.values().next();
-        bridged.map(|bridged| bridged.process.clone())
+        let process = bridged.map(|bridged| bridged.process.clone());
+        process.or_else(|| self.opencode2.process_to_end_with())
     }
 }
 
 impl HostKind for Bridges {
     /// Its own tasks, and those of an OpenCode that had the same sessions and has ended.
     fn serves(&self, host: &HostRef) -> bool {
+        if let HostRef::OpenCode2Bridge { .. } = host {
+            return self.opencode2.serves(host);
+        }
         let HostRef::OpenCodeBridge {
             folder,
             process,

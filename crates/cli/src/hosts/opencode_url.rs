@@ -1,38 +1,156 @@
-//! An `opencode serve` at an address.
+//! A server of OpenCode at an address: an `opencode serve` of either generation, or a background
+//! server of OpenCode 2.
 
-use std::{env, sync::Arc};
+use std::{env, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
+    id::SessionId,
     port::{Host, HostError},
 };
 use asyncagents_hosts::{
-    Address, HttpConnection,
-    opencode::{self, OpenCode},
+    Address, Connection, HttpConnection, Protocol, Request, Response,
+    opencode::{self, OpenCode, version::Generation},
+    opencode2::{self, OpenCode2},
 };
 use asyncagents_runtime::Problem;
+use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
 use crate::{exit::Failure, launch_secrets::Overrides};
 
+/// How long a server may take to say that it is there, and how often it is asked.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+const TRIES: usize = 3;
+
 pub(super) struct OpenCodeUrlHosts(pub(super) Arc<HostContext>);
+
+/// Where a server is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    url: &'a str,
+    folder: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn of(host: &'a HostRef) -> Option<(Generation, Self)> {
+        match host {
+            HostRef::OpenCodeUrl { url, folder } => {
+                let folder = folder.as_deref();
+                Some((Generation::One, Self { url, folder }))
+            }
+            HostRef::OpenCode2Url { url, folder } => {
+                let folder = folder.as_deref();
+                Some((Generation::Two, Self { url, folder }))
+            }
+            HostRef::Engine { .. }
+            | HostRef::OpenCodeBridge { .. }
+            | HostRef::OpenCode2Bridge { .. }
+            | HostRef::Other(_) => None,
+        }
+    }
+
+    fn host(self, generation: Generation) -> HostRef {
+        let (url, folder) = (self.url.into(), self.folder.map(Into::into));
+        match generation {
+            Generation::One => HostRef::OpenCodeUrl { url, folder },
+            Generation::Two => HostRef::OpenCode2Url { url, folder },
+        }
+    }
+
+    fn connect(self, generation: Generation) -> Result<HttpConnection, HostError> {
+        let protocol: &'static Protocol = match generation {
+            Generation::One => &opencode::HTTP,
+            Generation::Two => &opencode2::HTTP,
+        };
+        let address = Address {
+            url: self.url.to_owned(),
+            directory: self.folder.map(str::to_owned),
+            password: password(generation),
+        };
+        HttpConnection::new(address, protocol)
+    }
+}
+
+/// The password of a server. Each generation has its own name for it first.
+fn password(generation: Generation) -> Option<String> {
+    let mut names = ["OPENCODE_SERVER_PASSWORD", "OPENCODE_PASSWORD"];
+    if generation == Generation::Two {
+        names.reverse();
+    }
+    let mut set = names.into_iter().filter_map(|name| env::var(name).ok());
+    set.find(|value| !value.is_empty())
+}
+
+/// Which generation answers at an address. Each has a path of its own for that; for the other's
+/// path it has no answer, or a page for people.
+async fn generation_at(place: Place<'_>) -> Result<Generation, HostError> {
+    #[derive(Deserialize)]
+    struct Health {
+        healthy: bool,
+    }
+    let mut refusal = None;
+    for (generation, path) in [
+        (Generation::One, "/global/health"),
+        (Generation::Two, "/api/health"),
+    ] {
+        match ask(&place.connect(generation)?, path).await {
+            Ok(response) => {
+                let health = serde_json::from_str::<Health>(&response.body);
+                if response.status == 200 && health.is_ok_and(|health| health.healthy) {
+                    return Ok(generation);
+                }
+            }
+            // Its password may have the other generation's name.
+            Err(error @ HostError::Refused(_)) => refusal = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| {
+        let url = place.url;
+        HostError::Refused(format!("what answers at {url} is no OpenCode"))
+    }))
+}
+
+/// Asks a server that may just have begun to listen: what comes then is never answered.
+async fn ask(connection: &HttpConnection, path: &str) -> Result<Response, HostError> {
+    for _ in 1..TRIES {
+        let asked = timeout(ANSWER_TIMEOUT, connection.send(Request::get(path))).await;
+        if let Ok(answer) = asked {
+            return answer;
+        }
+    }
+    connection.send(Request::get(path)).await
+}
+
+/// A server, as it is opened.
+enum Server {
+    One(OpenCode),
+    Two(OpenCode2),
+}
+
+impl Server {
+    async fn folder_of(&self, session: &SessionId) -> Result<Option<String>, HostError> {
+        match self {
+            Self::One(server) => server.folder_of(session).await,
+            Self::Two(server) => server.folder_of(session).await,
+        }
+    }
+}
 
 impl OpenCodeUrlHosts {
     /// Address and folder are sealed: where something runs is for the user to say, and others may
     /// have changed the database.
-    fn setup(&self, url: &str, folder: Option<&str>) -> anyhow::Result<HostSetup> {
-        let host = HostRef::OpenCodeUrl {
-            url: url.into(),
-            folder: folder.map(Into::into),
-        };
+    fn seal(&self, host: HostRef) -> anyhow::Result<HostSetup> {
         Ok(self.0.launches()?.seal(host, String::new()))
     }
 
-    /// A child works in the folder of its parent; without one, in this folder if the server is on
-    /// this machine.
+    /// The server is asked which generation it is. A child works in the folder of its parent;
+    /// without one, in this folder if the server is on this machine.
     pub(super) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
-        let HostRef::OpenCodeUrl { url, .. } = &launch.host.host else {
+        let Some((_, place)) = Place::of(&launch.host.host) else {
             return Ok(());
         };
         let has_parent = OpenCode::is_session(&launch.session);
@@ -41,12 +159,13 @@ impl OpenCodeUrlHosts {
                 "say with --session which session of OpenCode is to be inherited"
             )));
         }
+        let generation = generation_at(place).await.map_err(Problem::from)?;
         let is_here = ["://127.0.0.1", "://localhost", "://[::1]"];
         let folder = if has_parent {
-            let remote = self.connect(&launch.host).map_err(Problem::from)?;
-            let folder = remote.folder_of(&launch.session).await;
+            let server = self.connect(generation, place).map_err(Problem::from)?;
+            let folder = server.folder_of(&launch.session).await;
             folder.map_err(Problem::from)?
-        } else if is_here.iter().any(|here| url.contains(here)) {
+        } else if is_here.iter().any(|here| place.url.contains(here)) {
             let here = env::current_dir()
                 .context("this folder")
                 .map_err(Failure::Machine)?;
@@ -54,33 +173,41 @@ impl OpenCodeUrlHosts {
         } else {
             None
         };
-        launch.host = self.setup(url, folder.as_deref()).map_err(Failure::Input)?;
+        let place = Place {
+            folder: folder.as_deref(),
+            ..place
+        };
+        let host = self.seal(place.host(generation)).map_err(Failure::Input)?;
+        launch.host = host;
         Ok(())
     }
 
-    fn connect(&self, setup: &HostSetup) -> Result<OpenCode, HostError> {
-        let HostRef::OpenCodeUrl { url, folder } = &setup.host else {
-            return Err(wrong_kind(&setup.host));
-        };
-        let checked = self.0.launches().and_then(|ours| ours.check(setup));
-        checked.map_err(refused)?;
-        let address = Address {
-            url: url.to_string(),
-            directory: folder.as_deref().map(str::to_owned),
-            password: env::var("OPENCODE_SERVER_PASSWORD").ok(),
-        };
+    fn connect(&self, generation: Generation, place: Place<'_>) -> Result<Server, HostError> {
+        let connection = Arc::new(place.connect(generation)?);
         let manager = self.0.manager().ok();
         let prefix = manager.map(|manager| manager.settings().wording.prefix.clone());
-        let settings = opencode::Settings {
-            prefix: prefix.unwrap_or_default(),
-            began: None,
-        };
-        let connection = Arc::new(HttpConnection::new(address, &opencode::HTTP)?);
-        Ok(OpenCode::new(connection, self.0.clock.clone(), settings))
+        let prefix = prefix.unwrap_or_default();
+        let clock = self.0.clock.clone();
+        Ok(match generation {
+            Generation::One => {
+                let began = None;
+                let settings = opencode::Settings { prefix, began };
+                Server::One(OpenCode::new(connection, clock, settings))
+            }
+            Generation::Two => {
+                let settings = opencode2::Settings {
+                    prefix,
+                    folder: place.folder.map(str::to_owned),
+                    ..opencode2::Settings::default()
+                };
+                Server::Two(OpenCode2::new(connection, clock, settings))
+            }
+        })
     }
 }
 
 impl HostKind for OpenCodeUrlHosts {
+    /// The generation is found out before the launch.
     fn named(&self, rest: Option<&str>, _: &Overrides) -> anyhow::Result<HostSetup> {
         let url = rest.unwrap_or_default().trim_end_matches('/');
         if !(url.starts_with("http://") || url.starts_with("https://")) {
@@ -97,10 +224,18 @@ impl HostKind for OpenCodeUrlHosts {
                  OPENCODE_SERVER_PASSWORD"
             );
         }
-        self.setup(url, None)
+        let place = Place { url, folder: None };
+        self.seal(place.host(Generation::One))
     }
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
-        Ok(Arc::new(self.connect(setup)?))
+        let place = Place::of(&setup.host);
+        let (generation, place) = place.ok_or_else(|| wrong_kind(&setup.host))?;
+        let checked = self.0.launches().and_then(|ours| ours.check(setup));
+        checked.map_err(refused)?;
+        Ok(match self.connect(generation, place)? {
+            Server::One(server) => Arc::new(server),
+            Server::Two(server) => Arc::new(server),
+        })
     }
 }

@@ -2,6 +2,7 @@
 //! receive, decide, save; what is slow happens afterwards, by a worker.
 
 mod adopt;
+mod bounds;
 mod launch;
 mod output;
 mod perform;
@@ -30,6 +31,7 @@ use asyncagents_core::{
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 pub use adopt::Conversations;
+pub use bounds::SessionBounds;
 pub use launch::Accepted;
 pub use sessions::{SessionState, SessionSummary};
 pub(crate) use steer::clear;

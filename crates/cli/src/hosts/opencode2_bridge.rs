@@ -1,0 +1,185 @@
+//! The OpenCode 2 that this process is the bridge of: one connection, and a host for each folder.
+
+use std::{
+    collections::HashMap,
+    env,
+    sync::{Arc, Mutex},
+};
+
+use asyncagents_core::{
+    host_ref::{HostRef, HostSetup},
+    lock::lock,
+    moment::Moment,
+    port::{Host, HostError},
+};
+use asyncagents_hosts::{
+    Connection,
+    opencode::process::{identity, is_alive},
+    opencode2::{
+        OpenCode2, Settings,
+        service::{Service, service_file},
+    },
+};
+use asyncagents_runtime::SystemClock;
+
+use super::{HostKind, opencode2_transport::over_http, wrong_kind};
+use crate::folders::opencode2_data;
+
+/// The server of OpenCode 2 that this process belongs to. Without one, this process is no bridge
+/// of an OpenCode 2.
+#[derive(Default)]
+pub(crate) struct Bridge2 {
+    server: Mutex<Option<Server>>,
+}
+
+/// What a server says of itself when it connects.
+pub(crate) struct Connected {
+    pub(crate) connection: Arc<dyn Connection>,
+    pub(crate) pid: u32,
+    pub(crate) began: Option<Moment>,
+    /// Whether it goes on with its sessions when it is started again.
+    pub(crate) resumes: bool,
+}
+
+struct Server {
+    process: String,
+    resumes: bool,
+    connection: Arc<dyn Connection>,
+    settings: Settings,
+    folders: HashMap<String, Arc<OpenCode2>>,
+}
+
+impl Server {
+    fn host_ref(&self, folder: &str) -> HostRef {
+        HostRef::OpenCode2Bridge {
+            folder: folder.into(),
+            process: self.process.as_str().into(),
+            data: opencode2_data().into(),
+        }
+    }
+
+    /// The server in a folder.
+    fn host(&mut self, folder: &str) -> Arc<OpenCode2> {
+        let host = self.folders.entry(folder.to_owned()).or_insert_with(|| {
+            let settings = Settings {
+                folder: Some(folder.to_owned()),
+                ..self.settings.clone()
+            };
+            let connection = self.connection.clone();
+            Arc::new(OpenCode2::new(connection, Arc::new(SystemClock), settings))
+        });
+        host.clone()
+    }
+}
+
+impl Bridge2 {
+    /// The server is there. One that is known keeps its connection: there are listeners to it.
+    pub(crate) fn connect(&self, connected: Connected, prefix: &str) {
+        let mut server = lock(&self.server);
+        server.get_or_insert_with(|| Server {
+            process: identity(connected.pid),
+            resumes: connected.resumes,
+            connection: connected.connection,
+            settings: Settings {
+                prefix: prefix.to_owned(),
+                folder: None,
+                began: connected.began,
+                plugin_binds: true,
+            },
+            folders: HashMap::new(),
+        });
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        lock(&self.server).is_some()
+    }
+
+    /// The server in a folder, and its name.
+    pub(crate) fn in_folder(&self, folder: &str) -> Option<(HostRef, Arc<OpenCode2>)> {
+        let mut server = lock(&self.server);
+        let server = server.as_mut()?;
+        Some((server.host_ref(folder), server.host(folder)))
+    }
+
+    /// The server's process, if what worked in it ends with it.
+    pub(crate) fn process_to_end_with(&self) -> Option<String> {
+        let server = lock(&self.server);
+        let server = server.as_ref().filter(|server| !server.resumes);
+        server.map(|server| server.process.clone())
+    }
+}
+
+impl HostKind for Bridge2 {
+    /// Its own tasks, and those of a server that had the same sessions and has ended.
+    fn serves(&self, host: &HostRef) -> bool {
+        let HostRef::OpenCode2Bridge { process, data, .. } = host else {
+            return false;
+        };
+        match &*lock(&self.server) {
+            Some(server) if server.process == **process => true,
+            Some(_) => **data == *opencode2_data() && !is_alive(process),
+            None => false,
+        }
+    }
+
+    /// The server of this process, in place of another that has ended.
+    fn successor(&self, host: &HostRef) -> Option<HostRef> {
+        let HostRef::OpenCode2Bridge { folder, .. } = host else {
+            return None;
+        };
+        if !self.serves(host) {
+            return None;
+        }
+        let server = lock(&self.server);
+        let here = server.as_ref()?.host_ref(folder);
+        (here != *host).then_some(here)
+    }
+
+    fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
+        let HostRef::OpenCode2Bridge {
+            folder,
+            process,
+            data,
+        } = &setup.host
+        else {
+            return Err(wrong_kind(&setup.host));
+        };
+        if let Some(server) = &mut *lock(&self.server) {
+            let host = server.host(folder);
+            return if server.process == **process {
+                Ok(host)
+            } else if is_alive(process) || **data != *opencode2_data() {
+                let why = "its OpenCode is not here".to_owned();
+                Err(HostError::Unreachable(why))
+            } else {
+                Ok(Arc::new(host.successor()))
+            };
+        }
+        from_outside(folder, process, data).map(|host| Arc::new(host) as Arc<dyn Host>)
+    }
+}
+
+/// The background server, asked from a shell: for what is only read, that needs no bridge.
+fn from_outside(folder: &str, process: &str, data: &str) -> Result<OpenCode2, HostError> {
+    let unreachable = |why: String| Err(HostError::Unreachable(why));
+    let file = service_file(|name| env::var_os(name));
+    let service = match file.map(|file| Service::read(&file)).transpose() {
+        Ok(service) => service.flatten(),
+        Err(error) => return unreachable(error.to_string()),
+    };
+    match service {
+        Some(service) if data == opencode2_data() => {
+            let settings = Settings {
+                folder: Some(folder.to_owned()),
+                plugin_binds: true,
+                ..Settings::default()
+            };
+            let connection = Arc::new(over_http(&service)?);
+            Ok(OpenCode2::new(connection, Arc::new(SystemClock), settings))
+        }
+        _ if is_alive(process) => {
+            unreachable("only its OpenCode knows the conversation; ask there".to_owned())
+        }
+        _ => unreachable("its OpenCode is not running any more".to_owned()),
+    }
+}
