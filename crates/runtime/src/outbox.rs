@@ -295,7 +295,10 @@ fn too_late(task: Option<&Task>, found: &PendingPost) -> Option<&'static str> {
     });
     match &found.post.content {
         Content::Notice(_) => None,
-        Content::Message(_) | Content::Answer { .. } => (!works).then_some(RUN_ENDED),
+        Content::Message(_) | Content::Answer { .. } => (!works).then_some(match found.attempted {
+            None => RUN_ENDED,
+            Some(_) => "the run ended before it was confirmed",
+        }),
         Content::Question { question, .. } => {
             let is_open = task.is_some_and(|task| task.progress.asking.contains_key(question));
             (!works || !is_open).then_some("it was answered")

@@ -20,6 +20,9 @@ use crate::Problem;
 /// How long a caller waits to be told whether the answer was taken.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether it was.
+const CONFIRM_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A message that a task will be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageAccepted {
@@ -140,7 +143,7 @@ impl Manager {
                 Some(Fate::Pending) | None => {}
             }
             tokio::select! {
-                () = time::sleep(self.shared.settings.poll_interval) => {}
+                () = time::sleep(CONFIRM_POLL_INTERVAL) => {}
                 () = &mut time_up => return Ok(AnswerState::OnItsWay),
             }
         }

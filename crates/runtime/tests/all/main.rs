@@ -6,7 +6,9 @@
     reason = "a test may panic; its helpers too"
 )]
 
+mod answering;
 mod harness;
+mod telling;
 
 mod clocks;
 mod ending;
