@@ -43,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) autostart: bool,
     pub(crate) log: String,
     pub(crate) log_file: Option<PathBuf>,
+    pub(crate) model_may_permit: bool,
     pub(crate) agent_config: AgentConfig,
     pub(crate) skills: SkillConfig,
 }
@@ -68,6 +69,7 @@ impl Config {
             autostart: true,
             log: "info".to_owned(),
             log_file: None,
+            model_may_permit: false,
             agent_config: AgentConfig::defaults(),
             skills: SkillConfig::defaults(),
         }
@@ -95,6 +97,7 @@ impl Config {
             fork_mode: self.fork_mode,
             lease: self.lease,
             skills: self.skills.usual,
+            model_may_permit: self.model_may_permit,
             ..Settings::default()
         };
         settings.wording.prefix.clone_from(&self.prefix);
@@ -137,6 +140,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "how many tasks may ever be launched below one session";
     "limits.stall", limits.stall, Lowered,
         "stall timeout: a task without progress for this long is ended";
+    "limits.ask", limits.ask, Refused,
+        "a task that waits for an answer for this long tells its parent, once, what it asks";
     "limits.same_calls", limits.same_calls: within(2, MAX, "a whole number from 2 on"), Lowered,
         "the same tool call this often in a row ends a task, as a loop";
     "limits.worker_deaths", limits.worker_deaths: within(1, MAX, FROM_1), Lowered,
@@ -152,6 +157,9 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "budget of one run of a task: turns, which are answers of the model";
     "budget.tool_calls", limits.budget.tool_calls, Lowered,
         "budget of one run of a task: tool calls";
+    "permissions.model_may_permit", model_may_permit, Refused,
+        "whether an agent may answer `once` when a task below it asks for a permission; `always` \
+         is for people only";
     "tools.prefix", prefix: allowed("the beginning of a name"), Refused,
         "prefix of the names of the tools";
     "dev", dev, Refused,
