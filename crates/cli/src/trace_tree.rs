@@ -151,6 +151,7 @@ pub(crate) fn step_line(step: &Step) -> String {
         StepKind::Notice { text } => format!("notice   {}", preview(text)),
         StepKind::Message { text } => format!("told     {}", preview(text)),
         StepKind::Reply { text } => format!("answered {}", preview(text)),
+        StepKind::FellBack(fallback) => format!("model    {}", preview(&fallback.to_string())),
         StepKind::Nudged { text } => format!("host     {}", preview(text)),
     };
     format!("{took:>7}  {}", what.trim_end())

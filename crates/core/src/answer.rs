@@ -343,11 +343,11 @@ fn standing(report: &Report, now: Moment, reader: Reader) -> String {
             "{headline}, for {}.{}\n{}{told}",
             duration(now.since(*since)),
             questions(&report.shown, reader),
-            progress(task, now)
+            with_models(task, now)
         ),
         State::Ended { ran, outcome, .. } => {
             let mut text = format!("{headline}, after {}.\n", duration(*ran));
-            text.push_str(&progress(task, now));
+            text.push_str(&with_models(task, now));
             text.push_str(&told);
             if let Outcome::Failed { why } = outcome {
                 text.push_str(&format!("\nError: {why}"));
@@ -359,6 +359,32 @@ fn standing(report: &Report, now: Moment, reader: Reader) -> String {
             text
         }
     }
+}
+
+/// How far a task has come, and which models took the place of which.
+fn with_models(task: &Task, now: Moment) -> String {
+    let mut text = progress(task, now);
+    for line in models(task) {
+        text.push_str(&format!("\n{line}"));
+    }
+    text
+}
+
+/// Which models took the place of which, a line each.
+pub fn models(task: &Task) -> Vec<String> {
+    let progress = &task.progress;
+    let mut lines: Vec<String> = progress
+        .fallbacks
+        .iter()
+        .map(|fallback| format!("Model: {fallback}."))
+        .collect();
+    // In an earlier run.
+    if let Some(model) = progress.model.as_ref().filter(|_| lines.is_empty()) {
+        lines.push(format!(
+            "Model: {model}, which took over in an earlier run."
+        ));
+    }
+    lines
 }
 
 /// The questions that a task waits for its user to answer, a line each.

@@ -2,6 +2,7 @@
 
 use crate::{
     budget::{Budget, Spent},
+    fallback::Fallback,
     fork::Plan,
     host_ref::HostRef,
     id::{ChainId, OwnerId, PostId, SessionId},
@@ -28,6 +29,8 @@ pub enum Event {
     /// The host has the prompt.
     Prompted,
     Observed(Observation),
+    /// Its model is unavailable: its session is prompted to go on with another one.
+    FellBack(Fallback),
     /// What the tasks below it have spent by now.
     SpentBelow(Spent),
     /// A limit is reached: its work is stopped, and it may say what it has found so far.

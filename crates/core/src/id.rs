@@ -92,6 +92,11 @@ impl TaskId {
         PostId(format!("{self}.prompt.{run}").into())
     }
 
+    /// The prompt by which one run of the task goes on with another model, for the `time`th time.
+    pub fn prompt_again(&self, run: u32, time: u32) -> PostId {
+        PostId(format!("{self}.prompt.{run}m{time}").into())
+    }
+
     /// What is asked in the last turn of one run of the task.
     pub fn last_turn(&self, run: u32) -> PostId {
         PostId(format!("{self}.last.{run}").into())

@@ -72,6 +72,7 @@ pub fn launch(
             description: task.description,
             agent: task.agent,
             model: task.model,
+            effort: task.effort,
             context: task.context,
             host: facts.host,
         },

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     budget::{Cost, Spent},
+    fallback::Fallback,
+    id::ModelName,
     moment::Moment,
     question::Question,
 };
@@ -36,6 +38,12 @@ pub struct Progress {
     pub repeated: Repeated,
     /// What it has asked its user and waits for, by the host's names for the questions.
     pub asking: BTreeMap<String, OpenQuestion>,
+    /// The model that took the place of its own, in this run or an earlier one.
+    pub model: Option<ModelName>,
+    /// Which models took the place of which in this run.
+    pub fallbacks: Vec<Fallback>,
+    /// How often its session was prompted in this run to go on with another model.
+    pub reprompted: u32,
 }
 
 /// A question that waits for an answer.
@@ -79,6 +87,8 @@ pub enum Observation {
         /// The host's name for the question.
         id: String,
     },
+    /// Its host asks another model, for the one before was unavailable.
+    FellBack(Fallback),
     /// What the host counts in all. It replaces what was counted from reports, of which
     /// some may have been missed or heard twice.
     Counted(Totals),
@@ -162,7 +172,16 @@ impl Progress {
             Observation::Answered { id } => {
                 self.asking.remove(id);
             }
+            Observation::FellBack(fallback) => self.fell_back(fallback),
             Observation::Counted(totals) => self.replace(totals),
+        }
+    }
+
+    /// Another model goes on. A host may say so twice.
+    pub(crate) fn fell_back(&mut self, fallback: &Fallback) {
+        self.model = Some(fallback.to.clone());
+        if !self.fallbacks.contains(fallback) {
+            self.fallbacks.push(fallback.clone());
         }
     }
 

@@ -4,7 +4,9 @@
 use thiserror::Error;
 
 use crate::{
-    id::{AgentName, SessionId, TaskId},
+    agent::Effort,
+    id::{AgentName, ModelName, SessionId, TaskId},
+    model_choice::KnownModels,
     task::Status,
     task_limits::LONGEST_PROMPT,
     wording::{counted, listed},
@@ -85,6 +87,43 @@ pub enum Refusal {
     UnknownAgent {
         agent: AgentName,
         known: Vec<AgentName>,
+    },
+    /// No such model in this host.
+    #[error("there is no model `{model}` here{}{}", because(why.as_deref()), there_are(known))]
+    UnknownModel {
+        model: ModelName,
+        /// What the host says about it.
+        why: Option<String>,
+        known: KnownModels,
+    },
+    /// The user does not allow it.
+    #[error(
+        "the model `{model}`{} is not among those that the setting `models.allowed` allows: {}. \
+         Only the user's own settings can change that",
+        agents_own(agent.as_ref()),
+        listed(allowed, "and")
+    )]
+    ModelNotAllowed {
+        model: ModelName,
+        /// The agent whose own it is, if nobody has asked for it.
+        agent: Option<AgentName>,
+        /// As patterns.
+        allowed: Vec<String>,
+    },
+    /// The model has no such effort.
+    #[error("the model `{model}` has no effort `{effort}`; {}", efforts(known))]
+    UnknownEffort {
+        model: ModelName,
+        effort: Effort,
+        known: Vec<Effort>,
+    },
+    /// The host does not say what models have.
+    #[error(
+        "`effort` is refused: {why}. Leave it out, or say with `model` which model is to have it"
+    )]
+    EffortNotKnown {
+        /// What keeps the host from it.
+        why: &'static str,
     },
     #[error(
         "a task at depth {depth} is refused: the limit is {limit}. Do this part of the work \
@@ -167,6 +206,9 @@ impl Refusal {
             | Refusal::Missing { .. }
             | Refusal::OutOfRange { .. }
             | Refusal::UnknownAgent { .. }
+            | Refusal::UnknownModel { .. }
+            | Refusal::UnknownEffort { .. }
+            | Refusal::EffortNotKnown { .. }
             | Refusal::Ambiguous { .. } => RefusalKind::BadRequest,
             Refusal::UnknownTask { .. }
             | Refusal::UnknownChain { .. }
@@ -174,6 +216,7 @@ impl Refusal {
             | Refusal::UnknownMessage { .. } => RefusalKind::NotFound,
             Refusal::NotBoundBySkill { .. }
             | Refusal::SkillNotAllowed { .. }
+            | Refusal::ModelNotAllowed { .. }
             | Refusal::OnlyAPersonPermits { .. }
             | Refusal::InAgentsShell { .. }
             | Refusal::NotBelow { .. } => RefusalKind::Forbidden,
@@ -188,5 +231,36 @@ impl Refusal {
             | Refusal::NeverBegan { .. }
             | Refusal::SessionGone { .. } => RefusalKind::Conflict,
         }
+    }
+}
+
+fn because(why: Option<&str>) -> String {
+    why.map_or(String::new(), |why| format!(": {why}"))
+}
+
+fn there_are(known: &KnownModels) -> String {
+    let names = known.nearest.iter().map(ModelName::as_str);
+    match known.more {
+        _ if known.nearest.is_empty() => String::new(),
+        0 => format!("; there are {}", listed(names, "and")),
+        more => {
+            let names: Vec<&str> = names.collect();
+            format!("; there are {} and {more} more", names.join(", "))
+        }
+    }
+}
+
+fn agents_own(agent: Option<&AgentName>) -> String {
+    agent.map_or(String::new(), |agent| format!(" of the agent `{agent}`"))
+}
+
+fn efforts(known: &[Effort]) -> String {
+    match known {
+        [] => "it has none to choose from, so leave `effort` out".to_owned(),
+        [one] => format!("it has {one}"),
+        known => format!(
+            "it has {}",
+            listed(known.iter().map(|effort| effort.word()), "and")
+        ),
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
+    agent::Effort,
     budget::Budget,
     host_ref::HostSetup,
     id::{AgentName, ModelName, SessionId},
@@ -26,6 +27,8 @@ pub struct TaskArgs {
     pub resume: Option<String>,
     /// The model, if not the agent's own.
     pub model: Option<String>,
+    /// How hard the model thinks: one of the words of [`Effort`].
+    pub effort: Option<String>,
     pub budget: Budget,
 }
 
@@ -47,6 +50,8 @@ pub struct LaunchTask {
     pub context: Context,
     /// The model, if not the agent's own.
     pub model: Option<ModelName>,
+    /// How hard the model thinks, if that is asked for.
+    pub effort: Option<Effort>,
     pub budget: Budget,
     /// The skill that it runs. Its terms have the iterations that the skill has; what is left
     /// of them at its depth is worked out at the launch.
@@ -99,6 +104,7 @@ impl LaunchTask {
             agent: Self::USUAL_AGENT.into(),
             context: Context::Fresh,
             model: None,
+            effort: None,
             budget: Budget {
                 time: skill.time,
                 ..Budget::default()
@@ -220,6 +226,7 @@ impl TryFrom<TaskArgs> for TaskRequest {
                 ("description", !args.description.trim().is_empty()),
                 ("agent", !args.agent.trim().is_empty()),
                 ("model", args.model.is_some()),
+                ("effort", args.effort.is_some()),
                 ("budget", args.budget != Budget::default()),
             ];
             let ignored = given.iter().filter(|(_, is_given)| *is_given);
@@ -250,11 +257,30 @@ impl TryFrom<TaskArgs> for TaskRequest {
             } else {
                 Context::Fresh
             },
-            model: args.model.map(ModelName::from),
+            model: args.model.as_deref().and_then(filled).map(ModelName::from),
+            effort: args
+                .effort
+                .as_deref()
+                .and_then(filled)
+                .map(effort)
+                .transpose()?,
             budget: args.budget,
             role: None,
         })))
     }
+}
+
+/// A text that says something.
+fn filled(text: &str) -> Option<&str> {
+    Some(text.trim()).filter(|text| !text.is_empty())
+}
+
+fn effort(word: &str) -> Result<Effort, Refusal> {
+    Effort::of_word(&word.to_lowercase()).ok_or_else(|| Refusal::OutOfRange {
+        name: "effort",
+        value: word.to_owned(),
+        allowed: "low, medium or high",
+    })
 }
 
 /// One line, not too long, with nothing in it that a terminal would obey.

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use crate::{
-    agent::End,
+    agent::{Effort, End},
     budget::{Budget, Spent},
     host_ref::HostSetup,
     id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
@@ -76,6 +76,8 @@ pub struct Brief {
     pub agent: AgentName,
     /// The model, if it is not the agent's own.
     pub model: Option<ModelName>,
+    /// How hard the model thinks, if the launcher says so.
+    pub effort: Option<Effort>,
     /// What the child knows at the start.
     pub context: Context,
     /// The host it runs in.
@@ -240,6 +242,12 @@ impl Task {
             (Stage::Working, Some(tool)) => Phase::Using(tool),
             (Stage::Working, None) => Phase::Working,
         })
+    }
+
+    /// The model to go on with, if it is not the agent's own: the one that was asked for, or the
+    /// one that took its place.
+    pub fn model(&self) -> Option<&ModelName> {
+        self.progress.model.as_ref().or(self.brief.model.as_ref())
     }
 
     /// Queued or running.

@@ -66,7 +66,7 @@ const TOOLS: &[Tool] = &[
             or with `fork: true` with this conversation as well (what was read and found out \
             so far). With `resume`, the ID of a finished task, it goes on in that task's \
             session with its full history instead. Launch independent tasks together.",
-        schema: r#"{"type":"object","properties":{"description":{"type":"string","description":"Short description, shown in lists"},"prompt":{"type":"string","description":"What to do, complete in itself unless forked"},"agent":{"type":"string","description":"Agent to run; see the list of agents"},"fork":{"type":"boolean","description":"Let it inherit this conversation"},"resume":{"type":"string","description":"A finished task to go on with; not together with fork"}},"required":["description","prompt","agent"]}"#,
+        schema: r#"{"type":"object","properties":{"description":{"type":"string","description":"Short description, shown in lists"},"prompt":{"type":"string","description":"What to do, complete in itself unless forked"},"agent":{"type":"string","description":"Agent to run; see the list of agents"},"fork":{"type":"boolean","description":"Let it inherit this conversation"},"resume":{"type":"string","description":"A finished task to go on with; not together with fork"},"model":{"type":"string","description":"Model to use instead of the agent's own, as provider/model"},"effort":{"type":"string","enum":["low","medium","high"],"description":"How hard the model thinks"}},"required":["description","prompt","agent"]}"#,
         example: r#"{"description": "Review parser", "prompt": "Review src/parser.rs", "agent": "general"}"#,
         read: task,
     },
@@ -248,6 +248,8 @@ fn task(arguments: &Arguments) -> Result<ToolRequest, String> {
         agent: text("agent")?,
         fork: arguments.flag("fork")?,
         resume: resume.filter(|id| !id.trim().is_empty()),
+        model: arguments.optional_text("model")?,
+        effort: arguments.optional_text("effort")?,
         ..TaskArgs::default()
     }))
 }

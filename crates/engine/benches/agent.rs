@@ -283,6 +283,7 @@ async fn children(many: usize) {
             agent: "general".into(),
             context: Context::Fresh,
             model: None,
+            effort: None,
             budget: Default::default(),
             role: None,
         };
@@ -330,6 +331,7 @@ async fn prompt(engine: &Engine, session: &SessionId) -> PostId {
         text: "Look".to_owned(),
         agent: "general".into(),
         model: None,
+        effort: None,
         role: None,
     };
     engine.prompt(session, prompt).await.expect("taken");

@@ -1,9 +1,11 @@
 //! Which model a session uses.
 
 use asyncagents_core::{
-    agent::Profile,
+    agent::{Effort, Profile},
     id::ModelName,
+    model_choice::HostModel,
     port::{HostError, Session},
+    refusal::Refusal,
 };
 use asyncagents_models::{Model, ModelError, Models};
 
@@ -21,7 +23,8 @@ pub(crate) fn choose_model(
     let parents = parent.map(|parent| parent.model.as_str());
     let inherits = asked == Some(ModelName::INHERIT);
     if let Some(asked) = asked.filter(|_| !inherits) {
-        return models.resolve(asked).map_err(refused);
+        let model = models.resolve(asked).map_err(refused)?;
+        return check_allowed(shared, &model).map(|()| model);
     }
     let usual = || {
         let named = parents.or(shared.settings.model.as_deref());
@@ -38,6 +41,12 @@ pub(crate) fn choose_model(
             "the agent of a project names a model of another provider, falling back");
         return usual().map_err(refused);
     }
+    let allowed = |model: &Model| check_allowed(shared, model).is_ok();
+    if profile.of_project && !models.resolve(own).is_ok_and(|own| allowed(&own)) {
+        tracing::warn!(agent = ?profile.name.as_str(), model = ?own,
+            "the agent of a project names a model that is not in models.allowed, falling back");
+        return usual().map_err(refused);
+    }
     // The author of an agent's file may have other keys.
     match models.check(own) {
         Ok(()) => models.resolve(own).map_err(refused),
@@ -47,6 +56,58 @@ pub(crate) fn choose_model(
                 tracing::warn!(agent = %profile.name, %error, model = %model.name(),
                 "model unavailable, falling back");
             }),
+    }
+}
+
+/// Whether the user allows that a model is named.
+fn check_allowed(shared: &Shared, model: &Model) -> Result<(), HostError> {
+    let allowed = &shared.settings.model_policy.allowed;
+    if allowed.allows(model.name()) {
+        return Ok(());
+    }
+    let refusal = Refusal::ModelNotAllowed {
+        model: model.name().clone(),
+        agent: None,
+        allowed: allowed.patterns().to_vec(),
+    };
+    Err(HostError::Refused(refusal.to_string()))
+}
+
+/// The next model to ask when one is unavailable, by its full name; or why each is not asked. Those
+/// that were asked before are `tried`; `effort` is what it has to have.
+pub(crate) fn next_model(
+    shared: &Shared,
+    tried: &[&ModelName],
+    effort: Option<Effort>,
+) -> Result<ModelName, Vec<(ModelName, String)>> {
+    let policy = &shared.settings.model_policy;
+    let mut skipped = Vec::new();
+    for fallback in &policy.fallbacks {
+        let checked = shared.models.check(fallback.as_str());
+        let model = checked.and_then(|()| shared.models.resolve(fallback.as_str()));
+        let lacks = |model: &Model| effort.filter(|effort| !model.efforts().contains(effort));
+        let why = match model {
+            Ok(model) if tried.contains(&model.name()) => continue,
+            Ok(model) if !policy.allowed.allows(model.name()) => {
+                "`models.allowed` does not allow it".to_owned()
+            }
+            Ok(model) => match lacks(&model) {
+                Some(effort) => format!("it has no effort `{effort}`"),
+                None => return Ok(model.name().clone()),
+            },
+            Err(error) => error.to_string(),
+        };
+        skipped.push((fallback.clone(), why));
+    }
+    Err(skipped)
+}
+
+/// A model as the runtime knows it.
+pub(crate) fn as_host_model(model: &Model) -> HostModel {
+    HostModel {
+        name: model.name().clone(),
+        efforts: model.efforts(),
+        of_agent: false,
     }
 }
 

@@ -6,6 +6,7 @@ use asyncagents_core::{
     agent::{End, Entry, Usage},
     id::{AgentName, PostId, SessionId, TaskId},
     lock::lock,
+    model_choice::ModelPolicy,
     port::{HostError, Session},
     progress::Totals,
 };
@@ -15,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     LiveEvents, Parts,
-    choose_model::{choose_model, refused},
+    choose_model::{choose_model, next_model, refused},
     drive::{SessionGuard, drive},
     live,
     record::is_driven_elsewhere,
@@ -186,6 +187,11 @@ impl Engine {
         events
     }
 
+    /// What the user says about models.
+    pub fn model_policy(&self) -> &ModelPolicy {
+        &self.shared.settings.model_policy
+    }
+
     /// Says what is wrong with the model that an agent would use, before anything is begun.
     ///
     /// # Errors
@@ -194,7 +200,11 @@ impl Engine {
         let profiles = self.shared.profiles();
         let model = choose_model(&self.shared, model, profiles.known(agent)?, None)?;
         let checked = self.shared.models.check(model.name().as_str());
-        checked.map_err(refused)
+        let replaced = || next_model(&self.shared, &[model.name()], None).is_ok();
+        match checked {
+            Err(error) if !(error.is_unavailable() && replaced()) => Err(refused(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Stops in good order: a running step may finish, and the next driver of the sessions, in

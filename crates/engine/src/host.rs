@@ -6,9 +6,10 @@ use asyncagents_core::{
     fork::Plan,
     id::{AgentName, ChainId, ModelName, PostId, SessionId},
     lifecycle::Standing,
+    model_choice::HostModel,
     port::{
         Base, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        Prompt, Report, Session, SessionEvent,
+        Prompt, Report, Session, SessionEvent, WantedModel,
     },
     question::{Answered, Reply},
     task::Outcome,
@@ -19,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     Engine, Live,
-    choose_model::{can_ask, choose_model, refused},
+    choose_model::{as_host_model, can_ask, choose_model, refused},
     drivers::Halt,
     profiles::restricted,
     questions::may_be_asked,
@@ -37,6 +38,26 @@ const BRANCHED: &str = "From here on you are a background agent. The conversatio
 impl Host for Engine {
     async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
         Ok(self.shared.profiles().names().cloned().collect())
+    }
+
+    async fn models(&self) -> Result<Option<Vec<HostModel>>, HostError> {
+        let models = self.shared.models.known();
+        Ok(Some(models.iter().map(as_host_model).collect()))
+    }
+
+    async fn model_of(&self, wanted: &WantedModel) -> Result<Option<HostModel>, HostError> {
+        let models = &self.shared.models;
+        let asked = wanted.asked.as_ref().map(ModelName::as_str);
+        if let Some(asked) = asked.filter(|asked| *asked != ModelName::INHERIT) {
+            models.check(asked).map_err(refused)?;
+            let model = models.resolve(asked).map_err(refused)?;
+            return Ok(Some(as_host_model(&model)));
+        }
+        let profiles = self.shared.profiles();
+        let profile = profiles.known(&wanted.agent)?;
+        let parent = self.shared.session(&wanted.parent).await?;
+        let model = choose_model(&self.shared, asked, profile, parent.as_ref())?;
+        Ok(Some(as_host_model(&model)))
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {

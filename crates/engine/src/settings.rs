@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use asyncagents_core::agent::Permissions;
+use asyncagents_core::{agent::Permissions, model_choice::ModelPolicy};
 use asyncagents_models::Effort;
 
 /// What becomes of a call that has to be permitted by a person when nobody is there to be asked.
@@ -24,6 +24,8 @@ pub struct Settings {
     /// The model of agents that have none of their own; `None` takes the first provider that
     /// has a key.
     pub model: Option<String>,
+    /// Which models may be named, and what is asked when one is unavailable.
+    pub model_policy: ModelPolicy,
     /// How hard the model thinks, where it can be told.
     pub effort: Option<Effort>,
     /// What agents may do without asking.
@@ -53,6 +55,7 @@ impl Settings {
             workspace,
             session_folders: Vec::new(),
             model: None,
+            model_policy: ModelPolicy::default(),
             effort: None,
             permissions: Permissions::default(),
             unanswered: Unanswered::Refuse,

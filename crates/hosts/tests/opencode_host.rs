@@ -9,6 +9,8 @@
 mod answering;
 #[path = "opencode_host/branching.rs"]
 mod branching;
+#[path = "opencode_host/choosing_models.rs"]
+mod choosing_models;
 #[path = "opencode_host/contract.rs"]
 mod contract;
 #[path = "opencode_host/creating.rs"]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use asyncagents_core::fallback::is_about_model;
+
 /// Why there is no answer. No text in it contains a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
@@ -113,6 +115,26 @@ impl ModelError {
         ModelError::Settings {
             what: what.into(),
             why: why.to_string(),
+        }
+    }
+
+    /// The model cannot be asked, whatever it is asked: there is no key, no credit or no server, or
+    /// every attempt was turned away. Another model may answer the same request.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            ModelError::UnknownModel { .. }
+            | ModelError::NoModel { .. }
+            | ModelError::MissingKey { .. }
+            | ModelError::KeyCommand { .. }
+            | ModelError::Unreachable { .. }
+            | ModelError::Overloaded { .. }
+            | ModelError::Broken { .. } => true,
+            ModelError::Refused {
+                status, message, ..
+            } => is_about_model(*status, message),
+            ModelError::Settings { .. }
+            | ModelError::TooLong { .. }
+            | ModelError::AnswerTooLong { .. } => false,
         }
     }
 

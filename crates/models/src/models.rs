@@ -15,7 +15,7 @@ use crate::{
     wire::{Folded, Question},
 };
 use asyncagents_core::{
-    agent::{Answer, Usage},
+    agent::{Answer, Effort, Usage},
     budget::Cost,
     id::ModelName,
 };
@@ -145,6 +145,26 @@ impl Models {
         self.0.services.iter().map(overview).collect()
     }
 
+    /// The models that can be asked as far as is known: those of the tables, of providers that have
+    /// a key. A provider may have more.
+    pub fn known(&self) -> Vec<Model> {
+        let usable = self
+            .overview()
+            .into_iter()
+            .filter(|one| one.key.is_usable());
+        let named = usable.flat_map(|one| self.0.prices.names(&one.name));
+        let short = self.aliases().map(|(_, model)| model.to_owned());
+        let usable = |name: String| {
+            self.resolve(&name)
+                .ok()
+                .filter(|_| self.check(&name).is_ok())
+        };
+        let mut models: Vec<Model> = named.chain(short).filter_map(usable).collect();
+        models.sort_by(|one, other| one.name.cmp(&other.name));
+        models.dedup_by(|one, other| one.name == other.name);
+        models
+    }
+
     /// The short names, and what they stand for.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         let aliases = self.0.shared.settings.aliases.iter();
@@ -217,6 +237,12 @@ impl Model {
     /// Its full name: `provider/model`.
     pub fn name(&self) -> &ModelName {
         &self.name
+    }
+
+    /// How hard it can be told to think.
+    pub fn efforts(&self) -> Vec<Effort> {
+        let all = [Effort::Low, Effort::Medium, Effort::High];
+        all.into_iter().filter(|_| self.figures.thinks()).collect()
     }
 
     /// Whether it is known what it costs.

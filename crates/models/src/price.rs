@@ -32,7 +32,7 @@ pub(crate) struct Figures {
     max_output: Option<u64>,
     above: Option<AboveRow>,
     /// Whether the model supports reasoning, if listed.
-    pub(crate) reasoning: Option<bool>,
+    reasoning: Option<bool>,
     /// Whether the model decides itself how long it reasons.
     adaptive: Option<bool>,
 }
@@ -89,6 +89,18 @@ impl Prices {
         let full = format!("{provider}/{model}");
         self.exact(&full)
             .or_else(|| self.exact(without_date(&full)))
+    }
+
+    /// The models of a provider that are in a table, by their full names.
+    pub(crate) fn names(&self, provider: &str) -> Vec<String> {
+        let beginning = format!("{provider}/");
+        let own = self.own.keys().cloned();
+        let built_in = TABLE.lines().filter_map(|line| {
+            let (name, _) = line.strip_prefix('"')?.split_once('"')?;
+            Some(name.to_owned())
+        });
+        let names = own.chain(built_in);
+        names.filter(|name| name.starts_with(&beginning)).collect()
     }
 
     fn exact(&self, name: &str) -> Option<Figures> {
@@ -148,6 +160,13 @@ impl Figures {
     /// Whether the price is known; an unknown one is not nothing.
     pub(crate) fn has_price(&self) -> bool {
         self.prices.input.is_some() || self.prices.output.is_some()
+    }
+
+    /// Whether the model thinks before it answers. Of one that is not in the table that is not
+    /// known, and it may.
+    pub(crate) fn thinks(&self) -> bool {
+        let unknown = self.known_max_output().is_none();
+        self.reasoning.unwrap_or(unknown)
     }
 
     pub(crate) fn is_adaptive(&self) -> bool {

@@ -11,7 +11,8 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::{AgentName, SessionId},
     lock::lock,
-    port::{Host, HostError, SessionEvent},
+    model_choice::{HostModel, ModelPolicy},
+    port::{Host, HostError, SessionEvent, WantedModel},
     task_limits::TaskLimits,
 };
 use tokio::{sync::mpsc, time};
@@ -35,6 +36,13 @@ pub trait Hosts: Send + Sync {
         limits.clone()
     }
 
+    /// What the user says about the models of a host's tasks, given what is said for the process:
+    /// a launch may have settings of its own.
+    fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
+        let _ = setup;
+        usual.clone()
+    }
+
     /// Opens a host. It is asked once for each setup, unless it fails.
     ///
     /// # Errors
@@ -47,6 +55,9 @@ const HOST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a caller waits for a host: nearly all of the work comes later.
 pub(crate) const CALLER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the list of a host's models is taken to be right.
+const MODELS_VALID: Duration = Duration::from_secs(60);
 
 /// What the runner of a task is told of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +78,7 @@ pub(crate) struct OpenHosts {
 pub(crate) struct OpenHost {
     pub(crate) host: Arc<dyn Host>,
     agents: Mutex<Vec<AgentName>>,
+    models: Mutex<Option<(time::Instant, Vec<HostModel>)>>,
     listeners: Mutex<HashMap<SessionId, mpsc::UnboundedSender<RunReport>>>,
 }
 
@@ -87,6 +99,7 @@ impl OpenHosts {
         let host = Arc::new(OpenHost {
             host: self.source.open(setup)?,
             agents: Mutex::default(),
+            models: Mutex::default(),
             listeners: Mutex::default(),
         });
         open.insert(setup.clone(), host.clone());
@@ -146,6 +159,34 @@ impl OpenHost {
             .await?;
         lock(&self.agents).clone_from(&known);
         Ok(named(&known).ok_or(known))
+    }
+
+    /// The models that the host lists, as it did a moment ago or does now. Nothing if it cannot say.
+    pub(crate) async fn models(&self) -> Result<Option<Vec<HostModel>>, HostError> {
+        let valid = |at: &time::Instant| at.elapsed() < MODELS_VALID;
+        let had = lock(&self.models).clone();
+        if let Some((_, models)) = had.filter(|(at, _)| valid(at)) {
+            return Ok(Some(models));
+        }
+        let models = self.ask_within(CALLER_TIMEOUT, |host| host.models());
+        let models = models.await?;
+        *lock(&self.models) = models.clone().map(|models| (time::Instant::now(), models));
+        Ok(models)
+    }
+
+    /// The model that a task would have, if the host says so. One that it has listed is not asked
+    /// for again.
+    pub(crate) async fn model_of(
+        &self,
+        wanted: &WantedModel,
+    ) -> Result<Option<HostModel>, HostError> {
+        let listed = self.models().await?.unwrap_or_default();
+        let same = |model: &HostModel| Some(&model.name) == wanted.asked.as_ref();
+        if let Some(model) = listed.into_iter().find(same) {
+            return Ok(Some(model));
+        }
+        let asked = self.ask_within(CALLER_TIMEOUT, |host| host.model_of(wanted));
+        asked.await
     }
 
     /// Hears what happens in a session from now on.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     fork::{Limits, Mode},
+    model_choice::ModelPolicy,
     notify::Wording,
     skill::UsualTerms,
     task_limits::TaskLimits,
@@ -36,6 +37,8 @@ pub struct Settings {
     pub skills: UsualTerms,
     /// Whether a model may grant what a task below it asks for, once. Never for always.
     pub model_may_permit: bool,
+    /// Which models tasks may have, and what is asked when one is unavailable.
+    pub models: ModelPolicy,
 }
 
 impl Default for Settings {
@@ -53,6 +56,7 @@ impl Default for Settings {
             shutdown_timeout: Duration::from_secs(3),
             skills: UsualTerms::default(),
             model_may_permit: false,
+            models: ModelPolicy::default(),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use asyncagents_core::{
-    host_ref::HostRef,
+    host_ref::{HostRef, HostSetup},
     id::OwnerId,
     lock::lock,
+    model_choice::ModelPolicy,
     moment::Moment,
     port::{Clock, Journal, LeaseTime, Store, query, transact},
     task_limits::TaskLimits,
@@ -89,6 +90,12 @@ impl Shared {
     /// The limits of a host's tasks.
     pub(crate) fn limits(&self, host: &HostRef) -> TaskLimits {
         self.hosts.source.limits(host, &self.settings.limits)
+    }
+
+    /// What the user says about the models of a host's tasks.
+    pub(crate) fn model_policy(&self, setup: &HostSetup) -> ModelPolicy {
+        let usual = &self.settings.models;
+        self.hosts.source.model_policy(setup, usual)
     }
 
     /// Tells the process that something was written.

@@ -4,11 +4,12 @@
 use asyncagents_core::{
     agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Usage},
     budget::Cost,
+    fallback::Fallback,
     id::{AgentName, ChainId, ModelName, PostId},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::record::As;
+use crate::record::{As, FallbackRecord};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Entry", tag = "kind", rename_all = "snake_case")]
@@ -40,6 +41,7 @@ pub(crate) enum EntryRecord {
         why: String,
         fails: bool,
     },
+    FellBack(#[serde(with = "FallbackRecord")] Fallback),
     Answered {
         seen: u64,
         #[serde(with = "As::<AnswerRecord>")]

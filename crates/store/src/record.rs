@@ -4,8 +4,10 @@
 use std::{collections::BTreeMap, fmt, marker::PhantomData, time::Duration};
 
 use asyncagents_core::{
+    agent::Effort,
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
+    fallback::Fallback,
     fork::{Limits, Mode, Plan},
     host_ref::{HostRef, LaunchSettings},
     id::{AgentName, ChainId, ModelName, OwnerId, PostId, SessionId, TaskId},
@@ -119,6 +121,8 @@ enum EventRecord {
     /// Written by [`ObservationRecord`], with a kind of its own.
     #[serde(skip)]
     Observed(Observation),
+    #[serde(rename = "model_replaced")]
+    FellBack(#[serde(with = "FallbackRecord")] Fallback),
     SpentBelow(#[serde(with = "SpentRecord")] Spent),
     SummingUp {
         why: String,
@@ -169,6 +173,7 @@ const OBSERVATIONS: &[&str] = &[
     "asked_beside",
     "asked",
     "answered",
+    "fell_back",
     "counted",
 ];
 
@@ -189,7 +194,18 @@ enum ObservationRecord {
     Answered {
         id: String,
     },
+    FellBack(#[serde(with = "FallbackRecord")] Fallback),
     Counted(#[serde(with = "TotalsRecord")] Totals),
+}
+
+/// One model in the place of another, in events, entries and rows.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Fallback")]
+pub(crate) struct FallbackRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<ModelName>,
+    to: ModelName,
+    why: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -248,6 +264,8 @@ struct LaunchedRecord {
     description: String,
     agent: AgentName,
     model: Option<ModelName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
     forked: bool,
     host: HostRecord,
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -385,6 +403,7 @@ impl From<Box<Launched>> for LaunchedRecord {
             description: brief.description,
             agent: brief.agent,
             model: brief.model,
+            effort: brief.effort.map(|effort| effort.word().to_owned()),
             forked: brief.context == Context::Forked,
             settings: brief.host.settings.json.clone(),
             seal: brief.host.settings.seal.clone(),
@@ -429,6 +448,7 @@ impl TryFrom<LaunchedRecord> for Box<Launched> {
                 description: record.description,
                 agent: record.agent,
                 model: record.model,
+                effort: effort(record.effort.as_deref())?,
                 context,
                 host: record.host.with(LaunchSettings {
                     json: record.settings,
@@ -449,6 +469,12 @@ impl TryFrom<LaunchedRecord> for Box<Launched> {
             role,
         }))
     }
+}
+
+/// How hard a model thinks, by its word.
+pub(crate) fn effort(word: Option<&str>) -> Result<Option<Effort>, String> {
+    let known = |word| Effort::of_word(word).ok_or_else(|| format!("unknown effort `{word}`"));
+    word.map(known).transpose()
 }
 
 /// Older versions had only one mode and did not write it.

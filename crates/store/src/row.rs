@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
-    id::TaskId,
+    fallback::Fallback,
+    id::{ModelName, TaskId},
     moment::Moment,
     progress::{Progress, Repeated},
     skill::Terms,
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     host_setup::host_setup,
     question::OpenRecord,
-    record::{As, unpriced_of},
+    record::{As, FallbackRecord, effort, unpriced_of},
     sql::{Columns, Damage, Row, Sql, Value, unknown},
     terms::TermsRecord,
 };
@@ -79,6 +80,23 @@ struct Tools {
     /// Tokens, cost, tokens without a price and turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     beside: Option<[u64; 4]>,
+    /// Of the launch: there is no column for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
+    /// The model that took the place of the task's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<ModelName>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fallbacks: Vec<SavedFallback>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    reprompted: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedFallback(#[serde(with = "FallbackRecord")] Fallback);
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// All columns of a task, its key first.
@@ -87,6 +105,7 @@ pub(crate) fn columns(task: &Task) -> Columns<'_> {
         description,
         agent,
         model,
+        effort: _,
         context,
         host,
     } = &task.brief;
@@ -209,6 +228,15 @@ fn tools(task: &Task) -> String {
         unpriced: Some(progress.spent.unpriced),
         unpriced_below: Some(task.below.unpriced),
         unpriced_before: Some(task.spent_before.unpriced),
+        effort: task.brief.effort.map(|effort| effort.word().to_owned()),
+        model: progress.model.clone(),
+        fallbacks: progress
+            .fallbacks
+            .iter()
+            .cloned()
+            .map(SavedFallback)
+            .collect(),
+        reprompted: progress.reprompted,
     };
     serde_json::to_string(&tools).unwrap_or_default()
 }
@@ -245,7 +273,7 @@ fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
             root: row.get("root")?,
             depth: row.get("depth")?,
         },
-        brief: brief(row)?,
+        brief: brief(row, tools.effort.as_deref())?,
         skill: terms_in(row, "skill")?,
         budget: Budget {
             tokens: row.get("max_tokens")?,
@@ -271,11 +299,13 @@ fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
     })
 }
 
-fn brief(row: &Row<'_>) -> Result<Brief, Damage> {
+fn brief(row: &Row<'_>, word: Option<&str>) -> Result<Brief, Damage> {
+    let damaged = |_| unknown("effort", word.unwrap_or_default());
     Ok(Brief {
         description: row.get("description")?,
         agent: row.get("agent")?,
         model: row.get("model")?,
+        effort: effort(word).map_err(damaged)?,
         context: match &*row.text("context")? {
             "fresh" => Context::Fresh,
             "forked" => Context::Forked,
@@ -340,6 +370,13 @@ fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
         asking: (tools.asking.into_iter())
             .map(|(id, asked)| (id, asked.open(last_activity)))
             .collect(),
+        model: tools.model,
+        fallbacks: tools
+            .fallbacks
+            .into_iter()
+            .map(|SavedFallback(one)| one)
+            .collect(),
+        reprompted: tools.reprompted,
         beside: Spent {
             tokens,
             cost: Cost(cost),

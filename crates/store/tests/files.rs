@@ -45,6 +45,7 @@ fn launched(parent: &str) -> Launched {
             description: "one".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             context: Context::Fresh,
             host: HostRef::from("scripted").into(),
         },

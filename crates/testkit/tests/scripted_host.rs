@@ -69,6 +69,7 @@ impl Site for Scripted {
             title: "the parent".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             may_delegate: true,
             role: None,
             within: Vec::new(),
@@ -79,6 +80,7 @@ impl Site for Scripted {
             text: SCRIPT[0].0.to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             role: None,
         };
         let id = prompt.id.clone();

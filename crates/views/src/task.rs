@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use asyncagents_core::{
     answer::{Report, Shown},
     budget::Cost,
+    fallback::Fallback,
     moment::Moment,
     task::{Context, Outcome, State, Task},
     transcript::{Message, Outcome as CallOutcome, Part, Role},
@@ -25,6 +26,8 @@ pub struct TaskView<'a> {
     description: &'a str,
     agent: &'a str,
     model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
     host: String,
     parent_session: &'a str,
     session: Option<&'a str>,
@@ -86,6 +89,18 @@ struct ProgressView<'a> {
     asking: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     questions: Vec<QuestionView<'a>>,
+    /// The model that took the place of the task's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fallbacks: Vec<FallbackView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct FallbackView<'a> {
+    from: Option<&'a str>,
+    to: &'a str,
+    why: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +130,7 @@ impl<'a> TaskView<'a> {
             description: &task.brief.description,
             agent: task.brief.agent.as_str(),
             model: task.brief.model.as_ref().map(|model| model.as_str()),
+            effort: task.brief.effort.map(|effort| effort.word()),
             host: task.brief.host.host.label(),
             parent_session: task.place.parent.as_str(),
             session: task.session.as_ref().map(|session| session.as_str()),
@@ -169,6 +185,18 @@ impl<'a> ProgressView<'a> {
             phase: task.phase().map(|phase| phase.to_string()),
             asking: asked(task),
             questions: questions(task),
+            model: progress.model.as_ref().map(|model| model.as_str()),
+            fallbacks: progress.fallbacks.iter().map(FallbackView::new).collect(),
+        }
+    }
+}
+
+impl<'a> FallbackView<'a> {
+    fn new(fallback: &'a Fallback) -> Self {
+        Self {
+            from: fallback.from.as_ref().map(|model| model.as_str()),
+            to: fallback.to.as_str(),
+            why: &fallback.why,
         }
     }
 }

@@ -98,6 +98,11 @@ enum StepKindView<'a> {
     Nudge {
         text: &'a str,
     },
+    ModelFallback {
+        from: Option<&'a str>,
+        to: &'a str,
+        why: &'a str,
+    },
 }
 
 /// What a program that follows a run is sent.
@@ -226,6 +231,11 @@ impl<'a> StepKindView<'a> {
             StepKind::Notice { text } => Self::Notice { text },
             StepKind::Message { text } => Self::Message { text },
             StepKind::Reply { text } => Self::Reply { text },
+            StepKind::FellBack(fallback) => Self::ModelFallback {
+                from: fallback.from.as_ref().map(|model| model.as_str()),
+                to: fallback.to.as_str(),
+                why: &fallback.why,
+            },
             StepKind::Nudged { text } => Self::Nudge { text },
         }
     }

@@ -51,6 +51,11 @@ pub(super) struct TaskArgs {
     #[arg(long)]
     model: Option<String>,
 
+    /// How hard the model thinks: low, medium or high [default: the setting `effort`, or what the
+    /// host has].
+    #[arg(long)]
+    effort: Option<String>,
+
     /// Let the child inherit the session's conversation.
     #[arg(long)]
     fork: bool,
@@ -147,6 +152,7 @@ pub(super) async fn launch(context: &CommandContext, args: &TaskArgs) -> Result<
         fork: args.fork,
         resume: args.resume.clone(),
         model: args.model.clone(),
+        effort: args.effort.clone(),
         budget: Budget {
             tokens: args.max_tokens,
             cost: args.max_cost,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, str::FromStr};
 
-use asyncagents_core::agent::Permissions;
+use asyncagents_core::{agent::Permissions, model_choice::ModelPolicy};
 use asyncagents_engine::Unanswered;
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
 
@@ -20,6 +20,8 @@ pub(crate) struct AgentConfig {
     /// `auto`, or the name of a model.
     pub(crate) model: String,
     pub(crate) effort: Option<Effort>,
+    /// For tasks in every host.
+    pub(crate) model_policy: ModelPolicy,
     pub(crate) permissions: Permissions,
     /// `None`: it depends on whether somebody is there when a task is launched.
     pub(crate) unanswered: Option<Unanswered>,
@@ -48,6 +50,7 @@ impl AgentConfig {
         Self {
             model: "auto".to_owned(),
             effort: None,
+            model_policy: ModelPolicy::default(),
             permissions: Permissions::default(),
             unanswered: None,
             tools: asyncagents_tools::Settings::new(PathBuf::new(), PathBuf::new()),
@@ -151,6 +154,9 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
          takes the first provider that has a key";
     "effort", agent_config.effort, Refused,
         "how hard the model thinks, where it can be told: low, medium, high or none";
+    "fallback_models", agent_config.model_policy.fallbacks, Refused,
+        "what is asked in the same run when a model is out of quota or unavailable, the first \
+         first, as provider/model,provider/model; in every host, and told in `output`";
     "permissions.mode", agent_config.permissions.mode, Refused,
         "what agents do without asking: ask (read), auto-edit (read and change files), yolo \
          (everything)";
@@ -193,6 +199,9 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
          answer sums up";
     "run.compact_at", agent_config.compact_at: within(10, 95, "10 to 95"), Refused,
         "from this share of the model's window on a conversation is summarised, in percent";
+    "models.allowed", agent_config.model_policy.allowed, Refused,
+        "which models a call, `--model`, a skill or an agent of a project may name, as \
+         anthropic/*,ollama/*; fallback_models too";
     "models.attempts", agent_config.models.attempts: within(1, MAX, FROM_1), Refused,
         "how often a request is sent before it counts as failed";
     "models.silence", agent_config.models.idle_timeout, Refused,

@@ -98,6 +98,7 @@ impl Config {
             lease: self.lease,
             skills: self.skills.usual,
             model_may_permit: self.model_may_permit,
+            models: self.agent_config.model_policy.clone(),
             ..Settings::default()
         };
         settings.wording.prefix.clone_from(&self.prefix);

@@ -7,6 +7,7 @@ use asyncagents_core::{
     budget::Cost,
     fork::{self, Limits, Preset},
     id::ModelName,
+    model_choice::AllowedModels,
 };
 use asyncagents_engine::Unanswered;
 use asyncagents_tools::{Bytes, MemoryLimit, SandboxMode};
@@ -324,6 +325,34 @@ impl Value for Vec<String> {
         let names: Vec<String> = items(text).map(str::to_owned).collect();
         let fine = names.iter().all(is_name).then_some(names);
         fine.ok_or_else(|| "names like STAGE or MY_*, separated by commas".to_owned())
+    }
+}
+
+/// Models as patterns, in which `*` stands for any text.
+impl Value for AllowedModels {
+    const SHAPE: Shape = Shape::List;
+
+    fn show(&self) -> String {
+        self.patterns().join(",")
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let patterns: Vec<String> = items(text).map(str::to_owned).collect();
+        let filled = (!patterns.is_empty()).then(|| AllowedModels::new(patterns));
+        filled.ok_or_else(|| "models like anthropic/*, separated by commas, or *".to_owned())
+    }
+}
+
+impl Value for Vec<ModelName> {
+    const SHAPE: Shape = Shape::List;
+
+    fn show(&self) -> String {
+        let names: Vec<&str> = self.iter().map(ModelName::as_str).collect();
+        names.join(",")
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(items(text).map(ModelName::from).collect())
     }
 }
 

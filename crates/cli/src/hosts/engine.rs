@@ -12,6 +12,7 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::ModelName,
     lock::lock,
+    model_choice::{AllowedModels, ModelPolicy},
     port::{Host, HostError},
     task_limits::TaskLimits,
 };
@@ -74,6 +75,14 @@ impl HostKind for EngineHosts {
             .unwrap_or_else(|_| limits.clone())
     }
 
+    fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
+        let engine = self.get(setup);
+        engine.map_or_else(
+            |_| usual.clone(),
+            |(engine, _)| engine.model_policy().clone(),
+        )
+    }
+
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         Ok(Arc::new(self.get(setup)?.0))
     }
@@ -92,8 +101,11 @@ impl EngineHosts {
     pub(super) async fn check(&self, launch: &mut ShellLaunch<'_>) -> Result<(), Failure> {
         let request = launch.request;
         let (engine, _) = self.get(&launch.host).map_err(Problem::from)?;
-        let checked = engine.check(&request.agent.as_str().into(), request.model.as_deref());
-        checked.map_err(exit::refused)?;
+        // A model that is named is checked at the launch, which says what there is.
+        if request.model.is_none() {
+            let checked = engine.check(&request.agent.as_str().into(), None);
+            checked.map_err(exit::refused)?;
+        }
         if request.fork && !launch.is_session_named {
             let newest = engine.newest().await.map_err(Problem::from)?;
             launch.session = newest.ok_or_else(|| {
@@ -159,6 +171,7 @@ impl EngineHosts {
         let manager = self.context.manager()?;
         let settings = asyncagents_engine::Settings {
             model: (agent.model != "auto").then(|| agent.model.clone()),
+            model_policy: policy(&models, &agent.model_policy),
             effort: agent.effort,
             permissions: agent.permissions.clone(),
             // Where somebody was there at the launch, the launch says so.
@@ -266,6 +279,18 @@ fn helper() -> std::io::Result<PathBuf> {
         Ok(PathBuf::from("/proc/self/exe"))
     } else {
         env::current_exe()
+    }
+}
+
+/// What the user says about models, where a short name is allowed as what it stands for.
+fn policy(models: &Models, said: &ModelPolicy) -> ModelPolicy {
+    let full = |pattern: &String| match models.resolve(pattern) {
+        Ok(model) if !pattern.contains('*') => model.name().to_string(),
+        Ok(_) | Err(_) => pattern.clone(),
+    };
+    ModelPolicy {
+        allowed: AllowedModels::new(said.allowed.patterns().iter().map(full).collect()),
+        fallbacks: said.fallbacks.clone(),
     }
 }
 

@@ -15,6 +15,7 @@ use anyhow::anyhow;
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::SessionId,
+    model_choice::ModelPolicy,
     port::{Clock, Host, HostError, Store},
     request::TaskArgs,
     task_limits::TaskLimits,
@@ -46,6 +47,11 @@ pub trait HostKind: Send + Sync {
     /// See [`Hosts::limits`].
     fn limits(&self, _host: &HostRef, limits: &TaskLimits) -> TaskLimits {
         limits.clone()
+    }
+
+    /// See [`Hosts::model_policy`].
+    fn model_policy(&self, _setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
+        usual.clone()
     }
 
     /// The host, as the launcher of a task has set it up.
@@ -231,6 +237,10 @@ impl Hosts for KnownHosts {
 
     fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
         self.kind(host).limits(host, limits)
+    }
+
+    fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
+        self.kind(&setup.host).model_policy(setup, usual)
     }
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     budget::Cost,
+    fallback::Fallback,
     id::{AgentName, ModelName, PostId},
     last_turn,
     progress::Totals,
@@ -78,6 +79,8 @@ pub struct Run {
     newest_call: Option<(String, String)>,
     /// What the newest answer has cost.
     pub newest_cost: Cost,
+    /// Which models took the place of which.
+    pub fallbacks: Vec<Fallback>,
     /// How often calls have failed, by tool and parameters.
     failed: BTreeMap<(String, String), u32>,
 }
@@ -137,6 +140,7 @@ impl Conversation {
                     same_calls: 0,
                     newest_call: None,
                     newest_cost: Cost::default(),
+                    fallbacks: Vec::new(),
                     failed: BTreeMap::new(),
                 });
             }
@@ -158,6 +162,12 @@ impl Conversation {
                         fails: *fails,
                         over: false,
                     });
+                }
+            }
+            Entry::FellBack(fallback) => {
+                self.model = Some(fallback.to.clone());
+                if let Some(run) = &mut self.run {
+                    run.fallbacks.push(fallback.clone());
                 }
             }
             Entry::Answered { seen, answer } => self.answered(*seen, answer),
@@ -274,7 +284,7 @@ impl Conversation {
         self.usage
     }
 
-    /// The model of the newest prompt that named one.
+    /// The model of the newest prompt that named one, or the one that took its place.
     pub fn model(&self) -> Option<&ModelName> {
         self.model.as_ref()
     }

@@ -2,6 +2,7 @@
 
 use super::{Answer, ToolOutcome};
 use crate::{
+    fallback::Fallback,
     id::{AgentName, ChainId, ModelName, PostId},
     moment::Moment,
 };
@@ -45,6 +46,8 @@ pub enum Entry {
         /// Whether the run has failed with that, whatever the model says.
         fails: bool,
     },
+    /// The model was unavailable, and another one is asked from here on.
+    FellBack(Fallback),
     Answered {
         /// The newest entry that the model had been shown.
         seen: u64,
@@ -107,6 +110,7 @@ impl Entry {
             | Entry::Notice { post, .. } => Some(post),
             Entry::Nudged { .. }
             | Entry::LastTurn { .. }
+            | Entry::FellBack(_)
             | Entry::Answered { .. }
             | Entry::ToolBegan { .. }
             | Entry::ToolEnded { .. }

@@ -34,7 +34,10 @@ pub fn transcript(entries: &[Filed]) -> Transcript<'static> {
                 messages.extend([request, summary]);
             }
             // The host's own remarks are not part of what was said.
-            Entry::Nudged { .. } | Entry::LastTurn { .. } | Entry::ToolBegan { .. } => {}
+            Entry::Nudged { .. }
+            | Entry::LastTurn { .. }
+            | Entry::FellBack(_)
+            | Entry::ToolBegan { .. } => {}
             Entry::Ended { .. } => {
                 if let Some(newest) = messages.last_mut() {
                     newest.finished = true;

@@ -10,8 +10,9 @@ use std::time::Duration;
 use crate::{
     budget::Spent,
     event::{Event, Launched},
+    fallback::Fallback,
     host_ref::HostRef,
-    id::{ChainId, OwnerId, PostId, SessionId, TaskId},
+    id::{ChainId, ModelName, OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     progress::{Observation, Progress, Totals},
     question::Reply,
@@ -32,6 +33,8 @@ pub enum Command {
     /// The host has its prompt.
     Prompted,
     Observe(Vec<Observation>),
+    /// Its model is unavailable: go on with another one.
+    FallBack(Fallback),
     /// The host says that it has ended.
     Finish {
         outcome: Outcome,
@@ -219,6 +222,7 @@ pub fn decide(
             Command::SessionMade(_)
             | Command::Prompted
             | Command::Observe(_)
+            | Command::FallBack(_)
             | Command::SummedUp { .. }
             | Command::Stopped,
         ) => stopped_or_late(task),
@@ -234,6 +238,7 @@ pub fn decide(
         }),
         (Running { .. }, Command::ClockMoved { by }) => happens(Event::ClockMoved { by }),
         (Running { .. }, Command::Observe(seen)) => observed(task, seen, now, limits),
+        (Running { stage, .. }, Command::FallBack(fallback)) => falls_back(stage, fallback),
         (
             Running { .. },
             Command::Finish {
@@ -297,6 +302,7 @@ pub fn decide(
             | Command::SessionMade(_)
             | Command::Prompted
             | Command::Observe(_)
+            | Command::FallBack(_)
             | Command::Finish { .. }
             | Command::GiveUp { .. }
             | Command::SumUp { .. }
@@ -347,6 +353,14 @@ fn sums_up(stage: &Stage, why: String) -> Result<Decision, Refusal> {
             // What the tasks below would find is not waited for.
             effects: vec![Effect::StopBelow],
         }),
+    }
+}
+
+/// A task at its limit has no use for another model.
+fn falls_back(stage: &Stage, fallback: Fallback) -> Result<Decision, Refusal> {
+    match stage {
+        Stage::SummingUp { .. } => Ok(Decision::default()),
+        Stage::Creating | Stage::Prompting | Stage::Working => happens(Event::FellBack(fallback)),
     }
 }
 
@@ -559,9 +573,24 @@ pub enum Standing {
         /// What the child said last.
         answer: Option<String>,
     },
+    /// Its model is out of quota or cannot be asked, so the prompt is not worked on.
+    ModelUnavailable(Unavailable),
     /// The prompt is there, and it is neither answered nor worked on: the host itself was
     /// stopped in the middle.
     Interrupted,
+}
+
+/// What a host says about a model that it cannot ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// Which model, where the host says so.
+    pub model: Option<ModelName>,
+    /// What the provider says.
+    pub why: String,
+    /// What the child said last.
+    pub answer: Option<String>,
+    /// Whether the host goes on asking, though in vain so far.
+    pub retrying: bool,
 }
 
 /// What to do about a running task after its host was asked.
@@ -592,6 +621,11 @@ pub fn after_asking(standing: Standing) -> Next {
         Standing::Unprompted => Next::Prompt,
         Standing::Working => Next::Wait,
         Standing::Done { outcome, answer } => Next::Finish { outcome, answer },
+        Standing::ModelUnavailable(unavailable) if unavailable.retrying => Next::Wait,
+        Standing::ModelUnavailable(Unavailable { why, answer, .. }) => Next::Finish {
+            outcome: Outcome::Failed { why },
+            answer,
+        },
         Standing::Gone => failed("its session no longer exists"),
         Standing::Interrupted => {
             failed("its host was stopped while it worked; resume it to go on from there")
@@ -653,6 +687,8 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.progress.asking.clear();
             task.progress.using = None;
             task.progress.turns_before = task.progress.spent.turns;
+            task.progress.fallbacks.clear();
+            task.progress.reprompted = 0;
         }
         Event::SessionMade { session } => {
             task.session = Some(session.clone());
@@ -670,6 +706,11 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
         Event::Observed(observation) => {
             task.progress.worker_deaths = 0;
             task.progress.note(observation, at);
+        }
+        Event::FellBack(fallback) => {
+            task.progress.fell_back(fallback);
+            task.progress.reprompted += 1;
+            reach(task, Stage::Prompting);
         }
         Event::SpentBelow(spent) => task.below = *spent,
         Event::Ended { outcome, stop, .. } => {

@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::{
-    agent::Tools,
+    agent::{Effort, Tools},
     budget::Spent,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     lifecycle::Standing,
+    model_choice::HostModel,
     notify::Message,
     progress::{Observation, Totals},
     question::{Answered, Question, Reply},
@@ -26,6 +27,20 @@ use crate::{
 pub trait Host: Send + Sync {
     /// The agents a task may be given to.
     async fn agents(&self) -> Result<Vec<AgentName>, HostError>;
+
+    /// The models that a task may be given, but for those that it has and does not list. Nothing
+    /// where a host cannot say.
+    async fn models(&self) -> Result<Option<Vec<HostModel>>, HostError> {
+        Ok(None)
+    }
+
+    /// The model that a task would have. Nothing if there is none of the name that is asked for,
+    /// or if the host cannot say. [`HostError::Refused`] says what is wrong with it.
+    async fn model_of(&self, wanted: &WantedModel) -> Result<Option<HostModel>, HostError> {
+        let models = self.models().await?.unwrap_or_default();
+        let mut models = models.into_iter();
+        Ok(models.find(|model| Some(&model.name) == wanted.asked.as_ref()))
+    }
 
     /// Makes a session for a task, or finds the one that was made for it before.
     async fn create(&self, session: NewSession) -> Result<SessionId, HostError>;
@@ -131,6 +146,16 @@ pub trait HostEvents: Send {
     async fn next(&mut self) -> Option<Report>;
 }
 
+/// What decides which model a task has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedModel {
+    /// The one that is asked for, if one is.
+    pub asked: Option<ModelName>,
+    pub agent: AgentName,
+    /// The session that launches the task.
+    pub parent: SessionId,
+}
+
 /// The end of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recent {
@@ -151,6 +176,8 @@ pub struct NewSession {
     pub agent: AgentName,
     /// With which model, if not the agent's own.
     pub model: Option<ModelName>,
+    /// How hard the model thinks, if the launcher says so.
+    pub effort: Option<Effort>,
     /// Whether tasks may be launched from it. At the depth limit they may not.
     pub may_delegate: bool,
     /// The skill that it runs, on whose terms it works.
@@ -178,6 +205,8 @@ pub struct Prompt {
     pub agent: AgentName,
     /// With which model, if not the agent's own.
     pub model: Option<ModelName>,
+    /// How hard the model thinks, if the launcher says so.
+    pub effort: Option<Effort>,
     /// The skill that the session runs, for hosts that have to be told with every prompt.
     pub role: Option<Role>,
 }
@@ -190,6 +219,8 @@ pub struct OneQuestion {
     pub agent: AgentName,
     /// Which model, if not the session's.
     pub model: Option<ModelName>,
+    /// How hard the model thinks, if the launcher of the task says so.
+    pub effort: Option<Effort>,
     /// The skill that the session runs, which may want a model of its own.
     pub role: Option<Role>,
     /// How long the answer may take.

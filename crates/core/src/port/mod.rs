@@ -22,7 +22,7 @@ pub use commands::Commands;
 pub use delegation::Delegation;
 pub use host::{
     Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice, OneAnswer,
-    OneQuestion, Prompt, Recent, Report, SessionEvent,
+    OneQuestion, Prompt, Recent, Report, SessionEvent, WantedModel,
 };
 pub use leases::{Lapsed, LeaseTime, Leases};
 pub use outbox::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted};

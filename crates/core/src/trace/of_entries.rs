@@ -121,6 +121,7 @@ impl Reading {
                 self.note(filed, what);
             }
             Entry::Nudged { text } => self.note(filed, StepKind::Nudged { text: text.clone() }),
+            Entry::FellBack(fallback) => self.note(filed, StepKind::FellBack(fallback.clone())),
             Entry::LastTurn { why, .. } => {
                 let text = last_turn::request(why);
                 self.note(filed, StepKind::Nudged { text });

@@ -41,6 +41,9 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
             Event::Replied { reply, .. } => StepKind::Reply {
                 text: reply.shown(),
             },
+            Event::FellBack(fallback) | Event::Observed(Observation::FellBack(fallback)) => {
+                StepKind::FellBack(fallback.clone())
+            }
             Event::Started | Event::Prompted => {
                 last = Some(saved.at);
                 continue;

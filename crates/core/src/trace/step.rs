@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{agent::Usage, budget::Cost, id::ModelName, moment::Moment};
+use crate::{agent::Usage, budget::Cost, fallback::Fallback, id::ModelName, moment::Moment};
 
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub enum StepKind {
     Message { text: String },
     /// What it asked was answered.
     Reply { text: String },
+    /// A model was unavailable, and another one was asked from here on.
+    FellBack(Fallback),
     /// The host said something to the model in the user's place.
     Nudged { text: String },
 }

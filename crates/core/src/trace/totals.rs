@@ -33,6 +33,7 @@ impl TraceTotals {
             | StepKind::Notice { .. }
             | StepKind::Message { .. }
             | StepKind::Reply { .. }
+            | StepKind::FellBack(_)
             | StepKind::Nudged { .. } => Self::default(),
         });
         each.fold(Self::default(), Self::plus)

@@ -37,6 +37,7 @@ fn launched() -> Launched {
             description: "Review the parser".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             context: Context::Fresh,
             host: HostSetup::from(HostRef::from("scripted")),
         },

@@ -29,6 +29,7 @@ fn request() -> LaunchTask {
         agent: "general".into(),
         context: Context::Fresh,
         model: None,
+        effort: None,
         budget: Budget::default(),
         role: None,
     }

@@ -39,6 +39,7 @@ fn launched() -> Launched {
             description: "one".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             context: Context::Fresh,
             host: HostRef::from("scripted").into(),
         },

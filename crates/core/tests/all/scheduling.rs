@@ -25,6 +25,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             description: String::new(),
             agent: "general".into(),
             model: model.map(Into::into),
+            effort: None,
             context: Context::Fresh,
             host: HostRef::from("scripted").into(),
         },

@@ -52,6 +52,7 @@ fn ended(outcome: &Outcome) -> Task {
             description: "Review\nthe parser".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             context: Context::Fresh,
             host: HostRef::engine("/project").into(),
         },

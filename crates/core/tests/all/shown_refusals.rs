@@ -1,6 +1,8 @@
 //! Why a request is refused, word for word.
 
-use asyncagents_core::{id::TaskId, refusal::Refusal, task::Status};
+use asyncagents_core::{
+    agent::Effort, id::TaskId, model_choice::KnownModels, refusal::Refusal, task::Status,
+};
 
 /// One of each kind. A kind without a row here does not compile.
 macro_rules! one_of_each {
@@ -35,6 +37,10 @@ one_of_each! {
     Missing { name: "agent", hint: "say which agent works on the task" }
     OutOfRange { name: "timeout", value: "601".to_owned(), allowed: "0 to 600 seconds" }
     UnknownAgent { agent: "genral".into(), known: vec!["explore".into(), "general".into()] }
+    UnknownModel { model: "anthropic/claud".into(), why: Some("anthropic needs a key: set ANTHROPIC_API_KEY".to_owned()), known: KnownModels::near("anthropic/claud", (0..20).map(|n| format!("ollama/model-{n:02}").into())) }
+    ModelNotAllowed { model: "openai/gpt".into(), agent: Some("review".into()), allowed: vec!["anthropic/*".to_owned(), "ollama/*".to_owned()] }
+    UnknownEffort { model: "ollama/qwen3".into(), effort: Effort::High, known: vec![Effort::Low, Effort::Medium] }
+    EffortNotKnown { why: "this host does not say what its models have" }
     TooDeep { depth: 4, limit: 3 }
     TooMany { limit: 20 }
     CallerStopped { status: Status::Cancelled }

@@ -37,6 +37,7 @@ fn the_tools_are_the_same_in_every_host() {
 #[rstest]
 #[case::launch("task", r#"{"description":"d","prompt":"p","agent":"a","fork":true}"#, ToolRequest::Task(TaskArgs { description: "d".into(), prompt: "p".into(), agent: "a".into(), fork: true, ..TaskArgs::default() }))]
 #[case::text_for_a_switch("task", r#"{"prompt":"p","agent":"a","fork":"true","resume":""}"#, ToolRequest::Task(TaskArgs { prompt: "p".into(), agent: "a".into(), fork: true, ..TaskArgs::default() }))]
+#[case::model("task", r#"{"prompt":"p","agent":"a","model":"x/y","effort":"high"}"#, ToolRequest::Task(TaskArgs { prompt: "p".into(), agent: "a".into(), model: Some("x/y".into()), effort: Some("high".into()), ..TaskArgs::default() }))]
 #[case::null("task", r#"{"prompt":"p","agent":"a","fork":null,"resume":null}"#, ToolRequest::Task(TaskArgs { prompt: "p".into(), agent: "a".into(), ..TaskArgs::default() }))]
 #[case::output("output", r#"{"task_id":" x "}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: None, conversation: None }))]
 #[case::block("output", r#"{"task_id":"x","block":true,"timeout":"60"}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: Some(Duration::from_secs(60)), conversation: None }))]

@@ -73,7 +73,7 @@ impl Driver {
                 self.compacted_for_window = true;
                 self.compact(model, SummaryOf::Shortened).await
             }
-            Err(error) => self.fail(&error).await,
+            Err(error) => self.model_failed(&error).await,
         }
     }
 
@@ -98,7 +98,7 @@ impl Driver {
             no_tools: false,
             max_output: None,
             cache_key: &self.cache_key,
-            effort: own_effort.or(self.shared.settings.effort),
+            effort: self.effort.or(own_effort).or(self.shared.settings.effort),
         }
     }
 

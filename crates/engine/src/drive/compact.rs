@@ -37,7 +37,7 @@ impl Driver {
                 // The answer was paid for all the same.
                 Ok(answer) => spent = (answer.usage, answer.cost),
                 Err(error) if error.is_too_long() => {}
-                Err(error) => return self.fail(&error).await,
+                Err(error) => return self.model_failed(&error).await,
             }
         }
         let most = (model.window() / 2).max(1_000);
@@ -56,7 +56,7 @@ impl Driver {
                 self.fail(&"the conversation is too long, and the model gave no summary of it")
                     .await
             }
-            Err(error) => self.fail(&error).await,
+            Err(error) => self.model_failed(&error).await,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod ask;
 mod compact;
+mod fall_back;
 mod last_turn;
 mod save;
 mod use_tool;
@@ -10,8 +11,8 @@ use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     agent::{
-        Around, Call, Conversation, Entry, Next, Profile, Stop, ToolOutcome, ToolSpec, Tools,
-        UsedUp, next,
+        Around, Call, Conversation, Effort, Entry, Next, Profile, Stop, ToolOutcome, ToolSpec,
+        Tools, UsedUp, next,
     },
     id::{AgentName, OwnerId, SessionId},
     lock::lock,
@@ -114,6 +115,8 @@ struct Driver {
     toolbox: Result<Toolbox, String>,
     /// The tools of the skills above the session's task, each of which restricts it.
     outer_tools: Vec<Tools>,
+    /// How hard the model thinks, if the launcher of the session's task says so.
+    effort: Option<Effort>,
     tools: Vec<ToolSpec>,
     /// The names of the tools for background tasks.
     delegation: Vec<String>,
@@ -147,7 +150,7 @@ impl Driver {
         let conversation = taken.conversation();
         let session = taken.session;
         let profiles = shared.profiles();
-        let outer_tools = outer_tools(&shared, &session).await?;
+        let (outer_tools, effort) = of_task(&shared, &session).await?;
         let profile = known_or_read_only(&profiles, &session.agent);
         let allowed = restricted(profile.tools, &outer_tools, session.terms.as_ref());
         // Skills are looked for in folders.
@@ -169,6 +172,7 @@ impl Driver {
             handle,
             session,
             outer_tools,
+            effort,
             profiles,
             conversation,
             name,
@@ -181,6 +185,7 @@ impl Driver {
             unanswered: None,
         };
         driver.publish();
+        driver.report_fallbacks();
         Ok(driver)
     }
 
@@ -245,11 +250,11 @@ impl Driver {
         match next {
             Next::Ask => match model {
                 Ok(model) => self.ask(&model).await?,
-                Err(error) => self.fail(&error).await?,
+                Err(error) => self.model_failed(&error).await?,
             },
             Next::Compact => match model {
                 Ok(model) => self.compact(&model, SummaryOf::Whole).await?,
-                Err(error) => self.fail(&error).await?,
+                Err(error) => self.model_failed(&error).await?,
             },
             Next::Run(calls) => self.run_tools(calls).await?,
             Next::Lost(calls) => {
@@ -359,19 +364,22 @@ async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Driven<String> {
     Ok(name)
 }
 
-/// The tools of the skills above the task that a session is for: they restrict the session also where
-/// it began with its parent's own messages.
-async fn outer_tools(shared: &Shared, session: &Session) -> Result<Vec<Tools>, SessionError> {
+/// What the task that a session is for says about it: the tools of the skills above, which restrict
+/// the session also where it began with its parent's own messages, and how hard its model thinks.
+async fn of_task(
+    shared: &Shared,
+    session: &Session,
+) -> Result<(Vec<Tools>, Option<Effort>), SessionError> {
     let Some(task) = session.task.clone() else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     };
-    let tools = shared.read(move |journal| {
+    let read = shared.read(move |journal| {
         Ok(match journal.task(&task)? {
-            Some(task) => tools_above(journal, &task)?,
-            None => Vec::new(),
+            Some(task) => (tools_above(journal, &task)?, task.brief.effort),
+            None => (Vec::new(), None),
         })
     });
-    tools.await
+    read.await
 }
 
 /// An agent, or a read-only one if its file is gone.

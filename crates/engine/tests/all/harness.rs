@@ -211,6 +211,7 @@ impl Harness {
             text: text.to_owned(),
             agent: agent.into(),
             model: None,
+            effort: None,
             role: None,
         };
         self.engine.prompt(session, prompt).await?;

@@ -7,6 +7,7 @@
 
 mod answering;
 mod bad_models;
+mod choosing_models;
 mod contract;
 mod crashing;
 mod delegating;

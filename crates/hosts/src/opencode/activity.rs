@@ -14,6 +14,8 @@ use asyncagents_core::{
     task::Outcome,
 };
 
+use super::wire::RunEnd;
+
 /// A busy session without any event for this long is no longer taken for busy. Events are reliable;
 /// this is for the day they are not.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(4 * 60);
@@ -39,7 +41,7 @@ struct SessionState {
     /// When the session was prompted, if no event has come since.
     prompted: Option<Moment>,
     /// How the run ended, if an event said so since the prompt.
-    end: Option<Outcome>,
+    end: Option<RunEnd>,
 }
 
 impl Activity {
@@ -94,11 +96,11 @@ impl Activity {
     }
 
     /// A run was aborted or has failed.
-    pub(super) fn ended(&self, session: &SessionId, end: Outcome) {
+    pub(super) fn ended(&self, session: &SessionId, end: RunEnd) {
         let mut state = lock(&self.0);
         let seen = state.sessions.entry(session.clone()).or_default();
         // The event of an abort before the prompt may come after the prompt.
-        if end == Outcome::Cancelled && seen.prompted.is_some() {
+        if end.outcome == Outcome::Cancelled && seen.prompted.is_some() {
             return;
         }
         seen.end = Some(end);
@@ -133,7 +135,7 @@ impl Activity {
     }
 
     /// How the run ended, if an event said so since the prompt.
-    pub(super) fn end(&self, session: &SessionId) -> Option<Outcome> {
+    pub(super) fn end(&self, session: &SessionId) -> Option<RunEnd> {
         lock(&self.0).sessions.get(session)?.end.clone()
     }
 

@@ -11,7 +11,7 @@ use crate::{
     http::Protocol,
 };
 
-use super::wire::{Agent, Message, Properties, Session, Statuses};
+use super::wire::{Agent, Configured, Message, Properties, Providers, Session, Statuses};
 
 /// How it is reached over the network.
 pub static HTTP: Protocol = Protocol {
@@ -69,6 +69,20 @@ impl Api {
 
     pub(super) async fn agents(&self) -> Result<Vec<Agent>, HostError> {
         self.read(Request::get("/agent")).await
+    }
+
+    /// The providers that can be used, unless that is too long to get through.
+    pub(super) async fn providers(&self) -> Result<Option<Providers>, HostError> {
+        let path = "/config/providers";
+        let response = self.connection.send(Request::get(path)).await?;
+        if response.status == TOO_LONG {
+            return Ok(None);
+        }
+        parse(&judged(response, path)?.body).map(Some)
+    }
+
+    pub(super) async fn configured(&self) -> Result<Configured, HostError> {
+        self.read(Request::get("/config")).await
     }
 
     pub(super) async fn create(&self, body: Value) -> Result<Session, HostError> {

@@ -68,6 +68,11 @@ impl EventStream {
             "session.status" => match about.status.as_ref()?.kind.as_str() {
                 // What follows is `session.idle`.
                 "idle" => return None,
+                // Whether another model is asked meanwhile is for the runtime to say.
+                "retry" if about.status.as_ref()?.long_wait(now).is_some() => {
+                    activity.idle(session);
+                    SessionEvent::Idle
+                }
                 _ => {
                     activity.busy(session, now);
                     SessionEvent::Alive
@@ -78,7 +83,7 @@ impl EventStream {
                 SessionEvent::Idle
             }
             "session.error" => {
-                activity.ended(session, about.error.as_ref()?.outcome());
+                activity.ended(session, about.error.as_ref()?.end());
                 SessionEvent::Idle
             }
             "session.deleted" => {

@@ -3,7 +3,7 @@
 use asyncagents_core::{
     fork::{Plan, Reach},
     id::{PostId, SessionId},
-    lifecycle::Standing,
+    lifecycle::{Standing, Unavailable},
     moment::Moment,
     port::{HostError, Recent},
     progress::Totals,
@@ -14,7 +14,7 @@ use asyncagents_core::{
 
 use super::{
     api::{Api, Page},
-    wire::Message,
+    wire::{Message, RunEnd},
 };
 
 /// How many messages the first page has. A request takes OpenCode longer than the messages do, so
@@ -39,10 +39,9 @@ impl Run {
     /// What became of the prompt, by the last message of the agent. `reported` is how the run ended
     /// by an event: OpenCode sends that before it writes it into the message, and also when there is
     /// no message.
-    pub(super) fn standing(&self, reported: Option<Outcome>, is_starting: bool) -> Standing {
-        let done = |outcome, answer| Standing::Done { outcome, answer };
+    pub(super) fn standing(&self, reported: Option<RunEnd>, is_starting: bool) -> Standing {
         let without_message = |otherwise| match reported.clone() {
-            Some(outcome) => done(outcome, None),
+            Some(end) => end.standing(None, None),
             None if is_starting => Standing::Working,
             None => otherwise,
         };
@@ -59,17 +58,37 @@ impl Run {
             return Standing::Working;
         }
         match (&last.info.error, last.info.finish.as_deref()) {
-            (Some(problem), _) => done(problem.outcome(), answer),
+            (Some(problem), _) => problem.end().standing(last.info.model(), answer),
             // The agent was to go on and did not. After a refusal of the user it does not.
             (None, None | Some("tool-calls" | "unknown")) => {
                 let refused = || {
                     let why = last.refusal()?.to_owned();
-                    Some(Outcome::Failed { why })
+                    Some(Outcome::Failed { why }.into())
                 };
                 let end = reported.or_else(refused);
-                end.map_or(Standing::Interrupted, |end| done(end, answer))
+                end.map_or(Standing::Interrupted, |end: RunEnd| {
+                    end.standing(last.info.model(), answer)
+                })
             }
-            (None, Some(_)) => done(Outcome::Completed, answer),
+            (None, Some(_)) => Standing::Done {
+                outcome: Outcome::Completed,
+                answer,
+            },
+        }
+    }
+}
+
+impl Run {
+    /// What is known of a run whose model is not to be asked for a long time.
+    pub(super) fn waits(&self, why: String) -> Unavailable {
+        let since = self.since.iter().flatten();
+        let mut of_agent = since.filter(|message| message.is_of_agent());
+        let model = of_agent.clone().find_map(|message| message.info.model());
+        Unavailable {
+            model,
+            why,
+            answer: of_agent.find_map(Message::text),
+            retrying: true,
         }
     }
 }

@@ -8,10 +8,11 @@ use asyncagents_core::{
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     lifecycle::Standing,
+    model_choice::HostModel,
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        OneAnswer, OneQuestion, Prompt, Recent,
+        OneAnswer, OneQuestion, Prompt, Recent, WantedModel,
     },
     progress::Totals,
     question::{Answered, Question, Reply},
@@ -30,10 +31,10 @@ use super::{
     api::{Api, is_session},
     branch,
     events::EventStream,
-    history, questions, session_model,
+    history, models, questions, session_model,
     session_rules::{self, SessionRules},
     version,
-    wire::{self, Agent, Session, SessionModel},
+    wire::{self, Agent, Session, SessionModel, Statuses},
 };
 
 /// How long OpenCode may take to store a message that it has accepted.
@@ -269,6 +270,16 @@ impl Host for OpenCode {
         Ok(agents.into_iter().map(|agent| agent.name.into()).collect())
     }
 
+    async fn models(&self) -> Result<Option<Vec<HostModel>>, HostError> {
+        self.check_version().await?;
+        models::list(&self.api).await
+    }
+
+    async fn model_of(&self, wanted: &WantedModel) -> Result<Option<HostModel>, HostError> {
+        self.check_version().await?;
+        models::wanted(&self.api, &self.agents, wanted).await
+    }
+
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
         self.check_version().await?;
         if let Some(made) = self.made_before(&new).await? {
@@ -323,6 +334,7 @@ impl Host for OpenCode {
         let wanted = session_model::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));
         session_model::set(&mut body, model.await?.as_ref());
+        session_model::set_effort(&mut body, prompt.effort);
         self.activity.prompting(session, self.clock.now());
         let prompted = self.api.prompt(session, body).await;
         if let Err(HostError::Refused(_) | HostError::NoSession(_)) = &prompted {
@@ -361,6 +373,7 @@ impl Host for OpenCode {
         let wanted = session_model::wanted(question.model.as_ref(), question.role.as_ref());
         let model = self.choose_model(wanted, &question.agent, Some(&there));
         session_model::set(&mut body, model.await?.as_ref());
+        session_model::set_effort(&mut body, question.effort);
         let side_session = json!({
             "title": "The last turn of a background task",
             "parentID": there.id,
@@ -430,6 +443,14 @@ impl Host for OpenCode {
         // First whether the session is at work, then its messages: none that is written between the
         // two requests is missed.
         let statuses = self.api.statuses().await?;
+        if let Some(why) = self.long_wait(&statuses, session) {
+            let run = history::run(&self.api, session, prompt).await?;
+            return Ok(Inspection {
+                standing: Standing::ModelUnavailable(run.waits(why)),
+                totals: None,
+                asking: None,
+            });
+        }
         if statuses.contains_key(session.as_str()) {
             // A question may have come while events were lost.
             return Ok(working(Some(self.asking(session).await?)));
@@ -520,7 +541,9 @@ impl OpenCode {
             } = self.inspect(session, post).await?;
             match standing {
                 Standing::Working | Standing::Unprompted => {}
-                Standing::Gone | Standing::Interrupted => return Ok(None),
+                Standing::Gone | Standing::Interrupted | Standing::ModelUnavailable(_) => {
+                    return Ok(None);
+                }
                 Standing::Done { answer, .. } => {
                     let totals = totals.unwrap_or_default();
                     return Ok(Some(OneAnswer {
@@ -571,6 +594,13 @@ impl OpenCode {
             self.activity.arrived(notice);
         }
         Ok(found)
+    }
+
+    /// What a provider says that does not want to be asked for a long time, if the session waits for
+    /// that.
+    fn long_wait(&self, statuses: &Statuses, session: &SessionId) -> Option<String> {
+        let status = statuses.get(session.as_str())?;
+        status.long_wait(self.clock.now())
     }
 
     /// What a session has asked its user and waits for.

@@ -7,6 +7,7 @@ mod branch;
 mod events;
 mod history;
 mod host;
+mod models;
 pub mod process;
 mod questions;
 mod session_model;

@@ -1,6 +1,6 @@
 //! Which model a session uses.
 
-use asyncagents_core::{id::ModelName, port::HostError, skill::Role};
+use asyncagents_core::{agent::Effort, id::ModelName, port::HostError, skill::Role};
 use serde_json::{Value, json};
 
 use super::wire::SessionModel;
@@ -29,6 +29,14 @@ pub(super) fn set(body: &mut Value, model: Option<&SessionModel>) {
     // OpenCode's name for the default cannot be asked for.
     if let Some(variant) = model.variant.as_deref().filter(|name| *name != "default") {
         body["variant"] = json!(variant);
+    }
+}
+
+/// Names an effort in a prompt, which OpenCode calls a variant of the model. It is put over the one
+/// that the session has.
+pub(super) fn set_effort(body: &mut Value, effort: Option<Effort>) {
+    if let Some(effort) = effort {
+        body["variant"] = json!(effort.word());
     }
 }
 

@@ -1,15 +1,17 @@
 //! What OpenCode writes, as far as we read it. Unknown fields are left alone.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use asyncagents_core::{
     budget::Cost,
-    id::{PostId, SessionId, TaskId},
+    fallback::is_about_model,
+    id::{ModelName, PostId, SessionId, TaskId},
+    lifecycle::{Standing, Unavailable},
     moment::Moment,
     progress::Totals,
     task::Outcome,
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 /// Where our names are in what OpenCode keeps for us.
@@ -78,6 +80,10 @@ pub(super) struct Info {
     pub(super) error: Option<Problem>,
     pub(super) cost: Option<f64>,
     pub(super) tokens: Option<Tokens>,
+    #[serde(rename = "providerID")]
+    provider: Option<String>,
+    #[serde(rename = "modelID")]
+    model: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -143,6 +149,46 @@ impl Info {
     #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
     pub(super) fn created(&self) -> Moment {
         Moment::from_millis(self.time.created as i64)
+    }
+}
+
+impl Info {
+    /// The model that wrote the message, or was to.
+    pub(super) fn model(&self) -> Option<ModelName> {
+        let (provider, model) = (self.provider.as_ref()?, self.model.as_ref()?);
+        Some(format!("{provider}/{model}").into())
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunEnd {
+    pub(super) outcome: Outcome,
+    /// Whether that was because its model cannot be asked.
+    pub(super) by_model: bool,
+}
+
+impl RunEnd {
+    /// What became of the prompt, by a model.
+    pub(super) fn standing(self, model: Option<ModelName>, answer: Option<String>) -> Standing {
+        match self.outcome {
+            Outcome::Failed { why } if self.by_model => Standing::ModelUnavailable(Unavailable {
+                model,
+                why,
+                answer,
+                retrying: false,
+            }),
+            outcome => Standing::Done { outcome, answer },
+        }
+    }
+}
+
+impl From<Outcome> for RunEnd {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            by_model: false,
+        }
     }
 }
 
@@ -243,14 +289,30 @@ impl ToolState {
 
 impl Problem {
     /// How a run ended that stopped because of it: a user's abort is a problem, too.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn end(&self) -> RunEnd {
         if self.name == "MessageAbortedError" {
-            return Outcome::Cancelled;
+            return Outcome::Cancelled.into();
         }
         let message = self.data.as_ref().and_then(|data| data["message"].as_str());
         let why = message.filter(|message| !message.is_empty());
-        Outcome::Failed {
-            why: why.unwrap_or(&self.name).to_owned(),
+        let why = why.unwrap_or(&self.name).to_owned();
+        RunEnd {
+            by_model: self.is_about_model(&why),
+            outcome: Outcome::Failed { why },
+        }
+    }
+
+    /// Whether the model cannot be asked, whatever it is asked. OpenCode has made its retries then.
+    fn is_about_model(&self, why: &str) -> bool {
+        let data = self.data.as_ref();
+        let status = data.and_then(|data| u16::try_from(data["statusCode"].as_u64()?).ok());
+        match self.name.as_str() {
+            "ProviderAuthError" => true,
+            "APIError" => {
+                let retried = data.is_some_and(|data| data["isRetryable"] == true);
+                retried || is_about_model(status.unwrap_or_default(), why)
+            }
+            _ => why.contains("Model not found:"),
         }
     }
 }
@@ -371,6 +433,53 @@ pub(super) struct EventPart {
 pub(super) struct Status {
     #[serde(rename = "type")]
     pub(super) kind: String,
+    /// What the provider says, if the model is asked again later.
+    message: Option<String>,
+    /// When that is.
+    next: Option<f64>,
+}
+
+impl Status {
+    /// What the provider says, if it does not want to be asked again for a long time. OpenCode waits
+    /// as long as it is told to.
+    #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
+    pub(super) fn long_wait(&self, now: Moment) -> Option<String> {
+        let next = Moment::from_millis(self.next.filter(|_| self.kind == "retry")? as i64);
+        let wait = next.since(now);
+        let message = self.message.as_deref().unwrap_or("no reason given");
+        (wait > LONGEST_WAIT)
+            .then(|| format!("{message}; it asks for a wait of {} s", wait.as_secs()))
+    }
+}
+
+/// A provider that asks for a longer wait is unavailable.
+const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
+
+/// The providers that can be used, with their models. There are keys beside what is read.
+#[derive(Deserialize)]
+pub(super) struct Providers {
+    pub(super) providers: Vec<Provider>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Provider {
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) models: BTreeMap<String, Model>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Model {
+    /// By name: what each of them changes is not for us.
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) variants: BTreeMap<String, IgnoredAny>,
+}
+
+/// What OpenCode is configured with, as far as we read it.
+#[derive(Deserialize)]
+pub(super) struct Configured {
+    /// The model of sessions that have no other.
+    pub(super) model: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -98,6 +98,7 @@ impl OpenCode2 {
             text: question.text,
             agent: question.agent,
             model: Some(ModelName::INHERIT.into()),
+            effort: question.effort,
             role: None,
         };
         self.prompt(side, prompt).await?;
@@ -108,7 +109,9 @@ impl OpenCode2 {
             } = self.inspect(side, &post).await?;
             match standing {
                 Standing::Working | Standing::Unprompted => {}
-                Standing::Gone | Standing::Interrupted => return Ok(None),
+                Standing::Gone | Standing::Interrupted | Standing::ModelUnavailable(_) => {
+                    return Ok(None);
+                }
                 Standing::Done { answer, .. } => {
                     let totals = totals.unwrap_or_default();
                     return Ok(Some(OneAnswer {

@@ -166,6 +166,7 @@ impl World {
             title: "look around".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             may_delegate: true,
             role: None,
             within: Vec::new(),
@@ -230,6 +231,7 @@ pub(crate) fn prompt(text: &str) -> Prompt {
         text: text.to_owned(),
         agent: "general".into(),
         model: None,
+        effort: None,
         role: None,
     }
 }

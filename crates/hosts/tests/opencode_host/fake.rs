@@ -168,6 +168,10 @@ impl FakeOpenCode {
         self.lock().statuses.insert(session.to_string(), busy);
     }
 
+    pub(crate) fn has_status(&self, session: &SessionId, status: Value) {
+        self.lock().statuses.insert(session.to_string(), status);
+    }
+
     pub(crate) fn is_idle(&self, session: &SessionId) {
         self.lock().statuses.remove(session.as_str());
     }
@@ -359,6 +363,21 @@ impl Inside {
                 ok(&json!({"healthy": true, "version": self.version}))
             }
             (Method::Get, ["agent"]) => ok(&self.agents),
+            (Method::Get, ["config"]) => ok(&json!({"model": "fake/large-1"})),
+            (Method::Get, ["config", "providers"]) => {
+                let effort = |word| json!({"reasoningEffort": word});
+                let all = json!({"low": effort("low"), "medium": effort("medium"),
+                    "high": effort("high"), "xhigh": effort("xhigh")});
+                ok(&json!({"default": {"fake": "fake-1"}, "providers": [{
+                    "id": "fake", "name": "Fake", "source": "config",
+                    "options": {"apiKey": "secret"},
+                    "models": {
+                        "fake-1": {"id": "fake-1", "variants": {}},
+                        "large-1": {"id": "large-1", "variants": all},
+                        "small-1": {"id": "small-1", "variants": {"low": {}}},
+                    },
+                }]}))
+            }
             (Method::Get, ["permission"]) => {
                 let mut open = self.questions.clone();
                 open.retain(|question| question["permission"].is_string());

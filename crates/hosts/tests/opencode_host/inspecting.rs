@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use asyncagents_core::{
     budget::Cost,
     id::{PostId, SessionId},
-    lifecycle::Standing,
+    lifecycle::{Next, Standing, after_asking},
     port::{Host, HostError, Prompt, Report, SessionEvent},
     progress::Totals,
     task::Outcome,
@@ -54,6 +54,14 @@ fn done(outcome: Outcome, answer: Option<&str>) -> Standing {
 fn failure(why: &str) -> Outcome {
     Outcome::Failed {
         why: why.to_owned(),
+    }
+}
+
+/// The task fails with this, unless another model goes on.
+fn ends(why: &str) -> Next {
+    Next::Finish {
+        outcome: failure(why),
+        answer: None,
     }
 }
 
@@ -480,7 +488,7 @@ async fn a_model_that_does_not_exist_fails_the_task_with_its_sentence() {
         let said = world.hears(unknown).await;
         assert_eq!(said, Report::Session(child.clone(), SessionEvent::Idle));
         let judged = standing(&world, &child, &prompt().id).await;
-        assert_eq!(judged, done(failure(why), None), "stored: {stored}");
+        assert_eq!(after_asking(judged), ends(why), "stored: {stored}");
     }
 }
 
@@ -493,7 +501,7 @@ async fn a_model_that_was_looked_for_while_busy_fails_the_task_too() {
     world.hears(unknown).await;
     world.hears_idle(&child).await;
     let judged = standing(&world, &child, &prompt).await;
-    assert_eq!(judged, done(failure(why), None));
+    assert_eq!(after_asking(judged), ends(why));
 }
 
 #[tokio::test(start_paused = true)]

@@ -173,6 +173,7 @@ pub(crate) fn new_session(parent: &SessionId) -> NewSession {
         title: "look around".to_owned(),
         agent: "general".into(),
         model: None,
+        effort: None,
         may_delegate: true,
         role: None,
         within: Vec::new(),
@@ -192,6 +193,7 @@ pub(crate) fn prompt() -> Prompt {
         text: "count the files".to_owned(),
         agent: "general".into(),
         model: None,
+        effort: None,
         role: None,
     }
 }

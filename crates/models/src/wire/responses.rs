@@ -92,11 +92,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         strict: false,
     });
     // A model that does not think is refused when it is asked for its thoughts.
-    let thinks = question
-        .figures
-        .reasoning
-        .unwrap_or(question.figures.known_max_output().is_none());
-    let include: &[&str] = if thinks {
+    let include: &[&str] = if question.figures.thinks() {
         &["reasoning.encrypted_content"]
     } else {
         &[]

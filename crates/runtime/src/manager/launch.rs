@@ -15,7 +15,7 @@ use asyncagents_core::{
 };
 use uuid::Uuid;
 
-use super::{Manager, find, shown};
+use super::{Manager, check_model::ModelCheck, find, shown};
 use crate::{
     Problem,
     hosts::{CALLER_TIMEOUT, OpenHost},
@@ -77,7 +77,7 @@ impl Manager {
         launch: LaunchTask,
         id: TaskId,
     ) -> Result<Accepted, Problem> {
-        let (_, host) = caller.launches_from()?;
+        let (parent, host) = caller.launches_from()?;
         let known = self.shared.hosts.get(host)?;
         let agent = match known.agent_named(&launch.agent).await? {
             Ok(agent) => agent,
@@ -86,7 +86,12 @@ impl Manager {
                 return Err(Refusal::UnknownAgent { agent, known }.into());
             }
         };
-        let launch = LaunchTask { agent, ..launch };
+        let check = ModelCheck {
+            policy: self.shared.model_policy(host),
+            host: &known,
+            parent,
+        };
+        let launch = check.check(LaunchTask { agent, ..launch }).await?;
         let limits = self.shared.limits(&host.host);
         let (shared, caller) = (self.shared.clone(), caller.clone());
         let shown = self

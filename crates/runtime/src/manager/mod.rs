@@ -3,6 +3,7 @@
 
 mod adopt;
 mod bounds;
+mod check_model;
 mod launch;
 mod output;
 mod perform;

@@ -1,6 +1,7 @@
 //! Drives one run of one task: makes the session, sends the prompt, follows the child until
 //! it ends. Everything it learns is saved before it goes on.
 
+mod fall_back;
 mod make_session;
 mod news;
 mod sum_up;
@@ -147,8 +148,11 @@ impl Run {
 
     /// Goes on where another worker left off.
     async fn go_on(&mut self, session: &SessionId) -> Result<(), RunStopped> {
-        let mut inspection = self.ask_until_answered(session).await?;
         let on_its_way = stage(&self.task) == Some(&Stage::Prompting);
+        if on_its_way && self.task.progress.reprompted > 0 {
+            return self.go_on_falling_back(session).await;
+        }
+        let mut inspection = self.ask_until_answered(session).await?;
         if on_its_way && inspection.standing == Standing::Unprompted {
             // The other worker may have sent the prompt just before it died.
             self.pause(self.shared.settings.confirm_timeout).await?;
@@ -190,9 +194,10 @@ impl Run {
             .unwrap_or_default();
         let prompt = Prompt {
             id: self.prompt_id(),
-            text,
+            text: self.or_go_on(session, text).await,
             agent: self.task.brief.agent.clone(),
-            model: self.task.brief.model.clone(),
+            model: self.task.model().cloned(),
+            effort: self.task.brief.effort,
             role: self.role.clone(),
         };
         if !self.shared.has_own_lease() {
@@ -205,8 +210,11 @@ impl Run {
             match inspection.standing {
                 Standing::Unprompted => return Err(self.give_up(why).await),
                 Standing::Working => {}
-                Standing::Gone | Standing::Done { .. } | Standing::Interrupted => {
-                    return self.act(session, inspection).await;
+                Standing::Gone
+                | Standing::Done { .. }
+                | Standing::ModelUnavailable(_)
+                | Standing::Interrupted => {
+                    return Box::pin(self.act(session, inspection)).await;
                 }
             }
         }
@@ -385,7 +393,9 @@ impl Run {
             news.take(next, seen);
         }
         news.observed.retain(|news| match news {
-            Observation::Asked { .. } | Observation::Answered { .. } => true,
+            Observation::Asked { .. } | Observation::Answered { .. } | Observation::FellBack(_) => {
+                true
+            }
             Observation::ToolCalled { .. }
             | Observation::Turned(_)
             | Observation::AskedBeside(_)
@@ -447,6 +457,10 @@ impl Run {
     async fn act(&mut self, session: &SessionId, inspection: Inspection) -> Result<(), RunStopped> {
         let totals = inspection.totals.filter(|totals| self.is_news(totals));
         let counted = |totals| Command::Observe(vec![Observation::Counted(totals)]);
+        if let Standing::ModelUnavailable(unavailable) = &inspection.standing {
+            let unavailable = unavailable.clone();
+            return self.model_unavailable(session, unavailable, totals).await;
+        }
         match after_asking(inspection.standing) {
             Next::Wait => {
                 let mut commands: Vec<Command> = totals.map(counted).into_iter().collect();
@@ -571,7 +585,11 @@ impl Run {
     }
 
     fn prompt_id(&self) -> PostId {
-        self.task.id.prompt(self.task.run)
+        let Task { id, run, .. } = &self.task;
+        match self.task.progress.reprompted {
+            0 => id.prompt(*run),
+            time => id.prompt_again(*run, time),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use asyncagents_core::{
     fork::{Limits, Plan},
     id::SessionId,
     last_turn::{self, Allowance},
-    lifecycle::{Command, Standing},
+    lifecycle::{Command, Standing, Unavailable},
     port::{Inspection, OneAnswer, OneQuestion},
     progress::Observation,
     task::{Outcome, Stage},
@@ -80,7 +80,8 @@ impl Run {
     /// The last answer of a task that has been stopped.
     async fn last_answer(&self, session: &SessionId) -> Option<String> {
         match self.ask(session).await.ok()?.standing {
-            Standing::Done { answer, .. } => answer,
+            Standing::Done { answer, .. }
+            | Standing::ModelUnavailable(Unavailable { answer, .. }) => answer,
             Standing::Gone | Standing::Unprompted | Standing::Working | Standing::Interrupted => {
                 None
             }
@@ -111,7 +112,8 @@ impl Run {
             id: self.task.id.last_turn(self.task.run),
             text: format!("{context}\n\n{}", last_turn::request(why)),
             agent: self.task.brief.agent.clone(),
-            model: self.task.brief.model.clone(),
+            model: self.task.model().cloned(),
+            effort: self.task.brief.effort,
             role: self.role.clone(),
             within: allowance.time.checked_sub(begun.elapsed())?,
         };

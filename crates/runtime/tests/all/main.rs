@@ -10,6 +10,7 @@ mod answering;
 mod harness;
 mod telling;
 
+mod choosing_models;
 mod clocks;
 mod ending;
 mod last_turns;

@@ -70,6 +70,7 @@ impl Scene {
             title: "look around".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             may_delegate: false,
             role: None,
             within: Vec::new(),
@@ -133,7 +134,10 @@ impl Scene {
             match seen.standing {
                 Standing::Working => {}
                 Standing::Unprompted => panic!("a prompt that was taken is in the history"),
-                Standing::Gone | Standing::Done { .. } | Standing::Interrupted => return seen,
+                Standing::Gone
+                | Standing::Done { .. }
+                | Standing::ModelUnavailable(_)
+                | Standing::Interrupted => return seen,
             }
             let mut reports = self.reports.subscribe();
             let news = |all: &Vec<Report>| all[before..].iter().any(|one| is_idle(one, session));
@@ -207,6 +211,7 @@ pub(super) fn prompt(id: PostId, text: &str) -> Prompt {
         text: text.to_owned(),
         agent: "general".into(),
         model: None,
+        effort: None,
         role: None,
     }
 }

@@ -142,6 +142,7 @@ fn question(millis: u64) -> OneQuestion {
         text: LAST_TURN.0.to_owned(),
         agent: "general".into(),
         model: None,
+        effort: None,
         role: None,
         within: Duration::from_millis(millis),
     }

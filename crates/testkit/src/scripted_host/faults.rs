@@ -12,6 +12,8 @@ use asyncagents_core::id::SessionId;
 pub enum Call {
     /// For its agents.
     Agents,
+    /// For its models.
+    Models,
     /// To make a session.
     Create,
     /// To inject context.

@@ -11,8 +11,9 @@ use async_trait::async_trait;
 use asyncagents_core::{
     budget::Spent,
     id::{AgentName, PostId, SessionId, TaskId},
-    lifecycle::Standing,
+    lifecycle::{Standing, Unavailable},
     lock::lock,
+    model_choice::HostModel,
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
@@ -224,7 +225,9 @@ impl ScriptedHost {
                 let event = SessionEvent::Observed { key, what };
                 inner.report(Report::Session(session.clone(), event));
             }
-            let Some((after, ..)) = course.plan.end else {
+            let ends = course.plan.end.map(|(after, ..)| after);
+            let retries = course.plan.unavailable.map(|(after, ..)| after);
+            let Some(after) = ends.or(retries) else {
                 return;
             };
             sleep_until(&*clock, course.begun.after(after)).await;
@@ -265,7 +268,7 @@ impl Inner {
                     inherited = context.chars().count();
                     continue;
                 }
-                Line::Prompted { id, text, at } => {
+                Line::Prompted { id, text, at, .. } => {
                     let heard = Heard {
                         prompt: text.clone(),
                         inherited,
@@ -330,7 +333,24 @@ impl Course {
         self.cut.is_none() && self.end().is_none_or(|end| now < end)
     }
 
+    /// Its model, if it cannot be asked by now.
+    fn unavailable(&self, now: Moment) -> Option<Standing> {
+        let (after, why, retrying) = self.plan.unavailable.as_ref()?;
+        let is_due = self.cut.is_none() && self.begun.after(*after) <= now;
+        is_due.then(|| {
+            Standing::ModelUnavailable(Unavailable {
+                model: None,
+                why: why.clone(),
+                answer: None,
+                retrying: *retrying,
+            })
+        })
+    }
+
     fn standing(&self, now: Moment) -> Standing {
+        if let Some(unavailable) = self.unavailable(now) {
+            return unavailable;
+        }
         match (&self.cut, &self.plan.end) {
             (Some((_, Cut::Interrupted)), _) => Standing::Interrupted,
             (Some((_, Cut::Aborted)), _) => Standing::Done {
@@ -395,6 +415,7 @@ impl Course {
                 Observation::AskedBeside(_)
                 | Observation::Asked { .. }
                 | Observation::Answered { .. }
+                | Observation::FellBack(_)
                 | Observation::Counted(_) => {}
             }
         }
@@ -406,6 +427,12 @@ impl Host for ScriptedHost {
     async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
         self.enter(Call::Agents).await?;
         Ok(self.inner.script.agents.clone())
+    }
+
+    async fn models(&self) -> Result<Option<Vec<HostModel>>, HostError> {
+        self.enter(Call::Models).await?;
+        let models = &self.inner.script.models;
+        Ok((!models.is_empty()).then(|| models.clone()))
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
@@ -446,6 +473,8 @@ impl Host for ScriptedHost {
             id: prompt.id.to_string(),
             text: prompt.text,
             at: self.inner.clock.now().as_millis(),
+            model: prompt.model.map(|model| model.to_string()),
+            effort: prompt.effort.map(|effort| effort.to_string()),
         };
         self.arrive(session, line).await?;
         let lines = self.lines(session)?;
@@ -621,6 +650,7 @@ impl Host for ScriptedHost {
                 let shows = Moment::from_millis(*at).after(late);
                 *id == notice.as_str() && shows <= now
             }
+            Line::Prompted { id, .. } => *id == notice.as_str(),
             _ => false,
         };
         Ok(self.lines(session)?.iter().any(told))

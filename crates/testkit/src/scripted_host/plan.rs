@@ -18,6 +18,8 @@ pub(super) struct Plan {
     /// The tools among them, with their parameters.
     pub(super) calls: Vec<(Duration, String, String)>,
     pub(super) end: Option<(Duration, Outcome, Option<String>)>,
+    /// Since when its model is out of quota, why, and whether it goes on trying.
+    pub(super) unavailable: Option<(Duration, String, bool)>,
 }
 
 /// A prompt, and what the child has heard since.
@@ -84,6 +86,13 @@ impl Plan {
                 Step::Fail(why) => {
                     let failed = Outcome::Failed { why: why.clone() };
                     plan.end = Some((time, failed, None));
+                    return plan;
+                }
+                Step::Unavailable(why) | Step::Retry(why) => {
+                    let failed = Outcome::Failed { why: why.clone() };
+                    let retrying = matches!(step, Step::Retry(_));
+                    plan.end = (!retrying).then_some((time, failed, None));
+                    plan.unavailable = Some((time, why.clone(), retrying));
                     return plan;
                 }
                 Step::Hang => return plan,

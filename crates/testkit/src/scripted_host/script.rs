@@ -7,8 +7,10 @@ use std::{
 };
 
 use asyncagents_core::{
+    agent::Effort,
     budget::Cost,
     id::AgentName,
+    model_choice::HostModel,
     question::{Field, Question, QuestionKind},
     read::{Format, ReadError},
 };
@@ -20,6 +22,8 @@ use thiserror::Error;
 pub struct Script {
     /// The agents there are.
     pub agents: Vec<AgentName>,
+    /// The models there are; without any, the host cannot say.
+    pub models: Vec<HostModel>,
     /// What the children do; the first that fits a prompt counts.
     pub children: Vec<Child>,
     /// What every session that is no child has said so far, as OpenCode saves it.
@@ -81,6 +85,10 @@ pub enum Step {
     Answer(String),
     /// It ends with an error.
     Fail(String),
+    /// It ends because its model is out of quota, or cannot be reached.
+    Unavailable(String),
+    /// Its model is out of quota, and it goes on trying.
+    Retry(String),
     /// It never ends.
     Hang,
 }
@@ -119,10 +127,33 @@ pub enum ScriptError {
 struct ScriptFile {
     #[serde(default = "usual_agents")]
     agents: Vec<String>,
+    #[serde(default)]
+    model: Vec<ModelEntry>,
     conversation: Option<PathBuf>,
     last_turn: Option<String>,
     #[serde(default)]
     child: Vec<ChildEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelEntry {
+    name: String,
+    #[serde(default)]
+    efforts: Vec<String>,
+}
+
+impl ModelEntry {
+    fn read(self) -> Result<HostModel, String> {
+        let effort =
+            |word: String| Effort::of_word(&word).ok_or_else(|| format!("`{word}` is no effort"));
+        let efforts: Result<Vec<Effort>, String> = self.efforts.into_iter().map(effort).collect();
+        Ok(HostModel {
+            name: self.name.into(),
+            efforts: efforts?,
+            of_agent: false,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -152,6 +183,8 @@ struct StepEntry {
     options: Vec<String>,
     answer: Option<String>,
     error: Option<String>,
+    /// Why its model cannot be asked.
+    unavailable: Option<String>,
     #[serde(default)]
     hang: bool,
 }
@@ -165,6 +198,7 @@ impl Script {
     pub fn of(steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
             agents: usual_agents().into_iter().map(AgentName::from).collect(),
+            models: Vec::new(),
             children: vec![Child {
                 when: None,
                 steps: steps.into_iter().collect(),
@@ -178,6 +212,18 @@ impl Script {
     #[must_use]
     pub fn with_last_turn(mut self, last_turn: LastTurn) -> Self {
         self.last_turn = Some(last_turn);
+        self
+    }
+
+    /// This script, in a host that has these models, each with these efforts.
+    #[must_use]
+    pub fn with_models(mut self, models: &[(&str, &[Effort])]) -> Self {
+        let model = |(name, efforts): &(&str, &[Effort])| HostModel {
+            name: (*name).into(),
+            efforts: efforts.to_vec(),
+            of_agent: false,
+        };
+        self.models = models.iter().map(model).collect();
         self
     }
 
@@ -244,7 +290,10 @@ impl Script {
                 steps,
             });
         }
+        let models = file.model.into_iter().map(ModelEntry::read);
+        let models: Result<Vec<HostModel>, String> = models.collect();
         Ok(Self {
+            models: models.map_err(malformed)?,
             agents: file.agents.into_iter().map(AgentName::from).collect(),
             children,
             conversation,
@@ -311,6 +360,9 @@ impl StepEntry {
         }
         if let Some(error) = self.error {
             steps.push(Step::Fail(error));
+        }
+        if let Some(why) = self.unavailable {
+            steps.push(Step::Unavailable(why));
         }
         if self.hang {
             steps.push(Step::Hang);

@@ -45,6 +45,12 @@ pub enum Line {
         text: String,
         /// When.
         at: i64,
+        /// By which model, if the prompt says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// With how much effort, if the prompt says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
     },
     /// It was stopped.
     Aborted {

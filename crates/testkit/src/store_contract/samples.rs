@@ -6,6 +6,7 @@ use asyncagents_core::{
     agent::{Effort, Tools},
     budget::{Budget, Cost, Spent},
     event::{Event, Launched},
+    fallback::Fallback,
     fork::{Mode, Plan},
     host_ref::{HostRef, HostSetup, LaunchSettings},
     id::{SessionId, TaskId},
@@ -39,6 +40,7 @@ pub(super) fn launched(parent: &str) -> Launched {
             description: "one".to_owned(),
             agent: "general".into(),
             model: None,
+            effort: None,
             context: Context::Fresh,
             host: HostRef::from("scripted").into(),
         },
@@ -66,6 +68,7 @@ pub(super) fn launched_with_all() -> Launched {
             description: "it's \"one\"\n".to_owned(),
             agent: "general".into(),
             model: Some("test/model".into()),
+            effort: Some(Effort::Low),
             context: Context::Forked,
             host: HostSetup {
                 host: HostRef::engine("/work"),
@@ -146,6 +149,7 @@ pub(super) fn events() -> Vec<Event> {
                 }]),
             },
         },
+        Observation::FellBack(fallback("test/second", "test/third")),
         Observation::Counted(Totals {
             tokens: 20,
             cost: Cost(4),
@@ -187,6 +191,7 @@ pub(super) fn events() -> Vec<Event> {
             reply: Reply::Values([("q0".to_owned(), vec!["red".to_owned()])].into()),
         },
         Event::ClockMoved { by: -7 },
+        Event::FellBack(fallback("test/model", "test/second")),
         Event::SummingUp {
             why: "time".to_owned(),
         },
@@ -216,6 +221,14 @@ pub(super) fn events() -> Vec<Event> {
         Event::Cleared,
     ]);
     events
+}
+
+pub(super) fn fallback(from: &str, to: &str) -> Fallback {
+    Fallback {
+        from: Some(from.into()),
+        to: to.into(),
+        why: "out of quota".to_owned(),
+    }
 }
 
 pub(super) fn turned(tokens: u64, cost: u64, unpriced: u64) -> Observation {

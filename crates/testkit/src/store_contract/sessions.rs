@@ -5,6 +5,7 @@ use std::sync::Arc;
 use asyncagents_core::{
     agent::{Answer, Block, Call, End, Entry, Raw, Stop, ToolOutcome, Usage},
     budget::Cost,
+    fallback::Fallback,
     id::SessionId,
     port::{Base, Journal, Session, Stored},
 };
@@ -89,6 +90,11 @@ fn every_kind() -> Vec<Entry> {
         Entry::Nudged {
             text: "n".to_owned(),
         },
+        Entry::FellBack(Fallback {
+            from: Some("test/one".into()),
+            to: "test/two".into(),
+            why: "quota".to_owned(),
+        }),
         Entry::LastTurn {
             why: "l".to_owned(),
             fails: true,

@@ -38,6 +38,7 @@ pub(crate) fn task(state: State) -> Shown {
                 description: "Find the \"slow\" query".to_owned(),
                 agent: "general".into(),
                 model: None,
+                effort: None,
                 context: Context::Fresh,
                 host: HostSetup {
                     host: HostRef::Engine {

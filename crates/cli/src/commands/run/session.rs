@@ -137,6 +137,7 @@ impl Sessions<'_> {
             text: text.to_owned(),
             agent: AgentName::from(agent),
             model: wanted.args.model.as_deref().map(ModelName::from),
+            effort: None,
             role: None,
         };
         let sent = self.engine.prompt(session, prompt).await;

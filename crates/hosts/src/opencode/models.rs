@@ -1,0 +1,90 @@
+//! The models of one OpenCode, with the efforts that each has.
+
+use asyncagents_core::{
+    agent::Effort,
+    id::ModelName,
+    model_choice::HostModel,
+    port::{HostError, WantedModel},
+};
+
+use super::{
+    agents::Agents,
+    api::Api,
+    session_model,
+    wire::{Model, Provider},
+};
+
+/// The models of all providers that can be used. Nothing if OpenCode does not say.
+pub(super) async fn list(api: &Api) -> Result<Option<Vec<HostModel>>, HostError> {
+    let Some(all) = api.providers().await? else {
+        return Ok(None);
+    };
+    Ok(Some(all.providers.iter().flat_map(of_provider).collect()))
+}
+
+fn of_provider(provider: &Provider) -> impl Iterator<Item = HostModel> {
+    let models = provider.models.iter();
+    models.map(|(id, model)| HostModel {
+        name: format!("{}/{id}", provider.id).into(),
+        efforts: efforts(model),
+        of_agent: false,
+    })
+}
+
+/// An effort is the variant of its name.
+fn efforts(model: &Model) -> Vec<Effort> {
+    let names = model.variants.keys();
+    let mut efforts: Vec<Effort> = names.filter_map(|name| Effort::of_word(name)).collect();
+    efforts.sort();
+    efforts
+}
+
+/// The model that a task would have: the one that is asked for, its agent's own, its parent's, or
+/// the one that OpenCode is configured with. Nothing if OpenCode does not say.
+pub(super) async fn wanted(
+    api: &Api,
+    agents: &Agents,
+    wanted: &WantedModel,
+) -> Result<Option<HostModel>, HostError> {
+    let inherits = wanted
+        .asked
+        .as_ref()
+        .is_some_and(session_model::is_inherited);
+    let asked = wanted.asked.clone().filter(|_| !inherits);
+    let own = match asked {
+        Some(_) => None,
+        None if inherits => None,
+        None => of_agent(agents, wanted).await?,
+    };
+    let is_agents = own.is_some();
+    let name = match asked.or(own) {
+        Some(name) => Some(name),
+        None => usual(api, wanted).await?,
+    };
+    let Some((name, known)) = name.zip(list(api).await?) else {
+        return Ok(None);
+    };
+    let found = known.into_iter().find(|model| model.name == name);
+    Ok(found.map(|model| HostModel {
+        of_agent: is_agents,
+        ..model
+    }))
+}
+
+async fn of_agent(agents: &Agents, wanted: &WantedModel) -> Result<Option<ModelName>, HostError> {
+    let agent = agents.find(wanted.agent.as_str()).await?;
+    Ok(agent.and_then(|agent| {
+        let model = agent.model?;
+        let (provider, id) = (model["providerID"].as_str()?, model["modelID"].as_str()?);
+        Some(format!("{provider}/{id}").into())
+    }))
+}
+
+/// The model of the session that launches the task, or the one that is configured.
+async fn usual(api: &Api, wanted: &WantedModel) -> Result<Option<ModelName>, HostError> {
+    let parent = api.session(&wanted.parent).await?;
+    if let Some(model) = parent.and_then(|parent| parent.model) {
+        return Ok(Some(format!("{}/{}", model.provider, model.id).into()));
+    }
+    Ok(api.configured().await?.model.map(ModelName::from))
+}
