@@ -95,11 +95,13 @@ impl Api {
                 continue;
             };
             let health: Value = serde_json::from_str(&response.body).unwrap_or_default();
-            if health["version"].is_string() || health["data"]["version"].is_string() {
+            let data = &health["data"];
+            let version = health["version"].as_str().or(data["version"].as_str());
+            if version.is_some() || health["healthy"].as_bool() == Some(true) {
                 return Ok(());
             }
         }
-        let why = "this is no OpenCode 2: it does not say its version";
+        let why = "this is no OpenCode 2: it does not say that it is healthy";
         Err(HostError::Refused(why.to_owned()))
     }
 

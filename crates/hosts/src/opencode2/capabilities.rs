@@ -2,12 +2,12 @@
 //! can be used, under the name that it has there.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     sync::{Arc, Mutex},
 };
 
 use asyncagents_core::{lock::lock, port::HostError};
-use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 
 use super::api::Api;
 
@@ -36,9 +36,17 @@ impl Offer {
     }
 }
 
-/// The paths of this OpenCode, asked for once.
+/// What this OpenCode says of itself, asked for once.
 #[derive(Default)]
-pub(super) struct Capabilities(Mutex<Option<Arc<HashSet<String>>>>);
+pub(super) struct Capabilities(Mutex<Option<Arc<Described>>>);
+
+#[derive(Debug, Default)]
+struct Described {
+    /// With `{}` for each parameter.
+    paths: HashSet<String>,
+    /// Whether a session can have rules of its own.
+    has_session_rules: bool,
+}
 
 impl Capabilities {
     /// The path of a call; nothing where there is none. `{}` in it is to be filled in.
@@ -47,8 +55,15 @@ impl Capabilities {
         api: &Api,
         offer: Offer,
     ) -> Result<Option<&'static str>, HostError> {
-        let paths = self.paths(api).await?;
-        Ok(offer.paths().into_iter().find(|path| paths.contains(*path)))
+        let described = self.described(api).await?;
+        let mut paths = offer.paths().into_iter();
+        Ok(paths.find(|path| described.paths.contains(*path)))
+    }
+
+    /// Whether a session can have rules of its own. What a session was made with says whether it
+    /// has kept them.
+    pub(super) async fn has_session_rules(&self, api: &Api) -> Result<bool, HostError> {
+        Ok(self.described(api).await?.has_session_rules)
     }
 
     /// Another OpenCode may answer from now on.
@@ -56,32 +71,42 @@ impl Capabilities {
         *lock(&self.0) = None;
     }
 
-    async fn paths(&self, api: &Api) -> Result<Arc<HashSet<String>>, HostError> {
+    async fn described(&self, api: &Api) -> Result<Arc<Described>, HostError> {
         let known = lock(&self.0).clone();
         if let Some(known) = known {
             return Ok(known);
         }
         let described = api.description().await?;
-        let described = described.map(|text| paths_in(&text)).unwrap_or_default();
+        let described = described.map(|text| read(&text)).unwrap_or_default();
         let described = Arc::new(described);
         *lock(&self.0) = Some(described.clone());
         Ok(described)
     }
 }
 
-/// The paths of an OpenAPI document, with `{}` for each parameter.
-fn paths_in(description: &str) -> HashSet<String> {
-    #[derive(Deserialize)]
-    struct Description {
-        #[serde(default)]
-        paths: BTreeMap<String, IgnoredAny>,
-    }
-    let read = serde_json::from_str::<Description>(description);
-    let read = read.inspect_err(|error| {
+/// What an OpenAPI document says.
+fn read(description: &str) -> Described {
+    let document = serde_json::from_str::<Value>(description).inspect_err(|error| {
         tracing::warn!(%error, "OpenCode describes its API in an unknown way");
     });
-    let paths = read.map(|read| read.paths).unwrap_or_default();
-    paths.into_keys().map(|path| without_names(&path)).collect()
+    let document = document.unwrap_or_default();
+    let paths = document["paths"].as_object();
+    let paths = paths.into_iter().flat_map(|paths| paths.keys());
+    let body = &document["paths"]["/api/session"]["post"]["requestBody"];
+    let schema = &body["content"]["application/json"]["schema"];
+    Described {
+        paths: paths.map(|path| without_names(path)).collect(),
+        has_session_rules: !resolved(&document, schema)["properties"]["permissions"].is_null(),
+    }
+}
+
+/// A schema, or the one that it refers to.
+fn resolved<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
+    let referred = schema["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix('#'));
+    let referred = referred.and_then(|pointer| document.pointer(pointer));
+    referred.unwrap_or(schema)
 }
 
 /// `/api/session/{sessionID}/wait` as `/api/session/{}/wait`.
@@ -95,13 +120,28 @@ fn without_names(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::paths_in;
+    use super::read;
 
     #[test]
     fn a_description_that_is_none_offers_nothing() {
-        assert!(paths_in("").is_empty());
-        assert!(paths_in("[1]").is_empty());
-        let paths = paths_in(r#"{"paths":{"/api/session/{sessionID}/wait":{"post":{}}}}"#);
-        assert!(paths.contains("/api/session/{}/wait"), "{paths:?}");
+        for nothing in ["", "[1]", r#"{"paths":[]}"#] {
+            let read = read(nothing);
+            assert!(
+                read.paths.is_empty() && !read.has_session_rules,
+                "{nothing}"
+            );
+        }
+        let read = read(r#"{"paths":{"/api/session/{sessionID}/wait":{"post":{}}}}"#);
+        assert!(read.paths.contains("/api/session/{}/wait"), "{read:?}");
+    }
+
+    #[test]
+    fn a_schema_may_be_elsewhere() {
+        let there = r##"{"paths":{"/api/session":{"post":{"requestBody":{"content":{
+            "application/json":{"schema":{"$ref":"#/components/schemas/New"}}}}}}},
+            "components":{"schemas":{"New":{"properties":{"permissions":{}}}}}}"##;
+        assert!(read(there).has_session_rules);
+        let without = there.replace("permissions", "title");
+        assert!(!read(&without).has_session_rules);
     }
 }

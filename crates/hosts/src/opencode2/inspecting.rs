@@ -68,6 +68,7 @@ impl OpenCode2 {
             end: self.activity.end(session),
             outcome: there.outcome.clone(),
             is_starting: self.activity.is_starting(session, self.clock.now()),
+            now: self.clock.now(),
         };
         let totals = Some(run.totals.clone()).filter(|totals| *totals != Totals::default());
         let inspection = |standing| Inspection {

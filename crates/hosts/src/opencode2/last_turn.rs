@@ -57,13 +57,16 @@ impl OpenCode2 {
         }
     }
 
-    /// Makes a session without any tools; nothing where that cannot be.
+    /// Makes a session without any tools; nothing where sessions have no rules.
     async fn side_session(
         &self,
         there: &Session,
         question: &OneQuestion,
         model: Option<&SessionModel>,
     ) -> Result<Option<SessionId>, HostError> {
+        if !self.capabilities.has_session_rules(&self.api).await? {
+            return Ok(None);
+        }
         let side = id::side_session(&question.id);
         let mut body = json!({
             "id": side.as_str(),

@@ -1,5 +1,7 @@
 //! What became of a prompt, by what stands after it in the session's history.
 
+use std::time::Duration;
+
 use asyncagents_core::{
     id::{PostId, SessionId},
     lifecycle::Standing,
@@ -19,6 +21,9 @@ use super::{
 
 /// What was put into a session lately is among this many messages.
 const RECENT_MESSAGES: usize = 20;
+/// How long a server that has started may take until it goes on with a run. It takes a tenth of a
+/// second, but there may be many runs, and the machine may be busy.
+const RESUME_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A run of a session, as it stands in its history.
 pub(super) struct Run {
@@ -49,6 +54,7 @@ pub(super) struct Known {
     pub(super) outcome: Option<String>,
     /// Something was sent a moment ago that sets the session to work.
     pub(super) is_starting: bool,
+    pub(super) now: Moment,
 }
 
 impl Run {
@@ -87,6 +93,9 @@ impl Run {
         let Some(messages) = &self.since else {
             return Verdict::NotThere;
         };
+        if known.is_resuming(messages) {
+            return Verdict::Certain(Standing::Working);
+        }
         let Some(last) = messages.iter().position(Message::is_of_agent) else {
             return without_answer(messages, known);
         };
@@ -145,6 +154,15 @@ enum Stop {
 }
 
 impl Known {
+    /// Whether a server has started that goes on with the run in a moment: it writes so before it
+    /// does. `messages` are what came after the prompt, newest first.
+    fn is_resuming(&self, messages: &[Message]) -> bool {
+        let mut since = messages.iter().take_while(|it| !it.is_of_agent());
+        let announced = since.find(|it| it.announces_resumption());
+        let at = announced.and_then(Message::created);
+        at.is_some_and(|at| self.now.since(at) < RESUME_TIMEOUT)
+    }
+
     /// Why the newest execution stopped: by its event, or by the message that some releases write
     /// at the end of a turn.
     fn stop(&self, messages: &[Message]) -> Option<Stop> {

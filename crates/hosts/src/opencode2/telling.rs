@@ -25,6 +25,8 @@ use super::{
 
 /// How long an idle session may take to take what it is told.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How much of a notice people are shown.
+const LONGEST_LINE: usize = 300;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 impl OpenCode2 {
@@ -128,5 +130,9 @@ fn for_model(message: &Message) -> String {
 fn for_people(message: &Message) -> String {
     let lines = message.visible.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    lines.join(" · ").replace("**", "")
+    let line = lines.join(" · ").replace("**", "");
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }

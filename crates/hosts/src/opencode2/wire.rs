@@ -105,6 +105,7 @@ pub(super) struct Message {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) time: Option<Time>,
+    text: Option<String>,
     pub(super) finish: Option<String>,
     pub(super) error: Option<Problem>,
     #[serde(default, deserialize_with = "or_default")]
@@ -252,6 +253,12 @@ impl Message {
     /// Whether it is something that the agent is to answer.
     pub(super) fn is_input(&self) -> bool {
         matches!(self.kind.as_str(), "user" | "synthetic")
+    }
+
+    /// Whether a server that has started writes that it goes on with what it was doing.
+    pub(super) fn announces_resumption(&self) -> bool {
+        let text = self.text.as_deref().unwrap_or_default();
+        self.kind == "synthetic" && text.starts_with("The server restarted while you were working")
     }
 
     /// What the agent said in it.

@@ -194,10 +194,23 @@ async fn a_child_that_the_server_goes_on_with_is_followed_and_not_prompted_again
     world.opencode.kill();
     // It has started, and the child is not at work yet.
     let mut world = world.restarted();
-    assert_eq!(world.standing(&session).await, went_on());
+    assert_eq!(world.standing(&session).await, Standing::Working);
     world.until_idle().await;
     assert_eq!(world.standing(&session).await, went_on());
     assert_eq!(world.opencode.sent_to("/prompt").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_wants_to_go_on_and_does_not_is_not_waited_for_for_ever() {
+    let world = World::new(Build::background());
+    let session = world.at_work(HANG).await;
+    time::sleep(Duration::from_millis(50)).await;
+    world.opencode.kill();
+    world.opencode.stays_idle(session.as_str());
+    let world = world.restarted();
+    assert_eq!(world.standing(&session).await, Standing::Working);
+    world.clock.goes_on(Duration::from_secs(5 * 60));
+    assert_eq!(world.standing(&session).await, Standing::Interrupted);
 }
 
 #[tokio::test(start_paused = true)]

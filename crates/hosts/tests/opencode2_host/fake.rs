@@ -52,6 +52,8 @@ pub(crate) struct Session {
     /// What questions were answered with.
     pub(crate) replies: BTreeMap<String, Value>,
     pub(crate) instructions: BTreeMap<String, Value>,
+    /// It is not gone on with.
+    pub(crate) stays_idle: bool,
 }
 
 /// The status of an answer, with its body.
@@ -273,8 +275,18 @@ impl FakeOpenCode {
         if self.build.generates {
             paths.push("/api/generate".to_owned());
         }
-        let paths: BTreeMap<String, Value> =
+        let mut paths: BTreeMap<String, Value> =
             paths.into_iter().map(|path| (path, json!({}))).collect();
+        let mut properties = json!({"id": {"type": "string"}});
+        if self.build.keeps_rules {
+            properties["permissions"] = json!({"type": "array"});
+        }
+        let schema = json!({"schema": {"properties": properties}});
+        let body = json!({"content": {"application/json": schema}});
+        paths.insert(
+            "/api/session".to_owned(),
+            json!({"post": {"requestBody": body}}),
+        );
         json!({"openapi": "3.1.0", "paths": paths})
     }
 

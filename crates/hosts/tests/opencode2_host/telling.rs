@@ -53,6 +53,24 @@ async fn a_notice_is_one_message_with_a_line_for_people() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_message_is_shown_to_people_in_one_line() {
+    let world = World::new(Build::measured());
+    let mut long = notice(0);
+    long.message.visible = "Look at the ärger\n".repeat(100);
+    let parent = world.parent.clone();
+    let delivered = world.host.deliver(&parent, long.clone()).await;
+    assert_eq!(delivered, Ok(Delivery::Taken));
+    let there = found(&world, &parent, &long.id).expect("a message");
+    let line = there["description"].as_str().expect("a line");
+    assert!(
+        line.chars().count() == 301 && !line.contains('\n'),
+        "{line}"
+    );
+    let text = there["text"].as_str().expect("a text");
+    assert!(text.starts_with(&long.message.visible), "the model has all");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_notice_after_an_interrupt_waits_until_it_is_sent_again() {
     for build in [Build::measured(), Build::release()] {
         let mut world = World::new(build);
@@ -172,7 +190,7 @@ async fn tell_until_told(world: &World, session: &SessionId, notice: Notice) {
 #[tokio::test(start_paused = true)]
 async fn of_ten_thousand_notices_each_is_told_once_although_answers_are_lost() {
     let world = World::new(Build::measured());
-    let parents: Vec<SessionId> = (0..100)
+    let parents: Vec<SessionId> = (0..1_000)
         .map(|_| world.opencode.parent("/home/user/project"))
         .collect();
     {
@@ -194,7 +212,7 @@ async fn of_ten_thousand_notices_each_is_told_once_although_answers_are_lost() {
         let notices: Vec<Value> = there
             .filter(|it| it["type"] == json!("synthetic"))
             .collect();
-        assert_eq!(notices.len(), 100, "of parent {at}");
+        assert_eq!(notices.len(), 10, "of parent {at}");
         names.extend(notices.into_iter().map(|it| it["id"].to_string()));
     }
     assert_eq!(names.len(), 10_000);

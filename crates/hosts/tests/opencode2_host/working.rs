@@ -132,8 +132,15 @@ impl FakeOpenCode {
                 time::sleep(TURN).await;
             }
             time::sleep(RESUME_AFTER).await;
-            fake.start(&session);
+            if fake.with(&session, |it| it.stays_idle) == Some(false) {
+                fake.start(&session);
+            }
         });
+    }
+
+    /// A session that the server wanted to go on with and does not.
+    pub(crate) fn stays_idle(&self, id: &str) {
+        self.with(id, |it| it.stays_idle = true);
     }
 
     /// What is asked without a session, if this is such a request.
