@@ -7,11 +7,20 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::{agent::ToolSpec, id::SessionId, port::HostError};
+use asyncagents_core::{
+    agent::ToolSpec,
+    id::{SessionId, TaskId},
+    lifecycle::Standing,
+    notify::Message,
+    port::{Delivery, Host, HostError, Notice, Prompt, Report, SessionEvent},
+    task::Outcome,
+};
 use asyncagents_hosts::{
     Connection, Request, Response, Signal,
+    opencode2::{OpenCode2, Settings, child_session, message},
     plugin::{Answer, Bounds, BridgeConnection, BridgeHandler, PluginLink, Relay, ToolCall, serve},
 };
+use asyncagents_testkit::clock::TokioClock;
 use serde_json::{Value, json};
 use tokio::{
     io::{
@@ -57,7 +66,7 @@ impl BridgeHandler for Keeper {
 
 /// An OpenCode 2 behind its plugin: what its methods answer is the test's to say.
 struct OpenCode {
-    relay: Relay,
+    relay: Arc<Relay>,
     signals: mpsc::UnboundedReceiver<Signal>,
     writer: Arc<tokio::sync::Mutex<WriteHalf<DuplexStream>>>,
     script: Arc<Mutex<Script>>,
@@ -118,7 +127,7 @@ impl OpenCode {
         let relay = Relay::new(link, &["session.deleted", "session.text.delta"]).expect("a plugin");
         Self {
             signals: relay.signals(),
-            relay,
+            relay: Arc::new(relay),
             writer,
             script,
             _serving: serving,
@@ -481,6 +490,95 @@ async fn a_history_that_is_not_known_is_not_made_up() {
         matches!(&refused, Err(HostError::Refused(why)) if why.contains("no messages of the past")),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_task_is_worked_on_through_the_plugin() {
+    let folder = json!({"directory": "/home/user/project"});
+    let parent = json!({"value": {"id": "ses_1", "agent": "general", "location": folder}});
+    let agents = json!([{"id": "general", "name": "General", "permissions": []}]);
+    let item = |id: &str| json!({"value": {"id": id, "type": "user", "payload": {"text": "go"}}});
+    let task = TaskId::from_random(1);
+    let (prompt, notice) = (message(&task.prompt(0)), message(&task.notice(0)));
+    let mut opencode = OpenCode::start(&[
+        ("session.get", parent),
+        (
+            "agent.list",
+            json!({"value": {"location": folder, "data": agents}}),
+        ),
+        ("session.prompt", item(&prompt)),
+        ("session.synthetic", item(&notice)),
+    ])
+    .await;
+    let settings = Settings {
+        prefix: "asyncagents_".to_owned(),
+        plugin_binds: true,
+        ..Settings::default()
+    };
+    let clock = Arc::new(TokioClock::start());
+    let host = OpenCode2::new(Arc::clone(&opencode.relay) as _, clock, settings);
+    assert_eq!(soon(host.agents()).await, Ok(vec!["general".into()]));
+    let (child, mut reports) = (child_session(&task), host.subscribe());
+    let about = |more: Value| {
+        let mut data = json!({"sessionID": child.as_str(), "assistantMessageID": "msg_2"});
+        let (into, more) = (data.as_object_mut(), more.as_object().cloned());
+        into.expect("an object").extend(more.expect("an object"));
+        data
+    };
+    opencode.happens("session.created", about(json!({}))).await;
+    let sent = Prompt {
+        id: task.prompt(0),
+        text: "go".to_owned(),
+        agent: "general".into(),
+        model: None,
+        effort: None,
+        role: None,
+    };
+    soon(host.prompt(&child, sent)).await.expect("a prompt");
+    let tokens = json!({"input": 3, "output": 4});
+    for (kind, data) in [
+        ("session.execution.started", json!({})),
+        ("session.inbox.delivered", json!({"inboxID": prompt})),
+        ("session.step.started", json!({"agent": "general"})),
+        (
+            "session.text.ended",
+            json!({"ordinal": 0, "text": "Found it."}),
+        ),
+        (
+            "session.step.ended",
+            json!({"finish": "stop", "tokens": tokens}),
+        ),
+        ("session.execution.succeeded", json!({})),
+    ] {
+        opencode.happens(kind, about(data)).await;
+    }
+    while !matches!(
+        soon(reports.next()).await,
+        Some(Report::Session(_, SessionEvent::Idle))
+    ) {}
+    let seen = soon(host.inspect(&child, &task.prompt(0))).await;
+    let seen = seen.expect("an answer");
+    let answer = Some("Found it.".to_owned());
+    let outcome = Outcome::Completed;
+    assert_eq!(seen.standing, Standing::Done { outcome, answer });
+    let messages = soon(host.messages(&child)).await.expect("a transcript");
+    assert_eq!(messages.messages().len(), 2);
+
+    let told = Notice {
+        id: task.notice(0),
+        message: Message {
+            visible: "It is done.".to_owned(),
+            hidden: String::new(),
+        },
+    };
+    let parent = SessionId::from("ses_1");
+    let delivered = json!({"sessionID": "ses_1", "inboxID": notice});
+    let (told, ()) = tokio::join!(
+        soon(host.deliver(&parent, told)),
+        opencode.happens("session.inbox.delivered", delivered),
+    );
+    assert_eq!(told, Ok(Delivery::Taken));
+    assert_eq!(soon(host.confirm(&parent, &task.notice(0))).await, Ok(true));
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     let known = rules.get(session)
     if (!names.every((name) => known?.seen.has(name))) {
       try {
-        const { hidden, guarded } = await request(instance, DESCRIBE, "rules", { sessionID: session, tools: names })
+        const { hidden, guarded } = await request(instance, CHECK, "rules", { sessionID: session, tools: names })
         known = { seen: new Set(names), hidden: new Set(hidden), guarded }
         keep(rules, 1_000, session, known)
       } catch {}
@@ -122,7 +122,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
           const session = await quietly(owner)(ctx, sessionID)
           if (!session || rules.get(session)?.guarded === false) return
           const directory = await folderOf(ctx, sessionID)
-          await request(instance, PATIENCE, "permit", { sessionID: session, directory, tool, input })
+          await request(instance, CHECK, "permit", { sessionID: session, directory, tool, input })
         },
 
         dispose() {

@@ -23,6 +23,8 @@ const LONG_LIFE = 60_000
 /** How long descriptions of tools are good for, and how long a model may wait for new ones. */
 const FRESH = 5_000
 const DESCRIBE = 5_000
+/** How long a session of a task may wait to be told what it may use. */
+const CHECK = 10_000
 /** Text that streams in is only a sign of life, and one in this time is enough. */
 const DELTAS = 5_000
 /** The bridge does not read longer lines. */

@@ -60,7 +60,8 @@ impl Relay {
         let path: Vec<&str> = request.path.trim_matches('/').split('/').collect();
         match (request.method, path.as_slice()) {
             (Method::Get, ["api", "health"]) => {
-                done(&json!({"healthy": true, "pid": self.link.pid()}))
+                // Plugins are not told more; nobody decides by it.
+                done(&json!({"healthy": true, "version": "unknown", "pid": self.link.pid()}))
             }
             (Method::Get, ["api", "agent"]) => self.agents(&request).await,
             // An empty list says nothing about a model.
@@ -258,7 +259,11 @@ impl Relay {
         let shown = self.link.shown(&SessionId::from(session)).await?;
         Ok(shown.map(|Shown { messages, events }| {
             let since = Sessions::messages_of(session, events);
-            joined(shown::messages(messages), since)
+            let mut messages = shown::messages(messages);
+            if let Some(began) = self.link.began() {
+                shown::date(&mut messages, began);
+            }
+            joined(messages, since)
         }))
     }
 }

@@ -41,6 +41,14 @@ pub(super) const EVENTS: &[&str] = &[
     "form.cancelled",
 ];
 
+/// What the types of event about an agent's message begin with.
+const WRITING: &[&str] = &[
+    "session.step.",
+    "session.text.",
+    "session.reasoning.",
+    "session.tool.",
+];
+
 #[derive(Deserialize)]
 pub(super) struct Event {
     #[serde(default)]
@@ -108,7 +116,10 @@ impl Sessions {
             "session.compaction.ended" => known.compacted(&id, created, data),
             kind => match kind.strip_prefix("session.inbox.") {
                 Some(kind) => known.inbox_changed(kind, created, data),
-                None => known.answering(kind, created, data),
+                None if WRITING.iter().any(|it| kind.starts_with(it)) => {
+                    known.answering(kind, created, data);
+                }
+                None => {}
             },
         }
     }

@@ -1,6 +1,7 @@
 //! What a model was shown, as messages of its session: all that a plugin gets to see of what was
 //! said before it was loaded.
 
+use asyncagents_core::moment::Moment;
 use serde_json::{Map, Value, json};
 
 use super::json::take;
@@ -23,6 +24,19 @@ pub(super) fn messages(shown: Value) -> Vec<Value> {
         }
     }
     messages
+}
+
+/// Dates the newest messages: a model was asked about them since OpenCode began. More is not known.
+pub(super) fn date(messages: &mut [Value], began: Moment) {
+    let time = json!({"created": began.as_millis()});
+    let is_answer = |message: &Value| message["type"] == "assistant";
+    let answer = messages.iter().rposition(is_answer);
+    let newest = messages.len().checked_sub(1);
+    for place in [answer, newest].into_iter().flatten() {
+        if let Some(message) = messages.get_mut(place).and_then(Value::as_object_mut) {
+            message.insert("time".to_owned(), time.clone());
+        }
+    }
 }
 
 fn user(turn: &Value, content: &Value) -> Value {
