@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    id::{PostId, SessionId},
+    id::{PostId, SessionId, TaskId},
     lifecycle::Standing,
     moment::Moment,
     port::HostError,
@@ -65,16 +65,17 @@ impl Run {
         prompt: &PostId,
     ) -> Result<Self, HostError> {
         // What a forked session was given before its first prompt is not its own doing.
-        let first = prompt.as_str().rsplit_once('.');
-        let first = first.map_or_else(String::new, |(task, _)| format!("{task}.0"));
-        let (first, prompt) = (id::message(&first.into()), id::message(prompt));
+        let task = prompt.as_str().split('.').next().unwrap_or_default();
+        let task = TaskId::from(task);
+        let first = [task.prompt(0), task.inheritance()].map(|post| id::message(&post));
+        let prompt = id::message(prompt);
         let (mut since, mut found, mut totals) = (Vec::new(), false, Totals::default());
         let mut pages = Pages::new(api, session, PAGE);
         'read: while let Some(page) = pages.next().await? {
             for message in page.newest_first()? {
                 found |= message.id == prompt;
                 message.add_to(&mut totals);
-                if message.id == first {
+                if first.contains(&message.id) {
                     break 'read;
                 }
                 if !found {

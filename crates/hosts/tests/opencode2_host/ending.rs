@@ -287,6 +287,35 @@ async fn a_prompt_that_waits_in_the_inbox_is_sent_again_and_wakes() {
     assert_eq!(world.texts(&session), [COUNT], "once");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_child_inherited_is_neither_read_nor_counted() {
+    let mut world = World::new(Build::measured());
+    let long = |number: usize| {
+        json!({"id": format!("msg_{number}"), "type": "assistant", "finish": "stop",
+            "tokens": {"input": 1000}, "content": [{"type": "text", "text": "before"}]})
+    };
+    let session = world.child().await;
+    let path = format!("/api/session/{session}/message");
+    let told =
+        json!({"id": message(&task().inheritance()), "type": "synthetic", "text": "all this"});
+    world.opencode.with(session.as_str(), |it| {
+        it.messages.extend((0..1_000).map(long));
+        it.messages.push(told);
+    });
+    world.opencode.forget_requests();
+    assert_eq!(world.standing(&session).await, Standing::Unprompted);
+    let pages = world.opencode.requests();
+    assert_eq!(pages.iter().filter(|it| it.ends_with(&path)).count(), 1);
+    world
+        .host
+        .prompt(&session, prompt(COUNT))
+        .await
+        .expect("taken");
+    world.until_idle().await;
+    let totals = world.inspect(&session).await.totals.expect("what it used");
+    assert_eq!((totals.turns, totals.tokens), (1, 113));
+}
+
 fn went_on() -> Standing {
     Standing::Done {
         outcome: Outcome::Completed,
