@@ -485,7 +485,9 @@ async fn what_cannot_be_done_is_said_clearly() {
 async fn a_history_that_is_not_known_is_not_made_up() {
     let session = json!({"value": {"id": "ses_1"}});
     let opencode = OpenCode::start(&[("session.get", session), ("session.wait", json!({}))]).await;
-    let refused = opencode.send(Request::get(of("ses_1", "/message"))).await;
+    let idle = opencode.get(&of("ses_1", "/message")).await;
+    assert_eq!(names(&idle).0, Vec::<&str>::new());
+    let refused = opencode.send(Request::get(of(CHILD, "/message"))).await;
     assert!(
         matches!(&refused, Err(HostError::Refused(why)) if why.contains("no messages of the past")),
         "{refused:?}"

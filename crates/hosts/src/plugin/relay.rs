@@ -18,7 +18,10 @@ use super::{
     relayed::{self, Relayed, Sessions},
     shown,
 };
-use crate::connection::{Connection, Listeners, Method, Request, Response, Signal};
+use crate::{
+    connection::{Connection, Listeners, Method, Request, Response, Signal},
+    opencode2::OUR_SESSIONS,
+};
 
 /// How many messages a page has if the request does not say.
 const PAGE: usize = 50;
@@ -229,7 +232,9 @@ impl Relay {
         if there.status == 404 {
             return Ok(None);
         }
-        if !heard.is_empty() {
+        // A person's session that nobody has used since OpenCode began has nothing new to say. What
+        // became of a task is another matter.
+        if !heard.is_empty() || !session.starts_with(OUR_SESSIONS) {
             return Ok(Some(heard));
         }
         if self.link.busy().await?.iter().any(|busy| busy == session) {
