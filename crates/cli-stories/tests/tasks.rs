@@ -4,9 +4,12 @@
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{
+        fs::PermissionsExt,
+        process::{CommandExt, ExitStatusExt},
+    },
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Command, ExitStatus, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -23,6 +26,15 @@ steps = [{ after = "50ms", error = "no such model" }]
 [[child]]
 when = "long"
 steps = [{ after = "100ms", tool = "bash" }, { after = "1h", answer = "late" }]
+[[child]]
+when = "permission"
+steps = [{ permission = "permission for bash make" }, { answer = "answered: {answer}" }]
+[[child]]
+when = "colour"
+steps = [{ question = "Which colour?", options = ["red", "blue"] }, { answer = "chosen: {answer}" }]
+[[child]]
+when = "listens"
+steps = [{ after = "2s", answer = "told: {told}" }]
 [[child]]
 when = "two seconds"
 steps = [{ after = "1s", tool = "bash" }, { after = "1s", answer = "after two seconds" }]
@@ -71,6 +83,35 @@ impl Home {
 
     fn run(&self, args: &[&str]) -> Output {
         self.command().args(args).output().expect("runs")
+    }
+
+    /// Runs a command as a person does, also where an agent runs the tests: the processes above it
+    /// have ended.
+    fn run_by_a_person(&self, args: &[&str]) -> Output {
+        let run = tempfile::tempdir_in(self.folder.path()).expect("a folder");
+        let file = |name: &str| run.path().join(name);
+        let alone = "run=$1; shift; ( while [ ! -e \"$run/go\" ]; do sleep 0.01; done; \
+            \"$@\" >\"$run/out\" 2>\"$run/err\"; echo $? >\"$run/code.new\"; \
+            mv \"$run/code.new\" \"$run/code\" ) >/dev/null 2>&1 </dev/null &";
+        let program = self.command();
+        let mut shell = Command::new("/bin/sh");
+        shell.current_dir(self.folder.path()).env_clear();
+        shell.env("PATH", "/usr/bin:/bin");
+        for (name, value) in program.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        shell.args(["-c", alone, "sh"]).arg(run.path());
+        shell.arg(program.get_program()).args(args);
+        assert!(shell.status().expect("runs").success());
+        fs::write(file("go"), "").expect("written");
+        self.until("the command ends", || file("code").exists());
+        let read = |name| fs::read(file(name)).expect("read");
+        let code: i32 = text(&read("code")).parse().expect("a number");
+        Output {
+            status: ExitStatus::from_raw(code << 8),
+            stdout: read("out"),
+            stderr: read("err"),
+        }
     }
 
     /// Runs a command that must succeed; returns what it answers.
@@ -512,6 +553,11 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["output", "zzz"], "there is no task `zzz`; `asyncagents list` shows which there are")]
 #[case(&["cancel", "task_0123"], "there is no task `task_0123`")]
 #[case(&["resume", "0123", "more"], "there is no task `0123`")]
+#[case(&["message", "0123", "more"], "there is no task `0123`; `asyncagents list` shows which there are")]
+#[case(&["message", "0123", " "], "the message is empty; say what the task is to be told")]
+#[case(&["answer", "0123", "reject"], "there is no task `0123`; `asyncagents list` shows which there are")]
+#[case(&["answer", "0123", " "], "`decision` is missing; say `once`, `always` or `reject`, or answer with a text or with values")]
+#[case(&["answer", "0123", "the", "blue one"], "put an answer of several words in quotes")]
 #[case(&["task", "  "], "the prompt is empty")]
 #[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
@@ -988,4 +1034,140 @@ fn the_examples_in_the_repository_work() {
         answer.contains("Nothing was done: this is the scripted host"),
         "{answer}"
     );
+}
+
+#[test]
+fn a_person_answers_what_a_task_asks() {
+    let home = Home::new();
+    let task = home.launch("permission");
+    let asks = || home.json(&["output", &task, "--json"])["progress"]["questions"].is_array();
+    home.until("it asks", asks);
+    let list = home.ask(&["list"]);
+    let how = format!("To answer it: asyncagents answer {task} once|always|reject");
+    assert!(
+        list.contains("running (asks)") && list.contains(&how),
+        "{list}"
+    );
+    let output = home.run(&["output", &task]);
+    assert!(text(&output.stdout).contains(&how), "{output:?}");
+    let wrong = home.run(&["answer", &task, "yes"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    let said = text(&wrong.stderr);
+    assert!(
+        said.contains("answer `once`, `always` or `reject`"),
+        "{said}"
+    );
+    let unknown = home.run(&["answer", &task, "reject", "--question", "7"]);
+    let said = text(&unknown.stderr);
+    assert!(said.contains("open: 1: permission for bash make"), "{said}");
+    let given = home.run_by_a_person(&["answer", &task, "once"]);
+    assert_eq!(given.status.code(), Some(0), "{given:?}");
+    assert_eq!(
+        text(&given.stdout),
+        format!("Answered {task} (once), which asked: permission for bash make\nIt was taken.")
+    );
+    let answer = home.ask(&["output", &task, "--block"]);
+    assert!(answer.ends_with("answered: once"), "{answer}");
+    let trace = home.ask(&["trace", &task]);
+    assert!(trace.contains("answered once"), "{trace}");
+    let late = home.run(&["answer", &task, "reject"]);
+    assert_eq!(late.status.code(), Some(2), "{late:?}");
+    assert!(
+        text(&late.stderr).contains("asks nothing that is open"),
+        "{late:?}"
+    );
+}
+
+#[test]
+fn a_question_is_answered_with_a_text_or_with_values() {
+    let home = Home::new();
+    for (answer, chosen) in [
+        (&["RED"][..], "chosen: red"),
+        (&["--value", "choice=blue"], "chosen: blue"),
+        (
+            &["reject", "whichever you like"],
+            "chosen: reject: whichever you like",
+        ),
+    ] {
+        let task = home.launch("colour");
+        let asks = || home.json(&["output", &task, "--json"])["progress"]["questions"].is_array();
+        home.until("it asks", asks);
+        for (wrong, why) in [
+            (
+                &["green"][..],
+                "`green` is not offered; there are red and blue",
+            ),
+            (&["--value", "choise=red"], "it has no field `choise`"),
+        ] {
+            let args = [&["answer", &task][..], wrong].concat();
+            let refused = home.run(&args);
+            assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+            assert!(text(&refused.stderr).contains(why), "{refused:?}");
+        }
+        let args = [&["answer", &task, "--json"][..], answer].concat();
+        assert_eq!(home.json(&args)["state"], "taken");
+        let said = home.ask(&["output", &task, "--block"]);
+        assert!(said.ends_with(chosen), "{said}");
+    }
+}
+
+#[rstest]
+#[case("once")]
+#[case("always")]
+fn an_agent_permits_nothing_from_its_shell(#[case] decision: &str) {
+    let home = Home::new();
+    let task = home.launch("permission");
+    let asks = || home.json(&["output", &task, "--json"])["progress"]["questions"].is_array();
+    home.until("it asks", asks);
+    let mut command = home.command();
+    command
+        .args(["answer", &task, decision])
+        .env("CLAUDECODE", "1");
+    let output = command.output().expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("only a person may grant a permission"),
+        "{said}"
+    );
+    assert!(asks(), "it waits as before");
+}
+
+#[test]
+fn a_running_task_is_told_something() {
+    let home = Home::new();
+    let task = home.launch("listens");
+    home.until("it works", || {
+        home.json(&["output", &task, "--json"])["progress"]["phase"] == "working"
+    });
+    let said = home.ask(&["message", &task, "left, not right"]);
+    assert_eq!(
+        said,
+        format!(
+            "The message for {task} is told to it before its next step. asyncagents output {task} \
+             shows whether it got there."
+        )
+    );
+    let mut command = home.command();
+    command.args(["message", &task, "-"]).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::null()).spawn().expect("runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut stdin, b"and slowly").expect("written");
+    drop(stdin);
+    assert!(child.wait().expect("ends").success());
+    let answer = home.ask(&["output", &task, "--block"]);
+    assert!(
+        answer.ends_with("told: left, not right; and slowly"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\nTold: left, not right\nTold: and slowly\n"),
+        "{answer}"
+    );
+    let trace = home.ask(&["trace", &task]);
+    assert!(trace.contains("told     left, not right"), "{trace}");
+    let late = home.run(&["message", &task, "too late"]);
+    assert_eq!(late.status.code(), Some(2), "{late:?}");
+    let said = text(&late.stderr);
+    assert!(said.contains("resume it to go on with it"), "{said}");
 }

@@ -65,6 +65,10 @@ fn hint(problem: &Problem) -> Option<Cow<'static, str>> {
     let hint = match problem {
         Problem::Refused(Refusal::UnknownTask { .. }) => "`asyncagents list` shows which there are",
         Problem::Refused(Refusal::UnknownChain { .. }) => "`asyncagents trace` shows the newest",
+        Problem::Refused(Refusal::TooLateToTell { .. }) => {
+            "`asyncagents resume ID PROMPT` goes on with it when it has ended"
+        }
+        Problem::Refused(Refusal::NotAsking { .. }) => "`asyncagents output ID` shows what it does",
         Problem::Refused(Refusal::NeverBegan { .. }) => "start a new `asyncagents task`",
         Problem::Refused(Refusal::SessionGone { .. }) => "start a new `asyncagents task` instead",
         Problem::Refused(_) | Problem::Host(_) | Problem::NotOurs => return None,

@@ -1,5 +1,7 @@
 //! The verbs, one file each.
 
+mod answer;
+mod caller;
 mod cancel;
 mod clear;
 mod completions;
@@ -9,6 +11,7 @@ mod demo;
 mod fork;
 mod list;
 mod man;
+mod message;
 mod models;
 mod opencode_bridge;
 mod output;
@@ -63,6 +66,8 @@ enum Command {
     Sessions(sessions::SessionsArgs),
     Models(models::ModelsArgs),
     Output(output::OutputArgs),
+    Message(message::MessageArgs),
+    Answer(answer::AnswerArgs),
     Cancel(cancel::CancelArgs),
     Clear(clear::ClearArgs),
     /// Run a worker in the foreground.
@@ -128,6 +133,8 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         Command::Sessions(args) => in_runtime(sessions::run(&context(true)?, args)),
         Command::Models(args) => models::run(&loaded.config, args),
         Command::Output(args) => in_runtime(output::run(&context(true)?, args)),
+        Command::Message(args) => in_runtime(message::run(&context(true)?, args)),
+        Command::Answer(args) => in_runtime(answer::run(&context(true)?, args)),
         Command::Cancel(args) => in_runtime(cancel::run(&context(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&context(true)?, args)),
         Command::Worker => worker::run(&context(false)?),

@@ -203,8 +203,8 @@ impl ScriptedHost {
             .map_err(unreachable)
     }
 
-    /// Begins to send the reports of a course from now on, unless that is being done.
-    fn attend(&self, session: &SessionId, course: Course) {
+    /// Begins to send the reports of a course from a moment on, unless that is being done.
+    fn attend(&self, session: &SessionId, course: Course, from: Moment) {
         if !lock(&self.inner.at_work).insert(course.prompt.clone()) {
             return;
         }
@@ -213,7 +213,6 @@ impl ScriptedHost {
         let mut reporters = lock(&self.inner.reporters);
         while reporters.try_join_next().is_some() {}
         reporters.spawn(async move {
-            let from = clock.now();
             for (number, (after, what)) in course.plan.seen.into_iter().enumerate() {
                 let due = course.begun.after(after);
                 if due < from {
@@ -479,7 +478,8 @@ impl Host for ScriptedHost {
         self.arrive(session, line).await?;
         let lines = self.lines(session)?;
         if let Some(course) = self.inner.courses(&lines).pop() {
-            self.attend(session, course);
+            let begun = course.begun;
+            self.attend(session, course, begun);
         }
         self.return_answer(Call::Prompt, ())
     }
@@ -604,7 +604,7 @@ impl Host for ScriptedHost {
                 standing = course.standing(now);
                 if standing == Standing::Working {
                     asking = Some(course.asking(now));
-                    self.attend(session, course);
+                    self.attend(session, course, now);
                 }
             }
         }
@@ -677,7 +677,7 @@ impl Host for ScriptedHost {
         self.add(session, line)?;
         if let Some(course) = self.inner.courses(&self.lines(session)?).pop() {
             lock(&self.inner.at_work).remove(&course.prompt);
-            self.attend(session, course);
+            self.attend(session, course, now);
         }
         self.return_answer(Call::Answer, Answered::Taken)
     }
