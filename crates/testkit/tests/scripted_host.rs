@@ -12,6 +12,7 @@ use asyncagents_core::{
     id::{SessionId, TaskId},
     lifecycle::Standing,
     port::{Host, NewSession, Prompt},
+    question::Question,
 };
 use asyncagents_testkit::{
     clock::TokioClock,
@@ -19,6 +20,9 @@ use asyncagents_testkit::{
     scripted_host::{LastTurn, Line, Script, ScriptedHost, Step, World},
 };
 use tokio::time;
+
+/// A child that gets this asks for a permission.
+const ASKS: &str = "Make the program";
 
 /// A host in memory. Its children are worked out from the time, so they outlive it.
 struct Scripted {
@@ -92,6 +96,10 @@ impl Site for Scripted {
         session
     }
 
+    fn asks_for_permission_on(&self) -> Option<&'static str> {
+        Some(ASKS)
+    }
+
     async fn shown(&self, session: &SessionId) -> String {
         let lines = self.world.lines(session).expect("readable");
         let texts = lines.into_iter().map(|line| match line {
@@ -122,6 +130,13 @@ fn script() -> Script {
     for (words, does) in SCRIPT {
         script = script.when(words, steps(*does));
     }
+    let permission = Question::permission("May I make it?");
+    let asks = [
+        Step::Wait(Duration::from_millis(10)),
+        Step::AskAndWait(permission),
+        Step::Answer("made".to_owned()),
+    ];
+    script = script.when(ASKS, asks);
     let (_, Does::AnswerAfter(after, text)) = LAST_TURN else {
         return script;
     };

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod answering;
 mod at_once;
 mod hearing;
 mod making;
@@ -50,6 +51,12 @@ pub trait Site: Send + Sync {
 
     /// What the model of a session was shown last, oldest first.
     async fn shown(&self, session: &SessionId) -> String;
+
+    /// Words of a prompt, none of [`SCRIPT`]'s, on which the agent asks for a permission, and answers
+    /// when it has it. Nothing where the site has no such agent.
+    fn asks_for_permission_on(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Kills the process of ours and starts another one. An agent in a process of its own goes on.
     async fn restart(&self);
@@ -140,6 +147,13 @@ const STORIES: &[Story] = stories! {
         a_session_of_another_form_is_told_or_gone,
         one_question_is_answered_beside_the_session,
         one_question_has_no_answer_after_its_time,
+    }
+    answering {
+        a_child_that_asks_is_at_work_until_it_is_answered,
+        a_question_is_answered_once,
+        a_question_that_was_never_asked_is_not_answered,
+        a_child_that_asks_can_be_stopped,
+        a_message_to_a_child_at_work_arrives,
     }
     hearing {
         the_end_of_a_run_is_reported,
