@@ -9,13 +9,14 @@ use std::{
 use anyhow::anyhow;
 use asyncagents_core::port::{Clock, Store};
 use asyncagents_runtime::{Manager, SystemClock};
-use asyncagents_store::Sqlite;
+use asyncagents_store::{FormatWatch, Sqlite, newest_format};
 
 use crate::{
     config::Config,
     exit::Failure,
     folders::beside,
     hosts::{ExtraHostKind, HostContext, HostOptions, KnownHosts},
+    live_processes::end_older,
     own_file::can_write,
     print,
     trust::{self, Database, Launches, Older, Ownership, Sealed},
@@ -29,6 +30,9 @@ const POLL_INTERVAL_OF_BRIDGES: Duration = Duration::from_millis(500);
 pub(crate) struct App {
     pub(crate) manager: Manager,
     pub(crate) hosts: Arc<KnownHosts>,
+    /// Workers and bridges of an older version were ended, because the database has got a new
+    /// format.
+    pub(crate) ended_older: bool,
 }
 
 /// What is different for one command or another.
@@ -49,6 +53,7 @@ pub(crate) struct AppOptions {
 
 /// Opens the configured database. Must be called inside a tokio runtime.
 pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure> {
+    let ended_older = is_to_be_migrated(config) && end_older(&config.db) > 0;
     let (store, launches) = open_store(config, &options)?;
     let store: Arc<dyn Store> = Arc::new(store);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -67,7 +72,20 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
     let hosts = Arc::new(KnownHosts::new(context, options.extra));
     let manager = Manager::new(store, hosts.clone(), clock, settings);
     hosts.set_manager(&manager);
-    Ok(App { manager, hosts })
+    Ok(App {
+        manager,
+        hosts,
+        ended_older,
+    })
+}
+
+/// Whether the database gets a new format when it is opened. Workers and bridges of the version that
+/// made it have to end first: they could not read what is written then.
+fn is_to_be_migrated(config: &Config) -> bool {
+    let format = || FormatWatch::open(&config.db)?.format();
+    config.db.is_file()
+        && can_write(&config.db)
+        && format().is_ok_and(|format| (1..newest_format()).contains(&format))
 }
 
 /// The database, and what this user has launched there if it is this user's.

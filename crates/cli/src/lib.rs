@@ -13,6 +13,7 @@ mod folders;
 mod host_name;
 mod hosts;
 mod launch_secrets;
+mod live_processes;
 mod live_view;
 mod log;
 mod make_visible;

@@ -183,6 +183,19 @@ pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database
     Ok(Database { store, ownership })
 }
 
+/// Why a database in the newest format is not this user's, if it is not. Nothing in it is changed.
+pub(crate) fn look(path: &Path) -> Result<Option<Foreign>, Failure> {
+    check_file(path).map_err(Failure::Input)?;
+    let store = Sqlite::open_to_read(path).map_err(Failure::store)?;
+    let identity = store.identity().map_err(Failure::store)?;
+    let key = key(Sealed::ByUser)?;
+    Ok(match compare(identity.as_ref(), &key, path) {
+        Match::Foreign(why) => Some(why),
+        Match::Here | Match::Moved if identity.is_none() => Some(Foreign::Unsealed),
+        Match::Here | Match::Moved => None,
+    })
+}
+
 /// Opens a database that cannot be written, to read it.
 pub(crate) fn open_read_only(path: &Path) -> Result<Database, Failure> {
     check_file(path).map_err(Failure::Input)?;

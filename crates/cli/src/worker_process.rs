@@ -23,6 +23,7 @@ use asyncagents_runtime::Manager;
 use crate::{
     config::{Config, is_of_agent},
     folders::beside,
+    live_processes::has_open,
     own_file, print,
 };
 
@@ -174,12 +175,6 @@ fn is_stopped(process: &Path) -> bool {
     rest.is_some_and(|rest| rest.starts_with(['T', 't']))
 }
 
-fn has_open(process: &Path, file: &Path) -> bool {
-    let files = fs::read_dir(process.join("fd")).into_iter().flatten();
-    let mut files = files.flatten().map(|fd| fs::read_link(fd.path()));
-    files.any(|open| open.is_ok_and(|open| open == file))
-}
-
 /// Starts a worker if there is work and no worker is alive. What was asked for has been saved
 /// already, so a failure here is a remark, not an error.
 pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager: &Manager) {
@@ -195,6 +190,16 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
         print::remark(&format!(
             "asyncagents: no worker could be started: {error:#}; `asyncagents worker` runs one\n"
         ));
+    }
+}
+
+/// Starts a worker in place of one that was ended; it ends by itself if there is no work.
+pub(crate) fn replace(config: &Config, flags: &[(String, String)]) {
+    if !config.autostart {
+        return;
+    }
+    if let Err(error) = start(config, flags) {
+        tracing::warn!(error = format!("{error:#}"), "no worker could be started");
     }
 }
 

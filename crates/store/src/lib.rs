@@ -13,6 +13,7 @@
 
 mod chains;
 mod entry;
+mod format_watch;
 mod host_setup;
 mod identity;
 mod leases;
@@ -32,6 +33,7 @@ mod terms;
 mod transaction;
 mod waits;
 
+pub use format_watch::{FormatWatch, newest_format};
 pub use identity::{Identity, Introduction, Origin};
 pub use open::{Durability, Options};
 pub use sqlite::Sqlite;

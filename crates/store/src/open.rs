@@ -134,7 +134,7 @@ fn check_readable(path: &Path, options: Options, access: Access) -> Stored<()> {
     Ok(())
 }
 
-fn newest_format() -> i64 {
+pub(crate) fn newest_format() -> i64 {
     i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 

@@ -1,6 +1,7 @@
 //! What asyncagents shows to programs, as JSON. The names here are read by other people's
 //! programs, so they change only on purpose: every view has a snapshot.
 
+mod doctor;
 mod fork;
 mod models;
 mod question;
@@ -14,6 +15,7 @@ mod task;
 mod trace;
 mod values;
 
+pub use doctor::{DoctorView, FindingState, FindingView};
 pub use fork::{ForkView, milliseconds};
 pub use models::{KeyView, ModelView, ModelsView, ProviderView};
 pub use question::AnswerView;

@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod db;
 mod demo;
+mod doctor;
 mod fork;
 mod list;
 mod man;
@@ -85,6 +86,7 @@ enum Command {
     Skill(skill::SkillArgs),
     Trace(trace::TraceArgs),
     Setup(setup::SetupArgs),
+    Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -144,6 +146,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         Command::Trace(args) => in_runtime(trace::run(&context(true)?, args)),
         Command::Skill(args) => skill::run(&loaded.config, || context(true), args),
         Command::Setup(args) => setup::run(&loaded.config, args),
+        Command::Doctor(args) => in_runtime(doctor::run(&context(true)?, args)),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     }
@@ -210,7 +213,15 @@ impl CommandContext {
 
     /// For requests that change something.
     fn manager(&self) -> Result<Manager, Failure> {
-        Ok(self.open(AppOptions::default())?.manager)
+        Ok(self.with_worker(self.open(AppOptions::default())?))
+    }
+
+    /// Starts a worker in place of an older one that was ended.
+    fn with_worker(&self, app: App) -> Manager {
+        if app.ended_older {
+            worker_process::replace(&self.config, &self.flags);
+        }
+        app.manager
     }
 
     /// For requests that only read. Where there is no database, none is made.
@@ -223,7 +234,7 @@ impl CommandContext {
             read_only: true,
             ..AppOptions::default()
         };
-        Ok(Some(self.open(options)?.manager))
+        Ok(Some(self.with_worker(self.open(options)?)))
     }
 
     /// The session that tasks from the command line belong to.

@@ -161,7 +161,7 @@ pub(super) async fn launch(context: &CommandContext, args: &TaskArgs) -> Result<
             tool_calls: args.max_tool_calls,
         },
     };
-    let App { manager, hosts } = context.open(AppOptions::default())?;
+    let App { manager, hosts, .. } = context.open(AppOptions::default())?;
     let session = match &args.session {
         Some(named) => manager.session_named(named).await?,
         None => context.session(),

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use asyncagents_runtime::{Manager, Worker};
+use asyncagents_runtime::{Manager, Problem, Worker};
+use asyncagents_store::FormatWatch;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CommandContext;
@@ -23,6 +24,8 @@ enum Reason {
     Displaced,
     /// The database was deleted or replaced: no other process would see what is written.
     DatabaseGone,
+    /// A newer version has the database now, and starts a worker of its own.
+    Outdated,
 }
 
 pub(super) fn run(context: &CommandContext) -> Result<Exit, Failure> {
@@ -32,20 +35,30 @@ pub(super) fn run(context: &CommandContext) -> Result<Exit, Failure> {
 
 async fn work(context: &CommandContext) -> Result<Exit, Failure> {
     let config = &context.config;
-    let App { manager, hosts } = context.open(AppOptions::default())?;
+    let App { manager, hosts, .. } = context.open(AppOptions::default())?;
     let database = own_file::Found::at(&config.db).with_context(|| config.db.display().to_string());
     let database = database.map_err(Failure::Machine)?;
+    let format = FormatWatch::open(&config.db).map_err(Problem::from)?;
     let mut lock = Some(take_lock(config, &manager).await?);
     tracing::info!(db = %config.db.display(), "worker started");
     let worker = Worker::start(&manager).await?;
     loop {
-        match wait(config, &manager, &database, &mut lock).await? {
+        let watched = Watched {
+            database: &database,
+            format: &format,
+        };
+        match wait(config, &manager, watched, &mut lock).await? {
             Reason::Displaced => {
                 tracing::warn!("lost the lock to another worker");
                 break;
             }
             Reason::DatabaseGone => {
                 tracing::warn!(db = %config.db.display(), "the database was deleted or replaced");
+                drop(lock.take());
+                break;
+            }
+            Reason::Outdated => {
+                tracing::warn!("a newer version of asyncagents has the database, ending");
                 drop(lock.take());
                 break;
             }
@@ -90,11 +103,18 @@ async fn take_lock(config: &Config, manager: &Manager) -> Result<WorkerLock, Fai
     }
 }
 
+/// The database as it was found.
+#[derive(Clone, Copy)]
+struct Watched<'a> {
+    database: &'a own_file::Found,
+    format: &'a FormatWatch,
+}
+
 /// Waits until the worker is to end.
 async fn wait(
     config: &Config,
     manager: &Manager,
-    database: &own_file::Found,
+    watched: Watched<'_>,
     lock: &mut Option<WorkerLock>,
 ) -> Result<Reason, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
@@ -105,8 +125,11 @@ async fn wait(
     let poll_interval = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
     let mut busy = Instant::now();
     loop {
-        if database.is_gone() {
+        if watched.database.is_gone() {
             return Ok(Reason::DatabaseGone);
+        }
+        if watched.format.is_newer().unwrap_or(false) {
+            return Ok(Reason::Outdated);
         }
         if let Some(lock) = lock {
             if let Err(error) = lock.sign(manager.owner()) {

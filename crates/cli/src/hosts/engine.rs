@@ -274,7 +274,7 @@ impl EngineHosts {
 
 /// This program, as it was started: a file of its name may have become another since, by an
 /// update, or by a command in the workspace.
-fn helper() -> std::io::Result<PathBuf> {
+pub(crate) fn helper() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok(PathBuf::from("/proc/self/exe"))
     } else {

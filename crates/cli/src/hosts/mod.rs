@@ -24,7 +24,10 @@ use asyncagents_engine::{Approver, Engine};
 use asyncagents_runtime::{Hosts, Manager, Skills, WeakManager};
 
 use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts};
-pub(crate) use self::{engine::models, opencode_bridge::Bridges};
+pub(crate) use self::{
+    engine::{helper, models},
+    opencode_bridge::Bridges,
+};
 use crate::{config::Config, exit::Failure, host_name, launch_secrets::Overrides, trust::Launches};
 
 /// What a kind of host brings: how it is named and opened, and which of its tasks run here.

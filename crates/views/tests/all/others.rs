@@ -10,8 +10,9 @@ use asyncagents_core::{
     tokens,
 };
 use asyncagents_views::{
-    AdoptedView, CheckView, CheckedSkill, ClearedView, ForkView, KeyView, ModelView, ModelsView,
-    ProviderView, SessionView, SettingView, SkillDetails, SkillsView,
+    AdoptedView, CheckView, CheckedSkill, ClearedView, DoctorView, FindingState, FindingView,
+    ForkView, KeyView, ModelView, ModelsView, ProviderView, SessionView, SettingView, SkillDetails,
+    SkillsView,
 };
 
 use crate::{made_up, printed};
@@ -183,4 +184,29 @@ fn small_answers() {
     };
     let all = [printed([setting]), printed([cleared]), printed([adopted])];
     insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn what_a_doctor_found() {
+    let ok = FindingView {
+        about: "database",
+        mend: None,
+        state: FindingState::Ok,
+        text: "/data/tasks.db, format 6, 176 KiB, yours".to_owned(),
+    };
+    let note = FindingView {
+        about: "models",
+        mend: None,
+        state: FindingState::Note,
+        text: "no key for any provider".to_owned(),
+    };
+    let problem = FindingView {
+        about: "plugin",
+        mend: Some("`asyncagents setup` installs it".to_owned()),
+        state: FindingState::Problem,
+        text: "the plugin is not installed here".to_owned(),
+    };
+    let checks = vec![ok, note, problem];
+    let well = false;
+    insta::assert_snapshot!(printed([DoctorView { checks, well }]));
 }

@@ -11,7 +11,8 @@ use asyncagents_hosts::{
     opencode::{EVENTS, process},
     plugin,
 };
-use asyncagents_runtime::Worker;
+use asyncagents_runtime::{Problem, Worker};
+use asyncagents_store::FormatWatch;
 use tokio::{
     io::{stdin, stdout},
     signal::unix::{SignalKind, signal},
@@ -29,6 +30,8 @@ use crate::{
 
 /// Why tasks fail whose OpenCode has ended.
 const ENDED: &str = "OpenCode ended while it worked; resume it to go on from there";
+/// How often it is looked whether a newer version has changed the database.
+const FORMAT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a process may live on after its pipes were closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -50,7 +53,8 @@ async fn bridge(context: &CommandContext) -> Result<Exit, Failure> {
         },
         ..AppOptions::default()
     };
-    let App { manager, hosts } = context.open(options)?;
+    let App { manager, hosts, .. } = context.open(options)?;
+    let format = FormatWatch::open(&context.config.db).map_err(Problem::from)?;
     let worker = Worker::start(&manager).await?;
     tracing::info!(db = %context.config.db.display(), "bridge started");
     let handler = Arc::new(PluginHandler::new(
@@ -73,6 +77,10 @@ async fn bridge(context: &CommandContext) -> Result<Exit, Failure> {
                 _ = interrupt.recv() => {}
                 _ = hang_up.recv() => {}
                 _ = terminate.recv() => break Ok(()),
+                () = outdated(&format) => {
+                    tracing::warn!("a newer version of asyncagents has the database, ending");
+                    break Ok(());
+                }
             }
         }
     };
@@ -89,6 +97,14 @@ async fn bridge(context: &CommandContext) -> Result<Exit, Failure> {
     worker.stop().await;
     tracing::info!("bridge stopped");
     Ok(Exit::Done)
+}
+
+/// Returns when a newer version has changed the database. The plugin starts another bridge, of the
+/// program that is installed by then.
+async fn outdated(format: &FormatWatch) {
+    while !format.is_newer().unwrap_or(false) {
+        time::sleep(FORMAT_POLL_INTERVAL).await;
+    }
 }
 
 /// Whether a process has ended, or does so within the timeout.

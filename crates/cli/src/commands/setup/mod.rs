@@ -3,6 +3,7 @@
 
 mod check;
 mod copies;
+mod findings;
 mod install;
 mod loader;
 mod opencode2;
@@ -17,6 +18,7 @@ use asyncagents_core::tool_set;
 use asyncagents_hosts::opencode::version;
 use tempfile::TempDir;
 
+pub(super) use self::findings::findings;
 use self::{check::Check, place::Surroundings, programs::Program};
 use super::runtime::in_runtime;
 use crate::{

@@ -115,16 +115,10 @@ impl Listed {
 
 /// Asks which plugins there are in a folder.
 pub(super) async fn ask(program: &Path, folder: &Path) -> anyhow::Result<Answered> {
-    let file = service_file(|name| env::var_os(name));
-    let running = file.map(|file| Service::read(&file)).transpose();
-    let running = running.unwrap_or_else(|error| {
-        print::remark(&format!("The background server is not asked: {error}.\n"));
-        None
-    });
-    if let Some(service) = running.flatten() {
-        let plugins = plugins(&service.url, &service.password, folder).await?;
-        let who = format!("the OpenCode 2 that runs (process {})", service.pid);
-        return Ok(Answered { who, plugins });
+    match ask_running(folder).await {
+        Ok(Some(answered)) => return Ok(answered),
+        Ok(None) => {}
+        Err(error) => print::remark(&format!("The background server is not asked: {error:#}.\n")),
     }
     loader::with_server(program, folder, async |url, password| {
         Ok(Answered {
@@ -133,6 +127,18 @@ pub(super) async fn ask(program: &Path, folder: &Path) -> anyhow::Result<Answere
         })
     })
     .await
+}
+
+/// Asks the background server, if one runs.
+pub(super) async fn ask_running(folder: &Path) -> anyhow::Result<Option<Answered>> {
+    let file = service_file(|name| env::var_os(name));
+    let running = file.map(|file| Service::read(&file)).transpose()?.flatten();
+    let Some(service) = running else {
+        return Ok(None);
+    };
+    let plugins = plugins(&service.url, &service.password, folder).await?;
+    let who = format!("the OpenCode 2 that runs (process {})", service.pid);
+    Ok(Some(Answered { who, plugins }))
 }
 
 /// The plugins of a folder, as soon as there are any.

@@ -133,7 +133,7 @@ fn project_of(here: &Path) -> Option<PathBuf> {
     (!is_home).then_some(root)
 }
 
-fn is_program(path: &Path) -> bool {
+pub(super) fn is_program(path: &Path) -> bool {
     let about = path.metadata();
     about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }

@@ -1,0 +1,229 @@
+//! `asyncagents doctor`: checks everything, one line each, and says how to mend it. It changes
+//! nothing and starts no agent.
+
+use std::{env, fs, path::Path};
+
+use asyncagents_core::tool_set;
+use asyncagents_store::{FormatWatch, newest_format};
+use asyncagents_tools::{Sandbox, SandboxMode, Toolbox};
+use asyncagents_views::{DoctorView, FindingState, FindingView};
+
+use super::{CommandContext, setup};
+use crate::{
+    config::Config,
+    exit::{Exit, Failure},
+    hosts,
+    live_processes::{LiveProcess, Role, with_open},
+    print, trust,
+};
+
+/// Check that everything is in order, and say how to mend what is not.
+///
+/// Looks at asyncagents, each OpenCode on the PATH, the plugin's files, bridges and workers that
+/// run, the database, keys of models (whether they are there, never what they are) and the
+/// sandbox: one line each. Nothing is changed, and no agent is started.
+///
+/// Exit code 0 when all is well, 1 when something needs mending.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  asyncagents doctor
+  asyncagents doctor --json | jq -r '.checks[] | select(.mend).mend'")]
+pub(super) struct DoctorArgs {
+    /// Print one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(context: &CommandContext, args: &DoctorArgs) -> Result<Exit, Failure> {
+    let config = &context.config;
+    let mut checks = vec![this_program()];
+    let tools = tool_set::specs_with_skill(&config.prefix, None);
+    checks.extend(setup::findings(&tools).await?);
+    let processes = with_open(&config.db);
+    checks.extend(of_role(&processes, Role::Bridge));
+    checks.push(database(&config.db));
+    checks.extend(of_role(&processes, Role::Worker));
+    checks.push(models(config));
+    checks.push(sandbox(config));
+    let well = checks
+        .iter()
+        .all(|check| check.state != FindingState::Problem);
+    let view = DoctorView { checks, well };
+    print::json_or(args.json, &view, || as_text(&view))?;
+    Ok(if well { Exit::Done } else { Exit::Failed })
+}
+
+/// A finding about one thing.
+pub(super) fn finding(about: &'static str, state: FindingState, text: String) -> FindingView {
+    FindingView {
+        about,
+        mend: None,
+        state,
+        text,
+    }
+}
+
+/// Something that needs mending, and how.
+pub(super) fn problem(about: &'static str, text: String, mend: String) -> FindingView {
+    FindingView {
+        mend: Some(mend),
+        ..finding(about, FindingState::Problem, text)
+    }
+}
+
+fn as_text(view: &DoctorView) -> String {
+    let line = |check: &FindingView| {
+        let state = match check.state {
+            FindingState::Ok => "ok     ",
+            FindingState::Note => "note   ",
+            FindingState::Problem => "PROBLEM",
+        };
+        let mend = check.mend.as_ref().map(|mend| format!("; {mend}"));
+        let mend = mend.unwrap_or_default();
+        format!("{state}  {:<11}  {}{mend}", check.about, check.text)
+    };
+    let lines: Vec<String> = view.checks.iter().map(line).collect();
+    lines.join("\n")
+}
+
+fn this_program() -> FindingView {
+    let program = env::current_exe().unwrap_or_default();
+    let text = format!("{}, {}", env!("CARGO_PKG_VERSION"), program.display());
+    finding("asyncagents", FindingState::Ok, text)
+}
+
+/// The workers or bridges that run. One of another program file may be of another version.
+fn of_role(processes: &[LiveProcess], role: Role) -> Vec<FindingView> {
+    let (about, again) = match role {
+        Role::Bridge => ("bridge", "its OpenCode starts another"),
+        Role::Worker | Role::Other => ("worker", "the next command starts another"),
+    };
+    let here = processes.iter().filter(|process| process.role == role);
+    let said = here.map(
+        |LiveProcess {
+             pid,
+             is_this_program,
+             ..
+         }| {
+            if *is_this_program {
+                return finding(
+                    about,
+                    FindingState::Ok,
+                    format!("process {pid}, this program"),
+                );
+            }
+            let text =
+                format!("process {pid} runs another program file than this, maybe an older one");
+            FindingView {
+                mend: Some(format!("`kill {pid}` ends it, and {again}")),
+                ..finding(about, FindingState::Note, text)
+            }
+        },
+    );
+    let said: Vec<FindingView> = said.collect();
+    if said.is_empty() {
+        let text = "none runs; one is started when there is work".to_owned();
+        return vec![finding(about, FindingState::Ok, text)];
+    }
+    said
+}
+
+/// Whether the database can be used, without changing it.
+fn database(path: &Path) -> FindingView {
+    let about = "database";
+    let name = path.display();
+    let Ok(file) = fs::metadata(path) else {
+        let text = format!("{name} is not there yet; it is made when there is a task");
+        return finding(about, FindingState::Ok, text);
+    };
+    let format = FormatWatch::open(path).and_then(|watch| watch.format());
+    let (format, newest) = match format {
+        Ok(format) => (format, newest_format()),
+        Err(error) => {
+            let mend = "choose another file with --db, or bring back a copy".to_owned();
+            return problem(about, error.to_string(), mend);
+        }
+    };
+    let kilobytes = file.len().div_ceil(1024);
+    let text = format!("{name}, format {format}, {kilobytes} KiB");
+    if format > newest {
+        let text = format!("{text}, which a newer version made; this one knows {newest}");
+        return problem(about, text, "update asyncagents".to_owned());
+    }
+    if format < newest {
+        let text = format!("{text}; the next command brings it to format {newest}");
+        return finding(about, FindingState::Note, text);
+    }
+    match trust::look(path) {
+        Ok(None) => finding(about, FindingState::Ok, format!("{text}, yours")),
+        Ok(Some(why)) => problem(about, format!("{text}: it {why}"), why.hint(path)),
+        Err(Failure::Input(error) | Failure::Machine(error)) => problem(
+            about,
+            format!("{text}: {error:#}"),
+            "choose another file with --db".to_owned(),
+        ),
+        Err(Failure::Output(error)) => problem(
+            about,
+            format!("{text}: {error}"),
+            "choose another file with --db".to_owned(),
+        ),
+    }
+}
+
+/// Which providers have a key. Nothing of a key is shown.
+fn models(config: &Config) -> FindingView {
+    let about = "models";
+    let models = match hosts::models(&config.agent_config) {
+        Ok(models) => models,
+        Err(error) => {
+            let mend = "`asyncagents config` shows the settings".to_owned();
+            return problem(about, format!("{error:#}"), mend);
+        }
+    };
+    let providers = models.overview();
+    let usable = providers.iter().filter(|provider| provider.key.is_usable());
+    let names: Vec<&str> = usable.map(|provider| provider.name.as_str()).collect();
+    let text = match names.as_slice() {
+        [] => {
+            "no key for any provider; OpenCode needs none here, the built-in agent does".to_owned()
+        }
+        names => format!("can be asked, as far as keys go: {}", names.join(", ")),
+    };
+    let state = if names.is_empty() {
+        FindingState::Note
+    } else {
+        FindingState::Ok
+    };
+    finding(about, state, text)
+}
+
+/// Whether commands of the built-in agent run in a sandbox.
+fn sandbox(config: &Config) -> FindingView {
+    let about = "sandbox";
+    let settings = asyncagents_tools::Settings {
+        workspace: env::current_dir().unwrap_or_else(|_| "/".into()),
+        helper: hosts::helper().unwrap_or_default(),
+        ..config.agent_config.tools.clone()
+    };
+    let is_required = settings.sandbox == SandboxMode::Required;
+    match Toolbox::new(settings).map(|toolbox| toolbox.sandbox()) {
+        Ok(Sandbox::Enforced { what }) => {
+            let what = what.split(';').next().unwrap_or_default().to_owned();
+            finding(about, FindingState::Ok, what)
+        }
+        Ok(Sandbox::Off) => {
+            let text = "switched off by `sandbox.mode`; commands run as you".to_owned();
+            finding(about, FindingState::Note, text)
+        }
+        Ok(Sandbox::Missing { why }) if is_required => problem(
+            about,
+            format!("{why}, and `sandbox.mode` requires one: no command is run"),
+            "set `sandbox.mode` to `auto`".to_owned(),
+        ),
+        Ok(Sandbox::Missing { why }) => {
+            let text = format!("{why}; commands run as you, after the same questions");
+            finding(about, FindingState::Note, text)
+        }
+        Err(error) => finding(about, FindingState::Note, format!("not known: {error}")),
+    }
+}
