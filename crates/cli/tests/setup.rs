@@ -29,11 +29,13 @@ use rstest::rstest;
 use serde_json::json;
 use tempfile::TempDir;
 
-const TOOLS: [&str; 6] = [
+const TOOLS: [&str; 8] = [
     "asyncagents_task",
     "asyncagents_output",
     "asyncagents_list",
     "asyncagents_cancel",
+    "asyncagents_message",
+    "asyncagents_answer",
     "asyncagents_clear",
     "asyncagents_skill",
 ];
@@ -184,7 +186,7 @@ fn an_older_one_is_updated() {
     assert_eq!(fs::read_to_string(&file).expect("read"), current());
 }
 
-const ONLY_ONE: &str = "OpenCode 2 loads no plugins at all where it finds two copies";
+const ONLY_ONE: &str = "OpenCode would load both";
 
 #[test]
 fn there_is_one_copy_however_often_it_is_installed() {
@@ -629,7 +631,7 @@ fn a_check_says_what_there_is_and_that_the_tools_are_seen() {
         ),
     ];
     lines.extend(TOOLS.map(|tool| format!("tool {tool}: seen by OpenCode")));
-    lines.push("All 6 tools are seen.".to_owned());
+    lines.push("All 8 tools are seen.".to_owned());
     let said = Said::of(&mut opencode.check(&home)).done(&lines.join("\n"));
     assert_eq!(said.remarks, "");
     assert!(nothing_is_left(&home));
@@ -706,7 +708,7 @@ fn a_check_says_what_to_do_when_tools_are_missing() {
     home.write(&home.project_file(), &format!("// {}\n", plugin::MARK));
     let said = Said::of(&mut some.check(&home));
     assert_eq!(said.code, Some(1), "{said:?}");
-    said.remarks("does not see 3 of the 6 tools: the plugin is not of this version; `asyncagents setup opencode --project` updates it");
+    said.remarks("does not see 5 of the 8 tools: the plugin is not of this version; `asyncagents setup opencode --project` updates it");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Every copy of the plugin that OpenCode would load. OpenCode 1 runs all of them. OpenCode 2 loads
-//! nothing at all in a folder where it finds two, so there may be only one.
+//! Every copy of the plugin that OpenCode would load. OpenCode runs all of them, and OpenCode 2 loads
+//! nothing at all in a folder where two plugins have one name, so there is to be only one.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use super::{
 use crate::exit::Failure;
 
 /// Why there is only one.
-pub(super) const ONLY_ONE: &str = "OpenCode 2 loads no plugins at all where it finds two copies";
+pub(super) const ONLY_ONE: &str = "OpenCode would load both";
 
 /// A file of ours among OpenCode's plugins.
 #[derive(Debug, Clone)]

@@ -60,8 +60,7 @@ pub(super) enum SetupHost {
 /// OpenCode's configuration, and OpenCode loads what is there by itself: no other file is
 /// changed. It names this program by its path, so install it again when the program has moved.
 /// Installing again also updates it, and removes other copies that would be loaded in this
-/// folder: OpenCode 2 loads no plugins at all where it finds two. A file that asyncagents did
-/// not write is left alone.
+/// folder. A file that asyncagents did not write is left alone.
 ///
 /// Exit code 0 on success, 1 if that could not be done or --check found something missing, 2 if
 /// asyncagents did not write the file.
