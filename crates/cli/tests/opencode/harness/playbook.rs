@@ -15,6 +15,8 @@ const USABLE: &[&str] = &[
     "asyncagents_output",
     "asyncagents_list",
     "asyncagents_cancel",
+    "asyncagents_message",
+    "asyncagents_answer",
     "asyncagents_clear",
     "asyncagents_skill",
     "bash",
