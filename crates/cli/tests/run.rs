@@ -15,6 +15,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[path = "run/answering.rs"]
+mod answering;
 #[path = "run/approving.rs"]
 mod approving;
 #[path = "run/seeing.rs"]

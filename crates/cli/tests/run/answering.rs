@@ -1,0 +1,170 @@
+//! What a task asks for while nobody is at its terminal is answered from another shell.
+
+use std::process::{Command, Output};
+
+use asyncagents_scripted_model::{Reply, Script, When};
+use serde_json::{Value, json};
+
+use super::{Home, text};
+
+/// A task that waits for a person, in a worker.
+fn asking(home: &Home, prompt: &str) -> String {
+    let launched = home
+        .command(&["task", prompt])
+        .env("ASYNCAGENTS_PERMISSIONS_MODE", "ask")
+        .env("ASYNCAGENTS_PERMISSIONS_UNANSWERED", "wait")
+        .output()
+        .expect("runs");
+    assert_eq!(launched.status.code(), Some(0), "{launched:?}");
+    text(&launched.stdout)
+}
+
+/// The task that asks, once there is one.
+fn who_asks(home: &Home) -> Value {
+    let mut found = None;
+    home.until("a task asks", || {
+        let tasks: Value = serde_json::from_str(&home.ask(&["list", "--json"])).expect("JSON");
+        let tasks = tasks.as_array().expect("a list").iter();
+        let mut asking = tasks.filter(|task| {
+            task["progress"]["asking"]
+                .as_array()
+                .is_some_and(|a| !a.is_empty())
+        });
+        found = asking.next().cloned();
+        found.is_some()
+    });
+    found.expect("a task")
+}
+
+fn writes(name: &str) -> Reply {
+    Reply::call("write", json!({"path": name, "content": "x"}))
+}
+
+/// Whether these tests are run by an agent. Then what only a person may do is refused, and rightly.
+fn is_agents_shell(home: &Home) -> bool {
+    let said = home.run(&["answer", "task_0", "once"]);
+    text(&said.stderr).contains("shell of")
+}
+
+fn refused(output: &Output, why: &str) {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains(why), "{output:?}");
+}
+
+#[test]
+fn a_yes_from_another_shell_lets_a_task_go_on() {
+    let script = Script::new()
+        .rule(When::turn(0), writes("a.txt"))
+        .rule(When::turn(1), Reply::text("Written."));
+    let home = Home::new(script);
+    if is_agents_shell(&home) {
+        return;
+    }
+    let id = asking(&home, "Write");
+    let task = who_asks(&home);
+    assert!(
+        task["progress"]["asking"]
+            .to_string()
+            .contains("permission for write a.txt"),
+        "{task}"
+    );
+    assert_eq!(home.read("a.txt"), "");
+    home.ask(&["answer", &id, "once"]);
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(answer.contains("Written."), "{answer}");
+    assert_eq!(home.read("a.txt"), "x");
+    let again = home.run(&["answer", &id, "once"]);
+    assert_eq!(again.status.code(), Some(2), "it was answered: {again:?}");
+}
+
+#[test]
+fn a_no_with_a_text_is_told_to_the_agent() {
+    let script = Script::new().rule(When::turn(0), writes("a.txt")).rule(
+        When::turn(1).last("not permitted: Use b.txt instead"),
+        Reply::text("Then not."),
+    );
+    let home = Home::new(script);
+    let id = asking(&home, "Write");
+    who_asks(&home);
+    home.ask(&["answer", &id, "reject", "Use b.txt instead"]);
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(answer.contains("Then not."), "{answer}");
+    assert_eq!(home.read("a.txt"), "");
+}
+
+/// Whoever answers need not know who launched it.
+#[test]
+fn a_task_of_a_task_is_answered_from_the_shell() {
+    let launch = |prompt: &str| {
+        let call = json!({"description": prompt, "prompt": prompt, "agent": "general"});
+        Reply::call("asyncagents_task", call)
+    };
+    let script = Script::new()
+        .rule(When::turn(0).first("Grandchild"), writes("deep.txt"))
+        .rule(When::turn(1).first("Grandchild"), Reply::text("Deep."))
+        .rule(When::turn(0).first("Child"), launch("Grandchild"))
+        .rule(When::always().first("Child"), Reply::text("Passed on."));
+    let home = Home::new(script);
+    if is_agents_shell(&home) {
+        return;
+    }
+    let id = asking(&home, "Child");
+    let asks = who_asks(&home);
+    let grandchild = asks["id"].as_str().expect("an ID");
+    assert_ne!(grandchild, id);
+    home.ask(&["answer", grandchild, "always"]);
+    let answer = home.ask(&["output", &id, "--block"]);
+    assert!(answer.contains("Passed on."), "{answer}");
+    assert_eq!(home.read("deep.txt"), "x");
+}
+
+/// A model that types what a person would type permits nothing, also not without the variable that
+/// gives it away.
+#[test]
+fn an_agents_shell_permits_nothing() {
+    let script = Script::new()
+        .rule(When::turn(0), writes("a.txt"))
+        .rule(When::turn(1), Reply::text("Then not."));
+    let home = Home::new(script);
+    let id = asking(&home, "Write");
+    who_asks(&home);
+    for word in ["once", "always"] {
+        let typed = home
+            .command(&["answer", &id, word])
+            .env("CLAUDECODE", "1")
+            .output();
+        refused(&typed.expect("runs"), "Claude Code");
+    }
+    if cfg!(target_os = "linux") {
+        let plain = home.command(&["answer", &id, "once"]);
+        let mut shell = Command::new("sh");
+        let words = plain
+            .get_args()
+            .map(|arg| arg.to_string_lossy().into_owned());
+        shell
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .env("CLAUDECODE", "1")
+            .args(["-c", "env -u CLAUDECODE \"$0\" \"$@\"; exit $?"])
+            .arg(plain.get_program())
+            .args(words)
+            .current_dir(home.folder.path().join("work"));
+        refused(&shell.output().expect("runs"), "Claude Code");
+    }
+    assert_eq!(home.read("a.txt"), "");
+    let rejects = home
+        .command(&["answer", &id, "reject"])
+        .env("CLAUDECODE", "1")
+        .output();
+    assert_eq!(
+        rejects.expect("runs").status.code(),
+        Some(0),
+        "it may say no"
+    );
+    home.ask(&["output", &id, "--block"]);
+    assert_eq!(home.read("a.txt"), "");
+}
