@@ -317,6 +317,9 @@ impl Host for Engine {
         if self.shared.questions.answer(session, question, reply) {
             return Ok(Answered::Taken);
         }
+        if self.shared.questions.was_answered(session, question) {
+            return Ok(Answered::NotAsked);
+        }
         let whole = self.shared.whole(session).await?;
         let later = |whole: Whole| may_be_asked(session, &whole.conversation(), question);
         if whole.is_some_and(later) {

@@ -2,7 +2,7 @@
 //! was asked about, and the first one counts.
 
 use std::{
-    collections::{BTreeMap, HashMap, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -26,6 +26,8 @@ const MOST_SHOWN: usize = 4_000;
 #[derive(Default)]
 pub(crate) struct Questions {
     open: Mutex<HashMap<(SessionId, String), Asked>>,
+    /// Those that were answered here and not asked again: their calls may not have begun yet.
+    answered: Mutex<HashSet<(SessionId, String)>>,
     /// Tells reports about one question apart.
     reports: AtomicU64,
 }
@@ -52,6 +54,7 @@ impl Questions {
     ) -> Option<OpenQuestion<'_>> {
         let key = (session.clone(), name);
         let (sender, reply) = oneshot::channel();
+        lock(&self.answered).remove(&key);
         match lock(&self.open).entry(key.clone()) {
             Entry::Occupied(_) => return None,
             Entry::Vacant(free) => free.insert(Asked {
@@ -80,7 +83,22 @@ impl Questions {
         let mut open = lock(&self.open);
         // Under the lock: whoever withdraws the question finds the answer.
         let asked = open.remove(&key);
-        asked.is_some_and(|asked| asked.reply.send(reply).is_ok())
+        let taken = asked.is_some_and(|asked| asked.reply.send(reply).is_ok());
+        if taken {
+            lock(&self.answered).insert(key);
+        }
+        taken
+    }
+
+    /// Whether a question was answered here, and not asked again since.
+    pub(crate) fn was_answered(&self, session: &SessionId, name: &str) -> bool {
+        let key = (session.clone(), name.to_owned());
+        lock(&self.answered).contains(&key)
+    }
+
+    /// Drops what is kept of a session that is deleted.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        lock(&self.answered).retain(|(of, _)| of != session);
     }
 
     /// A key for a report about a question, which may be asked again after a failure.
@@ -108,6 +126,7 @@ impl OpenQuestion<'_> {
     /// that one counts.
     pub(crate) fn withdraw(&mut self) -> Option<Reply> {
         lock(&self.all.open).remove(&self.key);
+        lock(&self.all.answered).insert(self.key.clone());
         self.reply.try_recv().ok()
     }
 }

@@ -172,6 +172,7 @@ impl Shared {
     /// Drops what is kept of a session that is deleted.
     pub(crate) fn forget(&self, session: &SessionId) {
         lock(&self.toolboxes).remove(session);
+        self.questions.forget(session);
     }
 
     /// Shows something to the watcher of a session, if it has one.

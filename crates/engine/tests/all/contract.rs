@@ -11,6 +11,7 @@ use asyncagents_core::{
     id::SessionId,
     port::Host,
 };
+use asyncagents_engine::Unanswered;
 use asyncagents_scripted_model::{Fault, Reply, Script, When};
 use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, TOOL, host_contract};
 use serde_json::json;
@@ -19,12 +20,21 @@ use crate::harness::{Harness, Plan};
 
 const NOTES: &str = "the plants are dry";
 
+/// A child that gets this asks for a permission.
+const ASKS: &str = "Make the program";
+
 /// A process with its engine, and the one after it.
 struct Process(Mutex<Option<Harness>>);
 
 impl Process {
     async fn start() -> Self {
-        let mut plan = Plan::default();
+        let mut plan = Plan {
+            settings: Box::new(|settings| {
+                settings.permissions.ask = vec!["write".parse().expect("a rule")];
+                settings.unanswered = Unanswered::Wait;
+            }),
+            ..Plan::default()
+        };
         plan.runtime.lease = Duration::from_millis(300);
         let harness = Harness::with(script(), plan).await;
         harness.write("notes.md", NOTES);
@@ -69,6 +79,10 @@ impl Site for Process {
         session
     }
 
+    fn asks_for_permission_on(&self) -> Option<&'static str> {
+        Some(ASKS)
+    }
+
     async fn shown(&self, _: &SessionId) -> String {
         let requests = self.with(|harness| harness.model.requests());
         requests.last().expect("a request").text()
@@ -82,7 +96,10 @@ impl Site for Process {
 }
 
 fn script() -> Script {
-    let mut script = Script::new();
+    let write = json!({"path": "made.txt", "content": "made"});
+    let mut script = Script::new()
+        .rule(When::always().last(ASKS), Reply::call("write", write))
+        .rule(When::always().contains(ASKS), Reply::text("made"));
     let call = || Reply::call(TOOL, json!({"path": "notes.md"}));
     for (words, does) in SCRIPT {
         let asked = When::always().last(*words);
