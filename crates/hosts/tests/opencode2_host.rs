@@ -11,6 +11,8 @@ mod answering;
 mod asking;
 #[path = "opencode2_host/build.rs"]
 mod build;
+#[path = "opencode2_host/choosing_models.rs"]
+mod choosing_models;
 #[path = "opencode2_host/contract.rs"]
 mod contract;
 #[path = "opencode2_host/creating.rs"]

@@ -23,11 +23,11 @@ const REMEMBERED: usize = 4_096;
 pub(super) enum End {
     Failed {
         why: String,
+        /// Because its model cannot be asked.
+        by_model: bool,
     },
     /// By a user, or because the server ended or a permission was refused.
-    Interrupted {
-        reason: String,
-    },
+    Interrupted { reason: String },
 }
 
 #[derive(Default)]
@@ -230,6 +230,7 @@ mod tests {
         let (activity, session) = (Activity::default(), SessionId::from("ses_1"));
         let failed = End::Failed {
             why: "Agent not found".to_owned(),
+            by_model: false,
         };
         activity.found(&session, "msg_1", at(1));
         activity.prompting(&session, "msg_1", at(2));

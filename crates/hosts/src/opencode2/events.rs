@@ -219,6 +219,7 @@ fn end(kind: &str, about: About) -> Option<End> {
     match kind {
         "session.execution.failed" => Some(End::Failed {
             why: wire::reason(about.error.as_ref()),
+            by_model: about.error.as_ref().is_some_and(Problem::is_about_model),
         }),
         "session.execution.interrupted" => Some(End::Interrupted {
             reason: about.reason.unwrap_or_default(),

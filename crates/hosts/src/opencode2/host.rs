@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use asyncagents_core::{
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
+    model_choice::HostModel,
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        OneAnswer, OneQuestion, Prompt, Recent,
+        OneAnswer, OneQuestion, Prompt, Recent, WantedModel,
     },
     question::{Answered, Reply},
     skill::{self, Role},
@@ -205,7 +206,7 @@ impl OpenCode2 {
         }
         let wanted = session_model::wanted(new.model.as_ref(), new.role.as_ref());
         if let Some(model) = self.choose_model(wanted, &new.agent, parent).await? {
-            body["model"] = json!(model);
+            body["model"] = json!(model.with_effort(new.effort));
         }
         let agent = self.agents.find(folder, new.agent.as_str()).await?;
         session_rules::put(
@@ -226,7 +227,9 @@ impl OpenCode2 {
         }
         let wanted = session_model::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));
-        if let Some(model) = model.await?
+        let model = model.await?.or_else(|| there.model.clone());
+        let model = model.map(|model| model.plain().with_effort(prompt.effort));
+        if let Some(model) = model
             && there.model.map(SessionModel::plain).as_ref() != Some(&model)
         {
             self.api.set_model(session, &model).await?;
@@ -279,6 +282,14 @@ impl Host for OpenCode2 {
     async fn agents(&self) -> Result<Vec<AgentName>, HostError> {
         let agents = self.agents.list(self.folder()).await?;
         Ok(agents.into_iter().map(|agent| agent.id.into()).collect())
+    }
+
+    async fn models(&self) -> Result<Option<Vec<HostModel>>, HostError> {
+        self.models_in(self.folder()).await
+    }
+
+    async fn model_of(&self, wanted: &WantedModel) -> Result<Option<HostModel>, HostError> {
+        self.wanted_model(wanted).await
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {

@@ -17,8 +17,8 @@ use super::{
     activity::End,
     host::OpenCode2,
     id, questions,
-    run::{Known, Run, Verdict, failed},
-    wire::Session,
+    run::{Known, Run, Verdict, failed, unavailable},
+    wire::{Session, SessionModel},
 };
 
 /// How long a server may live on after it has interrupted its sessions in order to end, and how
@@ -80,7 +80,10 @@ impl OpenCode2 {
             Verdict::Certain(standing) => Look::Settled(inspection(standing)),
             Verdict::Unsettled(standing) => Look::Unsettled(inspection(standing)),
             Verdict::Unanswered => match self.unknown_model(&there).await? {
-                Some(why) => Look::Settled(inspection(done(failed(&why)))),
+                Some(why) => {
+                    let model = there.model.as_ref().map(SessionModel::name);
+                    Look::Settled(inspection(unavailable(model, why, None)))
+                }
                 None => Look::Unsettled(inspection(Standing::Interrupted)),
             },
             Verdict::NotThere => Look::Settled(inspection(
@@ -103,7 +106,11 @@ impl OpenCode2 {
             self.activity.found(session, &message, self.clock.now());
         }
         Ok(match known.end {
-            Some(End::Failed { why }) => done(failed(&why)),
+            Some(End::Failed {
+                why,
+                by_model: true,
+            }) => unavailable(None, why, None),
+            Some(End::Failed { why, .. }) => done(failed(&why)),
             Some(End::Interrupted { reason }) if reason == "user" => done(Outcome::Cancelled),
             Some(End::Interrupted { .. }) | None if known.is_starting => Standing::Working,
             Some(End::Interrupted { .. }) | None => Standing::Unprompted,

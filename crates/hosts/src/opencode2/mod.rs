@@ -13,6 +13,7 @@ mod host;
 mod id;
 mod inspecting;
 mod last_turn;
+mod models;
 mod pages;
 pub mod ports;
 mod questions;

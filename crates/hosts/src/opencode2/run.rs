@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    id::{PostId, SessionId, TaskId},
-    lifecycle::Standing,
+    id::{ModelName, PostId, SessionId, TaskId},
+    lifecycle::{Standing, Unavailable},
     moment::Moment,
     port::HostError,
     progress::Totals,
@@ -118,12 +118,17 @@ impl Run {
             return done(Outcome::Completed);
         }
         if let Some(problem) = last.problem() {
+            if last.failed_by_model() {
+                let standing = unavailable(last.model(), problem, answer);
+                return Verdict::Certain(standing);
+            }
             return done(failed(&problem));
         }
         // It was stopped in the middle.
         match known.stop(after) {
             _ if is_told => Verdict::Unsettled(Standing::Interrupted),
             Some(Stop::With(outcome)) => done(outcome),
+            Some(Stop::ByModel(why)) => Verdict::Certain(unavailable(last.model(), why, answer)),
             Some(Stop::OfServer) => Verdict::Unsettled(Standing::Interrupted),
             None if last.is_aborted() => Verdict::Unsettled(Standing::Done {
                 outcome: Outcome::Cancelled,
@@ -141,6 +146,7 @@ fn without_answer(messages: &[Message], known: &Known) -> Verdict {
             outcome,
             answer: None,
         }),
+        Some(Stop::ByModel(why)) => Verdict::Certain(unavailable(None, why, None)),
         Some(Stop::OfServer) => Verdict::Unsettled(Standing::Interrupted),
         None if known.is_starting => Verdict::Certain(Standing::Working),
         None => Verdict::Unanswered,
@@ -150,8 +156,20 @@ fn without_answer(messages: &[Message], known: &Known) -> Verdict {
 /// Why an execution stopped before it was done.
 enum Stop {
     With(Outcome),
+    /// Its model cannot be asked, for this reason.
+    ByModel(String),
     /// The server was stopped, or so it seems.
     OfServer,
+}
+
+impl Stop {
+    fn of_failure(why: &str, by_model: bool) -> Self {
+        if by_model {
+            Self::ByModel(why.to_owned())
+        } else {
+            Self::With(failed(why))
+        }
+    }
 }
 
 impl Known {
@@ -168,7 +186,7 @@ impl Known {
     /// at the end of a turn.
     fn stop(&self, messages: &[Message]) -> Option<Stop> {
         match &self.end {
-            Some(End::Failed { why }) => Some(Stop::With(failed(why))),
+            Some(End::Failed { why, by_model }) => Some(Stop::of_failure(why, *by_model)),
             Some(End::Interrupted { reason }) => Some(match reason.as_str() {
                 "user" => Stop::With(Outcome::Cancelled),
                 "inactivity" => Stop::With(failed(
@@ -182,7 +200,7 @@ impl Known {
 
     fn said(&self, messages: &[Message]) -> Option<Stop> {
         match messages.iter().find_map(Message::said_end) {
-            Some(Said::Failed(why)) => Some(Stop::With(failed(&why))),
+            Some(Said::Failed { why, by_model }) => Some(Stop::of_failure(&why, by_model)),
             Some(Said::Interrupted) => None,
             None if self.outcome.as_deref() == Some("failed") => {
                 Some(Stop::With(failed("OpenCode does not say why")))
@@ -190,6 +208,20 @@ impl Known {
             None => None,
         }
     }
+}
+
+/// Its model cannot be asked.
+pub(super) fn unavailable(
+    model: Option<ModelName>,
+    why: String,
+    answer: Option<String>,
+) -> Standing {
+    Standing::ModelUnavailable(Unavailable {
+        model,
+        why,
+        answer,
+        retrying: false,
+    })
 }
 
 pub(super) fn failed(why: &str) -> Outcome {

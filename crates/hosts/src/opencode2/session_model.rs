@@ -1,6 +1,6 @@
 //! Which model a session uses.
 
-use asyncagents_core::{id::ModelName, port::HostError, skill::Role};
+use asyncagents_core::{agent::Effort, id::ModelName, port::HostError, skill::Role};
 
 use super::wire::SessionModel;
 
@@ -50,6 +50,18 @@ pub(super) fn parse(name: &ModelName) -> Result<SessionModel, HostError> {
 }
 
 impl SessionModel {
+    /// Its full name, without the variant.
+    pub(super) fn name(&self) -> ModelName {
+        format!("{}/{}", self.provider, self.id).into()
+    }
+
+    /// The same with the variant of an effort, if one is asked for.
+    pub(super) fn with_effort(mut self, effort: Option<Effort>) -> Self {
+        let variant = effort.map(|effort| effort.word().to_owned());
+        self.variant = variant.or(self.variant);
+        self
+    }
+
     /// Without OpenCode's name for no variant, which says nothing.
     pub(super) fn plain(mut self) -> Self {
         self.variant = self.variant.filter(|variant| variant != DEFAULT_VARIANT);

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use asyncagents_core::{
+    agent::Effort,
     budget::{Cost, Spent},
-    id::{PostId, SessionId, TaskId},
+    fallback::is_about_model,
+    id::{ModelName, PostId, SessionId, TaskId},
     moment::Moment,
     progress::Totals,
 };
@@ -87,6 +89,13 @@ struct Variant {
 }
 
 impl Model {
+    /// How hard it can be told to think: an effort is the variant of its name.
+    pub(super) fn efforts(&self) -> Vec<Effort> {
+        let all = [Effort::Low, Effort::Medium, Effort::High];
+        let has = |effort: &Effort| self.has_variant(effort.word());
+        all.into_iter().filter(has).collect()
+    }
+
     pub(super) fn has_variant(&self, name: &str) -> bool {
         self.variants.iter().any(|variant| variant.id == name)
     }
@@ -108,6 +117,8 @@ pub(super) struct Message {
     text: Option<String>,
     pub(super) finish: Option<String>,
     pub(super) error: Option<Problem>,
+    /// The model that wrote it, or was to.
+    model: Option<SessionModel>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) content: Vec<Content>,
     pub(super) cost: Option<f64>,
@@ -139,6 +150,8 @@ pub(super) struct Problem {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) message: Option<String>,
+    /// What the provider answered with.
+    status: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -230,7 +243,11 @@ impl Session {
 
 /// How a turn ended that did not go well, by the message that some releases write then.
 pub(super) enum Said {
-    Failed(String),
+    Failed {
+        why: String,
+        /// Because its model cannot be asked.
+        by_model: bool,
+    },
     /// By whom is not said.
     Interrupted,
 }
@@ -289,6 +306,16 @@ impl Message {
         failed.then(|| reason(problem))
     }
 
+    /// The model that wrote the message, or was to.
+    pub(super) fn model(&self) -> Option<ModelName> {
+        self.model.as_ref().map(SessionModel::name)
+    }
+
+    /// Whether it failed because its model cannot be asked.
+    pub(super) fn failed_by_model(&self) -> bool {
+        self.error.as_ref().is_some_and(Problem::is_about_model)
+    }
+
     pub(super) fn is_aborted(&self) -> bool {
         let kind = self.error.as_ref().and_then(|error| error.kind.as_deref());
         kind == Some("aborted")
@@ -309,7 +336,10 @@ impl Message {
     /// How a turn ended that did not go well, if the message says that.
     pub(super) fn said_end(&self) -> Option<Said> {
         match (self.kind.as_str(), self.outcome.as_deref()?) {
-            ("idle", "failed") => Some(Said::Failed(reason(self.error.as_ref()))),
+            ("idle", "failed") => Some(Said::Failed {
+                why: reason(self.error.as_ref()),
+                by_model: self.failed_by_model(),
+            }),
             ("idle", "interrupted") => Some(Said::Interrupted),
             _ => None,
         }
@@ -416,6 +446,26 @@ fn rules_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Rule>>
     let rules = Value::deserialize(from)?;
     Ok(serde_json::from_value(rules).unwrap_or_default())
 }
+
+impl Problem {
+    /// Whether the model cannot be asked, whatever it is asked. OpenCode has made its retries then.
+    pub(super) fn is_about_model(&self) -> bool {
+        let kind = self.kind.as_deref().unwrap_or_default();
+        let message = self.message.as_deref().unwrap_or_default();
+        let of_model = MODEL_PROBLEMS.contains(&kind);
+        let status = self.status.unwrap_or_default();
+        of_model || (kind.starts_with("provider.") && is_about_model(status, message))
+    }
+}
+
+/// What OpenCode calls what is wrong with a model, or with who pays for it.
+const MODEL_PROBLEMS: [&str; 5] = [
+    "provider.no-route",
+    "provider.auth",
+    "provider.quota",
+    "provider.rate-limit",
+    "provider.internal",
+];
 
 /// What went wrong, in OpenCode's words.
 pub(super) fn reason(problem: Option<&Problem>) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     id::SessionId,
-    lifecycle::Standing,
+    lifecycle::{Next, Standing, after_asking},
     port::{Host, HostError, NewSession, Prompt},
     question::Reply,
     task::Outcome,
@@ -259,7 +259,7 @@ async fn one_execution_may_cover_several_prompts() {
     let first = world.host.inspect(&session, &task().prompt(1)).await;
     let first = first.expect("known").standing;
     let broken = failed("this model is broken");
-    assert!(matches!(first, Standing::Done { outcome, .. } if outcome == broken));
+    assert!(matches!(after_asking(first), Next::Finish { outcome, .. } if outcome == broken));
 }
 
 #[tokio::test(start_paused = true)]

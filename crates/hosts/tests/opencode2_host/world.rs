@@ -194,6 +194,9 @@ impl World {
     pub(crate) async fn outcome(&self, session: &SessionId) -> Outcome {
         match self.standing(session).await {
             Standing::Done { outcome, .. } => outcome,
+            Standing::ModelUnavailable(unavailable) => Outcome::Failed {
+                why: unavailable.why,
+            },
             other => panic!("it has not ended: {other:?}"),
         }
     }

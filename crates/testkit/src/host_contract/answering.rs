@@ -46,7 +46,7 @@ pub(super) async fn a_child_that_asks_is_at_work_until_it_is_answered(scene: Sce
     let taken = scene.host.answer(&session, &question, Reply::Once).await;
     assert_eq!(taken, Ok(Answered::Taken));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Completed);
+    assert_eq!(outcome(&end), Outcome::Completed);
 }
 
 pub(super) async fn a_question_is_answered_once(scene: Scene) {
@@ -58,11 +58,7 @@ pub(super) async fn a_question_is_answered_once(scene: Scene) {
     let late = Reply::Reject { text: None };
     assert_eq!(answer(late).await, Ok(Answered::NotAsked));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(
-        outcome(&end),
-        &Outcome::Completed,
-        "the first answer counts"
-    );
+    assert_eq!(outcome(&end), Outcome::Completed, "the first answer counts");
     assert_eq!(answer(Reply::Once).await, Ok(Answered::NotAsked));
 }
 
@@ -88,7 +84,7 @@ pub(super) async fn a_child_that_asks_can_be_stopped(scene: Scene) {
     };
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Cancelled);
+    assert_eq!(outcome(&end), Outcome::Cancelled);
     let late = scene.host.answer(&session, &question, Reply::Once).await;
     assert_eq!(late, Ok(Answered::NotAsked));
 }

@@ -16,7 +16,7 @@ pub(super) async fn an_abort_right_after_the_prompt_ends_it(scene: Scene) {
     let (session, prompt) = scene.at_work(1, HANG).await;
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Cancelled);
+    assert_eq!(outcome(&end), Outcome::Cancelled);
 }
 
 pub(super) async fn sessions_at_work_together_have_their_own_answers(scene: Scene) {
@@ -82,6 +82,6 @@ pub(super) async fn a_prompt_and_a_notice_that_come_together_both_arrive(scene: 
     );
     assert_eq!((prompted, delivered), (Ok(()), Ok(Delivery::Taken)));
     let end = scene.ended(&session, &own.prompt(0)).await;
-    assert_eq!(outcome(&end), &Outcome::Completed);
+    assert_eq!(outcome(&end), Outcome::Completed);
     scene.until_confirmed(&session, &other).await;
 }

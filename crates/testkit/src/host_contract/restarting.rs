@@ -40,7 +40,7 @@ pub(super) async fn an_abort_by_another_process_ends_the_work(mut scene: Scene) 
     scene.restart().await;
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Cancelled);
+    assert_eq!(outcome(&end), Outcome::Cancelled);
 }
 
 pub(super) async fn a_child_whose_agent_was_stopped_is_interrupted(scene: Scene) {

@@ -112,7 +112,7 @@ impl Scene {
     pub(super) async fn answered(&self, number: u128, text: &str) -> (SessionId, PostId) {
         let (session, prompt) = self.at_work(number, text).await;
         let end = self.ended(&session, &prompt).await;
-        assert_eq!(outcome(&end), &Outcome::Completed);
+        assert_eq!(outcome(&end), Outcome::Completed);
         (session, prompt)
     }
 
@@ -251,9 +251,13 @@ pub(super) fn called_a_tool(report: &Report, session: &SessionId) -> bool {
     of == session && matches!(what, Observation::ToolCalled { .. })
 }
 
-pub(super) fn outcome(seen: &Inspection) -> &Outcome {
+pub(super) fn outcome(seen: &Inspection) -> Outcome {
     match &seen.standing {
-        Standing::Done { outcome, .. } => outcome,
+        Standing::Done { outcome, .. } => outcome.clone(),
+        // A host may know that this was because of the model.
+        Standing::ModelUnavailable(unavailable) if !unavailable.retrying => Outcome::Failed {
+            why: unavailable.why.clone(),
+        },
         other => panic!("the run has not ended: {other:?}"),
     }
 }

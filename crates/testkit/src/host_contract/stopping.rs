@@ -17,10 +17,10 @@ pub(super) async fn a_prompt_that_is_aborted_is_cancelled(scene: Scene) {
     let (session, prompt) = scene.hanging(1).await;
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Cancelled);
+    assert_eq!(outcome(&end), Outcome::Cancelled);
     assert_eq!(scene.host.abort(&session).await, Ok(()), "once more");
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Cancelled);
+    assert_eq!(outcome(&end), Outcome::Cancelled);
 }
 
 pub(super) async fn a_session_that_was_aborted_works_on_the_next_prompt(scene: Scene) {

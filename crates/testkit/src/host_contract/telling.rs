@@ -74,7 +74,7 @@ pub(super) async fn a_notice_to_a_session_at_work_arrives(scene: Scene) {
     assert_eq!(standing, Standing::Working, "it is not interrupted");
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
-    assert_eq!(outcome(&end), &Outcome::Cancelled);
+    assert_eq!(outcome(&end), Outcome::Cancelled);
     if held_back {
         scene.tell(&session, &task(2)).await;
     }
@@ -86,7 +86,7 @@ pub(super) async fn a_notice_wakes_an_idle_session_where_the_host_says_so(scene:
     if scene.host.notices_wake() {
         until_noted(&scene, &session).await;
         let end = scene.ended(&session, &prompt).await;
-        assert_eq!(outcome(&end), &Outcome::Completed);
+        assert_eq!(outcome(&end), Outcome::Completed);
         return;
     }
     assert_eq!(answer(&scene.ended(&session, &prompt).await), COUNTED);

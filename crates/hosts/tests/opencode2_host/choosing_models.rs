@@ -1,0 +1,114 @@
+//! The models that OpenCode 2 has, and what it says of one that cannot be asked.
+
+use asyncagents_core::{
+    agent::Effort,
+    id::ModelName,
+    lifecycle::{Standing, Unavailable},
+    model_choice::HostModel,
+    port::{Host, Prompt, WantedModel},
+    task::Outcome,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    build::Build,
+    world::{World, prompt},
+};
+
+const COUNT: &str = "Count the files";
+
+fn model(name: &str, efforts: &[Effort]) -> HostModel {
+    HostModel {
+        name: name.into(),
+        efforts: efforts.to_vec(),
+        of_agent: false,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_models_are_listed_with_their_variants_as_efforts() {
+    let world = World::new(Build::measured());
+    let models = world.host.models().await;
+    let known = vec![
+        model("fake/fake-1", &[Effort::High]),
+        model("fake/fake-2", &[]),
+    ];
+    assert_eq!(models, Ok(Some(known)));
+    let of = async |asked: Option<&str>| {
+        let wanted = WantedModel {
+            asked: asked.map(ModelName::from),
+            agent: "general".into(),
+            parent: world.parent.clone(),
+        };
+        world.host.model_of(&wanted).await
+    };
+    let parents = model("fake/fake-1", &[Effort::High]);
+    assert_eq!(of(None).await, Ok(Some(parents)));
+    assert_eq!(
+        of(Some("fake/fake-2")).await,
+        Ok(Some(model("fake/fake-2", &[])))
+    );
+    assert_eq!(of(Some("fake/nope")).await, Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effort_is_the_variant_of_its_name() {
+    let world = World::new(Build::measured());
+    let session = world.child().await;
+    let prompt = Prompt {
+        effort: Some(Effort::High),
+        ..prompt(COUNT)
+    };
+    world.host.prompt(&session, prompt).await.expect("taken");
+    let sent = world.opencode.sent_to("/model");
+    let high = json!({"providerID": "fake", "id": "fake-1", "variant": "high"});
+    assert_eq!(sent, [json!({"model": high})]);
+}
+
+/// What a run says that ended with this error.
+async fn after(error: Value) -> Standing {
+    let mut world = World::new(Build::measured());
+    let session = world.at_work(COUNT).await;
+    world.until_idle().await;
+    let last = world.opencode.with(session.as_str(), |it| {
+        let last = it.messages.last_mut().expect("an answer");
+        last["finish"] = json!("error");
+        last["error"] = error;
+        last["content"] = json!([]);
+        last["model"] = json!({"providerID": "fake", "id": "fake-1", "variant": "default"});
+    });
+    last.expect("a session");
+    world.restarted().standing(&session).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_failed_because_of_its_model_says_so() {
+    for (kind, status) in [
+        ("provider.unknown", 402),
+        ("provider.quota", 429),
+        ("provider.rate-limit", 429),
+        ("provider.auth", 401),
+        ("provider.internal", 503),
+        ("provider.invalid-request", 404),
+    ] {
+        let error = json!({"type": kind, "message": "no", "status": status});
+        let expected = Unavailable {
+            model: Some("fake/fake-1".into()),
+            why: "no".to_owned(),
+            answer: None,
+            retrying: false,
+        };
+        let standing = after(error).await;
+        assert_eq!(standing, Standing::ModelUnavailable(expected), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_request_was_refused_has_failed() {
+    let error = json!({"type": "provider.invalid-request", "message": "no", "status": 400});
+    let outcome = Outcome::Failed {
+        why: "no".to_owned(),
+    };
+    let answer = None;
+    assert_eq!(after(error).await, Standing::Done { outcome, answer });
+}
