@@ -19,10 +19,18 @@ use tempfile::TempDir;
 
 const SCRIPT: &str = r#"
 agents = ["general", "explore"]
+model = [
+  { name = "house/large", efforts = ["low", "high"] },
+  { name = "house/small" },
+  { name = "street/large", efforts = ["low"] },
+]
 conversation = "session.json"
 [[child]]
 when = "fails"
 steps = [{ after = "50ms", error = "no such model" }]
+[[child]]
+when = "quota"
+steps = [{ after = "50ms", unavailable = "out of quota" }]
 [[child]]
 when = "long"
 steps = [{ after = "100ms", tool = "bash" }, { after = "1h", answer = "late" }]
@@ -549,6 +557,37 @@ fn the_childs_conversation_can_be_read() {
     );
 }
 
+/// The setting is a person's own: a worker finds it in the file.
+#[test]
+fn a_task_whose_model_is_out_of_quota_goes_on_with_the_next_one_and_says_so() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("config/asyncagents")).expect("a folder");
+    let settings = "fallback_models = [\"street/large\", \"house/small\"]\n[models]\nallowed = [\"house/*\"]\n";
+    fs::write(home.path("config/asyncagents/asyncagents.toml"), settings).expect("written");
+    let task = home.ask(&["task", "quota", "--model", "house/large"]);
+    let output = home.ask(&["output", task.trim(), "--block"]);
+    assert!(
+        output.contains("Found: The model that worked on this"),
+        "{output}"
+    );
+    let json: Value =
+        serde_json::from_str(&home.ask(&["output", task.trim(), "--json"])).expect("JSON");
+    let progress = &json["progress"];
+    assert_eq!(progress["model"], "house/small", "{json}");
+    let fallback = serde_json::json!([
+        {"from": "house/large", "to": "house/small", "why": "out of quota"},
+    ]);
+    assert_eq!(progress["fallbacks"], fallback, "{json}");
+    let project = home.path("asyncagents.toml");
+    fs::write(project, "fallback_models = [\"evil/model\"]\n").expect("written");
+    let refused = home.run(&["list"]);
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("`fallback_models` is not for a project to say"),
+        "{said}"
+    );
+}
+
 #[rstest]
 #[case(&["output", "zzz"], "there is no task `zzz`; `asyncagents list` shows which there are")]
 #[case(&["cancel", "task_0123"], "there is no task `task_0123`")]
@@ -560,6 +599,11 @@ fn the_childs_conversation_can_be_read() {
 #[case(&["answer", "0123", "the", "blue one"], "put an answer of several words in quotes")]
 #[case(&["task", "  "], "the prompt is empty")]
 #[case(&["task", "x", "--agent", "wizard"], "there is no agent `wizard`; there are general and explore")]
+#[case(&["task", "x", "--model", "house/larg"], "there is no model `house/larg` here; there are house/large, house/small and street/large")]
+#[case(&["task", "x", "--model", "house/small", "--effort", "high"], "the model `house/small` has no effort `high`; it has none to choose from")]
+#[case(&["task", "x", "--model", "street/large", "--effort", "high"], "the model `street/large` has no effort `high`; it has low")]
+#[case(&["task", "x", "--model", "house/large", "--effort", "hard"], "`effort`: hard is refused; allowed: low, medium or high")]
+#[case(&["-c", "models.allowed=house/*", "task", "x", "--model", "street/large"], "the model `street/large` is not among those that the setting `models.allowed` allows: house/*. Only the user's own settings can change that")]
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
 #[case(&["task", "x", "--max-tokens", "0"], "no tokens left in its own budget")]
 #[case(&["task", "x", "--host", "opencode:http://127.0.0.1:9//?x"], "it has neither ? nor #")]
