@@ -298,9 +298,10 @@ async fn an_answer_is_taken_once_though_the_host_fails(
     let given = permit(&process, &task).await.expect("answered");
     // The child had it, and was done with it before the host was asked again.
     let perhaps = "the run ended before it was confirmed".to_owned();
-    let expected = match taken {
-        true => AnswerState::Taken,
-        false => AnswerState::NotTaken(perhaps),
+    let expected = if taken {
+        AnswerState::Taken
+    } else {
+        AnswerState::NotTaken(perhaps)
     };
     assert_eq!(given.state, expected);
     process.settled().await;
