@@ -8,6 +8,7 @@ use std::{
 
 use asyncagents_core::{
     agent::agent_meant,
+    fork::{Limits, Mode},
     host_ref::{HostRef, HostSetup},
     id::{AgentName, SessionId},
     lock::lock,
@@ -36,6 +37,13 @@ pub trait Hosts: Send + Sync {
         limits.clone()
     }
 
+    /// What forked children inherit in this host, given what is said for the process: the folder
+    /// that a host works in may say otherwise.
+    fn fork(&self, host: &HostRef, usual: ForkSettings) -> ForkSettings {
+        let _ = host;
+        usual
+    }
+
     /// What the user says about the models of a host's tasks, given what is said for the process:
     /// a launch may have settings of its own.
     fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
@@ -48,6 +56,13 @@ pub trait Hosts: Send + Sync {
     /// # Errors
     /// When there is no such host.
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError>;
+}
+
+/// What a forked child inherits, and in what form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForkSettings {
+    pub limits: Limits,
+    pub mode: Mode,
 }
 
 /// How long a host may take to answer, once a task is under way.

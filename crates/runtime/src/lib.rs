@@ -25,7 +25,7 @@ mod watch;
 mod worker;
 
 pub use clock::SystemClock;
-pub use hosts::Hosts;
+pub use hosts::{ForkSettings, Hosts};
 pub use manager::{
     Accepted, AnswerGiven, Cancelled, Cleared, Conversations, Manager, MessageAccepted,
     SessionBounds, SessionState, SessionSummary, WeakManager,

@@ -16,7 +16,7 @@ use asyncagents_core::{
 };
 use tokio::sync::{mpsc, watch};
 
-use crate::{Hosts, Problem, Settings, hosts::OpenHosts, watch::Watch};
+use crate::{ForkSettings, Hosts, Problem, Settings, hosts::OpenHosts, watch::Watch};
 
 /// What all parts of the runtime share.
 pub(crate) struct Shared {
@@ -90,6 +90,15 @@ impl Shared {
     /// The limits of a host's tasks.
     pub(crate) fn limits(&self, host: &HostRef) -> TaskLimits {
         self.hosts.source.limits(host, &self.settings.limits)
+    }
+
+    /// What forked children inherit in a host.
+    pub(crate) fn fork(&self, host: &HostRef) -> ForkSettings {
+        let usual = ForkSettings {
+            limits: self.settings.fork.clone(),
+            mode: self.settings.fork_mode,
+        };
+        self.hosts.source.fork(host, usual)
     }
 
     /// What the user says about the models of a host's tasks.

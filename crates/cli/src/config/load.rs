@@ -13,7 +13,11 @@ use anyhow::{Context, anyhow, bail};
 use rustix::fs::OFlags;
 use toml::{Table, Value};
 
-use asyncagents_core::{similar::nearest, task_limits::TaskLimits};
+use asyncagents_core::{
+    fork::{Limits, Mode},
+    similar::nearest,
+    task_limits::TaskLimits,
+};
 
 use super::{
     agent_settings::AGENT_SETTINGS,
@@ -58,6 +62,7 @@ fn load_in(folder: Option<&Path>, flags: &[(String, String)]) -> anyhow::Result<
     }
     let keys = loaded.sources.keys().filter(|key| !loaded.is_kept(key));
     for key in keys.cloned().collect::<Vec<_>>() {
+        loaded.config.is_fork_overridden |= key.starts_with("fork.");
         let Some(value) = loaded.config.value_of(&key) else {
             continue;
         };
@@ -86,16 +91,35 @@ pub(crate) fn load_launched(
     Ok(loaded)
 }
 
-/// The limits of this process, lowered to what the project around a folder says. Flags and the
-/// environment of this process are above that.
-pub(crate) fn lowered_by_project(config: &Config, folder: &Path) -> anyhow::Result<TaskLimits> {
+/// What the project around a folder says about the tasks there.
+pub(crate) struct ProjectTasks {
+    /// Those of this process, lowered to the project's.
+    pub(crate) limits: TaskLimits,
+    pub(crate) fork: Limits,
+    pub(crate) fork_mode: Mode,
+}
+
+/// The settings of this process for tasks in a folder, with what the project there says. Flags and
+/// the environment of this process are above that.
+pub(crate) fn with_project(config: &Config, folder: &Path) -> anyhow::Result<ProjectTasks> {
     let mut loaded = Loaded::defaults();
     loaded.config.limits = config.limits.clone();
+    loaded.config.fork = config.fork.clone();
+    loaded.config.fork_mode = config.fork_mode;
     loaded.read_project(folder)?;
     for (key, value) in &config.limit_overrides {
         loaded.set(key, value, "flag")?;
     }
-    Ok(loaded.config.limits)
+    let forks = if config.is_fork_overridden {
+        config
+    } else {
+        &loaded.config
+    };
+    Ok(ProjectTasks {
+        limits: loaded.config.limits.clone(),
+        fork: forks.fork.clone(),
+        fork_mode: forks.fork_mode,
+    })
 }
 
 fn load_files(folder: Option<&Path>) -> anyhow::Result<Loaded> {
@@ -418,4 +442,29 @@ fn flatten(before: &str, table: &Table, found: &mut Vec<(String, String)>) -> an
         found.push((key, text));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn tasks_in_a_folder_have_what_its_project_says() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = "fork.preset = \"flat\"\nlimits.depth = 1\nlimits.spawns = 100000\n";
+        fs::write(folder.path().join("asyncagents.toml"), text).expect("written");
+        let mut config = Config::defaults();
+        let usual = config.fork.clone();
+        let tasks = with_project(&config, folder.path()).expect("in order");
+        assert_ne!(tasks.fork, usual);
+        assert_eq!(tasks.limits.depth, 1);
+        assert_eq!(tasks.limits.spawns, config.limits.spawns, "only lowered");
+        config.is_fork_overridden = true;
+        let tasks = with_project(&config, folder.path()).expect("in order");
+        assert_eq!(tasks.fork, usual, "the user's flags are above a project");
+        fs::write(folder.path().join("asyncagents.toml"), "limits.depth = -").expect("written");
+        assert!(with_project(&config, folder.path()).is_err());
+    }
 }

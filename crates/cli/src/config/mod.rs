@@ -15,7 +15,7 @@ mod value;
 pub(crate) use agent_settings::AgentConfig;
 pub(crate) use folders::{config_folder, data_folder, data_home, home, no_home};
 pub(crate) use load::{
-    Loaded, is_of_agent, load, load_launched, load_without_project, lowered_by_project,
+    Loaded, ProjectTasks, is_of_agent, load, load_launched, load_without_project, with_project,
 };
 pub(crate) use schema::schema;
 pub(crate) use settings::Config;

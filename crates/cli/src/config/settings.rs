@@ -36,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) limit_overrides: BTreeMap<String, String>,
     pub(crate) fork: Limits,
     pub(crate) fork_mode: Mode,
+    /// Whether a flag or the environment says something about forks.
+    pub(crate) is_fork_overridden: bool,
     pub(crate) prefix: String,
     pub(crate) dev: bool,
     pub(crate) lease: Duration,
@@ -62,6 +64,7 @@ impl Config {
             limit_overrides: BTreeMap::new(),
             fork: runtime.fork,
             fork_mode: runtime.fork_mode,
+            is_fork_overridden: false,
             prefix: runtime.wording.prefix,
             dev: false,
             lease: runtime.lease,

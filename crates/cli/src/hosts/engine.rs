@@ -23,7 +23,7 @@ use asyncagents_tools::{Toolbox, secret_paths_named_by};
 
 use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
 use crate::{
-    config::{AgentConfig, Config, config_folder, load_launched, lowered_by_project},
+    config::{AgentConfig, Config, config_folder, load_launched, with_project},
     exit::{self, Failure, no_session},
     folders::{agent_folders, beside, check_in_place, private_files, real_folder, skill_dirs},
     launch_secrets::{self, Overrides},
@@ -71,8 +71,8 @@ impl HostKind for EngineHosts {
         if self.context.options.bare {
             return limits.clone();
         }
-        lowered_by_project(&self.context.config, Path::new(&**folder))
-            .unwrap_or_else(|_| limits.clone())
+        with_project(&self.context.config, Path::new(&**folder))
+            .map_or_else(|_| limits.clone(), |project| project.limits)
     }
 
     fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {

@@ -21,14 +21,20 @@ use asyncagents_core::{
     task_limits::TaskLimits,
 };
 use asyncagents_engine::{Approver, Engine};
-use asyncagents_runtime::{Hosts, Manager, Skills, WeakManager};
+use asyncagents_runtime::{ForkSettings, Hosts, Manager, Skills, WeakManager};
 
 use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts};
 pub(crate) use self::{
     engine::{helper, models},
     opencode_bridge::Bridges,
 };
-use crate::{config::Config, exit::Failure, host_name, launch_secrets::Overrides, trust::Launches};
+use crate::{
+    config::{Config, ProjectTasks, with_project},
+    exit::Failure,
+    host_name,
+    launch_secrets::Overrides,
+    trust::Launches,
+};
 
 /// What a kind of host brings: how it is named and opened, and which of its tasks run here.
 pub trait HostKind: Send + Sync {
@@ -214,6 +220,27 @@ impl KnownHosts {
         self.engine.skills_in(folder, overrides)
     }
 
+    /// What the project around a folder says about tasks.
+    ///
+    /// # Errors
+    /// When its file cannot be used.
+    pub(crate) fn project_in(&self, folder: &Path) -> anyhow::Result<ProjectTasks> {
+        with_project(&self.context.config, folder)
+    }
+
+    /// What the project of a host's folder says, where one server works in all folders and is in
+    /// none of them. A file that became unusable is an error at the next call from there.
+    fn project_of(&self, host: &HostRef) -> Option<ProjectTasks> {
+        match host {
+            HostRef::OpenCode2Bridge { folder, .. } => self.project_in(Path::new(&**folder)).ok(),
+            HostRef::Engine { .. }
+            | HostRef::OpenCodeBridge { .. }
+            | HostRef::OpenCodeUrl { .. }
+            | HostRef::OpenCode2Url { .. }
+            | HostRef::Other(_) => None,
+        }
+    }
+
     /// Lets all built-in agents finish their step.
     pub(crate) async fn stop(&self) {
         self.engine.stop().await;
@@ -239,7 +266,17 @@ impl Hosts for KnownHosts {
     }
 
     fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
-        self.kind(host).limits(host, limits)
+        match self.project_of(host) {
+            Some(project) => project.limits,
+            None => self.kind(host).limits(host, limits),
+        }
+    }
+
+    fn fork(&self, host: &HostRef, usual: ForkSettings) -> ForkSettings {
+        self.project_of(host).map_or(usual, |project| ForkSettings {
+            limits: project.fork,
+            mode: project.fork_mode,
+        })
     }
 
     fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {

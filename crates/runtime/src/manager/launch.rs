@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{Manager, check_model::ModelCheck, find, shown};
 use crate::{
-    Problem,
+    ForkSettings, Problem,
     hosts::{CALLER_TIMEOUT, OpenHost},
     shared::Shared,
 };
@@ -93,12 +93,18 @@ impl Manager {
         };
         let launch = check.check(LaunchTask { agent, ..launch }).await?;
         let limits = self.shared.limits(&host.host);
+        let ForkSettings { limits: kept, mode } = self.shared.fork(&host.host);
+        let fork = Plan {
+            limits: kept,
+            mode,
+            asked_in: caller.message().map(str::to_owned),
+        };
         let (shared, caller) = (self.shared.clone(), caller.clone());
         let shown = self
             .shared
             .write(move |journal| {
                 let now = shared.now();
-                let facts = facts(journal, &shared, &caller, &id)?;
+                let facts = facts(journal, &shared, &caller, &id, &fork)?;
                 let launched = launch::launch(launch.clone(), facts, &limits, now)?;
                 let task = journal.insert(id.clone(), launched, now)?;
                 shown(journal, task)
@@ -198,6 +204,7 @@ fn facts(
     shared: &Shared,
     caller: &Caller,
     id: &TaskId,
+    fork: &Plan,
 ) -> Result<Facts, Problem> {
     let (session, host) = caller.launches_from()?;
     let above = journal.task_in(session)?;
@@ -209,11 +216,7 @@ fn facts(
         chain: new_chain(),
         host: host.clone(),
         owner: shared.owner(),
-        fork: Plan {
-            limits: shared.settings.fork.clone(),
-            mode: shared.settings.fork_mode,
-            asked_in: caller.message().map(str::to_owned),
-        },
+        fork: fork.clone(),
         above,
         place,
     })

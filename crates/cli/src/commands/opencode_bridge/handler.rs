@@ -115,6 +115,10 @@ impl BridgeHandler for PluginHandler {
         let Some(door) = self.door(&call.directory) else {
             return Err(format!("asyncagents does not know {}", call.directory));
         };
+        // A project may lower limits, so one whose file cannot be read launches nothing.
+        self.hosts
+            .project_in(Path::new(&call.directory))
+            .map_err(|error| format!("{error:#}"))?;
         self.bridges.wake(&call.directory, &call.session);
         let prepared = tool_set::prepare(&self.prefix, &call.tool, &call.input)
             .map_err(|error| error.to_string())?;
