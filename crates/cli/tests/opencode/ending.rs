@@ -1,6 +1,6 @@
 //! Tasks that end otherwise than by an answer.
 
-use asyncagents_scripted_model::{Fault, Gate, Reply};
+use asyncagents_scripted_model::{Fault, Gate, Reply, When};
 use serde_json::json;
 
 use crate::harness::{
@@ -8,7 +8,7 @@ use crate::harness::{
 };
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2_background:
     a_cancelled_task_takes_everything_below_it_along,
     clear_stops_what_runs_and_forgets_everything,
     a_child_whose_model_fails_ends_with_the_reason_and_the_parent_is_told_once,
@@ -25,7 +25,7 @@ fn until_in_flight(world: &World, requests: usize) {
     });
 }
 
-told!(v1: a_cancelled_task_really_stops_and_the_parent_is_told_once(
+told!(v1, v2_background: a_cancelled_task_really_stops_and_the_parent_is_told_once(
     before_the_first_word => Reply::text("never").behind(&Gate::closed()),
     in_the_middle_of_an_answer => Reply::fault(Fault::Hang),
 ));
@@ -233,7 +233,7 @@ struct Budget {
     why: &'static str,
 }
 
-told!(v1: at_the_end_of_its_budget_a_child_sums_up_without_tools(
+told!(v1, v2_background: at_the_end_of_its_budget_a_child_sums_up_without_tools(
     tool_calls => Budget {
         setting: "tool_calls = 2",
         why: "the budget of 2 tool calls is used up",
@@ -248,6 +248,7 @@ fn at_the_end_of_its_budget_a_child_sums_up_without_tools(
     opencode: Opencode,
     Budget { setting, why }: Budget,
 ) {
+    let never = Gate::closed();
     let looks = |n: u64| {
         let look = command(&format!("echo shelf {n}"));
         Reply::call(opencode.shell(), look).usage(31_000, 0, 100)
@@ -257,13 +258,16 @@ fn at_the_end_of_its_budget_a_child_sums_up_without_tools(
         opencode,
         story()
             .rule(
-                child("This is your last turn"),
+                // OpenCode 2 may ask this beside all sessions.
+                When::always().last("This is your last turn"),
                 Reply::text("So far: one shelf."),
             )
             .rule(child("Now finish"), Reply::text("All shelves."))
             .rule(of_child(0), looks(0))
             .rule(of_child(1), looks(1))
-            .rule(of_child(2), looks(2)),
+            .rule(of_child(2), looks(2))
+            // It may be asked once more before it is stopped.
+            .rule(of_child(3), Reply::text("…").behind(&never)),
     )
     .settings(&format!("[budget]\n{setting}\n"))
     .world();

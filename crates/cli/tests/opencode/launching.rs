@@ -11,8 +11,10 @@ use crate::harness::{
 };
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2, v2_background:
     seed_003_a_launch_answers_at_once_and_the_parent_is_told_exactly_once,
+);
+told!(v1, v2_background:
     the_model_has_the_tools_and_knows_whom_it_can_launch,
     seed_003_the_list_shows_the_tasks_of_its_own_session_only,
     seed_003_output_shows_progress_then_the_result_and_who_waited_is_not_told_again,
@@ -82,7 +84,9 @@ fn the_model_has_the_tools_and_knows_whom_it_can_launch(opencode: Opencode) {
     let mut ours = request.tool_names();
     ours.retain(|name| name.starts_with("asyncagents_"));
     ours.sort();
-    let expected = ["cancel", "clear", "list", "output", "skill", "task"];
+    let expected = [
+        "answer", "cancel", "clear", "list", "message", "output", "skill", "task",
+    ];
     assert_eq!(ours, expected.map(|name| format!("asyncagents_{name}")));
 
     let task = tool(request, "asyncagents_task");
@@ -329,7 +333,7 @@ fn a_child_launches_children_down_to_the_limit_where_it_has_no_such_tools(openco
         tools.retain(|tool| tool.starts_with("asyncagents_"));
         tools.len()
     };
-    assert_eq!(ours("Dig"), 6, "a child may launch");
+    assert_eq!(ours("Dig"), 8, "a child may launch");
     assert_eq!(ours("Dig deeper"), 0, "a child of a child may not");
     // Each is below the one that launched it, and only the direct parent was told.
     let middle = parent.child();

@@ -43,6 +43,7 @@ mod running;
 mod skilling;
 mod smoke;
 mod soaking;
+mod surviving;
 mod telling;
 mod terminal;
 mod told;

@@ -6,16 +6,25 @@ use serde_json::json;
 use crate::harness::{Opencode, Setup, child, command, story, task_id};
 use crate::told::told;
 
+/// How a task ends in which something was refused.
+const REFUSED: fn(Opencode) -> &'static str = |opencode| {
+    if opencode.is_v2() {
+        "declined"
+    } else {
+        "rejected"
+    }
+};
+
 /// What the user answers, and what the task comes to.
 struct Answer {
     reply: &'static str,
-    result: &'static str,
+    result: fn(Opencode) -> &'static str,
 }
 
-told!(v1: a_question_of_a_child_is_seen_by_its_parent_and_the_reply_lets_it_go_on(
-    allowed => Answer { reply: "once", result: "The wall is blue." },
+told!(v1, v2_background: a_question_of_a_child_is_seen_by_its_parent_and_the_reply_lets_it_go_on(
+    allowed => Answer { reply: "once", result: |_| "The wall is blue." },
     // OpenCode ends a turn in which something was refused; the model is not asked again.
-    refused => Answer { reply: "reject", result: "rejected" },
+    refused => Answer { reply: "reject", result: REFUSED },
 ));
 
 fn a_question_of_a_child_is_seen_by_its_parent_and_the_reply_lets_it_go_on(
@@ -58,7 +67,7 @@ fn a_question_of_a_child_is_seen_by_its_parent_and_the_reply_lets_it_go_on(
     parent.child().permit(reply);
     parent.until_told(1);
     let output = parent.uses("asyncagents_output", json!({"task_id": id}));
-    assert!(output.contains(result), "{output}");
+    assert!(output.contains(result(opencode)), "{output}");
     let list = parent.uses("asyncagents_list", json!({}));
     assert!(!list.to_lowercase().contains("permission"), "{list}");
     world.stays("told once", || parent.notices().len() == 1);

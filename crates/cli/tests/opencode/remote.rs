@@ -5,7 +5,7 @@ use asyncagents_scripted_model::Reply;
 use crate::harness::{Opencode, Setup, child, story};
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2, v2_background:
     a_task_from_the_shell_inherits_a_session_of_a_server_which_is_told_once,
 );
 

@@ -7,7 +7,7 @@ use asyncagents_scripted_model::{Gate, Reply};
 use crate::harness::{Opencode, Setup, asked, child, cpu_time, launch, story};
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2_background:
     five_running_tasks_that_say_nothing_cost_nothing,
 );
 

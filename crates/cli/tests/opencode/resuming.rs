@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::harness::{Opencode, World, child, launch, resume, story, task_id};
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2_background:
     seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history,
     seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up,
     seed_003_a_task_whose_session_is_gone_cannot_be_resumed,

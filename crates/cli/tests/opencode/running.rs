@@ -10,7 +10,7 @@ use crate::harness::{
 };
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2, v2_background:
     a_task_is_launched_and_waited_for,
     a_forked_task_knows_the_conversation,
     tasks_are_listed_and_cancelled,

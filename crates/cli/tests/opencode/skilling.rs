@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{Opencode, World, child, command, story, task_id, tool};
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2, v2_background:
     a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace,
     an_inherited_skill_is_read_at_once_and_a_forked_one_can_be_waited_for,
 );
@@ -95,10 +95,12 @@ fn a_forked_skill_runs_isolated_and_the_parent_gets_a_summary_and_a_trace(openco
     );
     assert!(!world.project("forbidden").exists());
     let refused = requests[1].last();
-    assert!(
-        refused.contains("prevents you from using this specific tool call"),
-        "{refused}"
-    );
+    let why = if opencode.is_v2() {
+        "this task may not use `shell` in this way: only `git log *`"
+    } else {
+        "prevents you from using this specific tool call"
+    };
+    assert!(refused.contains(why), "{refused}");
 
     let tree = world.shell(&["trace", chain]);
     assert!(

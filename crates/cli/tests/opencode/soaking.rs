@@ -20,7 +20,7 @@ const WARM: Duration = Duration::from_secs(45);
 /// for each of its connections.
 const CACHES: u64 = 12 << 20;
 
-told!(ignored "takes minutes; scripts/soak-opencode runs it", v1:
+told!(ignored "takes minutes; scripts/soak-opencode runs it", v1, v2_background:
     mixed_load_for_a_while_leaves_nothing_behind);
 
 fn mixed_load_for_a_while_leaves_nothing_behind(opencode: Opencode) {

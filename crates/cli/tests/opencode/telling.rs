@@ -10,7 +10,7 @@ use crate::harness::{
 };
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2_background:
     a_notice_that_comes_during_the_parents_last_step_is_answered_too,
     a_user_who_stops_the_parent_while_a_notice_waits_still_has_it_once,
 );
@@ -27,7 +27,7 @@ fn prompt(number: usize) -> String {
     format!("Count shelf {number}, please")
 }
 
-told!(v1: five_children_five_results_five_notices(
+told!(v1, v2_background: five_children_five_results_five_notices(
     idle => Parent::Idle,
     in_a_long_tool_call => Parent::UsingATool,
     in_a_slow_answer => Parent::Answering,

@@ -8,7 +8,7 @@ use crate::harness::{
 };
 use crate::told::told;
 
-told!(v1:
+told!(v1, v2, v2_background:
     a_user_sees_the_launch_the_toast_and_the_notice,
     every_tool_works_there,
 );
@@ -110,7 +110,9 @@ fn every_tool_works_there(opencode: Opencode) {
     let server = world.serve_afterwards();
     let parent = server.session_of(&session);
     assert_eq!(parent.results("asyncagents_task").len(), 6);
-    assert_eq!(parent.children().len(), 3);
+    // OpenCode 2 does not know whose children they are, and asyncagents has forgotten them.
+    let known = if opencode.is_v2() { 0 } else { 3 };
+    assert_eq!(parent.children().len(), known);
     for once in ["\"recall\" finished", "\"stars\" cancelled"] {
         let mut told = parent.notices();
         told.retain(|notice| notice.visible.contains(once));

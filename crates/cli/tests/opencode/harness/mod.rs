@@ -24,6 +24,7 @@ pub(crate) use playbook::{
     task_id, tool,
 };
 pub(crate) use processes::{cpu_time, memory};
+pub(crate) use serve::Serve;
 pub(crate) use session::Session;
 pub(crate) use tui::Tui;
 pub(crate) use world::{Setup, World};

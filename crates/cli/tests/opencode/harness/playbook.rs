@@ -19,6 +19,8 @@ const USABLE: &[&str] = &[
     "asyncagents_answer",
     "asyncagents_clear",
     "asyncagents_skill",
+    "asyncagents_answer",
+    "asyncagents_message",
     "bash",
     "shell",
     "read",

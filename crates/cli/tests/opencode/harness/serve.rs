@@ -104,6 +104,11 @@ impl<'w> Serve<'w> {
         serve
     }
 
+    /// Where it is.
+    pub(crate) fn world(&self) -> &'w World {
+        self.world
+    }
+
     /// What its API wants to hear, if anything.
     pub(super) fn password(&self) -> Option<&str> {
         self.password.as_deref()
