@@ -30,6 +30,7 @@
     reason = "a test may panic and say why; its helpers too"
 )]
 
+mod answering;
 mod crashing;
 mod ending;
 mod forking;
