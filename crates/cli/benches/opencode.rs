@@ -21,8 +21,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use asyncagents_scripted_model::Reply;
-use harness::{Opencode, Session, Setup, asked, child, forked, launch, story};
+use asyncagents_scripted_model::{Recorded, Reply};
+use harness::{Opencode, Serve, Session, Setup, asked, child, forked, launch, story};
 use serde_json::{Value, json};
 
 const CALLS: usize = 100;
@@ -31,8 +31,11 @@ const FORKS: usize = 10;
 
 fn main() {
     bridge();
-    calls();
-    forks();
+    for opencode in [Opencode::V1, Opencode::V2Background] {
+        println!("\n{opencode:?}");
+        calls(opencode);
+        forks(opencode);
+    }
 }
 
 /// From a line on the bridge's stdin to the answer on its stdout, without OpenCode.
@@ -82,31 +85,41 @@ fn bridge() {
 /// call costs in OpenCode, whoever answers it.
 const ECHO: &str = r#"
 import { spawn } from "node:child_process"
-export const Echo = async () => {
-  const cat = spawn("cat")
-  const execute = () => {
-    const said = new Promise((resolve) => cat.stdout.once("data", (line) => resolve(String(line))))
-    cat.stdin.write("hello\n")
-    return said
-  }
-  return { tool: { echo: { description: "Says hello.", args: {}, execute } } }
+const cat = spawn("cat")
+const description = "Says hello."
+const say = () => {
+  const said = new Promise((resolve) => cat.stdout.once("data", (line) => resolve(String(line))))
+  cat.stdin.write("hello\n")
+  return said
+}
+export default {
+  id: "bench.echo",
+  server: async () => ({ tool: { echo: { description, args: {}, execute: say } } }),
+  setup: async (ctx) => {
+    if (!ctx.tool?.transform || !ctx.session?.prompt) return
+    const input = { type: "object", properties: {} }
+    const execute = async () => ({ content: await say() })
+    await ctx.tool.transform((tools) =>
+      tools.add({ name: "echo", description, input, options: { codemode: false }, execute }),
+    )
+  },
 }
 "#;
 
 /// From OpenCode's call of the tool to its answer, as OpenCode itself writes both down.
-fn calls() {
+fn calls(opencode: Opencode) {
     let script = story()
         .rule(child("Nothing to do"), Reply::text("Nothing."))
         .rule(
             asked("Please use echo with"),
             Reply::call("echo", json!({})),
         );
-    let world = Setup::new(Opencode::V1, script).world();
+    let world = Setup::new(opencode, script).world();
     let plugins = world.project(".opencode/plugin");
     fs::create_dir_all(&plugins).expect("made");
     fs::write(plugins.join("echo.js"), ECHO).expect("written");
-    let opencode = world.serve();
-    let parent = opencode.session();
+    let server = world.serve();
+    let parent = server.session();
     // The first call waits for the bridge, and OpenCode for a model.
     parent.uses("asyncagents_task", launch("first", "Nothing to do"));
     parent.until_told(1);
@@ -151,26 +164,17 @@ fn uses(session: &Session, tool: &str) -> Vec<(u64, u64)> {
 }
 
 /// From the call that launches a forked task to its child's first request.
-fn forks() {
+fn forks(opencode: Opencode) {
     let script = story().rule(child("Use what you know"), Reply::text("Used."));
-    let world = Setup::new(Opencode::V1, script).world();
-    let opencode = world.serve();
-    let parent = opencode.session();
-    for number in 0..MESSAGES {
-        let said = format!("Note {number}. {}", "What was found out there. ".repeat(4));
-        let body = json!({"noReply": true, "parts": [{"type": "text", "text": said}]});
-        let path = format!("/session/{}/message", parent.id);
-        assert_eq!(opencode.post(&path, body).status, 200);
-    }
+    let world = Setup::new(opencode, script).world();
+    let server = world.serve();
+    let parent = long_session(&server);
     let mut steps: Vec<Vec<f64>> = Vec::new();
     for number in 1..=FORKS {
         parent.uses("asyncagents_task", forked("fork", "Use what you know"));
         parent.until_told(number);
         let mut requests = world.requests_with("Use what you know");
-        requests.retain(|request| {
-            let mut headers = request.headers.iter();
-            headers.any(|(name, _)| name == "x-parent-session-id")
-        });
+        requests.retain(|request| session_of(request) != Some(&parent.id));
         let request = requests.get(number - 1).expect("a request of the child");
         let launched = started(&parent, "asyncagents_task");
         let log = fs::read_to_string(world.log()).expect("a log");
@@ -193,6 +197,47 @@ fn forks() {
         times.sort_by(f64::total_cmp);
         println!("  {name}: {:.0} ms", times[times.len() / 2]);
     }
+}
+
+/// A session with many messages.
+fn long_session<'s>(server: &'s Serve<'_>) -> Session<'s> {
+    let said = |number: usize| format!("Note {number}. {}", "What was found out there. ".repeat(4));
+    if !server.world().opencode.is_v2() {
+        let parent = server.session();
+        let path = format!("/session/{}/message", parent.id);
+        for number in 0..MESSAGES {
+            let parts = json!([{"type": "text", "text": said(number)}]);
+            let body = json!({"noReply": true, "parts": parts});
+            assert_eq!(server.post(&path, body).status, 200);
+        }
+        return parent;
+    }
+    let empty = server
+        .get(&format!("/api/session/{}", server.session().id))
+        .body;
+    let mut info = empty["data"].clone();
+    info["id"] = json!("ses_long");
+    let now = info["time"]["created"].clone();
+    let message = |number: usize| {
+        json!({
+            "id": format!("msg_long_{number:05}"),
+            "type": "user",
+            "text": said(number),
+            "time": {"created": now},
+        })
+    };
+    let messages: Vec<Value> = (0..MESSAGES).map(message).collect();
+    let whole = json!({"info": info, "messages": messages, "location": info["location"]});
+    let imported = server.post("/api/session/import", whole);
+    assert_eq!(imported.status, 200, "{imported:?}");
+    server.session_of("ses_long")
+}
+
+/// The session that a request of the model is of.
+fn session_of(request: &Recorded) -> Option<&str> {
+    let mut headers = request.headers.iter();
+    let (_, session) = headers.find(|(name, _)| name == "x-session-id")?;
+    Some(session)
 }
 
 /// A moment of this process in milliseconds since 1970.
