@@ -208,6 +208,8 @@ fn has_ended(task: &Value) -> bool {
 struct Counted {
     answered: usize,
     tasks: BTreeMap<String, usize>,
+    /// Why tasks have failed, and how many of them.
+    errors: BTreeMap<String, usize>,
     /// When the server was killed.
     unfinished: usize,
     notices: usize,
@@ -243,6 +245,9 @@ impl Counted {
         for task in &tasks {
             let status = task["status"].as_str().unwrap_or_default().to_owned();
             *counted.tasks.entry(status).or_default() += 1;
+            if let Some(why) = task["error"].as_str() {
+                *counted.errors.entry(why.to_owned()).or_default() += 1;
+            }
             counted.stuck += usize::from(!has_ended(task));
             let named = format!("\"{}\"", task["description"].as_str().unwrap_or_default());
             let told = notices
@@ -259,6 +264,9 @@ impl Counted {
     fn add(&mut self, other: Self) {
         for (status, times) in other.tasks {
             *self.tasks.entry(status).or_default() += times;
+        }
+        for (why, times) in other.errors {
+            *self.errors.entry(why).or_default() += times;
         }
         self.answered += other.answered;
         self.unfinished += other.unfinished;
@@ -280,6 +288,9 @@ impl Counted {
         eprintln!("  {kills} kills in {:.0} s", took.as_secs_f64());
         eprintln!("  launches answered: {}", self.answered);
         eprintln!("  tasks: {tasks} ({states})");
+        for (why, times) in &self.errors {
+            eprintln!("    {times} failed: {why}");
+        }
         eprintln!(
             "  unfinished when the server was killed: {}",
             self.unfinished

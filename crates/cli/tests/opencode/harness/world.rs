@@ -76,7 +76,7 @@ impl Setup {
         self
     }
 
-    /// The same with these settings.
+    /// The same with an `asyncagents.toml` in the project.
     pub(crate) fn settings(mut self, toml: &str) -> Self {
         toml.clone_into(&mut self.settings);
         self
@@ -116,9 +116,7 @@ impl Setup {
         }
         let config = config(&world.model.url(), self.agents);
         fs::write(world.project("opencode.json"), config.to_string()).expect("written");
-        let settings = world.settings_file();
-        fs::create_dir_all(settings.parent().expect("a folder")).expect("made");
-        fs::write(settings, self.settings).expect("written");
+        fs::write(world.project("asyncagents.toml"), self.settings).expect("written");
         world.git(&["init", "--quiet"]);
         world.git(&["add", "."]);
         world.git(&["commit", "--quiet", "--message", "begin"]);
@@ -252,16 +250,6 @@ impl World {
             set("OTEL_EXPORTER_OTLP_ENDPOINT", traces.url().into());
         }
         all
-    }
-
-    /// Where the bridge reads its settings: in the folder that OpenCode was started in; the server
-    /// in the background belongs to no project.
-    fn settings_file(&self) -> PathBuf {
-        if self.opencode == Opencode::V2Background {
-            self.path("home/.config/asyncagents/asyncagents.toml")
-        } else {
-            self.project("asyncagents.toml")
-        }
     }
 
     fn git(&self, args: &[&str]) {
