@@ -1,13 +1,13 @@
 //! Makes a child's session, with what it inherits of its parent's.
 
-use std::{fmt::Display, panic::resume_unwind, thread};
+use std::{fmt::Display, panic::resume_unwind, thread, time::Duration};
 
 use asyncagents_core::{
     agent::Tools,
     fork::{Fork, Parent, Plan, fork},
     id::SessionId,
     lifecycle::Command,
-    port::{Inheritance, NewSession, tools_above},
+    port::{HostError, Inheritance, NewSession, tools_above},
     task::{Context, Task},
     tokens,
 };
@@ -15,21 +15,61 @@ use tokio::{task::spawn_blocking, time};
 
 use super::{Run, RunStopped};
 
+/// For how long a host that cannot be reached is asked again. A worker that ends with its host has
+/// let go of the task by then, and another goes on with it.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Why there is no session.
+pub(super) struct NotMade {
+    pub(super) why: String,
+    /// The host could not be reached, which may pass. A session is made once, however often it is
+    /// asked for.
+    is_transient: bool,
+}
+
+impl NotMade {
+    fn host(what: &str) -> impl Fn(HostError) -> Self {
+        move |error| Self {
+            why: format!("{what}: {error}"),
+            is_transient: matches!(error, HostError::Unreachable(_)),
+        }
+    }
+}
+
+impl From<String> for NotMade {
+    fn from(why: String) -> Self {
+        let is_transient = false;
+        Self { why, is_transient }
+    }
+}
+
 impl Run {
     /// Makes the child's session, with what it inherits. A failure ends the task; it never
     /// becomes a task that knows less than was asked for.
     pub(super) async fn make_session(&mut self) -> Result<SessionId, RunStopped> {
-        match self.try_make_session().await {
-            Ok(session) => {
-                let made = Command::SessionMade(session.clone());
-                self.record(made).await?;
-                Ok(session)
+        let begun = time::Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.try_make_session().await {
+                Ok(session) => {
+                    let made = Command::SessionMade(session.clone());
+                    self.record(made).await?;
+                    return Ok(session);
+                }
+                Err(not_made) if not_made.is_transient && begun.elapsed() < RETRY_TIMEOUT => {
+                    let why = not_made.why;
+                    tracing::warn!(task = %self.task.id, why, "host unavailable, retrying");
+                    self.pause(pause).await?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(not_made) => return Err(self.give_up(not_made.why).await),
             }
-            Err(why) => Err(self.give_up(why).await),
         }
     }
 
-    async fn try_make_session(&self) -> Result<SessionId, String> {
+    async fn try_make_session(&self) -> Result<SessionId, NotMade> {
         let Task {
             id, place, brief, ..
         } = &self.task;
@@ -44,7 +84,7 @@ impl Run {
             role: self.role.clone(),
             within: self.within().await?,
         };
-        let failed = |error| format!("its session could not be made: {error}");
+        let failed = NotMade::host("its session could not be made");
         let host = &self.host;
         let inheritance = match brief.context {
             Context::Fresh => None,
@@ -53,7 +93,7 @@ impl Run {
                 let plan = plan.map_err(|problem| problem.to_string())?;
                 let plan = plan.unwrap_or_default();
                 let branched = host.ask(|host| host.branch(new.clone(), &plan)).await;
-                if let Some(session) = branched.map_err(failed)? {
+                if let Some(session) = branched.map_err(&failed)? {
                     return Ok(session);
                 }
                 Some(self.inherit(plan).await?)
@@ -65,7 +105,7 @@ impl Run {
         if let Some(what) = inheritance {
             let begun = time::Instant::now();
             let injected = host.ask(|host| host.inject(&session, what)).await;
-            injected.map_err(|error| format!("its context could not be passed on: {error}"))?;
+            injected.map_err(NotMade::host("its context could not be passed on"))?;
             let injected = begun.elapsed();
             tracing::debug!(task = %id, ?created, ?injected, "context injected");
         }
@@ -82,7 +122,7 @@ impl Run {
     }
 
     /// The parent's conversation, through the fork pipeline.
-    async fn inherit(&self, plan: Plan) -> Result<Inheritance, String> {
+    async fn inherit(&self, plan: Plan) -> Result<Inheritance, NotMade> {
         let forked = self.forked(&self.task.place.parent, plan).await?;
         Ok(Inheritance {
             id: self.task.id.inheritance(),
@@ -92,11 +132,10 @@ impl Run {
     }
 
     /// A session's conversation, through the fork pipeline.
-    pub(super) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, String> {
+    pub(super) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, NotMade> {
         let begun = time::Instant::now();
         let recent = self.host.ask(|host| host.recent(session, &plan)).await;
-        let recent =
-            recent.map_err(|error| format!("the conversation could not be read: {error}"))?;
+        let recent = recent.map_err(NotMade::host("the conversation could not be read"))?;
         let read = begun.elapsed();
         let fork = move || {
             let parent = if recent.unread {

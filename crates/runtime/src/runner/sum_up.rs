@@ -137,8 +137,9 @@ impl Run {
             limits,
             ..Plan::default()
         };
-        self.forked(session, plan)
-            .await
+        let forked = self.forked(session, plan).await;
+        forked
             .map(|forked| forked.context)
+            .map_err(|not_made| not_made.why)
     }
 }

@@ -225,7 +225,7 @@ async fn a_slow_host_does_not_hold_up_the_id_and_its_failure_ends_the_task() {
     let process = harness.start().await;
     process.launch("the agents are known now").await;
     process.settled().await;
-    harness.host.faults().fail.insert(Call::Create, 1);
+    harness.host.faults().fail.insert(Call::Create, 1_000);
     harness.host.faults().slow = seconds(20);
     let begun = tokio::time::Instant::now();
     let task = process.launch("one").await;
@@ -248,9 +248,22 @@ async fn a_slow_host_does_not_hold_up_the_id_and_its_failure_ends_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_is_away_for_a_moment_is_asked_again() {
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    process.launch("the agents are known now").await;
+    process.settled().await;
+    harness.host.faults().fail.insert(Call::Create, 3);
+    let task = process.launch("one").await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(harness.prompts(&task).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fork_that_cannot_be_made_is_an_error_and_never_a_fresh_task() {
     let harness = Harness::new(usual());
-    harness.host.faults().fail.insert(Call::Messages, 1);
+    harness.host.faults().fail.insert(Call::Messages, 1_000);
     let process = harness.start().await;
     let task = process
         .launch_args(TaskArgs {
