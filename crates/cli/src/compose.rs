@@ -83,8 +83,10 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
 /// made it have to end first: they could not read what is written then.
 fn is_to_be_migrated(config: &Config) -> bool {
     let format = || FormatWatch::open(&config.db)?.format();
+    // One that is not to be opened is not opened for this either.
     config.db.is_file()
         && can_write(&config.db)
+        && trust::check_file(&config.db).is_ok()
         && format().is_ok_and(|format| (1..newest_format()).contains(&format))
 }
 

@@ -136,6 +136,10 @@ fn database(path: &Path) -> FindingView {
         let text = format!("{name} is not there yet; it is made when there is a task");
         return finding(about, FindingState::Ok, text);
     };
+    if let Err(error) = trust::check_file(path) {
+        let mend = "choose another file with --db, or mend that".to_owned();
+        return problem(about, format!("{error:#}"), mend);
+    }
     let format = FormatWatch::open(path).and_then(|watch| watch.format());
     let (format, newest) = match format {
         Ok(format) => (format, newest_format()),
