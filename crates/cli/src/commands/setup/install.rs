@@ -31,8 +31,10 @@ pub(super) fn install(
 ) -> Result<bool, Failure> {
     let program = own_program().map_err(Failure::Machine)?;
     let copies = copies(&around.all())?;
-    let mut elsewhere = copies.iter().filter(|copy| copy.place != *place);
-    if let (Whose::Project, Some(copy)) = (place.whose, elsewhere.next()) {
+    let mut elsewhere: Vec<_> = copies.iter().filter(|copy| copy.place != *place).collect();
+    // What all environments load is kept rather than what only this one does.
+    elsewhere.sort_by_key(|copy| !around.is_usual(&copy.place));
+    if let (Whose::Project, Some(copy)) = (place.whose, elsewhere.first()) {
         return leave_to(copy, around, &copies);
     }
     let place = usual_place(around, &copies).unwrap_or(place);
