@@ -26,6 +26,15 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     return owners.get(sessionID)
   }
 
+  /** Whose rules bind a session. While calls of a task are guarded, one that cannot be told is refused. */
+  async function boundBy(ctx, sessionID) {
+    try {
+      return await owner(ctx, sessionID)
+    } catch (error) {
+      if ([...rules.values()].some(({ guarded }) => guarded)) throw error
+    }
+  }
+
   async function describe(ctx, sessionID, tools) {
     const directory = await folderOf(ctx, sessionID)
     const folder = folders.get(directory) ?? { directory, asked: 0 }
@@ -36,9 +45,14 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
 
   /** What a session of a task may not use is not shown to it; nothing is shown if that is not known. */
   async function narrow(ctx, sessionID, tools) {
-    const session = await owner(ctx, sessionID)
-    if (!session) return
     const names = Object.keys(tools)
+    let session
+    try {
+      session = await boundBy(ctx, sessionID)
+    } catch {
+      for (const name of names) delete tools[name]
+    }
+    if (!session) return
     let known = rules.get(session)
     if (!names.every((name) => known?.seen.has(name))) {
       try {
@@ -119,7 +133,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
 
         /** Throws if a call may not be made. */
         async permit({ sessionID, tool, input }) {
-          const session = await quietly(owner)(ctx, sessionID)
+          const session = await boundBy(ctx, sessionID)
           if (!session || rules.get(session)?.guarded === false) return
           const directory = await folderOf(ctx, sessionID)
           await request(instance, CHECK, "permit", { sessionID: session, directory, tool, input })
