@@ -37,6 +37,9 @@ pub enum HostRef {
         process: Box<str>,
         /// Its data folder: a server that has the same one has the same sessions.
         data: Box<str>,
+        /// Whether it is the background server, which goes on by itself with what it was at when it
+        /// is started again.
+        background: bool,
     },
     /// A server of OpenCode 2 at an address.
     OpenCode2Url {
@@ -57,6 +60,8 @@ const DETAILS: &str = "//?";
 struct BridgeDetails<S> {
     process: S,
     data: S,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,10 +106,21 @@ impl HostRef {
     pub fn details(&self) -> String {
         let json = match self {
             Self::Engine { .. } | Self::Other(_) => return String::new(),
-            Self::OpenCodeBridge { process, data, .. }
-            | Self::OpenCode2Bridge { process, data, .. } => {
-                serde_json::to_string(&BridgeDetails { process, data })
-            }
+            Self::OpenCodeBridge { process, data, .. } => serde_json::to_string(&BridgeDetails {
+                process,
+                data,
+                background: false,
+            }),
+            Self::OpenCode2Bridge {
+                process,
+                data,
+                background,
+                ..
+            } => serde_json::to_string(&BridgeDetails {
+                process,
+                data,
+                background: *background,
+            }),
             Self::OpenCodeUrl { folder, .. } | Self::OpenCode2Url { folder, .. } => {
                 serde_json::to_string(&UrlDetails {
                     directory: folder.as_ref(),
@@ -120,20 +136,21 @@ impl HostRef {
         match kind {
             "engine" if !rest.is_empty() => Some(Self::engine(rest)),
             "opencode" => Some(match Place::parse(rest)? {
-                Place::Bridge(folder, BridgeDetails { process, data }) => Self::OpenCodeBridge {
+                Place::Bridge(folder, details) => Self::OpenCodeBridge {
                     folder,
-                    process,
-                    data,
+                    process: details.process,
+                    data: details.data,
                 },
                 Place::Url(url, UrlDetails { directory: folder }) => {
                     Self::OpenCodeUrl { url, folder }
                 }
             }),
             "opencode2" => Some(match Place::parse(rest)? {
-                Place::Bridge(folder, BridgeDetails { process, data }) => Self::OpenCode2Bridge {
+                Place::Bridge(folder, details) => Self::OpenCode2Bridge {
                     folder,
-                    process,
-                    data,
+                    process: details.process,
+                    data: details.data,
+                    background: details.background,
                 },
                 Place::Url(url, UrlDetails { directory: folder }) => {
                     Self::OpenCode2Url { url, folder }

@@ -55,7 +55,14 @@ impl Server {
             folder: folder.into(),
             process: self.process.as_str().into(),
             data: opencode2_data().into(),
+            background: self.resumes,
         }
+    }
+
+    /// Whether it goes on with the sessions of a server that has ended. What the background server
+    /// was at is resumed by the next one alone.
+    fn follows(&self, process: &str, data: &str, background: bool) -> bool {
+        data == opencode2_data() && (self.resumes || !background) && !is_alive(process)
     }
 
     /// The server in a folder.
@@ -83,7 +90,8 @@ impl Bridge2 {
             settings: Settings {
                 prefix: prefix.to_owned(),
                 folder: None,
-                began: connected.began,
+                // One that goes on with its sessions by itself wakes those that wait for them.
+                began: connected.began.filter(|_| !connected.resumes),
                 plugin_binds: true,
             },
             folders: HashMap::new(),
@@ -112,14 +120,19 @@ impl Bridge2 {
 impl HostKind for Bridge2 {
     /// Its own tasks, and those of a server that had the same sessions and has ended.
     fn serves(&self, host: &HostRef) -> bool {
-        let HostRef::OpenCode2Bridge { process, data, .. } = host else {
+        let HostRef::OpenCode2Bridge {
+            process,
+            data,
+            background,
+            ..
+        } = host
+        else {
             return false;
         };
-        match &*lock(&self.server) {
-            Some(server) if server.process == **process => true,
-            Some(_) => **data == *opencode2_data() && !is_alive(process),
-            None => false,
-        }
+        let server = lock(&self.server);
+        server.as_ref().is_some_and(|server| {
+            server.process == **process || server.follows(process, data, *background)
+        })
     }
 
     /// The server of this process, in place of another that has ended.
@@ -140,6 +153,7 @@ impl HostKind for Bridge2 {
             folder,
             process,
             data,
+            background,
         } = &setup.host
         else {
             return Err(wrong_kind(&setup.host));
@@ -148,11 +162,11 @@ impl HostKind for Bridge2 {
             let host = server.host(folder);
             return if server.process == **process {
                 Ok(host)
-            } else if is_alive(process) || **data != *opencode2_data() {
+            } else if server.follows(process, data, *background) {
+                Ok(Arc::new(host.successor()))
+            } else {
                 let why = "its OpenCode is not here".to_owned();
                 Err(HostError::Unreachable(why))
-            } else {
-                Ok(Arc::new(host.successor()))
             };
         }
         from_outside(folder, process, data).map(|host| Arc::new(host) as Arc<dyn Host>)

@@ -89,17 +89,18 @@ fn password(generation: Generation) -> Option<String> {
 async fn generation_at(place: Place<'_>) -> Result<Generation, HostError> {
     #[derive(Deserialize)]
     struct Health {
-        healthy: bool,
+        healthy: Option<bool>,
+        version: Option<String>,
     }
+    let is_healthy = |health: Health| health.healthy.unwrap_or(health.version.is_some());
     let mut refusal = None;
-    for (generation, path) in [
-        (Generation::One, "/global/health"),
-        (Generation::Two, "/api/health"),
-    ] {
+    let two = opencode2::HEALTH.map(|path| (Generation::Two, path));
+    let paths = [(Generation::One, "/global/health")].into_iter().chain(two);
+    for (generation, path) in paths {
         match ask(&place.connect(generation)?, path).await {
             Ok(response) => {
                 let health = serde_json::from_str::<Health>(&response.body);
-                if response.status == 200 && health.is_ok_and(|health| health.healthy) {
+                if response.status == 200 && health.is_ok_and(is_healthy) {
                     return Ok(generation);
                 }
             }

@@ -28,6 +28,16 @@ use rstest::rstest;
         folder: "/home/me".into(),
         process: "77@boot".into(),
         data: "/home/me/.local/share".into(),
+        background: false,
+    }
+)]
+#[case::background_server_of_opencode_2(
+    r#"opencode2:/home/me//?{"process":"77@boot","data":"/d","background":true}"#,
+    HostRef::OpenCode2Bridge {
+        folder: "/home/me".into(),
+        process: "77@boot".into(),
+        data: "/d".into(),
+        background: true,
     }
 )]
 #[case::url_of_opencode_2_in_a_folder(
@@ -97,6 +107,7 @@ proptest! {
             folder: folder.as_str().into(),
             process: process.into(),
             data: folder.as_str().into(),
+            background: folder.len() % 2 == 0,
         };
         prop_assert_eq!(HostRef::from(bridge.to_string().as_str()), bridge);
     }

@@ -47,6 +47,9 @@ pub(super) struct Api {
     connection: Arc<dyn Connection>,
 }
 
+/// Where an OpenCode 2 says that it is one; releases differ.
+pub const HEALTH: [&str; 2] = ["/api/health", "/api/info"];
+
 /// What came of telling a session something.
 pub(super) enum Told {
     Taken,
@@ -90,7 +93,7 @@ impl Api {
     /// Whether it answers, and is an OpenCode 2 that has started. Later releases answer under
     /// another path.
     pub(super) async fn health(&self) -> Result<(), HostError> {
-        for path in ["/api/health", "/api/info"] {
+        for path in HEALTH {
             let Some(response) = absent(self.send(Request::get(path)).await)? else {
                 continue;
             };

@@ -23,7 +23,7 @@ use crate::connection::Connection;
 use super::{
     activity::Activity,
     agents::Agents,
-    api::Api,
+    api::{Api, Told},
     capabilities::{Capabilities, Offer},
     events::EventStream,
     history,
@@ -80,14 +80,14 @@ impl OpenCode2 {
     }
 
     /// The host for the tasks of an OpenCode that has ended: its sessions count as used only from
-    /// now on.
+    /// now on, unless every session does.
     #[must_use]
     pub fn successor(&self) -> Self {
         Self {
             api: self.api.clone(),
             clock: self.clock.clone(),
             settings: Settings {
-                began: Some(self.clock.now()),
+                began: self.settings.began.map(|_| self.clock.now()),
                 ..self.settings.clone()
             },
             activity: self.activity.clone(),
@@ -167,14 +167,17 @@ impl OpenCode2 {
         Ok((!agent_has_model).then_some(own))
     }
 
-    /// Makes the session of a task.
+    /// Makes the session of a task, or finds it. One that a crash has left is checked like a new one.
     async fn make(&self, new: &NewSession) -> Result<(), HostError> {
         let parent = self.api.session(&new.parent).await?;
-        if parent.is_none() && is_session(&new.parent) {
-            return Err(HostError::NoSession(new.parent.clone()));
-        }
         let body = self.new_session(new, parent.as_ref()).await?;
-        let made = self.api.create(body.clone()).await?;
+        let made = match self.api.session(&id::child_session(&new.task)).await? {
+            Some(made) => made,
+            None if parent.is_none() && is_session(&new.parent) => {
+                return Err(HostError::NoSession(new.parent.clone()));
+            }
+            None => self.api.create(body.clone()).await?,
+        };
         let unbound = session_rules::are_missing(&body, &made, &self.settings.prefix);
         if unbound && !self.settings.plugin_binds {
             let id = made.id.as_str().into();
@@ -293,11 +296,8 @@ impl Host for OpenCode2 {
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
-        let session = id::child_session(&new.task);
-        if self.api.session(&session).await?.is_none() {
-            self.make(&new).await?;
-        }
-        Ok(session)
+        self.make(&new).await?;
+        Ok(id::child_session(&new.task))
     }
 
     async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
@@ -309,7 +309,12 @@ impl Host for OpenCode2 {
             "metadata": wire::posted(&what.id),
             "resume": false,
         });
-        self.api.tell(session, body).await?.or_refused()
+        let told = self.api.tell(session, body).await?;
+        // The parent may have gone on since an attempt whose answer was lost: that one counts.
+        match told {
+            Told::NameTaken(_) if self.is_there(session, &what.id).await? => Ok(()),
+            told => told.or_refused(),
+        }
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {

@@ -24,7 +24,7 @@ mod session_rules;
 mod telling;
 mod wire;
 
-pub use api::HTTP;
+pub use api::{HEALTH, HTTP};
 pub use events::EVENTS;
 pub use host::{AgentNote, OpenCode2, Settings};
 pub use id::{OUR_MESSAGES, OUR_SESSIONS, child_session, is_session, message};

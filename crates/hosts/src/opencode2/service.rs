@@ -21,7 +21,7 @@ use rustix::{
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::ports;
+use super::{api::HEALTH, ports};
 use crate::{Connection, Request};
 
 /// OpenCode writes some 200 bytes.
@@ -147,15 +147,18 @@ impl Service {
         struct Health {
             pid: Option<u32>,
         }
-        let response = connection.send(Request::get("/api/health")).await?;
-        let health = serde_json::from_str::<Health>(&response.body).ok();
-        match health.and_then(|health| health.pid) {
-            Some(pid) if pid == self.pid && response.status < 400 => Ok(()),
-            _ => Err(HostError::Refused(format!(
-                "{} is not the OpenCode 2 of process {}",
-                self.url, self.pid
-            ))),
+        for path in HEALTH {
+            let response = connection.send(Request::get(path)).await?;
+            let health = serde_json::from_str::<Health>(&response.body).ok();
+            let pid = health.and_then(|health| health.pid);
+            if response.status < 400 && pid == Some(self.pid) {
+                return Ok(());
+            }
         }
+        Err(HostError::Refused(format!(
+            "{} is not the OpenCode 2 of process {}",
+            self.url, self.pid
+        )))
     }
 
     fn parse(text: &str) -> Result<Self, Unusable> {
@@ -180,11 +183,14 @@ impl Service {
         if pid.is_none_or(|pid| test_kill_process(pid).is_err()) {
             return Err(Unusable::Ended(self.pid));
         }
-        let port = Url::parse(&self.url).ok().and_then(|url| url.port());
-        let port = port.ok_or(Unusable::Elsewhere)?;
+        let address = self
+            .url
+            .strip_prefix("http://")
+            .and_then(|at| at.parse().ok());
+        let address: SocketAddr = address.ok_or(Unusable::Elsewhere)?;
         match ports::listening(self.pid) {
-            Some(places) if places.iter().all(|at| at.port() != port) => {
-                let pid = self.pid;
+            Some(places) if !places.contains(&address) => {
+                let (pid, port) = (self.pid, address.port());
                 Err(Unusable::NotListening { pid, port })
             }
             _ => Ok(()),

@@ -84,7 +84,20 @@ impl OpenCode2 {
         if self.is_awake(session).await? {
             return Ok(false);
         }
-        let message = id::message(notice);
+        self.is_admitted(session, notice).await
+    }
+
+    /// Whether something of ours is in a session, delivered or not.
+    pub(super) async fn is_there(
+        &self,
+        session: &SessionId,
+        post: &PostId,
+    ) -> Result<bool, HostError> {
+        Ok(self.api.is_delivered(session, post).await? || self.is_admitted(session, post).await?)
+    }
+
+    async fn is_admitted(&self, session: &SessionId, post: &PostId) -> Result<bool, HostError> {
+        let message = id::message(post);
         let inbox = self.api.inbox(session).await?;
         Ok(inbox.iter().any(|item| item.id == message))
     }
@@ -102,10 +115,12 @@ impl OpenCode2 {
         time::timeout(TAKE_TIMEOUT, taken).await.unwrap_or(Ok(()))
     }
 
-    /// Whether a session was used since OpenCode was started.
+    /// Whether a session was used since OpenCode was started. A child is at work for a task, so it
+    /// is not for a person to open it first.
     async fn is_awake(&self, session: &SessionId) -> Result<bool, HostError> {
         match self.settings.began {
             None => Ok(true),
+            Some(_) if session.as_str().starts_with(id::OUR_SESSIONS) => Ok(true),
             Some(_) if self.activity.is_awake(session) => Ok(true),
             Some(began) => run::has_worked(&self.api, session, began).await,
         }

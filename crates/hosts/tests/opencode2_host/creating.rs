@@ -3,7 +3,7 @@
 use asyncagents_core::{
     agent::Tools,
     id::TaskId,
-    port::{Host, HostError, NewSession, Prompt},
+    port::{Host, HostError, Inheritance, NewSession, Prompt},
     skill::{Role, Terms},
 };
 use asyncagents_hosts::opencode2::{Settings, child_session, message};
@@ -45,6 +45,26 @@ async fn a_child_without_a_parent_is_in_the_folder_of_its_launch() {
     };
     let refused = world.host.create(gone).await;
     assert_eq!(refused, Err(HostError::NoSession("ses_gone".into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_child_inherits_is_kept_once_though_its_parent_went_on_meanwhile() {
+    let world = World::new(Build::measured());
+    let session = world.child().await;
+    for context in ["one message", "one message, and another"] {
+        let inherited = Inheritance {
+            id: task().inheritance(),
+            preamble: "Inherited:".to_owned(),
+            context: context.to_owned(),
+        };
+        assert_eq!(world.host.inject(&session, inherited).await, Ok(()));
+    }
+    let inbox = world.opencode.sent_to("/synthetic");
+    assert_eq!(
+        inbox.len(),
+        2,
+        "the second was refused, and the first counts"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,6 +135,14 @@ async fn a_session_that_nobody_used_today_is_told_and_not_woken() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_is_woken_though_nobody_used_it_today() {
+    let world = World::new(Build::measured()).another_day();
+    let child = world.child().await;
+    told(&world, &child).await;
+    assert!(found(&world, &child, &notice(0).id).is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_that_was_woken_by_a_call_is_used() {
     let world = World::new(Build::measured()).another_day();
     let parent = world.parent.clone();
