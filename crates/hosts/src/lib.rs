@@ -1,5 +1,6 @@
 //! Other agents that tasks run in.
 
+mod chosen_model;
 mod connection;
 mod http;
 pub mod opencode;

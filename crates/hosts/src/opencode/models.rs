@@ -7,6 +7,8 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
+use crate::chosen_model::chosen;
+
 use super::{
     agents::Agents,
     api::Api,
@@ -61,14 +63,10 @@ pub(super) async fn wanted(
         Some(name) => Some(name),
         None => usual(api, wanted).await?,
     };
-    let Some((name, known)) = name.zip(list(api).await?) else {
-        return Ok(None);
-    };
-    let found = known.into_iter().find(|model| model.name == name);
-    Ok(found.map(|model| HostModel {
-        of_agent: is_agents,
-        ..model
-    }))
+    match name {
+        Some(name) => Ok(chosen(name, is_agents, list(api).await?)),
+        None => Ok(None),
+    }
 }
 
 async fn of_agent(agents: &Agents, wanted: &WantedModel) -> Result<Option<ModelName>, HostError> {

@@ -6,6 +6,8 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
+use crate::chosen_model::chosen;
+
 use super::{
     host::OpenCode2,
     session_model::is_inherited,
@@ -43,11 +45,10 @@ impl OpenCode2 {
         let of_agent = own.is_some();
         let parents = parent.as_ref().and_then(|parent| parent.model.as_ref());
         let name = asked.or(own).or(parents.map(SessionModel::name));
-        let Some((name, known)) = name.zip(self.models_in(folder).await?) else {
-            return Ok(None);
-        };
-        let found = known.into_iter().find(|model| model.name == name);
-        Ok(found.map(|model| HostModel { of_agent, ..model }))
+        match name {
+            Some(name) => Ok(chosen(name, of_agent, self.models_in(folder).await?)),
+            None => Ok(None),
+        }
     }
 
     async fn agents_model(

@@ -66,6 +66,18 @@ async fn a_list_that_does_not_get_through_is_no_list() {
     let opencode = &world.opencode;
     opencode.fails(Method::Get, "/config/providers", 413, "");
     assert_eq!(world.host.models().await, Ok(None));
+    // An agent's own model may not be allowed, whatever else is known of it.
+    let parent = opencode.parent();
+    opencode.fails(Method::Get, "/config/providers", 413, "");
+    let own = world.host.model_of(&wanted(None, "explore", &parent)).await;
+    let known = HostModel {
+        of_agent: true,
+        ..model("fake/small-1", &[])
+    };
+    assert_eq!(own, Ok(Some(known)));
+    let asked = wanted(Some("fake/small-1"), "explore", &parent);
+    opencode.fails(Method::Get, "/config/providers", 413, "");
+    assert_eq!(world.host.model_of(&asked).await, Ok(None));
 }
 
 #[tokio::test(start_paused = true)]
