@@ -94,12 +94,12 @@ impl Home {
     }
 
     /// Runs a command as a person does, also where an agent runs the tests: the processes above it
-    /// have ended.
+    /// have ended, and it has a terminal.
     fn run_by_a_person(&self, args: &[&str]) -> Output {
         let run = tempfile::tempdir_in(self.folder.path()).expect("a folder");
         let file = |name: &str| run.path().join(name);
         let alone = "run=$1; shift; ( while [ ! -e \"$run/go\" ]; do sleep 0.01; done; \
-            \"$@\" >\"$run/out\" 2>\"$run/err\"; echo $? >\"$run/code.new\"; \
+            script -qec \"$* >'$run/out' 2>'$run/err'\" /dev/null; echo $? >\"$run/code.new\"; \
             mv \"$run/code.new\" \"$run/code\" ) >/dev/null 2>&1 </dev/null &";
         let program = self.command();
         let mut shell = Command::new("/bin/sh");

@@ -1,8 +1,8 @@
 //! Whether this command runs in the shell of an agent: then a model has typed it, not a person.
 //!
-//! The environment tells, and so does the chain of processes above this one, with the
-//! environment that each of them was started with: unsetting a variable is not enough to look like
-//! a person. On systems without `/proc` only the environment of this process is known.
+//! The environment tells, and so do the chain of processes above this one and the leaders of its
+//! group and session, with the environment that each of them was started with: unsetting a variable
+//! is not enough to look like a person. On systems without `/proc` only the environment of this process is known.
 
 use std::{
     env,
@@ -29,7 +29,7 @@ pub(crate) fn around() -> Option<AgentShell> {
     let variables: Vec<String> = env::vars_os()
         .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
         .collect();
-    find(&variables, &ancestors())
+    find(&variables, &ancestors(), &leaders())
 }
 
 /// The verb that our own bash tool runs commands with.
@@ -99,16 +99,17 @@ struct Process {
     variables: Vec<String>,
 }
 
-/// `variables` are this process's own; `above` are the processes above it, the nearest first.
-fn find(variables: &[String], above: &[Process]) -> Option<AgentShell> {
+/// `variables` are this process's own; `above` are the processes above it, the nearest first;
+/// `leaders` are those that lead its group and its session.
+fn find(variables: &[String], above: &[Process], leaders: &[Process]) -> Option<AgentShell> {
     let by_variable = |variables: &[String]| {
         let mut known = VARIABLES.iter();
         let found = known.find(|(name, _)| value(variables, name).is_some());
         found.map(|(_, agent)| *agent)
     };
     let agent = by_variable(variables).or_else(|| {
-        let mut above = above.iter();
-        above.find_map(|process| process.agent().or_else(|| by_variable(&process.variables)))
+        let mut others = above.iter().chain(leaders);
+        others.find_map(|process| process.agent().or_else(|| by_variable(&process.variables)))
     })?;
     // What a command has not started itself it cannot change.
     let mut shells = above.iter().filter(|process| process.is_own_shell());
@@ -167,23 +168,52 @@ const MOST_ANCESTORS: usize = 500;
 
 /// The processes above this one, the nearest first, as far as the system shows them.
 fn ancestors() -> Vec<Process> {
-    let ours = fs::metadata("/proc/self/exe").ok();
-    let ours = ours.map(|file| (file.dev(), file.ino()));
-    let first = parent_of("self");
-    std::iter::successors(first, |process| parent_of(process))
+    let ours = own_program();
+    let first = related(Relation::Parent, "self");
+    std::iter::successors(first, |process| related(Relation::Parent, process))
         .take(MOST_ANCESTORS)
         .map(|process| read(&process, ours))
         .collect()
 }
 
-/// The parent of a process, if it has one that can be seen.
-fn parent_of(process: &str) -> Option<String> {
+/// The processes that lead the group and the session of this one. A process whose parent has ended
+/// is still in them.
+fn leaders() -> Vec<Process> {
+    let ours = own_program();
+    let own = std::process::id().to_string();
+    [Relation::GroupLeader, Relation::SessionLeader]
+        .into_iter()
+        .filter_map(|relation| related(relation, "self"))
+        .filter(|process| *process != own)
+        .map(|process| read(&process, ours))
+        .collect()
+}
+
+fn own_program() -> Option<(u64, u64)> {
+    let file = fs::metadata("/proc/self/exe").ok();
+    file.map(|file| (file.dev(), file.ino()))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Relation {
+    Parent,
+    GroupLeader,
+    SessionLeader,
+}
+
+/// The process that is this to another one, if it has one that can be seen.
+fn related(relation: Relation, process: &str) -> Option<String> {
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The name before it may have anything in it, brackets too.
     let (_, behind) = stat.rsplit_once(')')?;
-    let parent = behind.split_whitespace().nth(1)?;
-    (parent != "0").then(|| parent.to_owned())
+    let field = match relation {
+        Relation::Parent => 1,
+        Relation::GroupLeader => 2,
+        Relation::SessionLeader => 3,
+    };
+    let other = behind.split_whitespace().nth(field)?;
+    (other != "0").then(|| other.to_owned())
 }
 
 fn read(process: &str, ours: Option<(u64, u64)>) -> Process {
@@ -225,7 +255,7 @@ mod tests {
 
     fn agent(variables: &[&str], above: &[Process]) -> Option<&'static str> {
         let variables: Vec<String> = variables.iter().map(|text| (*text).to_owned()).collect();
-        find(&variables, above).map(|found| found.agent)
+        find(&variables, above, &[]).map(|found| found.agent)
     }
 
     #[rstest]
@@ -271,6 +301,15 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_leads_the_group_of_a_process_is_around_it() {
+        let init = [process(&["/sbin/init"], &[])];
+        let agent = |leader: &[&str]| find(&[], &init, &[process(leader, &[])]);
+        assert_eq!(agent(&["-bash"]), None);
+        let found = agent(&["claude"]).map(|found| (found.agent, found.session));
+        assert_eq!(found, Some(("Claude Code", None)));
+    }
+
+    #[test]
     fn the_session_is_the_one_that_the_shell_was_started_for() {
         let above = [
             process(&["bash"], &["ASYNCAGENTS_IN_SESSION=s_other"]),
@@ -280,7 +319,7 @@ mod tests {
             ),
         ];
         let own = ["ASYNCAGENTS_IN_SESSION=s_other".to_owned()];
-        let session = find(&own, &above).and_then(|found| found.session);
+        let session = find(&own, &above, &[]).and_then(|found| found.session);
         assert_eq!(session, Some("s_own".into()), "a command cannot rename it");
     }
 }

@@ -66,6 +66,12 @@ pub enum Refusal {
         "this is the shell of {agent}, and only a person may grant a permission; ask the user to"
     )]
     InAgentsShell { agent: &'static str },
+    /// A command that only a person may give was given where nobody types.
+    #[error(
+        "only a person at a terminal may grant a permission, and this command has none; type it \
+         into a terminal (over ssh: `ssh -t`), or `reject` what is asked"
+    )]
+    NotAtTerminal,
     /// The task was not launched by the caller, nor below it.
     #[error("{task} is not below this session, so it is not for you to {what}")]
     NotBelow { task: TaskId, what: &'static str },
@@ -219,6 +225,7 @@ impl Refusal {
             | Refusal::ModelNotAllowed { .. }
             | Refusal::OnlyAPersonPermits { .. }
             | Refusal::InAgentsShell { .. }
+            | Refusal::NotAtTerminal
             | Refusal::NotBelow { .. } => RefusalKind::Forbidden,
             Refusal::TooDeep { .. } | Refusal::TooMany { .. } | Refusal::NoBudget { .. } => {
                 RefusalKind::Limit

@@ -1,10 +1,13 @@
 //! Who tells a task something or answers it: a person, or an agent that has typed the command into
 //! its shell.
 
+use std::{io, os::fd::AsFd};
+
 use asyncagents_core::{
     host_ref::HostRef, id::SessionId, question::Given, refusal::Refusal, request::Caller,
 };
 use asyncagents_runtime::Problem;
+use rustix::{process::getpgrp, termios::tcgetpgrp};
 
 use crate::{
     agent_shell::{self, AgentShell},
@@ -19,15 +22,26 @@ pub(super) fn here() -> Caller {
 /// Who gives this answer.
 ///
 /// # Errors
-/// When it is a permission, and an agent gives it.
+/// When it is a permission, and an agent gives it, or nobody can have typed it.
 pub(super) fn of_answer(given: &Given) -> Result<Caller, Failure> {
-    let Some(AgentShell { agent, session }) = agent_shell::around() else {
-        return Ok(Caller::Person);
-    };
-    match given {
-        Given::Once | Given::Always => Err(Problem::from(Refusal::InAgentsShell { agent }).into()),
-        Given::Reject { .. } | Given::Text(_) | Given::Values(_) => Ok(of_session(session)),
+    let permits = matches!(given, Given::Once | Given::Always);
+    match agent_shell::around() {
+        Some(AgentShell { agent, .. }) if permits => {
+            Err(Problem::from(Refusal::InAgentsShell { agent }).into())
+        }
+        Some(AgentShell { session, .. }) => Ok(of_session(session)),
+        // A process that has left the shell of an agent has no agent above it, and no terminal.
+        None if permits && !is_at_terminal() => Err(Problem::from(Refusal::NotAtTerminal).into()),
+        None => Ok(Caller::Person),
     }
+}
+
+/// Whether this command is what the keys of a terminal go to. A terminal that was only opened is
+/// not enough: it may be somebody else's.
+fn is_at_terminal() -> bool {
+    let (stdin, stderr) = (io::stdin(), io::stderr());
+    let mut streams = [stdin.as_fd(), stderr.as_fd()].into_iter();
+    streams.any(|stream| tcgetpgrp(stream).is_ok_and(|foreground| foreground == getpgrp()))
 }
 
 fn of_session(session: Option<SessionId>) -> Caller {

@@ -52,7 +52,7 @@ fn a_childs_question_is_answered_from_the_shell(opencode: Opencode) {
     let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", paints()));
     until_asks(&world, &id);
-    world.asyncagents(&["answer", &id, "once"]);
+    world.typed(&["answer", &id, "once"]);
     let notices = parent.until_told(1);
     assert!(
         notices[0].visible.contains("\"paint\" finished"),
@@ -89,7 +89,7 @@ fn a_child_of_a_child_that_asks_is_answered_from_the_shell(opencode: Opencode) {
         deep["short_id"].as_str().map(str::to_owned)
     });
     until_asks(&world, &deep);
-    world.asyncagents(&["answer", &deep, "once"]);
+    world.typed(&["answer", &deep, "once"]);
     let notices = parent.until_told(1);
     assert!(
         notices[0].visible.contains("\"house\" finished"),

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use asyncagents_scripted_model::{Reply, Script, When};
 use serde_json::{Value, json};
 
-use super::{Home, text};
+use super::{Home, terminal::Terminal, text};
 
 /// A task that waits for a person, in a worker.
 fn asking(home: &Home, prompt: &str) -> String {
@@ -42,8 +42,19 @@ fn writes(name: &str) -> Reply {
 
 /// Whether these tests are run by an agent. Then what only a person may do is refused, and rightly.
 fn is_agents_shell(home: &Home) -> bool {
-    let said = home.run(&["answer", "task_0", "once"]);
-    text(&said.stderr).contains("shell of")
+    let (_, said) = typed(home, &["answer", "task_0", "once"]);
+    said.contains("shell of")
+}
+
+/// Runs a command in a terminal, as a person does.
+fn typed(home: &Home, args: &[&str]) -> (Option<i32>, String) {
+    let (status, shown) = Terminal::start(&home.command(args)).until_ended();
+    (status.code(), shown)
+}
+
+fn permit(home: &Home, id: &str, word: &str) {
+    let (code, shown) = typed(home, &["answer", id, word]);
+    assert_eq!(code, Some(0), "{shown}");
 }
 
 fn refused(output: &Output, why: &str) {
@@ -69,12 +80,12 @@ fn a_yes_from_another_shell_lets_a_task_go_on() {
         "{task}"
     );
     assert_eq!(home.read("a.txt"), "");
-    home.ask(&["answer", &id, "once"]);
+    permit(&home, &id, "once");
     let answer = home.ask(&["output", &id, "--block"]);
     assert!(answer.contains("Written."), "{answer}");
     assert_eq!(home.read("a.txt"), "x");
-    let again = home.run(&["answer", &id, "once"]);
-    assert_eq!(again.status.code(), Some(2), "it was answered: {again:?}");
+    let (again, shown) = typed(&home, &["answer", &id, "once"]);
+    assert_eq!(again, Some(2), "it was answered: {shown}");
 }
 
 #[test]
@@ -112,10 +123,46 @@ fn a_task_of_a_task_is_answered_from_the_shell() {
     let asks = who_asks(&home);
     let grandchild = asks["id"].as_str().expect("an ID");
     assert_ne!(grandchild, id);
-    home.ask(&["answer", grandchild, "always"]);
+    permit(&home, grandchild, "always");
     let answer = home.ask(&["output", &id, "--block"]);
     assert!(answer.contains("Passed on."), "{answer}");
     assert_eq!(home.read("deep.txt"), "x");
+}
+
+/// What has left the shell of an agent has no agent above it any more, and no terminal either.
+#[test]
+fn without_a_terminal_nothing_is_permitted() {
+    let script = Script::new()
+        .rule(When::turn(0), writes("a.txt"))
+        .rule(When::turn(1), Reply::text("Then not."));
+    let home = Home::new(script);
+    let id = asking(&home, "Write");
+    who_asks(&home);
+    let code = home.path("code");
+    for word in ["once", "always"] {
+        let plain = home.command(&["answer", &id, word]);
+        let mut shell = Command::new("sh");
+        // It waits until the shell that has started it is gone.
+        let left = "(setsid sh -c 'while kill -0 $0 2>&-; do sleep 0.01; done; \
+            \"$@\" >said 2>&1; echo $? >code.new; mv code.new code' $$ \"$@\" >&- 2>&- &)";
+        let variables = plain.get_envs();
+        let status = shell
+            .env_clear()
+            .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+            .args(["-c", left, "sh"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(home.path(""))
+            .status();
+        assert!(status.expect("runs").success());
+        home.until("the command ends", || code.exists());
+        assert_eq!(home.read("code").trim(), "2", "{}", home.read("said"));
+        let said = home.read("said");
+        assert!(said.contains("a person at a terminal"), "{said}");
+        std::fs::remove_file(&code).expect("removed");
+    }
+    home.ask(&["cancel", &id]);
+    assert_eq!(home.read("a.txt"), "");
 }
 
 /// A model that types what a person would type permits nothing, also not without the variable that

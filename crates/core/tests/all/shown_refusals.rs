@@ -33,6 +33,7 @@ one_of_each! {
     Unfit { task: task(), question: "May I?".to_owned(), why: "it asks for a permission: answer `once`, `always` or `reject`".to_owned() }
     OnlyAPersonPermits { always: false, question: "May I run `make`?".to_owned() }
     InAgentsShell { agent: "OpenCode" }
+    NotAtTerminal {}
     NotBelow { task: task(), what: "answer" }
     Missing { name: "agent", hint: "say which agent works on the task" }
     OutOfRange { name: "timeout", value: "601".to_owned(), allowed: "0 to 600 seconds" }

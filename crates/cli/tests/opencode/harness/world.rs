@@ -178,6 +178,16 @@ impl World {
         self.shell(&[&quietly[..], args].concat())
     }
 
+    /// The same, by a person at a terminal. The arguments are plain words.
+    pub(crate) fn typed(&self, args: &[&str]) -> String {
+        let program = env!("CARGO_BIN_EXE_asyncagents");
+        let line = format!("'{program}' -c worker.autostart=false {}", args.join(" "));
+        let mut command = Command::new("script");
+        self.dress(&mut command);
+        command.args(["-qec", &line, "/dev/null"]);
+        answer(command.stdin(Stdio::null()))
+    }
+
     /// The same, as people type it: a worker is started if there is work.
     pub(crate) fn shell(&self, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
