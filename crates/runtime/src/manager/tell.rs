@@ -104,7 +104,7 @@ impl Manager {
             check_below(journal, &caller, &task, "answer")?;
             let (question, asked, others) = chosen(&task, request.question.as_deref())?;
             let reply = fitting(&task, &question, &request)?;
-            let may_permit = shared.settings.model_may_permit;
+            let may_permit = shared.settings.model_may_permit && !is_in_task(journal, &caller)?;
             caller.may_reply(&reply, &asked, may_permit)?;
             let id = task.id.answer(task.seq + 1);
             let command = Command::Answer {
@@ -169,6 +169,15 @@ fn check_below(
         bound.check_resume(&task.id, &tools_above(journal, task)?)?;
     }
     Ok(())
+}
+
+/// Whether a task works in the session that calls. Such a session permits nothing: it would get by
+/// a task of its own what its user has refused it.
+fn is_in_task(journal: &mut dyn Journal, caller: &Caller) -> Result<bool, Problem> {
+    match caller.session() {
+        Some(session) => Ok(journal.task_in(session)?.is_some()),
+        None => Ok(false),
+    }
 }
 
 fn is_below(journal: &mut dyn Journal, session: &SessionId, task: &Task) -> Result<bool, Problem> {

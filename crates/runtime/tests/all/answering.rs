@@ -148,6 +148,31 @@ async fn a_model_rejects_and_answers_and_permits_only_where_its_user_lets_it() {
     }
 }
 
+/// What a task was refused it does not get by a task of its own, which it lets do it.
+#[tokio::test(start_paused = true)]
+async fn a_task_permits_nothing_to_its_own_tasks() {
+    let harness =
+        Harness::new(script([permission()])).with(|settings| settings.model_may_permit = true);
+    let process = harness.start().await;
+    let child = process.launch("build").await;
+    until_asking(&process, &child).await;
+    let in_child = ScriptedHost::session_of(&child);
+    let grandchild = process.launch_from(in_child.as_str(), "build").await;
+    until_asking(&process, &grandchild).await;
+    let in_child = session(in_child.as_str());
+    let once = answer_as(&process, &in_child, &grandchild, Some("once"), None).await;
+    let refused = Err(Problem::Refused(Refusal::OnlyAPersonPermits {
+        always: false,
+        question: permission().text,
+    }));
+    assert_eq!(once, refused);
+    let model = session("main");
+    let once = answer_as(&process, &model, &grandchild, Some("once"), None).await;
+    assert_eq!(once.expect("answered").state, AnswerState::Taken);
+    process.wait(&grandchild).await;
+    assert_eq!(replies(&harness, &grandchild), ["once"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_answers_for_a_task_that_is_not_below_them() {
     let harness = Harness::new(script([permission()]));
