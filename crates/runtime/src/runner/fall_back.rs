@@ -78,37 +78,29 @@ impl Run {
         // The other worker may have sent the prompt just before it died.
         self.pause(self.shared.settings.confirm_timeout).await?;
         let prompt = self.prompt_id();
-        let there = self.host.ask(|host| host.confirm(session, &prompt)).await;
-        match there {
-            Ok(true) => {
-                self.record(Command::Prompted).await?;
-                let inspection = self.ask_until_answered(session).await?;
-                self.act(session, inspection).await
-            }
-            Ok(false) => {
-                self.stop_retrying(session).await?;
-                self.prompt(session).await
-            }
-            Err(error) => {
-                let why = format!("its host does not say whether it goes on: {error}");
-                Err(self.give_up(why).await)
-            }
+        if self.confirm_until_answered(session, &prompt).await? {
+            self.record(Command::Prompted).await?;
+            let inspection = self.ask_until_answered(session).await?;
+            self.act(session, inspection).await
+        } else {
+            self.stop_retrying(session).await?;
+            self.prompt(session).await
         }
     }
 
     /// What a session is prompted with: its task, or to go on with that if another model has it
     /// already. A host may have found out that there is no such model before it kept the prompt.
-    pub(super) async fn or_go_on(&self, session: &SessionId, task: String) -> String {
+    pub(super) async fn or_go_on(
+        &mut self,
+        session: &SessionId,
+        task: String,
+    ) -> Result<String, RunStopped> {
         if self.task.progress.reprompted == 0 {
-            return task;
+            return Ok(task);
         }
         let first = self.task.id.prompt(self.task.run);
-        let kept = self.host.ask(|host| host.confirm(session, &first)).await;
-        if kept == Ok(true) {
-            GO_ON.to_owned()
-        } else {
-            task
-        }
+        let is_kept = self.confirm_until_answered(session, &first).await?;
+        Ok(if is_kept { GO_ON.to_owned() } else { task })
     }
 
     /// Stops a host that goes on asking a model in vain. A prompt that came before it has stopped

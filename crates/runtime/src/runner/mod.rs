@@ -194,7 +194,7 @@ impl Run {
             .unwrap_or_default();
         let prompt = Prompt {
             id: self.prompt_id(),
-            text: self.or_go_on(session, text).await,
+            text: self.or_go_on(session, text).await?,
             agent: self.task.brief.agent.clone(),
             model: self.task.model().cloned(),
             effort: self.task.brief.effort,
@@ -429,24 +429,47 @@ impl Run {
 
     /// Asks the host until it answers: nothing can be done before that is known.
     async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, RunStopped> {
-        let mut pause = Duration::from_millis(100);
-        let begun = time::Instant::now();
+        let mut retries = Retries::begin();
         loop {
             self.waits = self.unsettled().await? > 0;
             match self.ask(session).await {
                 Ok(inspection) => return Ok(inspection),
-                Err(error) => {
-                    tracing::warn!(task = %self.task.id, %error, "inspecting the session failed, retrying");
-                }
+                Err(error) => self.before_retry(&mut retries, &error).await?,
             }
-            self.note_clock_moves().await?;
-            let now = self.shared.now();
-            if let Some(why) = overdue(&self.task, begun.elapsed(), now, &self.limits) {
-                return Err(self.give_up(why).await);
-            }
-            self.pause(pause).await?;
-            pause = (pause * 2).min(Duration::from_secs(30));
         }
+    }
+
+    /// Asks the host until it says whether it has got something.
+    async fn confirm_until_answered(
+        &mut self,
+        session: &SessionId,
+        post: &PostId,
+    ) -> Result<bool, RunStopped> {
+        let mut retries = Retries::begin();
+        loop {
+            match self.host.ask(|host| host.confirm(session, post)).await {
+                Ok(is_there) => return Ok(is_there),
+                Err(error) => self.before_retry(&mut retries, &error).await?,
+            }
+        }
+    }
+
+    /// A pause before the host is asked again, each longer than the one before. A run whose time is
+    /// up is given up.
+    async fn before_retry(
+        &mut self,
+        retries: &mut Retries,
+        error: &HostError,
+    ) -> Result<(), RunStopped> {
+        tracing::warn!(task = %self.task.id, %error, "inspecting the session failed, retrying");
+        self.note_clock_moves().await?;
+        let now = self.shared.now();
+        if let Some(why) = overdue(&self.task, retries.begun.elapsed(), now, &self.limits) {
+            return Err(self.give_up(why).await);
+        }
+        self.pause(retries.pause).await?;
+        retries.pause = (retries.pause * 2).min(Duration::from_secs(30));
+        Ok(())
     }
 
     pub(crate) async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
@@ -612,6 +635,22 @@ pub(crate) fn stage(task: &Task) -> Option<&Stage> {
 
 fn is_summing_up(task: &Task) -> bool {
     matches!(stage(task), Some(Stage::SummingUp { .. }))
+}
+
+/// Attempts to get an answer from a host.
+struct Retries {
+    begun: time::Instant,
+    /// Before the next one.
+    pause: Duration,
+}
+
+impl Retries {
+    fn begin() -> Self {
+        Self {
+            begun: time::Instant::now(),
+            pause: Duration::from_millis(100),
+        }
+    }
 }
 
 /// How long a child has made no progress.

@@ -149,6 +149,40 @@ async fn a_worker_that_dies_while_it_falls_back_prompts_once(
     assert_eq!(prompts(&harness, &task), ["0 a/one", "0m1 b/three"]);
 }
 
+/// A host that does not say whether it has a prompt is asked again: what was sent is not sent twice,
+/// and nothing is given up.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn a_host_that_cannot_be_reached_while_a_task_falls_back_is_asked_again(
+    #[values(true, false)] dies: bool,
+) {
+    let harness = out_of_quota(Step::Unavailable("out of quota".to_owned()));
+    let process = harness.start().await;
+    let task = process.launch_args(asking(Some("a/one"), None)).await;
+    process.until_prompted(&task).await;
+    let unreachable = || harness.host.faults().fail.insert(Call::Confirm, 3);
+    let process = if dies {
+        harness.host.faults().on_its_way = Duration::from_millis(1_500);
+        until("it falls back", async || {
+            process.look(&task).await.progress.reprompted > 0
+        })
+        .await;
+        process.worker.kill();
+        unreachable();
+        harness.start().await
+    } else {
+        unreachable();
+        process
+    };
+    process.until_status(&task, Status::Completed).await;
+    assert_eq!(
+        harness.host.faults().fail[&Call::Confirm],
+        0,
+        "it was asked"
+    );
+    assert_eq!(prompts(&harness, &task), ["0 a/one", "0m1 b/three"]);
+}
+
 #[rstest]
 #[case::unknown(
     asking(Some("a/onne"), None),
