@@ -10,11 +10,11 @@ use asyncagents_core::{
     lifecycle::{Command, Standing, Unavailable},
     port::WantedModel,
     progress::{Observation, Totals},
-    task::Outcome,
+    task::{Outcome, Stage},
 };
 use tokio::time;
 
-use super::{Run, RunStopped, is_summing_up};
+use super::{Run, RunStopped, is_summing_up, stage};
 
 /// What a session is told whose model was replaced.
 pub(super) const GO_ON: &str = "The model that worked on this became unavailable, and you go on in \
@@ -55,13 +55,15 @@ impl Run {
                 }
                 Box::pin(self.prompt(session)).await
             }
-            Err(_) if retrying => match totals {
-                Some(totals) => {
-                    let counted = vec![Observation::Counted(totals)];
-                    self.record(Command::Observe(counted)).await
+            Err(_) if retrying => {
+                let counted = |totals| Command::Observe(vec![Observation::Counted(totals)]);
+                let mut commands: Vec<Command> = totals.map(counted).into_iter().collect();
+                // What it goes on trying is the prompt that it has.
+                if stage(&self.task) == Some(&Stage::Prompting) {
+                    commands.push(Command::Prompted);
                 }
-                None => Ok(()),
-            },
+                self.record_all(commands).await
+            }
             Err(skipped) => {
                 let tried = &self.task.progress.fallbacks;
                 let why = none_left(tried, (from.as_ref(), &why), &skipped);

@@ -111,6 +111,18 @@ async fn without_another_model_a_host_that_goes_on_trying_is_left_to_it() {
     assert_eq!(prompts(&harness, &task), ["0"]);
 }
 
+/// It goes on trying, so it has the prompt, whatever became of the answer to that.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_goes_on_trying_has_been_prompted() {
+    let script = Script::of([Step::Retry("out of quota".to_owned())]);
+    let harness = Harness::new(script);
+    harness.host.faults().lose_answer.insert(Call::Prompt, 1);
+    let process = harness.start().await;
+    let task = process.launch("one").await;
+    process.until_prompted(&task).await;
+    assert_eq!(prompts(&harness, &task), ["0"]);
+}
+
 /// The prompt is on its way when the worker dies, or was never sent: it is there once in the end.
 #[rstest]
 #[tokio::test(start_paused = true)]
