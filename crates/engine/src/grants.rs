@@ -1,20 +1,36 @@
 //! What a person has allowed for good.
 
-use std::{collections::HashSet, sync::Mutex};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Mutex,
+};
 
-use asyncagents_core::{lock::lock, port::Session};
+use asyncagents_core::{id::TaskId, lock::lock, port::Session};
 
 /// What a person has allowed for good, as long as this process lives.
 #[derive(Default)]
-pub(crate) struct Grants(Mutex<HashSet<Grant>>);
+pub(crate) struct Grants(Mutex<HashMap<Scope, HashSet<Grant>>>);
+
+/// Where a grant counts. One process may work on the tasks of many callers: who answers a task
+/// from elsewhere does not see the others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Scope {
+    Process,
+    /// A task that a person's session has launched, and all tasks below it.
+    Tree(TaskId),
+}
 
 impl Grants {
-    pub(crate) fn has(&self, grant: &Grant) -> bool {
-        lock(&self.0).contains(grant)
+    /// Whether something is granted in this process, or in a tree of tasks.
+    pub(crate) fn has(&self, grant: &Grant, tree: Option<&TaskId>) -> bool {
+        let scopes = lock(&self.0);
+        let tree = tree.map(|task| Scope::Tree(task.clone()));
+        let mut covering = tree.into_iter().chain([Scope::Process]);
+        covering.any(|scope| scopes.get(&scope).is_some_and(|own| own.contains(grant)))
     }
 
-    pub(crate) fn add(&self, grant: Grant) {
-        lock(&self.0).insert(grant);
+    pub(crate) fn add(&self, grant: Grant, scope: Scope) {
+        lock(&self.0).entry(scope).or_default().insert(grant);
     }
 }
 
@@ -37,6 +53,14 @@ impl Grant {
             folder: session.workspace.clone(),
             tool: tool.to_owned(),
             target: target.to_owned(),
+        }
+    }
+
+    /// What it covers, for people.
+    pub(crate) fn covers(&self, whereabouts: &str) -> String {
+        match self {
+            Grant::Tool(tool) => format!("every {tool} in {whereabouts}"),
+            Grant::Use { .. } => "exactly this".to_owned(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use asyncagents_core::{
     agent::{Call, CallInfo, Conversation, Kind, Mode, Profile, Reach, Verdict},
+    id::TaskId,
     port::{Session, SessionEvent},
     progress::Observation,
     question::Reply,
@@ -15,7 +16,7 @@ use tokio::time::{self, Instant};
 use crate::{
     Approver, Question, Unanswered, approve,
     drivers::{DriverHandle, Halt},
-    grants::Grant,
+    grants::{Grant, Scope},
     questions::{self, OpenQuestion},
     shared::Shared,
 };
@@ -108,6 +109,8 @@ pub(crate) struct Judge<'a> {
     pub(crate) session: &'a Session,
     pub(crate) conversation: &'a Conversation,
     pub(crate) handle: &'a DriverHandle,
+    /// The outermost task above the session, if it is for one.
+    pub(crate) tree: Option<&'a TaskId>,
     /// The agent that calls.
     pub(crate) acting: Profile,
     /// Until when an answer can be waited for.
@@ -137,7 +140,7 @@ impl Judge<'_> {
                 } else {
                     Grant::of_use(self.session, tool, target)
                 };
-                !self.shared.grants.has(&grant)
+                !self.shared.grants.has(&grant, self.tree)
                     && self.ask(call, info, grant).await? == Origin::Here
             }
         };
@@ -183,21 +186,24 @@ impl Judge<'_> {
             return Err(self.nobody_to_ask(&call.name, info).into());
         }
         let name = questions::name_of(&self.session.id, self.conversation, call);
-        let asked = questions::question_about(&call.name, info);
+        let always = grant.covers("this tree of tasks");
+        let asked = questions::question_about(&call.name, info, &always);
         let all = &self.shared.questions;
         let Some(mut open) = all.open(&self.session.id, name, asked.clone()) else {
             let why = "not permitted: the same call is being asked for; call it again later";
             return Err(why.to_owned().into());
         };
         self.handle.has_acted.store(true, Ordering::SeqCst);
-        let text = asked.text.clone();
         self.report(open.name(), |id| Observation::Asked {
             id,
             question: asked,
         });
         let question = self.question(&call.name, info, &grant);
         let reply = self.first_reply(&mut open, approver, &question).await?;
-        let reply = reply.ok_or(NotPermitted::Unanswered(text))?;
+        let reply = reply.ok_or_else(|| {
+            let asked = questions::text_about(&call.name, info, None);
+            NotPermitted::Unanswered(asked)
+        })?;
         self.report(open.name(), |id| Observation::Answered { id });
         if let (Origin::Elsewhere, Some(approver)) = (reply.from, approver) {
             approver.answered_elsewhere(&question);
@@ -205,7 +211,7 @@ impl Judge<'_> {
         match reply.says {
             Reply::Once => Ok(reply.from),
             Reply::Always => {
-                self.shared.grants.add(grant);
+                self.shared.grants.add(grant, self.scope(reply.from));
                 Ok(reply.from)
             }
             Reply::Reject { text } => {
@@ -238,6 +244,14 @@ impl Judge<'_> {
         Ok(elsewhere.or(here))
     }
 
+    /// Where an `always` counts.
+    fn scope(&self, from: Origin) -> Scope {
+        match (from, self.tree) {
+            (Origin::Elsewhere, Some(task)) => Scope::Tree(task.clone()),
+            (Origin::Here, _) | (Origin::Elsewhere, None) => Scope::Process,
+        }
+    }
+
     fn report(&self, question: &str, what: impl FnOnce(String) -> Observation) {
         let event = SessionEvent::Observed {
             key: self.shared.questions.report_key(question),
@@ -266,10 +280,7 @@ impl Judge<'_> {
             tool: tool.to_owned(),
             target: info.target.clone(),
             preview: info.preview.clone(),
-            always: match grant {
-                Grant::Tool(_) => format!("every {tool} in this run"),
-                Grant::Use { .. } => "exactly this".to_owned(),
-            },
+            always: grant.covers("this run"),
         }
     }
 
@@ -283,12 +294,16 @@ impl Judge<'_> {
             _ => "read".to_owned(),
         };
         let (searched, session) = (searched.to_owned(), self.session.clone());
+        let tree = self.tree.cloned();
         Arc::new(move |file| {
             if tools.hides(&tool, file) {
                 return Reach::Hide;
             }
             // A person may have said that this file may always be read, in whatever way.
-            let granted = |tool| shared.grants.has(&Grant::of_use(&session, tool, file));
+            let granted = |tool| {
+                let grant = Grant::of_use(&session, tool, file);
+                shared.grants.has(&grant, tree.as_ref())
+            };
             match shared.settings.permissions.reach(&tool, &searched, file) {
                 Reach::Ask if granted(&tool) || granted("read") => Reach::Show,
                 reach => reach,

@@ -154,8 +154,14 @@ pub(crate) fn may_be_asked(session: &SessionId, conversation: &Conversation, nam
         && waiting.any(|(call, _)| name_of(session, conversation, call) == name)
 }
 
-/// Whether a call may be run, with all that it would do, as far as that can be shown.
-pub(crate) fn question_about(tool: &str, info: &CallInfo) -> Question {
+/// Whether a call may be run, and what `always` would cover.
+pub(crate) fn question_about(tool: &str, info: &CallInfo, always: &str) -> Question {
+    Question::permission(text_about(tool, info, Some(always)))
+}
+
+/// What a call would do, as far as that can be shown, and what `always` would cover, for one who
+/// can still say it.
+pub(crate) fn text_about(tool: &str, info: &CallInfo, always: Option<&str>) -> String {
     let details = match &info.preview {
         Preview::Command(command) if *command == info.target => String::new(),
         Preview::Command(command) => command.clone(),
@@ -175,9 +181,11 @@ pub(crate) fn question_about(tool: &str, info: &CallInfo) -> Question {
             lines.collect::<Vec<_>>().join("\n")
         }
     };
-    let whole = format!("permission for {tool} {}\n{details}", info.target);
+    let target = &info.target;
+    let always = always.map_or_else(String::new, |covers| format!("(always: {covers})\n"));
+    let whole = format!("permission for {tool} {target}\n{always}{details}");
     let whole = whole.trim_end();
     let length = whole.chars().count();
     let cut = format!("\n[cut: the whole has {length} characters]");
-    Question::permission(shorten(whole, MOST_SHOWN, &cut))
+    shorten(whole, MOST_SHOWN, &cut)
 }

@@ -14,10 +14,11 @@ use asyncagents_core::{
         Around, Call, Conversation, Effort, Entry, Next, Profile, Stop, ToolOutcome, ToolSpec,
         Tools, UsedUp, next,
     },
-    id::{AgentName, OwnerId, SessionId},
+    id::{AgentName, OwnerId, SessionId, TaskId},
     lock::lock,
-    port::{Session, SessionEvent, tools_above},
+    port::{Journal, Session, SessionEvent, tools_above},
     shorten::{one_line, shorten},
+    task::Task,
 };
 use asyncagents_models::{Model, ModelError};
 use asyncagents_tools::Toolbox;
@@ -117,6 +118,8 @@ struct Driver {
     outer_tools: Vec<Tools>,
     /// How hard the model thinks, if the launcher of the session's task says so.
     effort: Option<Effort>,
+    /// The outermost task above the session, if it is for one.
+    tree: Option<TaskId>,
     tools: Vec<ToolSpec>,
     /// The names of the tools for background tasks.
     delegation: Vec<String>,
@@ -150,7 +153,11 @@ impl Driver {
         let conversation = taken.conversation();
         let session = taken.session;
         let profiles = shared.profiles();
-        let (outer_tools, effort) = of_task(&shared, &session).await?;
+        let OfTask {
+            outer_tools,
+            effort,
+            tree,
+        } = of_task(&shared, &session).await?;
         let profile = known_or_read_only(&profiles, &session.agent);
         let allowed = restricted(profile.tools, &outer_tools, session.terms.as_ref());
         // Skills are looked for in folders.
@@ -173,6 +180,7 @@ impl Driver {
             session,
             outer_tools,
             effort,
+            tree,
             profiles,
             conversation,
             name,
@@ -364,22 +372,44 @@ async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Driven<String> {
     Ok(name)
 }
 
-/// What the task that a session is for says about it: the tools of the skills above, which restrict
-/// the session also where it began with its parent's own messages, and how hard its model thinks.
-async fn of_task(
-    shared: &Shared,
-    session: &Session,
-) -> Result<(Vec<Tools>, Option<Effort>), SessionError> {
+/// What the task that a session is for says about it.
+#[derive(Default)]
+struct OfTask {
+    /// The tools of the skills above, which restrict the session also where it began with its
+    /// parent's own messages.
+    outer_tools: Vec<Tools>,
+    effort: Option<Effort>,
+    tree: Option<TaskId>,
+}
+
+async fn of_task(shared: &Shared, session: &Session) -> Result<OfTask, SessionError> {
     let Some(task) = session.task.clone() else {
-        return Ok((Vec::new(), None));
+        return Ok(OfTask::default());
     };
     let read = shared.read(move |journal| {
-        Ok(match journal.task(&task)? {
-            Some(task) => (tools_above(journal, &task)?, task.brief.effort),
-            None => (Vec::new(), None),
+        let Some(task) = journal.task(&task)? else {
+            return Ok(OfTask::default());
+        };
+        Ok(OfTask {
+            outer_tools: tools_above(journal, &task)?,
+            effort: task.brief.effort,
+            tree: Some(outermost(journal, task)?),
         })
     });
     read.await
+}
+
+/// The task at the top of the tree that a task is in.
+fn outermost(journal: &mut dyn Journal, task: Task) -> Result<TaskId, SessionError> {
+    let mut outermost = task;
+    while let Some(above) = outermost.place.above.clone() {
+        match journal.task(&above)? {
+            Some(task) => outermost = task,
+            // Only what it is known by is left of it.
+            None => return Ok(above),
+        }
+    }
+    Ok(outermost.id)
 }
 
 /// An agent, or a read-only one if its file is gone.

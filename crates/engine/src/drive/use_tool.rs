@@ -123,6 +123,7 @@ impl Driver {
             session: &self.session,
             conversation: &self.conversation,
             handle: &self.handle,
+            tree: self.tree.as_ref(),
             acting: self.acting(),
             deadline: self.work_deadline(),
         }

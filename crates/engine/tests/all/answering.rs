@@ -121,7 +121,8 @@ async fn a_task_waits_for_an_answer_from_elsewhere(
     for name in ["a.txt", "b.txt"].into_iter().take(times) {
         let (session, id, text) = asked(&mut events).await;
         assert_eq!(session, task.session());
-        assert_eq!(text, format!("permission for write {name}\nx"));
+        let always = "(always: every write in this tree of tasks)";
+        assert_eq!(text, format!("permission for write {name}\n{always}\nx"));
         let taken = harness.engine.answer(&session, &id, answer.clone()).await;
         assert_eq!(taken, Ok(Answered::Taken));
         let again = harness.engine.answer(&session, &id, Answer::Once).await;
@@ -135,6 +136,28 @@ async fn a_task_waits_for_an_answer_from_elsewhere(
     assert_eq!(harness.read("a.txt") + &harness.read("b.txt"), written);
     let last = harness.model.requests().pop().expect("a request").last();
     assert!(last.contains(told), "{last}");
+    harness.close().await;
+}
+
+/// Whoever says `always` to one task has not seen the others that the same process works on.
+#[tokio::test]
+async fn always_from_elsewhere_is_for_one_tree_of_tasks() {
+    let harness = Harness::with(writes_twice(), waiting()).await;
+    let mut events = harness.engine.subscribe();
+    let first = launched(&harness, "Write").await;
+    let (session, id, _) = asked(&mut events).await;
+    let always = harness.engine.answer(&session, &id, Answer::Always).await;
+    assert_eq!(always, Ok(Answered::Taken));
+    assert_eq!(ended(&harness, &first).await.0, Outcome::Completed);
+
+    let second = launched(&harness, "Write").await;
+    for _ in 0..2 {
+        let (session, id, _) = asked(&mut events).await;
+        assert_eq!(session, second.session(), "it asks for itself");
+        let no = harness.engine.answer(&session, &id, rejected("no")).await;
+        assert_eq!(no, Ok(Answered::Taken));
+    }
+    assert_eq!(ended(&harness, &second).await.0, Outcome::Completed);
     harness.close().await;
 }
 
@@ -173,10 +196,8 @@ async fn an_answer_is_for_one_call() {
         Ok(Answered::Taken)
     );
     let (next, next_asks, text) = asked(&mut events).await;
-    assert_eq!(
-        (&next, text.as_str()),
-        (&one, "permission for write b.txt\nx")
-    );
+    assert_eq!(next, one);
+    assert!(text.starts_with("permission for write b.txt\n"), "{text}");
     assert_eq!(
         answer(&one, &one_asks, Answer::Once).await,
         Ok(Answered::NotAsked)

@@ -32,7 +32,14 @@ pub(super) fn question(about: &Properties) -> Option<(String, Question)> {
     let diff = about.metadata.as_ref().and_then(|more| more.get("diff"));
     let diff = diff.and_then(Value::as_str).unwrap_or_default();
     let text = format!("permission for {permission} {what}");
-    let text = format!("{}\n{diff}", text.trim_end());
+    let always = match about.always.as_slice() {
+        [] => String::new(),
+        patterns => format!(
+            "\n(always: {permission} {}, for all sessions of the project)",
+            patterns.join(", ")
+        ),
+    };
+    let text = format!("{}{always}\n{diff}", text.trim_end());
     Some((id, Question::permission(cut(text.trim_end()))))
 }
 

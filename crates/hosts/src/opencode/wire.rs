@@ -402,6 +402,9 @@ pub(super) struct Properties {
     pub(super) permission: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) patterns: Vec<String>,
+    /// What would be permitted by `always`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) always: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) questions: Vec<Question>,
     pub(super) metadata: Option<Value>,

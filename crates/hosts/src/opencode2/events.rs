@@ -91,6 +91,8 @@ struct About {
     action: Option<String>,
     #[serde(default, deserialize_with = "wire::or_default")]
     resources: Vec<String>,
+    #[serde(default, deserialize_with = "wire::or_default")]
+    save: Vec<String>,
     form: Option<Form>,
 }
 
@@ -198,6 +200,7 @@ impl About {
             id: self.id?,
             action: self.action?,
             resources: self.resources,
+            save: self.save,
         })
     }
 }

@@ -17,10 +17,17 @@ const LONGEST_RESOURCES: usize = 200;
 
 /// A permission, with OpenCode's name for the question.
 pub(super) fn of_permission(asked: &Permission) -> (String, Question) {
-    let what = asked.resources.join(", ");
-    let what: String = what.chars().take(LONGEST_RESOURCES).collect();
-    let text = format!("permission for {} {what}", asked.action);
-    let question = Question::permission(text.trim_end());
+    let listed =
+        |names: &[String]| -> String { names.join(", ").chars().take(LONGEST_RESOURCES).collect() };
+    let (action, what) = (&asked.action, listed(&asked.resources));
+    let mut text = format!("permission for {action} {what}")
+        .trim_end()
+        .to_owned();
+    if !asked.save.is_empty() {
+        let saved = listed(&asked.save);
+        text.push_str(&format!("\n(always: {action} {saved})"));
+    }
+    let question = Question::permission(text);
     (asked.id.clone(), question)
 }
 

@@ -190,6 +190,9 @@ pub(super) struct Permission {
     pub(super) action: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) resources: Vec<String>,
+    /// What would be permitted by `always`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) save: Vec<String>,
 }
 
 /// Questions that a session has for its user.

@@ -30,7 +30,10 @@ async fn a_permission_is_asked_for_and_given_once() {
         let mut world = World::new(build);
         let session = world.at_work(ASK_PERMISSION).await;
         let (asked, question) = world.until_asked().await;
-        assert_eq!(question.text, "permission for shell ls");
+        assert_eq!(
+            question.text,
+            "permission for shell ls\n(always: shell ls *)"
+        );
         assert_eq!(question.kind, QuestionKind::Permission);
         let reply = world.host.answer(&session, &asked, Reply::Once).await;
         assert_eq!(reply, Ok(Answered::Taken));

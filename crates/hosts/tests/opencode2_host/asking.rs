@@ -19,8 +19,7 @@ impl FakeOpenCode {
         let message = self.begin(id);
         self.call(id, &message, "shell", json!({"command": "ls"}));
         let asked = self.next_id("per");
-        let permission =
-            json!({"id": asked, "sessionID": id, "action": "shell", "resources": ["ls"]});
+        let permission = json!({"id": asked, "sessionID": id, "action": "shell", "resources": ["ls"], "save": ["ls *"]});
         self.with(id, |it| it.permissions.push(permission.clone()));
         self.emit("permission.asked", permission);
         let reply = self.replied(id, &asked).await;

@@ -140,7 +140,10 @@ async fn a_question_for_a_permission_is_heard_and_its_answer() {
     );
     let question = Observation::Asked {
         id: "per_1".to_owned(),
-        question: Question::permission("permission for bash echo perm, echo two"),
+        question: Question::permission(
+            "permission for bash echo perm, echo two\n(always: bash echo *, for all sessions of the \
+             project)",
+        ),
     };
     assert_eq!(world.hears(asked).await, observed("per_1.asked", question));
     let replied = event(
@@ -304,6 +307,10 @@ async fn the_recorded_events_of_a_session_mean_what_happened() {
             question: Question::permission(question),
         },
     };
+    let permission = |what: &str| {
+        let always = "always: bash echo *, for all sessions of the project";
+        format!("permission for bash {what}\n({always})")
+    };
     let answered = |id: &str| SessionEvent::Observed {
         key: format!("{id}.answered"),
         what: Observation::Answered { id: id.to_owned() },
@@ -323,9 +330,9 @@ async fn the_recorded_events_of_a_session_mean_what_happened() {
         (parent, SessionEvent::Idle),
         (parent, SessionEvent::Idle),
         (parent, SessionEvent::Idle),
-        (child, asked(first, "permission for bash echo perm")),
+        (child, asked(first, &permission("echo perm"))),
         (child, answered(first)),
-        (child, asked(second, "permission for bash echo two")),
+        (child, asked(second, &permission("echo two"))),
         (child, answered(second)),
         (child, SessionEvent::Deleted),
         (other, SessionEvent::Deleted),
