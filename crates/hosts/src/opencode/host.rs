@@ -16,7 +16,6 @@ use asyncagents_core::{
     },
     progress::Totals,
     question::{Answered, Question, Reply},
-    skill::{self, Role},
     task::Outcome,
     transcript::Transcript,
 };
@@ -227,8 +226,8 @@ impl OpenCode {
         }
     }
 
-    /// A message for the session's own agent and model. Without them OpenCode would change both to
-    /// its defaults.
+    /// A message for the session's own agent and model, with what it is told of its skill. Without
+    /// them OpenCode would change the first two to its defaults, and leave out the last.
     async fn message_for(&self, session: &Session, parts: Value) -> Result<Value, HostError> {
         let mut body = json!({"parts": parts});
         // OpenCode refuses a message for an agent that was removed.
@@ -236,6 +235,9 @@ impl OpenCode {
             && self.agents.find(agent).await?.is_some()
         {
             body["agent"] = json!(agent);
+        }
+        if let Some(system) = session.system() {
+            body["system"] = json!(system);
         }
         session_model::set(&mut body, session.model.as_ref());
         Ok(body)
@@ -248,18 +250,6 @@ fn transient(error: HostError) -> HostError {
         HostError::Refused(why) => HostError::Unreachable(why),
         HostError::Unreachable(_) | HostError::NoSession(_) => error,
     }
-}
-
-/// What a sub-agent that runs a skill is told, beside what OpenCode tells its agent.
-fn system_of(role: &Role) -> String {
-    let terms = &role.terms;
-    let listed = terms.tools.only.as_ref();
-    let names: Vec<String> = match listed {
-        Some(rules) => rules.iter().map(ToString::to_string).collect(),
-        None => vec!["those of your agent".to_owned()],
-    };
-    let names = names.iter().map(|name| (name.as_str(), ""));
-    skill::isolated(&terms.skill, &role.instructions, names)
 }
 
 #[async_trait]
@@ -329,7 +319,7 @@ impl Host for OpenCode {
             "parts": [wire::text(&prompt.text, &prompt.id, false)],
         });
         if let Some(role) = &prompt.role {
-            body["system"] = json!(system_of(role));
+            body["system"] = json!(session_rules::system_of(role));
         }
         let wanted = session_model::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));

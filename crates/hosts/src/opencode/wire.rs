@@ -215,6 +215,11 @@ impl Session {
         self.metadata.as_ref()?.get(OURS)?.get("task")?.as_str()
     }
 
+    /// What the sub-agent that runs a skill here is told with every message.
+    pub(super) fn system(&self) -> Option<&str> {
+        self.metadata.as_ref()?.get(OURS)?.get("system")?.as_str()
+    }
+
     /// How many of the session's rules are not those of a skill, if it runs one.
     pub(super) fn inherited_rules(&self) -> Option<usize> {
         let count = self.metadata.as_ref()?.get(OURS)?.get("inherited_rules")?;
@@ -370,6 +375,12 @@ pub(super) fn text(text: &str, post: &PostId, synthetic: bool) -> Value {
 /// What OpenCode keeps for us with a session.
 pub(super) fn metadata(task: &TaskId, parent: &SessionId) -> Value {
     json!({OURS: {"task": task.as_str(), "parent": parent.as_str()}})
+}
+
+/// OpenCode forgets with every message what the one before it said for the system prompt: what is
+/// said later has to say it again.
+pub(super) fn note_system(metadata: &mut Value, system: &str) {
+    metadata[OURS]["system"] = json!(system);
 }
 
 /// Notes how many rules a session has that runs a skill, beside the skill's own.

@@ -3,13 +3,13 @@
 use asyncagents_core::{
     agent::Tools,
     id::{SessionId, TaskId},
-    port::{Host, HostError, NewSession, Prompt},
+    port::{Delivery, Host, HostError, NewSession, Prompt},
     skill::{Role, Terms},
 };
 use asyncagents_hosts::Method;
 use serde_json::{Value, json};
 
-use crate::world::{World, for_agent, new_session, prompt, task};
+use crate::world::{World, for_agent, new_session, notice, prompt, task};
 
 #[tokio::test(start_paused = true)]
 async fn a_child_knows_its_parent_its_agent_and_its_task() {
@@ -239,8 +239,11 @@ async fn a_skill_has_its_own_tools_and_says_so_with_every_prompt() {
         };
         world.host.prompt(&child, prompt).await.unwrap();
     }
+    // OpenCode takes its system prompt from the newest message, whatever that is.
+    let told = world.host.deliver(&child, notice()).await;
+    assert_eq!(told, Ok(Delivery::Taken));
     let sent = world.opencode.sent(Method::Post, "/prompt_async");
-    assert_eq!(sent.len(), 2);
+    assert_eq!(sent.len(), 3);
     for body in sent {
         let system = body["system"].as_str().unwrap();
         assert!(
