@@ -271,8 +271,13 @@ async fn mark(
 ) -> Result<Option<Verdict>, Problem> {
     let (owner, found, now) = (owner.clone(), found.clone(), shared.now());
     let marked = shared.write(move |journal| {
-        if let Some(why) = too_late(journal.task(&found.task)?.as_ref(), &found) {
-            return Ok(Some(Verdict::TooLate(why)));
+        match readiness(journal.task(&found.task)?.as_ref(), &found) {
+            Readiness::Ready => {}
+            Readiness::Later => {
+                let (at, attempted) = (now.after(pause(&found)), found.attempted);
+                return Ok(Some(Verdict::Retry { at, attempted }));
+            }
+            Readiness::TooLate(why) => return Ok(Some(Verdict::TooLate(why))),
         }
         let marked = journal.sending(&found, &owner, now)?;
         Ok((!marked).then_some(Verdict::NotOurs))
@@ -281,27 +286,38 @@ async fn mark(
     Ok(marked.or_else(|| (!shared.has_own_lease()).then_some(Verdict::NotOurs)))
 }
 
-/// Why a post is of no use any more, if it is not. Only the end of a run is told in any case.
-fn too_late(task: Option<&Task>, found: &PendingPost) -> Option<&'static str> {
-    let works = task.is_some_and(|task| {
-        let working = matches!(
-            task.state,
-            State::Running {
-                stage: Stage::Working,
-                ..
-            }
-        );
-        working && task.run == found.post.run
-    });
+/// Whether a post is to be sent.
+enum Readiness {
+    Ready,
+    /// The child is being prompted again, and is told when it has its prompt.
+    Later,
+    TooLate(&'static str),
+}
+
+/// Only the end of a run is told in any case; the rest while the run has something to do with it.
+fn readiness(task: Option<&Task>, found: &PendingPost) -> Readiness {
+    let same_run = task.filter(|task| task.run == found.post.run);
+    let works = match same_run.map(|task| &task.state) {
+        Some(State::Running { stage, .. }) => match stage {
+            Stage::Working => Some(Readiness::Ready),
+            // Another model goes on: nothing was posted before the first prompt.
+            Stage::Prompting => Some(Readiness::Later),
+            Stage::Creating | Stage::SummingUp { .. } => None,
+        },
+        Some(State::Queued { .. } | State::Ended { .. }) | None => None,
+    };
     match &found.post.content {
-        Content::Notice(_) => None,
-        Content::Message(_) | Content::Answer { .. } => (!works).then_some(match found.attempted {
-            None => RUN_ENDED,
-            Some(_) => "the run ended before it was confirmed",
-        }),
+        Content::Notice(_) => Readiness::Ready,
+        Content::Message(_) | Content::Answer { .. } => {
+            works.unwrap_or(Readiness::TooLate(match found.attempted {
+                None => RUN_ENDED,
+                Some(_) => "the run ended before it was confirmed",
+            }))
+        }
         Content::Question { question, .. } => {
             let is_open = task.is_some_and(|task| task.progress.asking.contains_key(question));
-            (!works || !is_open).then_some("it was answered")
+            let works = works.filter(|_| is_open);
+            works.unwrap_or(Readiness::TooLate("it was answered"))
         }
     }
 }

@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    agent::Effort, answer, id::TaskId, model_choice::AllowedModels, request::TaskArgs, task::Status,
+    agent::Effort,
+    answer::{self, MessageState},
+    id::TaskId,
+    model_choice::AllowedModels,
+    request::{Caller, MessageRequest, TaskArgs},
+    task::Status,
 };
-use asyncagents_testkit::scripted_host::{Call, Line, Script, Step};
+use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
 use crate::harness::{Harness, Process, asks, seconds, takes, until};
@@ -121,6 +126,33 @@ async fn a_host_that_goes_on_trying_has_been_prompted() {
     let task = process.launch("one").await;
     process.until_prompted(&task).await;
     assert_eq!(prompts(&harness, &task), ["0"]);
+}
+
+/// What is on its way to a child is told when the next model has its prompt.
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_child_whose_model_is_replaced_still_reaches_it() {
+    let harness = out_of_quota(Step::Unavailable("out of quota".to_owned()));
+    let process = harness.start().await;
+    let task = process.launch_args(asking(Some("a/one"), None)).await;
+    process.until_prompted(&task).await;
+    let child = ScriptedHost::session_of(&task);
+    harness.host.faults().busy.insert(child);
+    // The next prompt will take its time, and the message is tried meanwhile.
+    harness.host.faults().slow = seconds(5);
+    let request = MessageRequest::new(task.as_str(), "left".to_owned()).expect("a message");
+    let told = process.manager.message(&Caller::Person, request).await;
+    told.expect("it works");
+    until("it falls back", async || {
+        process.look(&task).await.progress.reprompted > 0
+    })
+    .await;
+    process.until_prompted(&task).await;
+    harness.host.faults().busy.clear();
+    harness.host.faults().slow = Duration::ZERO;
+    process.until_status(&task, Status::Completed).await;
+    let messages = process.output(&task).await.messages.into_iter();
+    let states: Vec<MessageState> = messages.map(|told| told.state).collect();
+    assert_eq!(states, [MessageState::Delivered]);
 }
 
 /// The prompt is on its way when the worker dies, or was never sent: it is there once in the end.
