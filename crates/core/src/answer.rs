@@ -2,11 +2,13 @@
 
 use unicode_width::UnicodeWidthStr;
 
+pub use crate::wording::Reader;
+
 use crate::{
     id::PostId,
     moment::Moment,
-    progress::OpenQuestion,
-    question::{QuestionKind, Reply},
+    open_question::open_questions,
+    question::Reply,
     shorten::short_line,
     task::{Brief, Context, Outcome, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
@@ -52,17 +54,6 @@ pub enum MessageState {
     Delivered,
     /// It did not reach the child, for this reason.
     Undelivered(String),
-}
-
-/// Who reads an answer: what can be done next is said in their words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader<'a> {
-    /// At a shell.
-    Person,
-    Model {
-        /// The prefix of the tools' names.
-        prefix: &'a str,
-    },
 }
 
 /// How long a description may be in a table.
@@ -307,7 +298,7 @@ fn summary(tasks: &[Shown], reader: Reader) -> String {
         counts.collect::<Vec<_>>().join(", ")
     );
     for shown in tasks {
-        for asked in open_questions(shown, reader) {
+        for asked in open_questions(&shown.id, &shown.task.progress, reader) {
             text.push_str(&format!("\n{} waits for {asked}", shown.id));
         }
     }
@@ -389,72 +380,10 @@ pub fn models(task: &Task) -> Vec<String> {
 
 /// The questions that a task waits for its user to answer, a line each.
 pub fn questions(shown: &Shown, reader: Reader) -> String {
-    let open = open_questions(shown, reader).into_iter();
+    let open = open_questions(&shown.id, &shown.task.progress, reader);
+    let open = open.into_iter();
     open.map(|asked| format!("\nIt waits for {asked}"))
         .collect()
-}
-
-/// What a task waits for, oldest first, each with how it is answered. Of several, each has its
-/// number.
-fn open_questions(shown: &Shown, reader: Reader) -> Vec<String> {
-    let open = shown.task.progress.open_questions();
-    let several = open.len() > 1;
-    let shown = open.into_iter().zip(1..).map(|((_, open), number)| {
-        let number = several.then_some(number);
-        let how = how_to_answer(&shown.id, open, number, reader);
-        let asked = asked(open);
-        match number {
-            Some(number) => format!("the user's answer ({number}): {asked}\n  {how}"),
-            None => format!("the user's answer: {asked}\n  {how}"),
-        }
-    });
-    shown.collect()
-}
-
-/// What is asked, with the fields of a form that has more than one, or offers something.
-fn asked(open: &OpenQuestion) -> String {
-    let text = &open.question.text;
-    match &open.question.kind {
-        QuestionKind::Permission => text.clone(),
-        QuestionKind::Form(fields) => {
-            let several = fields.len() > 1;
-            let fields = fields
-                .iter()
-                .filter(|field| several || !field.options.is_empty());
-            let fields: String = fields
-                .map(|field| format!("\n  {}", field.shown()))
-                .collect();
-            format!("{text}{fields}")
-        }
-    }
-}
-
-fn how_to_answer(id: &str, open: &OpenQuestion, number: Option<u32>, reader: Reader) -> String {
-    let several =
-        |kind: &QuestionKind| matches!(kind, QuestionKind::Form(fields) if fields.len() > 1);
-    match reader {
-        Reader::Person => {
-            let which = number.map_or(String::new(), |number| format!(" --question {number}"));
-            let what = match &open.question.kind {
-                QuestionKind::Permission => "once|always|reject",
-                kind if several(kind) => "--value KEY=VALUE …",
-                QuestionKind::Form(_) => "\"…\"",
-            };
-            format!("To answer it: asyncagents answer {id} {what}{which}")
-        }
-        Reader::Model { prefix } => {
-            let which = number.map_or(String::new(), |number| format!(", question=\"{number}\""));
-            let (what, says) = match &open.question.kind {
-                QuestionKind::Permission => (
-                    "decision=\"reject\"",
-                    "refuses it; to permit it is the user's",
-                ),
-                kind if several(kind) => ("values={…}", "answers it"),
-                QuestionKind::Form(_) => ("text=\"…\"", "answers it"),
-            };
-            format!("{prefix}answer(task_id=\"{id}\", {what}{which}) {says}")
-        }
-    }
 }
 
 /// What a task was told, in a line of its own.

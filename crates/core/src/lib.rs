@@ -30,6 +30,7 @@ pub mod lock;
 pub mod model_choice;
 pub mod moment;
 pub mod notify;
+mod open_question;
 pub mod owner_rule;
 pub mod port;
 pub mod progress;

@@ -2,12 +2,13 @@
 //! was said to it.
 
 use crate::{
+    open_question::{asked, how_to_answer},
     progress::OpenQuestion,
     question::QuestionKind,
     shorten::{one_line, short_line},
     sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
-    wording::{counted, duration},
+    wording::{Reader, counted, duration},
 };
 
 /// One message of two parts.
@@ -108,40 +109,32 @@ fn too_late(undelivered: u64) -> String {
 /// How long what is asked may be in a notice.
 const ASKED: usize = 500;
 
-/// The message about something that a task has been asking for too long. `shown` is its ID as
-/// people see it.
+/// The message about something that a task has been asking for too long, by the host's name for it.
+/// `shown` is its ID as people see it.
 pub fn question_message(
     task: &Task,
     shown: &str,
-    open: &OpenQuestion,
+    (question, open): (&str, &OpenQuestion),
     wording: &Wording,
 ) -> Message {
     let description = one_line(&task.brief.description);
-    let asked = short_line(&open.question.text, ASKED);
+    let asked = short_line(&asked(open), ASKED);
     let Wording { prefix, show_hint } = wording;
     let hint = if *show_hint { "\n[hint attached]" } else { "" };
-    let (person, model) = match &open.question.kind {
-        QuestionKind::Permission => (
-            format!("asyncagents answer {shown} once|always|reject"),
-            format!(
-                "It asks for a permission, which is the user's to give: tell the user what it \
-                 asks, or refuse it with {prefix}answer(task_id=\"{shown}\", decision=\"reject\")."
-            ),
-        ),
-        QuestionKind::Form(_) => (
-            format!("asyncagents answer {shown} \"…\""),
-            format!(
-                "If you know the answer, give it: {prefix}answer(task_id=\"{shown}\", \
-                 text=\"…\"). If not, ask the user."
-            ),
-        ),
+    let code = open.question.code(question);
+    let person = how_to_answer(shown, &code, open, Reader::Person);
+    let model = how_to_answer(shown, &code, open, Reader::Model { prefix });
+    let first = match &open.question.kind {
+        QuestionKind::Permission => "Tell the user what it asks.",
+        QuestionKind::Form(_) => "If you know the answer, give it; if not, ask the user.",
     };
     Message {
         visible: format!(
-            "? **Agent \"{description}\" waits for an answer.**\nIt asks: {asked}\nTo answer it: \
-             {person}{hint}"
+            "? **Agent \"{description}\" waits for an answer.**\nIt asks: {asked}\n{person}{hint}"
         ),
-        hidden: format!("Task {shown} waits and does nothing until it is answered. {model}"),
+        hidden: format!(
+            "Task {shown} waits and does nothing until it is answered. {first} {model}."
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::wording::listed;
+use crate::{digest::digest, wording::listed};
 
 /// What an agent asks its user and waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +85,13 @@ impl Question {
             text: text.into(),
             kind: QuestionKind::Permission,
         }
+    }
+
+    /// A short name for people to type, made from the host's name for the question and from what is
+    /// asked: what nobody has been shown, nobody has the name of. Who asks does not know the host's
+    /// name beforehand, so nobody makes two questions of one code on purpose.
+    pub fn code(&self, id: &str) -> String {
+        format!("{:06x}", digest(&[id, &self.text]) & 0xff_ffff)
     }
 }
 

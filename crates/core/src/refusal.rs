@@ -45,7 +45,7 @@ pub enum Refusal {
     UnknownQuestion {
         task: TaskId,
         asked: String,
-        /// Their numbers and what they ask.
+        /// Their codes and what they ask.
         open: Vec<String>,
     },
     /// The answer does not fit the question.

@@ -2,6 +2,17 @@
 
 use std::{fmt::Display, time::Duration};
 
+/// Who reads an answer: what can be done next is said in their words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader<'a> {
+    /// At a shell.
+    Person,
+    Model {
+        /// The prefix of the tools' names.
+        prefix: &'a str,
+    },
+}
+
 /// `12500` as `12,500`.
 pub fn grouped(number: impl Display) -> String {
     let digits = number.to_string();

@@ -41,7 +41,7 @@ pub(super) struct AnswerArgs {
     #[arg(long = "value", value_name = "KEY=VALUE", conflicts_with = "answer", value_parser = key_and_value)]
     values: Vec<(String, String)>,
 
-    /// Which question, by its number or ID, if several are open [default: the oldest].
+    /// Which question, by its ID as `asyncagents output` shows it [default: the oldest].
     #[arg(long, value_name = "QUESTION")]
     question: Option<String>,
 

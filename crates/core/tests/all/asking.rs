@@ -337,7 +337,7 @@ fn what_is_asked_and_told_is_shown_with_what_to_do() {
         AnswerState::OnItsWay,
         AnswerState::NotTaken("it had been answered meanwhile".to_owned()),
     ] {
-        let others = ["1: Two things.".to_owned()];
+        let others = ["0b1c2d: Two things.".to_owned()];
         let text = answer::answered(
             &task,
             "permission for bash make",

@@ -186,11 +186,21 @@ fn what_a_task_asks_is_told_with_how_to_answer_it() {
         custom: false,
         multiple: false,
     };
+    let size = Field {
+        key: "q1".to_owned(),
+        text: "Which size?".to_owned(),
+        options: Vec::new(),
+        ..colour.clone()
+    };
     let questions = [
         Question::permission("permission for bash make\ninstall"),
         Question {
             text: "Which colour?".to_owned(),
-            kind: QuestionKind::Form(vec![colour]),
+            kind: QuestionKind::Form(vec![colour.clone()]),
+        },
+        Question {
+            text: "Two things.".to_owned(),
+            kind: QuestionKind::Form(vec![colour, size]),
         },
     ];
     let parts = questions.map(|question| {
@@ -202,7 +212,7 @@ fn what_a_task_asks_is_told_with_how_to_answer_it() {
         };
         part(
             &title,
-            Some(question_message(&task, SHOWN, &open, &plain())),
+            Some(question_message(&task, SHOWN, ("q", &open), &plain())),
         )
     });
     insta::assert_snapshot!("notice_question", parts.join("\n"));

@@ -29,7 +29,7 @@ one_of_each! {
     MessageTooLong {}
     TooLateToTell { task: task(), status: Status::Completed }
     NotAsking { task: task() }
-    UnknownQuestion { task: task(), asked: "3".to_owned(), open: vec!["1: May I?".to_owned(), "2: Which?".to_owned()] }
+    UnknownQuestion { task: task(), asked: "3".to_owned(), open: vec!["0b1c2d: May I?".to_owned(), "3e4f50: Which?".to_owned()] }
     Unfit { task: task(), question: "May I?".to_owned(), why: "it asks for a permission: answer `once`, `always` or `reject`".to_owned() }
     OnlyAPersonPermits { always: false, question: "May I run `make`?".to_owned() }
     InAgentsShell { agent: "OpenCode" }

@@ -207,7 +207,8 @@ impl Deciding<'_> {
             return Ok(());
         };
         let shown = shown(self.journal, task.clone())?;
-        let message = notify::question_message(task, &shown.id, open, &self.settings.wording);
+        let message =
+            notify::question_message(task, &shown.id, (question, open), &self.settings.wording);
         let parent = task.place.parent.clone();
         let root = self.top_of_tree(task)?;
         let for_root = (root != parent).then(|| (id.for_root(), root));

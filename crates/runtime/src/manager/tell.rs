@@ -7,6 +7,7 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     lifecycle::Command,
     port::{Fate, Journal, bound, tools_above},
+    progress::OpenQuestion,
     question::Reply,
     refusal::Refusal,
     request::{AnswerRequest, Caller, MessageRequest},
@@ -200,26 +201,22 @@ fn is_below(journal: &mut dyn Journal, session: &SessionId, task: &Task) -> Resu
 /// The question that is meant, what it asks, and what else is asked.
 fn chosen(task: &Task, asked: Option<&str>) -> Result<(String, String, Vec<String>), Refusal> {
     let open = task.progress.open_questions();
-    let numbered: Vec<_> = (1..).zip(&open).collect();
-    let meant = |number: usize, id: &str| match asked {
-        Some(asked) => asked == id || asked == number.to_string(),
-        None => number == 1,
+    let meant = |id: &str, open: &OpenQuestion| match asked {
+        Some(asked) => asked == id || asked == open.question.code(id),
+        None => true,
     };
-    let found = numbered.iter().find(|(number, (id, _))| meant(*number, id));
-    let shown = |number: usize, text: &str| format!("{number}: {text}");
-    let Some((at, (id, found))) = found else {
+    let found = open.iter().find(|(id, open)| meant(id, open));
+    let shown = |(id, open): &(&str, &OpenQuestion)| {
+        format!("{}: {}", open.question.code(id), open.question.text)
+    };
+    let Some((id, found)) = found else {
         let (task, asked) = (task.id.clone(), asked.unwrap_or_default().to_owned());
-        let open = numbered.iter();
-        let open = open.map(|(number, (_, open))| shown(*number, &open.question.text));
-        return Err(match open.collect::<Vec<_>>() {
+        return Err(match open.iter().map(shown).collect::<Vec<_>>() {
             none if none.is_empty() => Refusal::NotAsking { task },
             open => Refusal::UnknownQuestion { task, asked, open },
         });
     };
-    let others = numbered.iter().filter(|(number, _)| number != at);
-    // Their numbers when this one is answered.
-    let others = others.map(|(_, (_, open))| &open.question.text);
-    let others = (1..).zip(others).map(|(number, text)| shown(number, text));
+    let others = open.iter().filter(|(other, _)| other != id).map(shown);
     let asked = found.question.text.clone();
     Ok(((*id).to_owned(), asked, others.collect()))
 }

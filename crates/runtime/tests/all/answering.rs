@@ -5,7 +5,8 @@ use std::time::Duration;
 use asyncagents_core::{
     answer::AnswerState,
     id::TaskId,
-    question::{Field, Question, QuestionKind},
+    port::Host,
+    question::{Field, Question, QuestionKind, Reply},
     refusal::Refusal,
     request::{AnswerRequest, Caller},
     task::Status,
@@ -215,7 +216,6 @@ async fn who_answers_second_is_told_so() {
     until_asking(&process, &task).await;
     // Somebody answers in the host's own window, and its report is not heard.
     harness.host.faults().mute = true;
-    use asyncagents_core::{port::Host, question::Reply};
     let child = ScriptedHost::session_of(&task);
     let theirs = Host::answer(&harness.host, &child, "question.1", Reply::Always).await;
     theirs.expect("taken");
@@ -262,6 +262,50 @@ async fn a_question_that_stays_open_is_told_once_to_the_parent_and_to_the_top() 
     permit(&process, &grandchild).await.expect("answered");
     let answered = process.wait(&grandchild).await.answer;
     assert_eq!(answered.as_deref(), Some("answered: once"));
+}
+
+/// Who follows a notice answers what the notice is about, or nothing.
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_comes_too_late_answers_no_other_question() {
+    let write = Question::permission("permission for write a.txt");
+    let harness = Harness::new(script([permission(), write]));
+    let process = harness.start().await;
+    let task = process.launch("build").await;
+    until_asking(&process, &task).await;
+    until("the parent is told", async || {
+        harness.told("main").len() == 1
+    })
+    .await;
+    let (visible, hidden) = harness.told("main").remove(0);
+    let (_, named) = visible.split_once("--question ").expect("it is named");
+    let named: String = named.chars().take_while(char::is_ascii_hexdigit).collect();
+    assert!(
+        hidden.contains(&format!("question=\"{named}\"")),
+        "{hidden}"
+    );
+    // Somebody answers in the host's own window, and the child asks for something else.
+    let child = ScriptedHost::session_of(&task);
+    let theirs = Host::answer(
+        &harness.host,
+        &child,
+        "question.1",
+        Reply::Reject { text: None },
+    );
+    theirs.await.expect("taken");
+    until("it asks again", async || {
+        let open = process.look(&task).await.progress.asking;
+        open.contains_key("question.2")
+    })
+    .await;
+    let request = AnswerRequest::new(task.as_str(), Some("once"), None, [].into());
+    let request = AnswerRequest {
+        question: Some(named),
+        ..request.expect("an answer")
+    };
+    let given = process.manager.answer(&Caller::Person, request).await;
+    let refused = given.expect_err("it is not open any more").to_string();
+    assert!(refused.contains("permission for write a.txt"), "{refused}");
+    assert_eq!(replies(&harness, &task), ["reject"]);
 }
 
 #[tokio::test(start_paused = true)]

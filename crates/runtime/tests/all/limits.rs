@@ -8,6 +8,7 @@ use asyncagents_core::{
     id::TaskId,
     port::{Report, SessionEvent},
     progress::Observation,
+    question::Question,
     request::TaskArgs,
     task::Status,
 };
@@ -400,14 +401,16 @@ async fn a_child_that_waits_for_its_user_says_so_and_is_not_stalled() {
     tokio::time::sleep(seconds(30 * 60)).await;
     let list = process.list("main").await;
     assert!(list.contains("running (asks)"), "{list}");
-    let question = "waits for the user's answer: permission for bash rm -rf build";
-    assert!(list.contains(question), "{list}");
+    let text = "permission for bash rm -rf build";
+    let code = Question::permission(text).code("question");
+    let question = format!("waits for the user's answer ({code}): {text}");
+    assert!(list.contains(&question), "{list}");
     let output = answer::output(
         &process.output(&task).await,
         process.manager.now(),
         answer::Reader::Person,
     );
-    assert!(output.contains(question), "{output}");
+    assert!(output.contains(&question), "{output}");
     tokio::time::sleep(seconds(11 * 60)).await;
     let list = process.list("main").await;
     assert!(!list.contains("asks"), "{list}");
