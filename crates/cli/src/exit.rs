@@ -69,6 +69,7 @@ fn hint(problem: &Problem) -> Option<Cow<'static, str>> {
             "`asyncagents resume ID PROMPT` goes on with it when it has ended"
         }
         Problem::Refused(Refusal::NotAsking { .. }) => "`asyncagents output ID` shows what it does",
+        Problem::Refused(Refusal::WhichQuestion { .. }) => "`--question` takes its ID",
         Problem::Refused(Refusal::NeverBegan { .. }) => "start a new `asyncagents task`",
         Problem::Refused(Refusal::SessionGone { .. }) => "start a new `asyncagents task` instead",
         Problem::Refused(_) | Problem::Host(_) | Problem::NotOurs => return None,

@@ -48,6 +48,21 @@ pub enum Refusal {
         /// Their codes and what they ask.
         open: Vec<String>,
     },
+    /// It is not clear what would be permitted or answered.
+    #[error(
+        "{task} {}; name the question that is meant: {}",
+        if open.len() > 1 {
+            "asks several things"
+        } else {
+            "has only just asked this, and something else may have been meant"
+        },
+        listed(open, "and")
+    )]
+    WhichQuestion {
+        task: TaskId,
+        /// Their codes and what they ask.
+        open: Vec<String>,
+    },
     /// The answer does not fit the question.
     #[error("that does not answer what {task} asks ({question}): {why}")]
     Unfit {
@@ -234,6 +249,7 @@ impl Refusal {
             | Refusal::StillRunning { .. }
             | Refusal::TooLateToTell { .. }
             | Refusal::NotAsking { .. }
+            | Refusal::WhichQuestion { .. }
             | Refusal::AlreadyEnded { .. }
             | Refusal::NeverBegan { .. }
             | Refusal::SessionGone { .. } => RefusalKind::Conflict,

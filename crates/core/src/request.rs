@@ -324,7 +324,7 @@ impl MessageRequest {
 pub struct AnswerRequest {
     /// The ID or the beginning of it.
     pub task: String,
-    /// Which question, by its code or the host's name for it. Without, the oldest.
+    /// Which question, by its code or the host's name for it. Without, the only one.
     pub question: Option<String>,
     pub given: Given,
 }

@@ -109,7 +109,7 @@ const TOOLS: &[Tool] = &[
             `text`, or `values` by the keys of its fields. A permission: `decision: \"reject\"`, \
             with a `text` that says what to do instead; to grant one is the user's, unless the \
             user's settings let you grant it `once`.",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"decision":{"type":"string","enum":["answer","reject","once"]},"text":{"type":"string","description":"The answer, or why it is rejected"},"values":{"type":"object","description":"Values by the keys of the fields","additionalProperties":true},"question":{"type":"string","description":"Which question, by its ID as output shows it; the oldest by default"}},"required":["task_id"]}"#,
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"decision":{"type":"string","enum":["answer","reject","once"]},"text":{"type":"string","description":"The answer, or why it is rejected"},"values":{"type":"object","description":"Values by the keys of the fields","additionalProperties":true},"question":{"type":"string","description":"Which question, by its ID as output shows it"}},"required":["task_id"]}"#,
         example: r#"{"task_id": "task_4f1c", "decision": "reject", "text": "Use the mock instead"}"#,
         read: answer,
     },

@@ -19,7 +19,7 @@ use crate::{
 /// way, 4 if it was not taken: the question had been answered meanwhile, or the host refused it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
-  asyncagents answer 3f9c21ab once
+  asyncagents answer 3f9c21ab once --question 3e4f50
   asyncagents answer 3f9c21ab reject \"Use the mock instead\"
   asyncagents answer 3f9c21ab \"the blue one\"
   asyncagents answer 3f9c21ab --value colour=blue --value size=3")]
@@ -41,7 +41,8 @@ pub(super) struct AnswerArgs {
     #[arg(long = "value", value_name = "KEY=VALUE", conflicts_with = "answer", value_parser = key_and_value)]
     values: Vec<(String, String)>,
 
-    /// Which question, by its ID as `asyncagents output` shows it [default: the oldest].
+    /// Which question, by its ID as `asyncagents output` shows it. Needed if several are open, and
+    /// to permit what was asked less than five seconds ago.
     #[arg(long, value_name = "QUESTION")]
     question: Option<String>,
 

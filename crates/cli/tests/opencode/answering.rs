@@ -30,14 +30,14 @@ fn paints() -> Value {
     json!({"description": "paint", "prompt": "Paint the wall", "agent": "painter"})
 }
 
-/// Waits until a task asks something, as the shell shows it.
-fn until_asks(world: &World, task: &str) {
+/// Waits until a task asks something, as the shell shows it. Returns the ID of the question.
+fn until_asks(world: &World, task: &str) -> String {
     world.until("the list shows that it asks", || {
         let tasks = world.asyncagents(&["list"]);
-        let mut lines = tasks.lines();
-        let line = lines.find(|line| line.contains(task))?;
-        line.contains("asks").then_some(())
-    });
+        let mut lines = tasks.lines().filter(|line| line.contains(task));
+        let (_, question) = lines.find_map(|line| line.split_once(" --question "))?;
+        Some(question.trim().to_owned())
+    })
 }
 
 fn a_childs_question_is_answered_from_the_shell(opencode: Opencode) {
@@ -51,8 +51,8 @@ fn a_childs_question_is_answered_from_the_shell(opencode: Opencode) {
     let server = world.serve();
     let parent = server.session();
     let id = task_id(&parent.uses("asyncagents_task", paints()));
-    until_asks(&world, &id);
-    world.typed(&["answer", &id, "once"]);
+    let question = until_asks(&world, &id);
+    world.typed(&["answer", &id, "once", "--question", &question]);
     let notices = parent.until_told(1);
     assert!(
         notices[0].visible.contains("\"paint\" finished"),
@@ -88,8 +88,8 @@ fn a_child_of_a_child_that_asks_is_answered_from_the_shell(opencode: Opencode) {
         let deep = tasks.iter().find(|task| task["agent"] == "painter")?;
         deep["short_id"].as_str().map(str::to_owned)
     });
-    until_asks(&world, &deep);
-    world.typed(&["answer", &deep, "once"]);
+    let question = until_asks(&world, &deep);
+    world.typed(&["answer", &deep, "once", "--question", &question]);
     let notices = parent.until_told(1);
     assert!(
         notices[0].visible.contains("\"house\" finished"),

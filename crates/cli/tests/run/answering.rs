@@ -36,6 +36,15 @@ fn who_asks(home: &Home) -> Value {
     found.expect("a task")
 }
 
+/// The question of a task, as its user would name it.
+fn question(home: &Home, id: &str) -> String {
+    let list = home.ask(&["list"]);
+    let mut hints = list.lines().filter(|line| line.contains(id));
+    let hint = hints.find_map(|line| line.split_once(" --question "));
+    let (_, question) = hint.expect("how to answer it");
+    question.trim().to_owned()
+}
+
 fn writes(name: &str) -> Reply {
     Reply::call("write", json!({"path": name, "content": "x"}))
 }
@@ -52,8 +61,8 @@ fn typed(home: &Home, args: &[&str]) -> (Option<i32>, String) {
     (status.code(), shown)
 }
 
-fn permit(home: &Home, id: &str, word: &str) {
-    let (code, shown) = typed(home, &["answer", id, word]);
+fn permit(home: &Home, id: &str, word: &str, question: &str) {
+    let (code, shown) = typed(home, &["answer", id, word, "--question", question]);
     assert_eq!(code, Some(0), "{shown}");
 }
 
@@ -80,7 +89,7 @@ fn a_yes_from_another_shell_lets_a_task_go_on() {
         "{task}"
     );
     assert_eq!(home.read("a.txt"), "");
-    permit(&home, &id, "once");
+    permit(&home, &id, "once", &question(&home, &id));
     let answer = home.ask(&["output", &id, "--block"]);
     assert!(answer.contains("Written."), "{answer}");
     assert_eq!(home.read("a.txt"), "x");
@@ -123,7 +132,9 @@ fn a_task_of_a_task_is_answered_from_the_shell() {
     let asks = who_asks(&home);
     let grandchild = asks["id"].as_str().expect("an ID");
     assert_ne!(grandchild, id);
-    permit(&home, grandchild, "always");
+    let short = asks["short_id"].as_str().expect("an ID");
+    let question = question(&home, short);
+    permit(&home, grandchild, "always", &question);
     let answer = home.ask(&["output", &id, "--block"]);
     assert!(answer.contains("Passed on."), "{answer}");
     assert_eq!(home.read("deep.txt"), "x");

@@ -6,9 +6,10 @@ use asyncagents_core::{
     answer::{self, AnswerState, Reader, Shown},
     id::{PostId, SessionId, TaskId},
     lifecycle::Command,
+    moment::Moment,
     port::{Fate, Journal, bound, tools_above},
     progress::OpenQuestion,
-    question::Reply,
+    question::{Given, Reply},
     refusal::Refusal,
     request::{AnswerRequest, Caller, MessageRequest},
     task::Task,
@@ -23,6 +24,10 @@ const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether it was.
 const CONFIRM_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A permission that has been asked for so long can be meant by an answer that does not name it. A
+/// younger question may have taken the place of the one that was seen.
+const SEEN_AFTER: Duration = Duration::from_secs(5);
 
 /// A message that a task will be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +108,7 @@ impl Manager {
         let given = self.shared.write(move |journal| {
             let mut task = find(journal, &caller, &request.task)?;
             check_below(journal, &caller, &task, "answer")?;
-            let (question, asked, others) = chosen(&task, request.question.as_deref())?;
+            let (question, asked, others) = chosen(&task, &request, shared.now())?;
             let reply = fitting(&task, &question, &request)?;
             let may_permit = shared.settings.model_may_permit && !is_in_task(journal, &caller)?;
             caller.may_reply(&reply, &asked, may_permit)?;
@@ -199,26 +204,48 @@ fn is_below(journal: &mut dyn Journal, session: &SessionId, task: &Task) -> Resu
 }
 
 /// The question that is meant, what it asks, and what else is asked.
-fn chosen(task: &Task, asked: Option<&str>) -> Result<(String, String, Vec<String>), Refusal> {
+fn chosen(
+    task: &Task,
+    request: &AnswerRequest,
+    now: Moment,
+) -> Result<(String, String, Vec<String>), Refusal> {
     let open = task.progress.open_questions();
-    let meant = |id: &str, open: &OpenQuestion| match asked {
-        Some(asked) => asked == id || asked == open.question.code(id),
-        None => true,
-    };
-    let found = open.iter().find(|(id, open)| meant(id, open));
     let shown = |(id, open): &(&str, &OpenQuestion)| {
         format!("{}: {}", open.question.code(id), open.question.text)
     };
-    let Some((id, found)) = found else {
-        let (task, asked) = (task.id.clone(), asked.unwrap_or_default().to_owned());
-        return Err(match open.iter().map(shown).collect::<Vec<_>>() {
-            none if none.is_empty() => Refusal::NotAsking { task },
-            open => Refusal::UnknownQuestion { task, asked, open },
-        });
+    let all = || open.iter().map(shown).collect();
+    let (id, found) = match (&request.question, open.as_slice()) {
+        (_, []) => {
+            let task = task.id.clone();
+            return Err(Refusal::NotAsking { task });
+        }
+        (Some(asked), open) => {
+            let mut open = open.iter();
+            let found = open.find(|(id, open)| asked == id || *asked == open.question.code(id));
+            found.ok_or_else(|| Refusal::UnknownQuestion {
+                task: task.id.clone(),
+                asked: asked.clone(),
+                open: all(),
+            })?
+        }
+        (None, [only]) if is_clear(only.1, &request.given, now) => only,
+        (None, _) => {
+            let (task, open) = (task.id.clone(), all());
+            return Err(Refusal::WhichQuestion { task, open });
+        }
     };
     let others = open.iter().filter(|(other, _)| other != id).map(shown);
     let asked = found.question.text.clone();
     Ok(((*id).to_owned(), asked, others.collect()))
+}
+
+/// Whether the only question can be meant by an answer that does not name it. What would be
+/// permitted must have been there for whoever permits it to see.
+fn is_clear(open: &OpenQuestion, given: &Given, now: Moment) -> bool {
+    match given {
+        Given::Once | Given::Always => now.since(open.since) >= SEEN_AFTER,
+        Given::Reject { .. } | Given::Text(_) | Given::Values(_) => true,
+    }
 }
 
 /// The reply that was meant, if it answers the question.

@@ -67,7 +67,20 @@ async fn answer_as(
 ) -> Result<AnswerGiven, Problem> {
     let text = text.map(str::to_owned);
     let request = AnswerRequest::new(task.as_str(), decision, text, [].into())?;
+    let progress = process.look(task).await.progress;
+    let oldest = progress.oldest_question();
+    let question = oldest.map(|(id, open)| open.question.code(id));
+    let request = AnswerRequest {
+        question,
+        ..request
+    };
     process.manager.answer(caller, request).await
+}
+
+/// The same by someone who does not say which question is meant.
+async fn permit_unnamed(process: &Process, task: &TaskId) -> Result<AnswerGiven, Problem> {
+    let request = AnswerRequest::new(task.as_str(), Some("once"), None, [].into())?;
+    process.manager.answer(&Caller::Person, request).await
 }
 
 async fn permit(process: &Process, task: &TaskId) -> Result<AnswerGiven, Problem> {
@@ -306,6 +319,26 @@ async fn a_notice_that_comes_too_late_answers_no_other_question() {
     let refused = given.expect_err("it is not open any more").to_string();
     assert!(refused.contains("permission for write a.txt"), "{refused}");
     assert_eq!(replies(&harness, &task), ["reject"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_only_just_now_is_permitted_by_its_name_alone() {
+    let harness = Harness::new(script([permission(), colour()]));
+    let process = harness.start().await;
+    let task = process.launch("build").await;
+    until_asking(&process, &task).await;
+    let refused = permit_unnamed(&process, &task).await;
+    let refused = refused.expect_err("nobody can have seen it");
+    let unclear = matches!(refused, Problem::Refused(Refusal::WhichQuestion { .. }));
+    assert!(unclear, "{refused}");
+    assert!(
+        refused.to_string().contains(": permission for bash make"),
+        "{refused}"
+    );
+    tokio::time::sleep(seconds(5)).await;
+    let given = permit_unnamed(&process, &task).await.expect("answered");
+    assert_eq!(given.state, AnswerState::Taken);
+    assert_eq!(replies(&harness, &task), ["once"]);
 }
 
 #[tokio::test(start_paused = true)]
