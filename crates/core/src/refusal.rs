@@ -63,6 +63,9 @@ pub enum Refusal {
         /// Their codes and what they ask.
         open: Vec<String>,
     },
+    /// One answer is enough, and the first counts.
+    #[error("what {task} asks has been answered, and the answer is on its way: {question}")]
+    BeingAnswered { task: TaskId, question: String },
     /// The answer does not fit the question.
     #[error("that does not answer what {task} asks ({question}): {why}")]
     Unfit {
@@ -250,6 +253,7 @@ impl Refusal {
             | Refusal::TooLateToTell { .. }
             | Refusal::NotAsking { .. }
             | Refusal::WhichQuestion { .. }
+            | Refusal::BeingAnswered { .. }
             | Refusal::AlreadyEnded { .. }
             | Refusal::NeverBegan { .. }
             | Refusal::SessionGone { .. } => RefusalKind::Conflict,

@@ -134,7 +134,7 @@ impl<S: Sql> Outbox for Transaction<S> {
     }
 
     fn posts(&mut self, task: &TaskId) -> Stored<Vec<Posted>> {
-        let sql = "SELECT id, kind, run, attempted, state, why FROM notices \
+        let sql = "SELECT id, kind, run, question, attempted, state, why FROM notices \
              WHERE task = ?1 ORDER BY pos";
         self.sql.all(sql, values![task], |row| {
             posted(row).map_err(|damage| of_post(row, damage))
@@ -191,6 +191,7 @@ fn posted(row: &Row<'_>) -> Result<Posted, Damage> {
         id: row.get("id")?,
         kind: kind(row)?,
         run: row.get("run")?,
+        question: row.get("question")?,
         fate: fate(row)?,
         attempted: row.get::<Option<Moment>>("attempted")?.is_some(),
     })

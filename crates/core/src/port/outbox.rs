@@ -130,6 +130,8 @@ pub struct Posted {
     pub id: PostId,
     pub kind: PostKind,
     pub run: u32,
+    /// The host's name for the question that it is about or answers, if it is.
+    pub question: Option<String>,
     pub fate: Fate,
     /// Whether it may have been sent.
     pub attempted: bool,

@@ -31,6 +31,7 @@ one_of_each! {
     NotAsking { task: task() }
     UnknownQuestion { task: task(), asked: "3".to_owned(), open: vec!["0b1c2d: May I?".to_owned(), "3e4f50: Which?".to_owned()] }
     WhichQuestion { task: task(), open: vec!["0b1c2d: May I?".to_owned()] }
+    BeingAnswered { task: task(), question: "May I?".to_owned() }
     Unfit { task: task(), question: "May I?".to_owned(), why: "it asks for a permission: answer `once`, `always` or `reject`".to_owned() }
     OnlyAPersonPermits { always: false, question: "May I run `make`?".to_owned() }
     InAgentsShell { agent: "OpenCode" }

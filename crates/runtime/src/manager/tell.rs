@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
-    port::{Fate, Journal, bound, tools_above},
+    port::{Fate, Journal, PostKind, Posted, bound, tools_above},
     progress::OpenQuestion,
     question::{Given, Reply},
     refusal::Refusal,
@@ -109,6 +109,7 @@ impl Manager {
             let mut task = find(journal, &caller, &request.task)?;
             check_below(journal, &caller, &task, "answer")?;
             let (question, asked, others) = chosen(&task, &request, shared.now())?;
+            check_unanswered(journal, &task, (&question, &asked))?;
             let reply = fitting(&task, &question, &request)?;
             let may_permit = shared.settings.model_may_permit && !is_in_task(journal, &caller)?;
             caller.may_reply(&reply, &asked, may_permit)?;
@@ -237,6 +238,24 @@ fn chosen(
     let others = open.iter().filter(|(other, _)| other != id).map(shown);
     let asked = found.question.text.clone();
     Ok(((*id).to_owned(), asked, others.collect()))
+}
+
+/// A question is answered once: what was said first, or to the question that was open then, counts.
+fn check_unanswered(
+    journal: &mut dyn Journal,
+    task: &Task,
+    (question, asked): (&str, &str),
+) -> Result<(), Problem> {
+    let posts = journal.posts(&task.id)?;
+    let answers = |post: &Posted| {
+        let answer = post.kind == PostKind::Answer && post.question.as_deref() == Some(question);
+        answer && post.run == task.run && post.fate == Fate::Pending
+    };
+    if posts.iter().any(answers) {
+        let (task, question) = (task.id.clone(), asked.to_owned());
+        return Err(Refusal::BeingAnswered { task, question }.into());
+    }
+    Ok(())
 }
 
 /// Whether the only question can be meant by an answer that does not name it. What would be

@@ -439,6 +439,23 @@ async fn a_caller_whose_answer_is_not_confirmed_soon_is_told_that_it_is_on_its_w
     assert_eq!(replies(&harness, &task), ["once"]);
 }
 
+/// The host does not take the first answer yet; the second comes too late whatever it says.
+#[tokio::test(start_paused = true)]
+async fn whoever_says_no_first_is_not_overruled() {
+    let harness = Harness::new(script([permission()]));
+    let process = harness.start().await;
+    let task = process.launch("build").await;
+    until_asking(&process, &task).await;
+    harness.host.faults().fail.insert(Call::Answer, 6);
+    let no = answer_as(&process, &Caller::Person, &task, Some("reject"), None).await;
+    assert_eq!(no.expect("taken down").state, AnswerState::OnItsWay);
+    let yes = permit(&process, &task).await;
+    let late = matches!(yes, Err(Problem::Refused(Refusal::BeingAnswered { .. })));
+    assert!(late, "{yes:?}");
+    process.settled().await;
+    assert_eq!(replies(&harness, &task), ["reject"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_while_it_answers_leaves_that_to_the_next() {
     let harness = Harness::new(script([permission()]));

@@ -7,7 +7,7 @@ use asyncagents_core::{
     host_ref::HostRef,
     id::PostId,
     notify::Message,
-    port::{Content, Fate, Journal, PendingPost, Post, PostKind, Stored},
+    port::{Content, Fate, Journal, PendingPost, Post, Stored},
     question::Reply,
     task::Task,
 };
@@ -251,14 +251,20 @@ pub(super) async fn every_kind_of_post_is_read_as_it_was_written(site: Arc<dyn S
         }
         let due = journal.due(&"me".into(), at(1), 0, 99)?;
         let due: Vec<Post> = due.into_iter().map(|due| due.post).collect();
-        let kinds = journal.posts(&task.id)?;
-        let kinds: Vec<PostKind> = kinds.into_iter().map(|post| post.kind).collect();
+        let kinds = journal.posts(&task.id)?.into_iter();
+        let kinds: Vec<_> = kinds.map(|post| (post.kind, post.question)).collect();
         Ok((posts, due, kinds))
     });
     let (posts, due, kinds) = seen.await;
     assert_eq!(due, posts);
-    let written: Vec<PostKind> = posts.iter().map(|post| post.content.kind()).collect();
-    assert_eq!(kinds, written);
+    let about = |post: &Post| match &post.content {
+        Content::Question { question, .. } | Content::Answer { question, .. } => {
+            Some(question.clone())
+        }
+        Content::Notice(_) | Content::Message(_) => None,
+    };
+    let written = posts.iter().map(|post| (post.content.kind(), about(post)));
+    assert_eq!(kinds, written.collect::<Vec<_>>());
 }
 
 /// A child that waits for its own tasks waits for their ends to be told, not for what they are told.
