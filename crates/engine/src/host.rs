@@ -276,6 +276,7 @@ impl Host for Engine {
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
         let (id, now) = (session.clone(), self.shared.now());
         let visible = notice.message.visible.clone();
+        let is_message = notice.id.is_message();
         let entry = Entry::Notice {
             post: notice.id,
             visible: notice.message.visible,
@@ -283,17 +284,22 @@ impl Host for Engine {
         };
         let delivered = self.shared.write(move |journal| {
             let there = !is_ours(&id) || journal.session(&id)?.is_some();
-            if there {
-                journal.file(&id, &entry, now)?;
+            if !there {
+                return Ok(Delivery::Gone);
             }
-            Ok(there)
+            // A child that has done with its prompt would never read it.
+            if is_message && journal.open_prompt(&id)?.is_none() {
+                return Ok(Delivery::NotNow);
+            }
+            journal.file(&id, &entry, now)?;
+            Ok(Delivery::Taken)
         });
-        if !delivered.await? {
-            return Ok(Delivery::Gone);
+        let delivered = delivered.await?;
+        if delivered == Delivery::Taken {
+            self.shared.show(session, Live::Notice(visible));
+            self.shared.drivers.wake(session);
         }
-        self.shared.show(session, Live::Notice(visible));
-        self.shared.drivers.wake(session);
-        Ok(Delivery::Taken)
+        Ok(delivered)
     }
 
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {

@@ -13,6 +13,7 @@ mod metrics;
 mod outbox;
 mod problem;
 mod runner;
+mod sent_messages;
 mod settings;
 mod shared;
 mod skill_dirs;

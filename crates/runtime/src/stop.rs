@@ -5,24 +5,19 @@ use std::{sync::Arc, time::Duration};
 use asyncagents_core::{id::OwnerId, lifecycle::Command, port::HostError, task::Task};
 use tokio::time;
 
-use crate::{Problem, shared::Shared};
+use crate::{Problem, sent_messages::SentMessages, shared::Shared};
 
 /// The pause after the store has failed.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether messages have settled.
+const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(250);
+
 /// Stops the host, and frees the task's slot when that is done.
 pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
-    let mut pause = Duration::from_millis(100);
-    let begun = time::Instant::now();
-    while let Err(error) = try_stop(&shared, &task).await {
-        tracing::warn!(task = %task.id, %error, "host did not stop, retrying");
-        // One that refuses will refuse again, and one that is gone for so long has stopped.
-        let gone = begun.elapsed() >= shared.settings.limits.stall;
-        if gone || !matches!(error, HostError::Unreachable(_)) {
-            break;
-        }
-        time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(30));
+    stop_host(&shared, &task).await;
+    if outlast_messages(&shared, &task).await {
+        stop_host(&shared, &task).await;
     }
     let (id, handle) = (task.id.clone(), shared.clone());
     let stopped = shared.write(move |journal| match journal.task(&id)? {
@@ -40,6 +35,45 @@ pub(crate) async fn stop(shared: Arc<Shared>, owner: OwnerId, task: Task) {
         }
     }
     shared.written();
+}
+
+async fn stop_host(shared: &Shared, task: &Task) {
+    let mut pause = Duration::from_millis(100);
+    let begun = time::Instant::now();
+    while let Err(error) = try_stop(shared, task).await {
+        tracing::warn!(task = %task.id, %error, "host did not stop, retrying");
+        // One that refuses will refuse again, and one that is gone for so long has stopped.
+        let gone = begun.elapsed() >= shared.settings.limits.stall;
+        if gone || !matches!(error, HostError::Unreachable(_)) {
+            break;
+        }
+        time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(30));
+    }
+}
+
+/// Waits until no message to the child is on its way any more. Returns whether one was, which may
+/// have set a session that had stopped to work again.
+async fn outlast_messages(shared: &Shared, task: &Task) -> bool {
+    let host = shared.hosts.get(&task.brief.host);
+    if !host.is_ok_and(|host| host.host.notices_wake()) {
+        return false;
+    }
+    let begun = time::Instant::now();
+    let mut waited = false;
+    while begun.elapsed() < shared.settings.limits.stall {
+        let task = task.clone();
+        let sent = shared.read(move |journal| Ok(SentMessages::of(journal, &task)?));
+        match sent.await {
+            Ok(sent) if sent.on_their_way == 0 => break,
+            Ok(_) => waited = true,
+            Err(problem) => {
+                tracing::warn!(%problem, "store failed, retrying");
+            }
+        }
+        time::sleep(SETTLE_POLL_INTERVAL).await;
+    }
+    waited
 }
 
 async fn try_stop(shared: &Shared, task: &Task) -> Result<(), HostError> {

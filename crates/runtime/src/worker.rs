@@ -334,6 +334,7 @@ impl WorkerLoop {
             role: None,
             got,
             waits: false,
+            told: 0,
         };
         self.begin(Job::Run(key), run.drive());
     }

@@ -18,4 +18,5 @@ mod permitting;
 mod prefix;
 mod skill_limits;
 mod skills;
+mod telling;
 mod windows;

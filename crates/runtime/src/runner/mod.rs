@@ -2,6 +2,7 @@
 //! it ends. Everything it learns is saved before it goes on.
 
 mod fall_back;
+mod finish;
 mod make_session;
 mod news;
 mod sum_up;
@@ -17,7 +18,7 @@ use asyncagents_core::{
         Command, Next, Standing, after_asking, lost_its_workers, over_iterations, overdue,
         unanswered, until_question_told,
     },
-    port::{Fate, HostError, Inspection, PostKind, Posted, Prompt},
+    port::{HostError, Inspection, Prompt},
     progress::{Observation, Totals},
     question::Question,
     skill::Role,
@@ -67,8 +68,11 @@ pub(crate) struct Run {
     pub(crate) got: Origin,
     pub(crate) limits: TaskLimits,
     pub(crate) clocks: Clocks,
-    /// The child has nothing to do until tasks of its own have ended.
+    /// The child has nothing to do until tasks of its own have ended, or until it has got what is
+    /// on its way to it.
     pub(crate) waits: bool,
+    /// How many messages the child had got when its host was last asked about it.
+    pub(crate) told: usize,
 }
 
 /// Why a runner lets go of its task.
@@ -248,7 +252,8 @@ impl Run {
                     continue;
                 }
                 () = time::sleep(CHILDREN_POLL_INTERVAL), if self.waits && self.host.host.notices_wake() => {
-                    if self.unsettled().await? == 0 {
+                    self.look_for_unsettled().await?;
+                    if !self.waits {
                         self.inspect(session).await?;
                     }
                     self.check_budget(session).await?;
@@ -413,7 +418,7 @@ impl Run {
     /// Asks the host what became of the prompt, and acts on it. Nothing if the host does not answer:
     /// it is asked again later.
     async fn inspect(&mut self, session: &SessionId) -> Result<Option<Inspected>, RunStopped> {
-        self.waits = self.unsettled().await? > 0;
+        self.look_for_unsettled().await?;
         match self.ask(session).await {
             Ok(inspection) => {
                 let summed = inspection.totals.is_some();
@@ -431,7 +436,7 @@ impl Run {
     async fn ask_until_answered(&mut self, session: &SessionId) -> Result<Inspection, RunStopped> {
         let mut retries = Retries::begin();
         loop {
-            self.waits = self.unsettled().await? > 0;
+            self.look_for_unsettled().await?;
             match self.ask(session).await {
                 Ok(inspection) => return Ok(inspection),
                 Err(error) => self.before_retry(&mut retries, &error).await?,
@@ -499,41 +504,9 @@ impl Run {
             Next::Finish {
                 outcome: Outcome::Completed,
                 ..
-            } if self.waits && self.host.host.notices_wake() => {
-                self.record_all(totals.map(counted).into_iter().collect())
-                    .await
-            }
+            } if self.waits && self.host.host.notices_wake() => self.hold(totals).await,
             Next::Finish { outcome, answer } => self.finish(outcome, answer, totals).await,
         }
-    }
-
-    /// How many of the child's own tasks are at work, or have ended without its having been told.
-    /// What it is told sets it to work again, so until then it is not done, whatever it says. This
-    /// is read before the host is asked: what settles in between comes with a turn that the
-    /// host knows of.
-    pub(crate) async fn unsettled_below(&self) -> Result<u64, RunStopped> {
-        let id = self.task.id.clone();
-        let read = self
-            .shared
-            .read(move |journal| Ok(journal.unsettled_below(&id)?));
-        Ok(read.await?)
-    }
-
-    /// What keeps a child that is done from its end: tasks of its own, and messages to it that may
-    /// have been sent. It will go on when it has got them.
-    pub(crate) async fn unsettled(&self) -> Result<u64, RunStopped> {
-        let (id, run) = (self.task.id.clone(), self.task.run);
-        let read = self.shared.read(move |journal| {
-            let on_its_way = |post: &Posted| {
-                let pending = post.fate == Fate::Pending && post.attempted;
-                pending && post.run == run && post.kind == PostKind::Message
-            };
-            let posts = journal.posts(&id)?;
-            let on_their_way = posts.iter().filter(|post| on_its_way(post)).count();
-            let on_their_way = u64::try_from(on_their_way).unwrap_or(u64::MAX);
-            Ok(journal.unsettled_below(&id)?.saturating_add(on_their_way))
-        });
-        Ok(read.await?)
     }
 
     /// What has been asked and answered unheard, if these questions are open.
@@ -556,21 +529,6 @@ impl Run {
         let spent = progress.spent.beyond(progress.beside);
         (spent.tokens, spent.cost, spent.turns) != (totals.tokens, totals.cost, totals.turns)
             || progress.by_tool != totals.by_tool
-    }
-
-    async fn finish(
-        &mut self,
-        outcome: Outcome,
-        answer: Option<String>,
-        totals: Option<Totals>,
-    ) -> Result<(), RunStopped> {
-        let finish = Command::Finish {
-            outcome,
-            answer,
-            totals,
-        };
-        self.record(finish).await?;
-        Err(RunStopped::Done)
     }
 
     async fn give_up(&mut self, why: String) -> RunStopped {

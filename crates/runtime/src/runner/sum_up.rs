@@ -62,7 +62,7 @@ impl Run {
 
     /// Ends a task that has done with its prompt. One that only waits for tasks of its own has not.
     async fn finish_if_done(&mut self, session: &SessionId) -> Result<(), RunStopped> {
-        let waits = self.unsettled().await? > 0;
+        self.look_for_unsettled().await?;
         let Ok(Inspection {
             standing: Standing::Done { outcome, answer },
             totals,
@@ -71,7 +71,7 @@ impl Run {
         else {
             return Ok(());
         };
-        if outcome != Outcome::Completed || (waits && self.host.host.notices_wake()) {
+        if outcome != Outcome::Completed || (self.waits && self.host.host.notices_wake()) {
             return Ok(());
         }
         self.finish(outcome, answer, totals).await

@@ -240,6 +240,48 @@ async fn a_child_is_not_done_while_a_message_may_be_on_its_way_to_it() {
     assert_eq!(states(&process, &task).await, [MessageState::Delivered]);
 }
 
+/// The host says that a child is done, and that is on its way to the worker while the child is told
+/// something and goes on.
+#[tokio::test(start_paused = true)]
+async fn what_a_child_is_told_while_it_is_said_to_be_done_is_not_lost() {
+    let harness = Harness::new(listens(seconds(30)));
+    harness.host.faults().notices_wake = true;
+    let process = harness.start().await;
+    let task = process.launch("go").await;
+    process.until_prompted(&task).await;
+    harness.host.faults().late_inspection = seconds(10);
+    tokio::time::sleep(seconds(32)).await;
+    assert_eq!(process.status(&task).await, Status::Running);
+    tell(&process, &task, "left").await;
+    let report = process.wait(&task).await;
+    assert_eq!(report.answer.as_deref(), Some("go / left"));
+    assert_eq!(heard(&harness, &task), ["left"]);
+    assert_eq!(states(&process, &task).await, [MessageState::Delivered]);
+}
+
+/// A message that was on its way sets a session to work that had been stopped.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_told_something_after_it_was_stopped_is_stopped_again() {
+    let harness = Harness::new(Script::of([Step::Hang]));
+    harness.host.faults().notices_wake = true;
+    let process = harness.start().await;
+    let task = process.launch("go").await;
+    process.until_prompted(&task).await;
+    harness.host.faults().on_its_way = seconds(5);
+    tell(&process, &task, "left").await;
+    let aborts = || harness.host.faults().asked.get(&Call::Abort).copied();
+    until("it is sent", async || {
+        harness.host.faults().asked.contains_key(&Call::Deliver)
+    })
+    .await;
+    let cancelled = process.manager.cancel(&Caller::Person, task.as_str()).await;
+    cancelled.expect("cancelled");
+    until("it is stopped", async || aborts() == Some(1)).await;
+    assert_eq!(heard(&harness, &task), Vec::<String>::new());
+    until("it is stopped again", async || aborts() == Some(2)).await;
+    assert_eq!(heard(&harness, &task), ["left"]);
+}
+
 /// Kills the worker inside each call that telling a child makes.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_while_it_tells_a_child_leaves_nothing_untold_or_told_twice() {

@@ -64,6 +64,8 @@ pub struct Faults {
     pub on_its_way: Duration,
     /// A notice shows in the history only so much later.
     pub late: Duration,
+    /// What an inspection has found comes only so much later.
+    pub late_inspection: Duration,
     /// A notice sets an idle session to work again: no fault, but not what every host does.
     pub notices_wake: bool,
     /// How often the host was asked what.

@@ -259,6 +259,7 @@ impl Inner {
 
     /// The prompts of a session, oldest first.
     fn courses(&self, lines: &[Line]) -> Vec<Course> {
+        let wakes = lock(&self.faults).notices_wake;
         let mut courses: Vec<Course> = Vec::new();
         let mut inherited = 0;
         for line in lines {
@@ -288,7 +289,7 @@ impl Inner {
                     let at = Moment::from_millis(*at);
                     if let Some(course) = courses.last_mut()
                         && PostId::from(id.as_str()).is_message()
-                        && course.is_working(at)
+                        && (wakes || course.is_working(at))
                     {
                         course.heard.told.push(visible.clone());
                         course.plan = Plan::new(&self.script, &course.heard);
@@ -607,6 +608,10 @@ impl Host for ScriptedHost {
                     self.attend(session, course, now);
                 }
             }
+        }
+        let late = self.faults().late_inspection;
+        if !late.is_zero() {
+            time::sleep(late).await;
         }
         Ok(Inspection {
             standing,
