@@ -65,7 +65,7 @@ fn hint(problem: &Problem) -> Option<Cow<'static, str>> {
     let hint = match problem {
         Problem::Refused(Refusal::UnknownTask { .. }) => "`asyncagents list` shows which there are",
         Problem::Refused(Refusal::UnknownChain { .. }) => "`asyncagents trace` shows the newest",
-        Problem::Refused(Refusal::TooLateToTell { .. }) => {
+        Problem::Refused(Refusal::TooLateToTell { .. } | Refusal::SummingUp { .. }) => {
             "`asyncagents resume ID PROMPT` goes on with it when it has ended"
         }
         Problem::Refused(Refusal::NotAsking { .. }) => "`asyncagents output ID` shows what it does",

@@ -38,6 +38,11 @@ pub enum Refusal {
     /// There is nobody to read a message.
     #[error("{task} takes no more messages ({status}); resume it to go on with it")]
     TooLateToTell { task: TaskId, status: Status },
+    /// The task has come to a limit and is asked for what it has found.
+    #[error(
+        "{task} sums up what it has found and takes no more messages; resume it when it has ended"
+    )]
+    SummingUp { task: TaskId },
     #[error("{task} asks nothing that is open; it may have been answered meanwhile")]
     NotAsking { task: TaskId },
     /// No such question is open.
@@ -251,6 +256,7 @@ impl Refusal {
             Refusal::CallerStopped { .. }
             | Refusal::StillRunning { .. }
             | Refusal::TooLateToTell { .. }
+            | Refusal::SummingUp { .. }
             | Refusal::NotAsking { .. }
             | Refusal::WhichQuestion { .. }
             | Refusal::BeingAnswered { .. }

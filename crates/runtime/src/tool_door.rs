@@ -82,7 +82,7 @@ impl ToolDoor {
             Problem::Refused(Refusal::UnknownTask { .. }) => {
                 format!("; call {prefix}list to see which there are")
             }
-            Problem::Refused(Refusal::TooLateToTell { task, .. }) => {
+            Problem::Refused(Refusal::TooLateToTell { task, .. } | Refusal::SummingUp { task }) => {
                 format!(": {prefix}task(resume=\"{task}\", prompt=\"…\")")
             }
             Problem::Refused(Refusal::NeverBegan { .. }) => format!("; start a new {prefix}task"),

@@ -15,18 +15,20 @@ use crate::{
 /// A message to a task. Before the prompt is sent it goes with it, or right after it; while the
 /// task works it is sent at once. Afterwards there is nobody to read it.
 pub(super) fn told(task: &Task, text: String) -> Result<Decision, Refusal> {
-    let too_late = || Refusal::TooLateToTell {
-        task: task.id.clone(),
-        status: task.status(),
-    };
     let effects = match &task.state {
         State::Queued { .. } => Vec::new(),
         State::Running { stage, .. } => match stage {
             Stage::Creating | Stage::Prompting => Vec::new(),
             Stage::Working => vec![Effect::SendMessages],
-            Stage::SummingUp { .. } => return Err(too_late()),
+            Stage::SummingUp { .. } => {
+                let task = task.id.clone();
+                return Err(Refusal::SummingUp { task });
+            }
         },
-        State::Ended { .. } => return Err(too_late()),
+        State::Ended { .. } => {
+            let (task, status) = (task.id.clone(), task.status());
+            return Err(Refusal::TooLateToTell { task, status });
+        }
     };
     let id = task.id.message(task.seq + 1);
     Ok(Decision {

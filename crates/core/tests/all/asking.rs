@@ -262,6 +262,17 @@ fn a_question_that_was_answered_in_time_is_never_told() {
     assert_eq!(decision.expect("no refusal").events, []);
 }
 
+/// It cannot be resumed yet, so it is not said that it can.
+#[test]
+fn a_task_that_sums_up_is_resumed_when_it_has_ended() {
+    let why = "its budget is used up".to_owned();
+    let task = working(&[Event::SummingUp { why }]);
+    let text = "left".to_owned();
+    let told = decide(&task, Command::Tell { text }, at(1), &TaskLimits::default());
+    let task = task.id.clone();
+    assert_eq!(told.expect_err("refused"), Refusal::SummingUp { task });
+}
+
 #[test]
 fn time_in_which_a_task_did_not_run_does_not_count_for_its_questions() {
     let limits = TaskLimits::default();

@@ -614,7 +614,11 @@ proptest! {
                     continue;
                 }
                 Err(Refusal::TooLateToTell { .. }) => {
-                    prop_assert!(!matches!(task.phase(), Some(Phase::Starting | Phase::Working | Phase::Using(_) | Phase::Asking)));
+                    prop_assert!(!task.is_live());
+                    continue;
+                }
+                Err(Refusal::SummingUp { .. }) => {
+                    prop_assert_eq!(task.phase(), Some(Phase::SummingUp));
                     continue;
                 }
                 Err(Refusal::NotAsking { .. }) => {

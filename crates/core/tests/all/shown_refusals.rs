@@ -28,6 +28,7 @@ one_of_each! {
     EmptyMessage {}
     MessageTooLong {}
     TooLateToTell { task: task(), status: Status::Completed }
+    SummingUp { task: task() }
     NotAsking { task: task() }
     UnknownQuestion { task: task(), asked: "3".to_owned(), open: vec!["0b1c2d: May I?".to_owned(), "3e4f50: Which?".to_owned()] }
     WhichQuestion { task: task(), open: vec!["0b1c2d: May I?".to_owned()] }
