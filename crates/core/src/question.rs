@@ -123,9 +123,8 @@ impl Question {
             (QuestionKind::Permission, Given::Text(_) | Given::Values(_)) => {
                 Err("it asks for a permission: answer `once`, `always` or `reject`".to_owned())
             }
-            (QuestionKind::Form(fields), Given::Once | Given::Always) => {
-                Err(format!("it asks no permission; {}", wanted(fields)))
-            }
+            (QuestionKind::Form(fields), Given::Once) => Err(no_permission(fields, "once")),
+            (QuestionKind::Form(fields), Given::Always) => Err(no_permission(fields, "always")),
             (QuestionKind::Form(fields), Given::Text(text)) => match fields.as_slice() {
                 [field] => {
                     let value = field.value(&text)?;
@@ -184,6 +183,18 @@ impl Field {
             [] => format!("{}: {}", self.key, self.text),
             options => format!("{}: {} ({})", self.key, self.text, listed(options, "or")),
         }
+    }
+}
+
+/// Why a word that permits does not answer a form. The word itself may be the answer.
+fn no_permission(fields: &[Field], word: &str) -> String {
+    let wanted = wanted(fields);
+    match fields {
+        [field] => format!(
+            "it asks no permission; {wanted}. If the answer is that word: --value {}={word}",
+            field.key
+        ),
+        _ => format!("it asks no permission; {wanted}"),
     }
 }
 

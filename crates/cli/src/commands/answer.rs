@@ -37,7 +37,8 @@ pub(super) struct AnswerArgs {
     #[arg(value_name = "TEXT")]
     text: Option<String>,
 
-    /// A value for a field of the question; may be given several times.
+    /// A value for a field of the question; may be given several times. Also for an answer that is
+    /// one of the words `once`, `always` and `reject`.
     #[arg(long = "value", value_name = "KEY=VALUE", conflicts_with = "answer", value_parser = key_and_value)]
     values: Vec<(String, String)>,
 

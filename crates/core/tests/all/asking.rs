@@ -123,7 +123,13 @@ fn text(text: &str) -> Given {
 #[case::a_permission_for_a_form(
     form(vec![field("colour", &["red", "blue"])]),
     Given::Once,
-    "✗ it asks no permission; answer with a text: colour: Which colour? (red or blue)"
+    "✗ it asks no permission; answer with a text: colour: Which colour? (red or blue). \
+     If the answer is that word: --value colour=once"
+)]
+#[case::the_word_as_a_value(
+    form(vec![field("often", &[])]),
+    values(&[("often", "once")]),
+    "once"
 )]
 #[case::one_text_for_two(
     form(vec![field("colour", &["red"]), field("size", &[])]),
