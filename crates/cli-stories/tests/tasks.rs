@@ -96,10 +96,34 @@ impl Home {
     /// Runs a command as a person does, also where an agent runs the tests: the processes above it
     /// have ended, and it has a terminal.
     fn run_by_a_person(&self, args: &[&str]) -> Output {
+        self.typed(args, None)
+    }
+
+    /// The same, with something on standard input.
+    fn fed_by_a_person(&self, args: &[&str], input: &str) -> Output {
+        self.typed(args, Some(input))
+    }
+
+    fn typed(&self, args: &[&str], input: Option<&str>) -> Output {
         let run = tempfile::tempdir_in(self.folder.path()).expect("a folder");
         let file = |name: &str| run.path().join(name);
-        let alone = "run=$1; shift; ( while [ ! -e \"$run/go\" ]; do sleep 0.01; done; \
-            script -qec \"$* >'$run/out' 2>'$run/err'\" /dev/null; echo $? >\"$run/code.new\"; \
+        let from = match input {
+            Some(input) => {
+                fs::write(file("in"), input).expect("written");
+                "<\"$run/in\""
+            }
+            None => "",
+        };
+        // The shell in the terminal has its words from a file, since it is given a line.
+        let quoted = |word: &str| format!("'{}'", word.replace('\'', "'\\''"));
+        let words: Vec<String> = args.iter().map(|word| quoted(word)).collect();
+        let typed = format!(
+            "run=$1; \"$2\" {} {from} >\"$run/out\" 2>\"$run/err\"",
+            words.join(" ")
+        );
+        fs::write(file("typed"), typed).expect("written");
+        let alone = "run=$1; ( while [ ! -e \"$run/go\" ]; do sleep 0.01; done; \
+            script -qec \"sh '$run/typed' '$run' '$2'\" /dev/null; echo $? >\"$run/code.new\"; \
             mv \"$run/code.new\" \"$run/code\" ) >/dev/null 2>&1 </dev/null &";
         let program = self.command();
         let mut shell = Command::new("/bin/sh");
@@ -109,7 +133,7 @@ impl Home {
             shell.env(name, value.unwrap_or_default());
         }
         shell.args(["-c", alone, "sh"]).arg(run.path());
-        shell.arg(program.get_program()).args(args);
+        shell.arg(program.get_program());
         assert!(shell.status().expect("runs").success());
         fs::write(file("go"), "").expect("written");
         self.until("the command ends", || file("code").exists());
@@ -620,7 +644,10 @@ fn a_task_whose_model_is_out_of_quota_goes_on_with_the_next_one_and_says_so() {
 #[case(&["--db", ".", "list"], "cannot be opened")]
 fn what_cannot_be_done_is_one_clear_line_and_exit_code_2(#[case] args: &[&str], #[case] why: &str) {
     let home = Home::new();
-    let output = home.run(args);
+    let output = match args {
+        ["answer" | "message", ..] => home.run_by_a_person(args),
+        _ => home.run(args),
+    };
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_eq!(output.stdout, b"");
     let said = text(&output.stderr);
@@ -1094,14 +1121,14 @@ fn a_person_answers_what_a_task_asks() {
     );
     let output = home.run(&["output", &task]);
     assert!(text(&output.stdout).contains(&how), "{output:?}");
-    let wrong = home.run(&["answer", &task, "yes"]);
+    let wrong = home.run_by_a_person(&["answer", &task, "yes"]);
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
     let said = text(&wrong.stderr);
     assert!(
         said.contains("answer `once`, `always` or `reject`"),
         "{said}"
     );
-    let unknown = home.run(&["answer", &task, "reject", "--question", "7"]);
+    let unknown = home.run_by_a_person(&["answer", &task, "reject", "--question", "7"]);
     let said = text(&unknown.stderr);
     let (_, code) = list.split_once("--question ").expect("its ID is shown");
     let code = code.lines().next().expect("a line").trim();
@@ -1117,7 +1144,7 @@ fn a_person_answers_what_a_task_asks() {
     assert!(answer.ends_with("answered: once"), "{answer}");
     let trace = home.ask(&["trace", &task]);
     assert!(trace.contains("answered once"), "{trace}");
-    let late = home.run(&["answer", &task, "reject"]);
+    let late = home.run_by_a_person(&["answer", &task, "reject"]);
     assert_eq!(late.status.code(), Some(2), "{late:?}");
     assert!(
         text(&late.stderr).contains("asks nothing that is open"),
@@ -1147,12 +1174,14 @@ fn a_question_is_answered_with_a_text_or_with_values() {
             (&["--value", "choise=red"], "it has no field `choise`"),
         ] {
             let args = [&["answer", &task][..], wrong].concat();
-            let refused = home.run(&args);
+            let refused = home.run_by_a_person(&args);
             assert_eq!(refused.status.code(), Some(2), "{refused:?}");
             assert!(text(&refused.stderr).contains(why), "{refused:?}");
         }
         let args = [&["answer", &task, "--json"][..], answer].concat();
-        assert_eq!(home.json(&args)["state"], "taken");
+        let given = home.run_by_a_person(&args);
+        let given: Value = serde_json::from_slice(&given.stdout).expect("JSON");
+        assert_eq!(given["state"], "taken");
         let said = home.ask(&["output", &task, "--block"]);
         assert!(said.ends_with(chosen), "{said}");
     }
@@ -1187,21 +1216,16 @@ fn a_running_task_is_told_something() {
     home.until("it works", || {
         home.json(&["output", &task, "--json"])["progress"]["phase"] == "working"
     });
-    let said = home.ask(&["message", &task, "left, not right"]);
+    let said = home.run_by_a_person(&["message", &task, "left, not right"]);
     assert_eq!(
-        said,
+        text(&said.stdout),
         format!(
             "The message for {task} is told to it before its next step. asyncagents output {task} \
              shows whether it got there."
         )
     );
-    let mut command = home.command();
-    command.args(["message", &task, "-"]).stdin(Stdio::piped());
-    let mut child = command.stdout(Stdio::null()).spawn().expect("runs");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    std::io::Write::write_all(&mut stdin, b"and slowly").expect("written");
-    drop(stdin);
-    assert!(child.wait().expect("ends").success());
+    let piped = home.fed_by_a_person(&["message", &task, "-"], "and slowly");
+    assert_eq!(piped.status.code(), Some(0), "{piped:?}");
     let answer = home.ask(&["output", &task, "--block"]);
     assert!(
         answer.ends_with("told: left, not right; and slowly"),
@@ -1213,7 +1237,7 @@ fn a_running_task_is_told_something() {
     );
     let trace = home.ask(&["trace", &task]);
     assert!(trace.contains("told     left, not right"), "{trace}");
-    let late = home.run(&["message", &task, "too late"]);
+    let late = home.run_by_a_person(&["message", &task, "too late"]);
     assert_eq!(late.status.code(), Some(2), "{late:?}");
     let said = text(&late.stderr);
     assert!(said.contains("resume it to go on with it"), "{said}");

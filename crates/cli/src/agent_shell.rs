@@ -111,8 +111,8 @@ fn find(variables: &[String], above: &[Process], leaders: &[Process]) -> Option<
         let mut others = above.iter().chain(leaders);
         others.find_map(|process| process.agent().or_else(|| by_variable(&process.variables)))
     })?;
-    // What a command has not started itself it cannot change.
-    let mut shells = above.iter().filter(|process| process.is_own_shell());
+    // What a command has not started itself it cannot change: the outermost is none of its own.
+    let mut shells = above.iter().rev().filter(|process| process.is_own_shell());
     let named = shells.find_map(|shell| value(&shell.variables, SESSION_VARIABLE));
     let named = named.or_else(|| value(variables, SESSION_VARIABLE));
     Some(AgentShell {
@@ -123,7 +123,7 @@ fn find(variables: &[String], above: &[Process], leaders: &[Process]) -> Option<
 
 impl Process {
     fn agent(&self) -> Option<&'static str> {
-        if self.is_ours || self.is_own_shell() {
+        if self.is_ours || self.has_own_verb() {
             return Some(OURS);
         }
         let started = self.words.iter().map(|word| file_name(word));
@@ -135,8 +135,13 @@ impl Process {
         names.into_iter().find_map(agent_called)
     }
 
-    fn is_own_shell(&self) -> bool {
+    /// Anybody can start a process that looks so: it says that there is an agent, not which.
+    fn has_own_verb(&self) -> bool {
         self.words.get(1).is_some_and(|verb| verb == OWN_SHELL)
+    }
+
+    fn is_own_shell(&self) -> bool {
+        self.is_ours && self.has_own_verb()
     }
 }
 
@@ -309,14 +314,24 @@ mod tests {
         assert_eq!(found, Some(("Claude Code", None)));
     }
 
+    fn own_shell(variables: &[&str]) -> Process {
+        let words = ["/proc/self/exe", "sandbox-exec", "supervise"];
+        Process {
+            is_ours: true,
+            ..process(&words, variables)
+        }
+    }
+
     #[test]
     fn the_session_is_the_one_that_the_shell_was_started_for() {
+        let other = "ASYNCAGENTS_IN_SESSION=s_other";
         let above = [
-            process(&["bash"], &["ASYNCAGENTS_IN_SESSION=s_other"]),
-            process(
-                &["/proc/self/exe", "sandbox-exec", "supervise"],
-                &["ASYNCAGENTS_IN_SESSION=s_own"],
-            ),
+            process(&["bash"], &[other]),
+            // A command can start these as well.
+            own_shell(&[other]),
+            process(&["sh", "sandbox-exec"], &[other]),
+            own_shell(&["ASYNCAGENTS_IN_SESSION=s_own"]),
+            process(&["sh", "sandbox-exec"], &[other]),
         ];
         let own = ["ASYNCAGENTS_IN_SESSION=s_other".to_owned()];
         let session = find(&own, &above, &[]).and_then(|found| found.session);

@@ -89,6 +89,15 @@ pub enum Refusal {
         "this is the shell of {agent}, and only a person may grant a permission; ask the user to"
     )]
     InAgentsShell { agent: &'static str },
+    /// An agent of which no session is known has typed a command for tasks.
+    #[error(
+        "this is the shell of {agent}, and which session types here is not known, so no task is \
+         its to {what}; use the tools for background tasks, or ask the user to"
+    )]
+    UnknownAgentsShell {
+        agent: &'static str,
+        what: &'static str,
+    },
     /// A command that only a person may give was given where nobody types.
     #[error(
         "only a person at a terminal may grant a permission, and this command has none; type it \
@@ -248,6 +257,7 @@ impl Refusal {
             | Refusal::ModelNotAllowed { .. }
             | Refusal::OnlyAPersonPermits { .. }
             | Refusal::InAgentsShell { .. }
+            | Refusal::UnknownAgentsShell { .. }
             | Refusal::NotAtTerminal
             | Refusal::NotBelow { .. } => RefusalKind::Forbidden,
             Refusal::TooDeep { .. } | Refusal::TooMany { .. } | Refusal::NoBudget { .. } => {

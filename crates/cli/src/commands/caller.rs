@@ -3,9 +3,7 @@
 
 use std::{io, os::fd::AsFd};
 
-use asyncagents_core::{
-    host_ref::HostRef, id::SessionId, question::Given, refusal::Refusal, request::Caller,
-};
+use asyncagents_core::{host_ref::HostRef, question::Given, refusal::Refusal, request::Caller};
 use asyncagents_runtime::Problem;
 use rustix::{process::getpgrp, termios::tcgetpgrp};
 
@@ -14,22 +12,29 @@ use crate::{
     exit::Failure,
 };
 
-/// Who calls. An agent whose session is known has a say only in what is below it.
-pub(super) fn here() -> Caller {
-    agent_shell::around().map_or(Caller::Person, |shell| of_session(shell.session))
+/// Who tells a task something. An agent has a say only in what is below its session.
+///
+/// # Errors
+/// When it is an agent, and its session is not known.
+pub(super) fn of_message() -> Result<Caller, Failure> {
+    match agent_shell::around() {
+        Some(shell) => of_session(shell, "tell"),
+        None => Ok(Caller::Person),
+    }
 }
 
 /// Who gives this answer.
 ///
 /// # Errors
-/// When it is a permission, and an agent gives it, or nobody can have typed it.
+/// When it is a permission, and an agent gives it, or nobody can have typed it; and when an agent
+/// gives it whose session is not known.
 pub(super) fn of_answer(given: &Given) -> Result<Caller, Failure> {
     let permits = matches!(given, Given::Once | Given::Always);
     match agent_shell::around() {
         Some(AgentShell { agent, .. }) if permits => {
             Err(Problem::from(Refusal::InAgentsShell { agent }).into())
         }
-        Some(AgentShell { session, .. }) => Ok(of_session(session)),
+        Some(shell) => of_session(shell, "answer"),
         // A process that has left the shell of an agent has no agent above it, and no terminal.
         None if permits && !is_at_terminal() => Err(Problem::from(Refusal::NotAtTerminal).into()),
         None => Ok(Caller::Person),
@@ -44,14 +49,15 @@ fn is_at_terminal() -> bool {
     streams.any(|stream| tcgetpgrp(stream).is_ok_and(|foreground| foreground == getpgrp()))
 }
 
-fn of_session(session: Option<SessionId>) -> Caller {
+fn of_session(shell: AgentShell, what: &'static str) -> Result<Caller, Failure> {
+    let AgentShell { agent, session } = shell;
     match session {
-        Some(session) => Caller::Session {
+        Some(session) => Ok(Caller::Session {
             session,
             // Nothing is launched, so it is not looked at.
             host: HostRef::engine("/").into(),
             message: None,
-        },
-        None => Caller::Person,
+        }),
+        None => Err(Problem::from(Refusal::UnknownAgentsShell { agent, what }).into()),
     }
 }

@@ -35,8 +35,9 @@ pub(super) struct MessageArgs {
 
 pub(super) async fn run(context: &CommandContext, args: &MessageArgs) -> Result<Exit, Failure> {
     let request = MessageRequest::new(&args.task, prompt(&args.text)?).map_err(Problem::from)?;
+    let caller = caller::of_message()?;
     let manager = context.manager()?;
-    let told = manager.message(&caller::here(), request).await;
+    let told = manager.message(&caller, request).await;
     context.ensure_worker(&manager).await;
     let told = told?;
     if args.json {

@@ -104,6 +104,9 @@ fn a_no_with_a_text_is_told_to_the_agent() {
         Reply::text("Then not."),
     );
     let home = Home::new(script);
+    if is_agents_shell(&home) {
+        return;
+    }
     let id = asking(&home, "Write");
     who_asks(&home);
     home.ask(&["answer", &id, "reject", "Use b.txt instead"]);
@@ -214,15 +217,13 @@ fn an_agents_shell_permits_nothing() {
         refused(&shell.output().expect("runs"), "Claude Code");
     }
     assert_eq!(home.read("a.txt"), "");
-    let rejects = home
-        .command(&["answer", &id, "reject"])
-        .env("CLAUDECODE", "1")
-        .output();
-    assert_eq!(
-        rejects.expect("runs").status.code(),
-        Some(0),
-        "it may say no"
-    );
-    home.ask(&["output", &id, "--block"]);
+    // Nor has it a say in tasks of others: which session it is, is not known.
+    for args in [["answer", &id, "reject"], ["message", &id, "Write"]] {
+        let typed = home.command(&args).env("CLAUDECODE", "1").output();
+        let typed = typed.expect("runs");
+        refused(&typed, "use the tools for background tasks");
+    }
+    who_asks(&home);
+    home.ask(&["cancel", &id]);
     assert_eq!(home.read("a.txt"), "");
 }

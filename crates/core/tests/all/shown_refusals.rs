@@ -36,6 +36,7 @@ one_of_each! {
     Unfit { task: task(), question: "May I?".to_owned(), why: "it asks for a permission: answer `once`, `always` or `reject`".to_owned() }
     OnlyAPersonPermits { always: false, question: "May I run `make`?".to_owned() }
     InAgentsShell { agent: "OpenCode" }
+    UnknownAgentsShell { agent: "OpenCode", what: "answer" }
     NotAtTerminal {}
     NotBelow { task: task(), what: "answer" }
     Missing { name: "agent", hint: "say which agent works on the task" }
