@@ -279,7 +279,7 @@ fn resume() -> Command {
 #[case(
     From::SummingUp,
     tell(),
-    "refused: task_00000000000000000000000000000007 takes no more messages (running); resume it to go on with it"
+    "refused: task_00000000000000000000000000000007 sums up what it has found and takes no more messages; resume it when it has ended"
 )]
 #[case(
     From::Completed,
