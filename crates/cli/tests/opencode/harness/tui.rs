@@ -29,6 +29,8 @@ impl<'w> Tui<'w> {
         let options = world.opencode.client_options();
         tui.tmux(&[&["new-session", "-d"], &size[..], &[&program], options].concat());
         tui.until_shows("Ask anything");
+        // What is sent off before the model is known opens a dialog instead.
+        tui.until_shows("Scripted");
         tui
     }
 
