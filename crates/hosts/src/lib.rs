@@ -6,6 +6,7 @@ mod http;
 pub mod opencode;
 pub mod opencode2;
 pub mod plugin;
+mod role;
 
 pub use connection::{Connection, Method, Request, Response, Signal};
 pub use http::{Address, HttpConnection, Protocol};

@@ -22,7 +22,7 @@ use asyncagents_core::{
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, time};
 
-use crate::connection::Connection;
+use crate::{connection::Connection, role};
 
 use super::{
     activity::{self, Activity},
@@ -186,7 +186,7 @@ impl OpenCode {
         agent: &AgentName,
         session: Option<&Session>,
     ) -> Result<Option<SessionModel>, HostError> {
-        let inherits = wanted.is_some_and(session_model::is_inherited);
+        let inherits = wanted.is_some_and(role::is_inherited);
         if let Some(wanted) = wanted.filter(|_| !inherits) {
             return session_model::parse(wanted).map(Some);
         }
@@ -289,7 +289,7 @@ impl Host for OpenCode {
         if let Some(parent) = &parent {
             body["parentID"] = json!(parent.id);
         }
-        let wanted = session_model::wanted(new.model.as_ref(), new.role.as_ref());
+        let wanted = role::wanted(new.model.as_ref(), new.role.as_ref());
         let model = self.choose_model(wanted, &new.agent, parent.as_ref());
         if let Some(model) = model.await? {
             body["model"] = json!(model);
@@ -319,9 +319,9 @@ impl Host for OpenCode {
             "parts": [wire::text(&prompt.text, &prompt.id, false)],
         });
         if let Some(role) = &prompt.role {
-            body["system"] = json!(session_rules::system_of(role));
+            body["system"] = json!(role::system_of(role));
         }
-        let wanted = session_model::wanted(prompt.model.as_ref(), prompt.role.as_ref());
+        let wanted = role::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));
         session_model::set(&mut body, model.await?.as_ref());
         session_model::set_effort(&mut body, prompt.effort);
@@ -360,7 +360,7 @@ impl Host for OpenCode {
             "agent": question.agent.as_str(),
             "parts": [wire::text(&question.text, &question.id, false)],
         });
-        let wanted = session_model::wanted(question.model.as_ref(), question.role.as_ref());
+        let wanted = role::wanted(question.model.as_ref(), question.role.as_ref());
         let model = self.choose_model(wanted, &question.agent, Some(&there));
         session_model::set(&mut body, model.await?.as_ref());
         session_model::set_effort(&mut body, question.effort);

@@ -7,12 +7,11 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::chosen_model::chosen;
+use crate::{chosen_model::chosen, role};
 
 use super::{
     agents::Agents,
     api::Api,
-    session_model,
     wire::{Model, Provider},
 };
 
@@ -48,10 +47,7 @@ pub(super) async fn wanted(
     agents: &Agents,
     wanted: &WantedModel,
 ) -> Result<Option<HostModel>, HostError> {
-    let inherits = wanted
-        .asked
-        .as_ref()
-        .is_some_and(session_model::is_inherited);
+    let inherits = wanted.asked.as_ref().is_some_and(role::is_inherited);
     let asked = wanted.asked.clone().filter(|_| !inherits);
     let own = match asked {
         Some(_) => None,

@@ -3,9 +3,10 @@
 use asyncagents_core::{
     agent::Tools,
     port::{HostError, NewSession},
-    skill::{self, Role},
 };
 use serde_json::Value;
+
+use crate::role;
 
 use super::{
     agents::Agents,
@@ -33,7 +34,7 @@ pub(super) async fn of(
         tracing::warn!(task = %new.task, effort = effort.word(), "ignoring a skill's effort: OpenCode has its own");
     }
     if let Some(role) = &new.role {
-        wire::note_system(&mut metadata, &system_of(role));
+        wire::note_system(&mut metadata, &role::system_of(role));
     }
     let own = terms.map(|terms| &terms.tools);
     let limits: Vec<&Tools> = new.within.iter().chain(own).collect();
@@ -50,18 +51,6 @@ pub(super) async fn of(
         rules.extend(narrower);
     }
     Ok(SessionRules { rules, metadata })
-}
-
-/// What a sub-agent that runs a skill is told, beside what OpenCode tells its agent.
-pub(super) fn system_of(role: &Role) -> String {
-    let terms = &role.terms;
-    let listed = terms.tools.only.as_ref();
-    let names: Vec<String> = match listed {
-        Some(rules) => rules.iter().map(ToString::to_string).collect(),
-        None => vec!["those of your agent".to_owned()],
-    };
-    let names = names.iter().map(|name| (name.as_str(), ""));
-    skill::isolated(&terms.skill, &role.instructions, names)
 }
 
 /// What a child may not do: what its parent may not, and where tasks may go no deeper, launch any.

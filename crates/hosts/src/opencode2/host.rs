@@ -13,12 +13,12 @@ use asyncagents_core::{
         OneAnswer, OneQuestion, Prompt, Recent, WantedModel,
     },
     question::{Answered, Reply},
-    skill::{self, Role},
+    skill::Role,
     transcript::Transcript,
 };
 use serde_json::{Value, json};
 
-use crate::connection::Connection;
+use crate::{connection::Connection, role};
 
 use super::{
     activity::Activity,
@@ -148,7 +148,7 @@ impl OpenCode2 {
         agent: &AgentName,
         session: Option<&Session>,
     ) -> Result<Option<SessionModel>, HostError> {
-        let inherits = wanted.is_some_and(session_model::is_inherited);
+        let inherits = wanted.is_some_and(role::is_inherited);
         if let Some(wanted) = wanted.filter(|_| !inherits) {
             return session_model::parse(wanted).map(Some);
         }
@@ -207,7 +207,7 @@ impl OpenCode2 {
         if let Some(folder) = folder {
             body["location"] = json!({"directory": folder});
         }
-        let wanted = session_model::wanted(new.model.as_ref(), new.role.as_ref());
+        let wanted = role::wanted(new.model.as_ref(), new.role.as_ref());
         if let Some(model) = self.choose_model(wanted, &new.agent, parent).await? {
             body["model"] = json!(model.with_effort(new.effort));
         }
@@ -228,7 +228,7 @@ impl OpenCode2 {
         if there.agent.as_deref() != Some(prompt.agent.as_str()) {
             self.api.set_agent(session, prompt.agent.as_str()).await?;
         }
-        let wanted = session_model::wanted(prompt.model.as_ref(), prompt.role.as_ref());
+        let wanted = role::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));
         let model = model.await?.or_else(|| there.model.clone());
         let model = model.map(|model| model.plain().with_effort(prompt.effort));
@@ -251,7 +251,7 @@ impl OpenCode2 {
         prompt: &PostId,
         role: &Role,
     ) -> Result<(), HostError> {
-        let text = system_of(role);
+        let text = role::system_of(role);
         let offer = Offer::Instructions;
         if let Some(path) = self.capabilities.path(&self.api, offer).await?
             && self.api.instruct(path, session, &text).await?
@@ -266,18 +266,6 @@ impl OpenCode2 {
         });
         self.api.tell(session, body).await?.or_refused()
     }
-}
-
-/// What a sub-agent that runs a skill is told, beside what OpenCode tells its agent.
-fn system_of(role: &Role) -> String {
-    let terms = &role.terms;
-    let listed = terms.tools.only.as_ref();
-    let names: Vec<String> = match listed {
-        Some(rules) => rules.iter().map(ToString::to_string).collect(),
-        None => vec!["those of your agent".to_owned()],
-    };
-    let names = names.iter().map(|name| (name.as_str(), ""));
-    skill::isolated(&terms.skill, &role.instructions, names)
 }
 
 #[async_trait]

@@ -16,10 +16,12 @@ use asyncagents_core::{
 use serde_json::json;
 use tokio::time;
 
+use crate::role;
+
 use super::{
     capabilities::Offer,
     host::OpenCode2,
-    id, session_model,
+    id,
     session_rules::{are_missing, nothing_allowed},
     wire::{Session, SessionModel},
 };
@@ -37,7 +39,7 @@ impl OpenCode2 {
             return Ok(None);
         }
         let there = self.existing(session).await?;
-        let wanted = session_model::wanted(question.model.as_ref(), question.role.as_ref());
+        let wanted = role::wanted(question.model.as_ref(), question.role.as_ref());
         let model = self.choose_model(wanted, &question.agent, Some(&there));
         let model = model.await?;
         let within = question.within;

@@ -6,11 +6,10 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::chosen_model::chosen;
+use crate::{chosen_model::chosen, role};
 
 use super::{
     host::OpenCode2,
-    session_model::is_inherited,
     wire::{Model, Session, SessionModel},
 };
 
@@ -35,7 +34,7 @@ impl OpenCode2 {
         let parent = self.api.session(&wanted.parent).await?;
         let folder = parent.as_ref().and_then(Session::folder);
         let folder = folder.or(self.folder());
-        let inherits = wanted.asked.as_ref().is_some_and(is_inherited);
+        let inherits = wanted.asked.as_ref().is_some_and(role::is_inherited);
         let asked = wanted.asked.clone().filter(|_| !inherits);
         let own = if asked.is_some() || inherits {
             None

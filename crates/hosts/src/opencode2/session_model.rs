@@ -1,33 +1,11 @@
 //! Which model a session uses.
 
-use asyncagents_core::{agent::Effort, id::ModelName, port::HostError, skill::Role};
+use asyncagents_core::{agent::Effort, id::ModelName, port::HostError};
 
 use super::wire::SessionModel;
 
 /// OpenCode's name for what a model has without a variant.
 const DEFAULT_VARIANT: &str = "default";
-
-/// The model that is asked for, or else the one that a skill would like. A skill may name it by
-/// another agent's word for it, which OpenCode does not know.
-pub(super) fn wanted<'m>(
-    asked: Option<&'m ModelName>,
-    role: Option<&'m Role>,
-) -> Option<&'m ModelName> {
-    let liked = role.and_then(|role| role.terms.model.as_ref());
-    let is_known = |model: &&ModelName| {
-        let is_known = model.as_str().contains('/') || is_inherited(model);
-        if !is_known {
-            tracing::warn!(%model, "unknown model in a skill, falling back to the session's");
-        }
-        is_known
-    };
-    asked.or_else(|| liked.filter(is_known))
-}
-
-/// Whether the parent's model is meant, whatever the agent has.
-pub(super) fn is_inherited(model: &ModelName) -> bool {
-    model.as_str() == ModelName::INHERIT
-}
 
 /// `provider/model` or `provider/model#variant`.
 pub(super) fn parse(name: &ModelName) -> Result<SessionModel, HostError> {

@@ -1,0 +1,40 @@
+//! What a skill wants of the session that runs it, alike in both generations of OpenCode.
+
+use asyncagents_core::{
+    id::ModelName,
+    skill::{self, Role},
+};
+
+/// The model that is asked for, or else the one that a skill would like. A skill may name it by
+/// another agent's word for it, which OpenCode does not know.
+pub(crate) fn wanted<'m>(
+    asked: Option<&'m ModelName>,
+    role: Option<&'m Role>,
+) -> Option<&'m ModelName> {
+    let liked = role.and_then(|role| role.terms.model.as_ref());
+    let is_known = |model: &&ModelName| {
+        let is_known = model.as_str().contains('/') || is_inherited(model);
+        if !is_known {
+            tracing::warn!(%model, "unknown model in a skill, falling back to the session's");
+        }
+        is_known
+    };
+    asked.or_else(|| liked.filter(is_known))
+}
+
+/// Whether the parent's model is meant, whatever the agent has.
+pub(crate) fn is_inherited(model: &ModelName) -> bool {
+    model.as_str() == ModelName::INHERIT
+}
+
+/// What a sub-agent that runs a skill is told, beside what OpenCode tells its agent.
+pub(crate) fn system_of(role: &Role) -> String {
+    let terms = &role.terms;
+    let listed = terms.tools.only.as_ref();
+    let names: Vec<String> = match listed {
+        Some(rules) => rules.iter().map(ToString::to_string).collect(),
+        None => vec!["those of your agent".to_owned()],
+    };
+    let names = names.iter().map(|name| (name.as_str(), ""));
+    skill::isolated(&terms.skill, &role.instructions, names)
+}
