@@ -197,3 +197,57 @@ fn from_outside(folder: &str, process: &str, data: &str) -> Result<OpenCode2, Ho
         _ => unreachable("its OpenCode is not running any more".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use asyncagents_hosts::{Request, Response, Signal};
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// A server that is never asked.
+    struct Silent;
+
+    #[async_trait]
+    impl Connection for Silent {
+        async fn send(&self, _: Request) -> Result<Response, HostError> {
+            Err(HostError::Unreachable("it is silent".to_owned()))
+        }
+
+        fn signals(&self) -> mpsc::UnboundedReceiver<Signal> {
+            mpsc::unbounded_channel().1
+        }
+    }
+
+    fn bridge(resumes: bool) -> Bridge2 {
+        let bridge = Bridge2::default();
+        let connected = Connected {
+            connection: Arc::new(Silent),
+            pid: std::process::id(),
+            began: None,
+            resumes,
+        };
+        bridge.connect(connected, "a_");
+        bridge
+    }
+
+    /// A task of a server that has ended.
+    fn task_of_ended(background: bool) -> HostRef {
+        HostRef::OpenCode2Bridge {
+            folder: "/srv".into(),
+            process: "999999999@1".into(),
+            data: opencode2_data().into(),
+            background,
+        }
+    }
+
+    #[test]
+    fn what_the_background_server_was_at_is_left_to_the_next_one() {
+        assert!(bridge(true).serves(&task_of_ended(true)));
+        assert!(bridge(true).serves(&task_of_ended(false)));
+        assert!(bridge(false).serves(&task_of_ended(false)));
+        assert!(!bridge(false).serves(&task_of_ended(true)));
+        assert!(bridge(false).successor(&task_of_ended(true)).is_none());
+    }
+}
