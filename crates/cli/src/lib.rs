@@ -21,6 +21,7 @@ mod markdown;
 mod own_file;
 mod print;
 mod read_input;
+mod read_short;
 mod screen;
 mod seal;
 mod skill_commands;

@@ -4,6 +4,8 @@
 //! This is for commands, paths, changes and tool lines. It is too strict for prose: Persian
 //! joins words with U+200C, and families of emoji hold together by U+200D.
 
+use std::path::Path;
+
 use icu_properties::{
     CodePointMapData, CodePointSetData,
     props::{DefaultIgnorableCodePoint, Emoji, GeneralCategory, GeneralCategoryGroup},
@@ -19,6 +21,11 @@ const UNSEEN: GeneralCategoryGroup =
 /// a space or a tab.
 pub(crate) fn make_visible(text: &str) -> String {
     visible_beginning(text, usize::MAX).0
+}
+
+/// A path as one line that shows all of it: a name can have line breaks in it.
+pub(crate) fn shown_path(path: &Path) -> String {
+    make_visible(&path.to_string_lossy())
 }
 
 /// The same of as much of the beginning as fits into `most` characters, and how many

@@ -1,8 +1,14 @@
 //! `asyncagents doctor`, as a user types it.
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+};
 
+use rstest::rstest;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -18,11 +24,16 @@ impl Home {
     }
 
     fn asyncagents(&self, args: &[&str]) -> (Option<i32>, String) {
+        self.asyncagents_in("project", "bin", args)
+    }
+
+    /// Types a command in a folder while the PATH has only another one.
+    fn asyncagents_in(&self, here: &str, path: &str, args: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
         command
-            .current_dir(self.0.path().join("project"))
+            .current_dir(self.0.path().join(here))
             .env_clear()
-            .env("PATH", self.0.path().join("bin"))
+            .env("PATH", self.0.path().join(path))
             .env("HOME", self.0.path())
             .env("ANTHROPIC_API_KEY", KEY)
             .args(args);
@@ -31,6 +42,18 @@ impl Home {
         let said = String::from_utf8(said).expect("text");
         assert!(!said.contains(KEY), "{said}");
         (output.status.code(), said)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file, and makes its folders.
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.path(name);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+        fs::write(&file, text).expect("written");
+        file
     }
 
     /// What is said about one thing.
@@ -123,4 +146,118 @@ fn a_database_of_a_newer_version_is_named_and_left_alone() {
     let (code, found) = home.checked("database");
     assert_eq!(code, Some(1), "{found:?}");
     assert_eq!(found[0]["mend"], "update asyncagents");
+}
+
+/// A plugin of the user's, and how large this process would have to be to hold the project's.
+fn with_endless_files() -> Home {
+    let home = Home::new();
+    home.asyncagents(&["setup", "opencode"]);
+    let plugins = home.path("project/.opencode/plugins");
+    fs::create_dir_all(&plugins).expect("folders");
+    // In a repository both take a few bytes.
+    symlink("/dev/zero", home.path("project/opencode.json")).expect("linked");
+    let large = fs::File::create(plugins.join("large.js")).expect("made");
+    large.set_len(8_000_000_000).expect("grown");
+    let pipe = home.path("project/opencode.jsonc");
+    let made = Command::new("mkfifo").arg(pipe).status();
+    assert!(made.expect("mkfifo").success());
+    home
+}
+
+#[rstest]
+#[case(&["doctor"])]
+#[case(&["setup", "opencode"])]
+fn a_project_cannot_make_it_wait_or_use_up_the_memory(#[case] args: &[&str]) {
+    let home = with_endless_files();
+    let (code, said) = home.asyncagents(args);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[rstest]
+#[case::without_a_repository("tar/packages/a", "tar/node_modules/.bin", "tar/package.json")]
+#[case::a_submodule("repo/sub", "repo/bin", "repo/sub/.git")]
+#[case::a_home_that_is_a_repository("clone", "clone/bin", ".git/config")]
+fn a_program_that_a_project_brings_is_not_run(
+    #[case] here: &str,
+    #[case] path: &str,
+    #[case] file: &str,
+) {
+    let home = Home::new();
+    fs::create_dir_all(home.path("repo/.git")).expect("a repository");
+    fs::create_dir_all(home.path(here)).expect("a folder");
+    home.write(file, "");
+    let proof = home.path("ran");
+    let script = format!("#!/bin/sh\n: > {}\necho 1.18.33\n", proof.display());
+    let trap = home.write(&format!("{path}/opencode"), &script);
+    fs::set_permissions(trap, fs::Permissions::from_mode(0o755)).expect("allowed");
+    for args in [&["doctor"][..], &["setup"]] {
+        let (_, said) = home.asyncagents_in(here, path, args);
+        assert!(!proof.exists(), "{args:?} ran it: {said}");
+    }
+}
+
+#[test]
+fn nothing_is_written_or_removed_by_a_link_that_leads_out_of_a_project() {
+    let home = Home::new();
+    let own = "other/.opencode/plugins/asyncagents.js";
+    fs::create_dir_all(home.path("other/.git")).expect("a project");
+    home.asyncagents_in("other", "bin", &["setup", "opencode", "--project"]);
+    assert!(home.path(own).exists());
+    let link = home.path("project/.opencode");
+    symlink(home.path("other/.opencode"), &link).expect("linked");
+    let (code, said) = home.asyncagents(&["setup", "opencode"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("it was left alone: a link of the project leads out of it"));
+    assert!(home.path(own).exists(), "{said}");
+    home.asyncagents(&["setup", "opencode", "--remove"]);
+
+    fs::remove_file(&link).expect("removed");
+    fs::create_dir(home.path("empty")).expect("a folder");
+    symlink(home.path("empty"), &link).expect("linked");
+    for args in [&["--project"][..], &["--project", "--remove"]] {
+        let (code, said) = home.asyncagents(&[&["setup", "opencode"], args].concat());
+        let nothing = fs::read_dir(home.path("empty")).expect("read").next();
+        assert!(nothing.is_none(), "{code:?} {said}");
+    }
+    let (code, said) = home.asyncagents(&["setup", "opencode", "--project"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn the_name_of_a_file_cannot_look_like_a_line_of_the_answer() {
+    let home = Home::new();
+    home.asyncagents(&["setup", "opencode"]);
+    let plugin = home.path(".config/opencode/plugins/asyncagents.js");
+    let plugin = fs::read_to_string(plugin).expect("read");
+    let forged = "ok       database     all is fine";
+    home.write(
+        &format!("project/.opencode/plugins/x\n{forged}\n.js"),
+        &plugin,
+    );
+    for args in [&["doctor"][..], &["setup", "opencode"]] {
+        let (_, said) = home.asyncagents(args);
+        assert!(said.contains(forged), "it is told of: {said}");
+        assert!(said.lines().all(|line| line != forged), "{said}");
+    }
+}
+
+#[test]
+fn a_projects_plugin_that_starts_another_program_is_a_problem() {
+    let home = Home::new();
+    let own = "project/.opencode/plugins/asyncagents.js";
+    home.asyncagents(&["setup", "opencode", "--project"]);
+    assert_eq!(home.checked("plugin").0, Some(0));
+    let other = home.write("project/other", "#!/bin/sh\n");
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).expect("allowed");
+    let program = Path::new(env!("CARGO_BIN_EXE_asyncagents")).canonicalize();
+    let program = program.expect("a program").display().to_string();
+    let plugin = fs::read_to_string(home.path(own)).expect("read");
+    home.write(own, &plugin.replace(&program, &other.display().to_string()));
+    let (code, found) = home.checked("plugin");
+    assert_eq!(code, Some(1), "{found:?}");
+    let text = found[0]["text"].as_str().expect("text");
+    assert!(
+        text.ends_with("which is another program than this one"),
+        "{text}"
+    );
 }

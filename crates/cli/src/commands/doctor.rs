@@ -14,6 +14,7 @@ use crate::{
     exit::{Exit, Failure},
     hosts,
     live_processes::{LiveProcess, Role, with_open},
+    make_visible::make_visible,
     print, trust,
 };
 
@@ -80,7 +81,9 @@ fn as_text(view: &DoctorView) -> String {
         };
         let mend = check.mend.as_ref().map(|mend| format!("; {mend}"));
         let mend = mend.unwrap_or_default();
-        format!("{state}  {:<11}  {}{mend}", check.about, check.text)
+        // A file's name could have lines in it that look like ours.
+        let text = make_visible(&format!("{}{mend}", check.text));
+        format!("{state}  {:<11}  {text}", check.about)
     };
     let lines: Vec<String> = view.checks.iter().map(line).collect();
     lines.join("\n")

@@ -1,16 +1,8 @@
 //! Reads the sources, the later over the earlier.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    fs::{self, OpenOptions},
-    io::{self, Read},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
-};
+use std::{collections::BTreeMap, env, fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use anyhow::{Context, anyhow, bail};
-use rustix::fs::OFlags;
 use toml::{Table, Value};
 
 use asyncagents_core::{
@@ -28,7 +20,7 @@ use super::{
     settings::Config,
     skill_settings::SKILL_SETTINGS,
 };
-use crate::host_name;
+use crate::{host_name, read_short::read_short};
 
 /// The settings, and where each came from if it is not a default.
 pub(crate) struct Loaded {
@@ -350,30 +342,8 @@ const NOT_SETTINGS: &[&str] = &[
     "ASYNCAGENTS_SOAK_MINUTES",
 ];
 
-/// A file of settings is short; one that is not would keep every command from its work.
-const LONGEST: u64 = 1_000_000;
-
 fn is_open_to_all(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.mode() & 0o002 != 0)
-}
-
-fn read_short(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    // Opening a pipe would wait for a process at its other end.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(file)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a plain file"));
-    }
-    let read = file.take(LONGEST + 1).read_to_string(&mut text)?;
-    if read as u64 > LONGEST {
-        let why = format!("it has more than {LONGEST} bytes");
-        return Err(io::Error::other(why));
-    }
-    Ok(text)
 }
 
 fn not_for_a_project(key: &str) -> anyhow::Error {

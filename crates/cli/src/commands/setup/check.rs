@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     exit::{Exit, Failure},
+    make_visible::shown_path,
     print,
 };
 
@@ -131,7 +132,7 @@ impl Check<'_> {
         let said = others.map(|PluginCopy { file, .. }| {
             format!(
                 "There is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one.",
-                file.display()
+                shown_path(&file)
             )
         });
         let entries = entries(self.around).into_iter();
@@ -170,7 +171,7 @@ fn say_version(program: &Program) -> Result<Option<String>, Failure> {
     } else {
         "supported"
     };
-    let (path, version) = (program.path.display(), &program.version);
+    let (path, version) = (shown_path(&program.path), &program.version);
     print::answer(&format!("OpenCode: {path}, version {version}: {known}"))?;
     Ok(unknown)
 }
@@ -183,7 +184,7 @@ async fn look_at_plugins(places: &[Place], tools: &[ToolSpec]) -> Result<Vec<Plu
         for file in place.files() {
             if let Found::Foreign(what) = plugin_file::find(&file)? {
                 foreign += 1;
-                print::answer(&format!("plugin: {} is {what}", file.display()))?;
+                print::answer(&format!("plugin: {} is {what}", shown_path(&file)))?;
             }
         }
     }
@@ -192,7 +193,7 @@ async fn look_at_plugins(places: &[Place], tools: &[ToolSpec]) -> Result<Vec<Plu
     }
     if plugins.is_empty() && foreign == 0 {
         let wanted = places.first().map(Place::file).unwrap_or_default();
-        print::answer(&format!("plugin: {} is not there", wanted.display()))?;
+        print::answer(&format!("plugin: {} is not there", shown_path(&wanted)))?;
     }
     Ok(plugins)
 }
@@ -208,7 +209,7 @@ async fn look_at_plugin(copy: PluginCopy, tools: &[ToolSpec]) -> Result<Plugin, 
     } else {
         "of another version, or changed by hand"
     };
-    print::answer(&format!("plugin: {}, {age}", file.display()))?;
+    print::answer(&format!("plugin: {}, {age}", shown_path(&file)))?;
     let version = match &program {
         Some(program) => Some(version_of(&place, Path::new(program)).await),
         None => None,
@@ -236,7 +237,7 @@ async fn version_of(place: &Place, program: &Path) -> anyhow::Result<String> {
     if place.whose == Whose::User || is_this {
         return version_line(program).await;
     }
-    let name = program.display();
+    let name = shown_path(program);
     fs::metadata(program).with_context(|| format!("{name} cannot be started"))?;
     Ok("which is another program than this one, and was not run".to_owned())
 }

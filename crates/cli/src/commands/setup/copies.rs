@@ -10,7 +10,7 @@ use super::{
     place::{Place, Surroundings, is_same},
     plugin_file::{self, FILE, Found},
 };
-use crate::exit::Failure;
+use crate::{exit::Failure, make_visible::shown_path, read_short::read_short};
 
 /// Why there is only one.
 pub(super) const ONLY_ONE: &str = "OpenCode would load both";
@@ -114,7 +114,7 @@ fn same_entry(one: &Path, other: &Path) -> bool {
 pub(in crate::commands) fn entries(around: &Surroundings) -> Vec<Entry> {
     let mut entries = Vec::new();
     for settings in around.settings() {
-        let text = fs::read_to_string(&settings).unwrap_or_default();
+        let text = read_short(&settings).unwrap_or_default();
         let folder = settings.parent().unwrap_or(Path::new("/"));
         let lines = text.lines().filter(|line| !line.trim().starts_with("//"));
         // Settings have comments, so this is no JSON. What stands in quotes is enough.
@@ -138,9 +138,9 @@ impl Entry {
 
     /// What to say of it, beside the copy that stays.
     pub(super) fn remark(&self, kept: &Path) -> String {
-        let settings = self.settings.display();
+        let settings = shown_path(&self.settings);
         if self.is_second(kept) {
-            let file = self.file.display();
+            let file = shown_path(&self.file);
             format!(
                 "{settings} names {file} among its plugins, which is a second copy; take the entry \
                  out: {ONLY_ONE}."

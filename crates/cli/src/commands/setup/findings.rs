@@ -1,7 +1,7 @@
 //! What there is of OpenCode and our plugin, for `doctor`. Nothing is changed, and no OpenCode is
 //! started.
 
-use std::path::Path;
+use std::{env, path::Path};
 
 use asyncagents_core::agent::ToolSpec;
 use asyncagents_hosts::{opencode::version, plugin};
@@ -11,7 +11,7 @@ use super::{
     super::doctor::{finding, problem},
     copies::{PluginCopy, copies, entries},
     opencode2::{self, State},
-    place::Surroundings,
+    place::{Surroundings, is_same},
     plugin_file::{self, Found},
     programs,
 };
@@ -96,7 +96,18 @@ fn of_copy(copy: &PluginCopy, tools: &[ToolSpec]) -> FindingView {
         return problem("plugin", text, format!("{command} updates it"));
     }
     let text = format!("{name}, up to date, starts {program}");
-    finding("plugin", FindingState::Ok, text)
+    if is_same(Path::new(&program), &env::current_exe().unwrap_or_default()) {
+        return finding("plugin", FindingState::Ok, text);
+    }
+    let text = format!("{text}, which is another program than this one");
+    if copy.place.is_users() {
+        return finding("plugin", FindingState::Note, text);
+    }
+    problem(
+        "plugin",
+        text,
+        format!("remove it, or {command} names this program"),
+    )
 }
 
 fn second_copies(around: &Surroundings, copies: &[PluginCopy]) -> Vec<FindingView> {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     exit::{Exit, Failure},
+    make_visible::shown_path,
     print,
 };
 
@@ -39,6 +40,7 @@ pub(super) fn install(
     }
     let place = usual_place(around, &copies).unwrap_or(place);
     let file = place.file();
+    may_change(place, &file)?;
     let wanted = plugin::render(&program, tools);
     let (happened, draft) = match plugin_file::find(&file)? {
         Found::Foreign(what) => return Err(plugin_file::foreign(&file, what)),
@@ -50,7 +52,7 @@ pub(super) fn install(
     let removed = remove_others(&copies, &file)?;
     let changed = draft.is_some() || removed;
     draft.map_or(Ok(()), Draft::put)?;
-    print::answer(&format!("{} {happened}.", file.display()))?;
+    print::answer(&format!("{} {happened}.", shown_path(&file)))?;
     if is_in_build_folder(Path::new(&program)) {
         print::remark(&format!(
             "It names {program}, which is in a build folder: install it again when that is gone.\n"
@@ -72,7 +74,7 @@ fn leave_to(
     let removed = remove_others(copies, &copy.file)?;
     print::answer(&format!(
         "{} serves this folder too, so it gets none of its own: {ONLY_ONE}. {} updates that one.",
-        copy.file.display(),
+        shown_path(&copy.file),
         copy.place.command("")
     ))?;
     remark_entries(around, &copy.file);
@@ -101,9 +103,12 @@ pub(super) fn say_next() {
 fn remove_others(copies: &[PluginCopy], kept: &Path) -> Result<bool, Failure> {
     let mut removed = false;
     for copy in copies {
-        let file = copy.file.display();
+        let file = shown_path(&copy.file);
         match copy.twin(kept) {
             Twin::Itself => {}
+            Twin::Second if copy.place.leads_outside(&copy.file) => print::remark(&format!(
+                "{file} is another copy, and OpenCode loads both here; it was left alone: {OUTSIDE}.\n"
+            )),
             Twin::Second => {
                 plugin_file::remove(&copy.file)?;
                 remove_empty_folders(&copy.place, &copy.file);
@@ -129,8 +134,9 @@ pub(super) fn remove(place: &Place) -> Result<Exit, Failure> {
             // Its folder is a link to another, and it is removed already.
             continue;
         }
+        may_change(place, file)?;
         plugin_file::remove(file)?;
-        let path = file.display();
+        let path = shown_path(file);
         print::answer(&format!("{path} is removed. Restart OpenCode."))?;
         remove_empty_folders(place, file);
     }
@@ -143,10 +149,23 @@ pub(super) fn remove(place: &Place) -> Result<Exit, Failure> {
         let path = place.file();
         print::answer(&format!(
             "There is no plugin to remove: {} is not there.",
-            path.display()
+            shown_path(&path)
         ))?;
     }
     Ok(Exit::Done)
+}
+
+/// Why a file of a project is left alone.
+const OUTSIDE: &str = "a link of the project leads out of it";
+
+fn may_change(place: &Place, file: &Path) -> Result<(), Failure> {
+    if !place.leads_outside(file) {
+        return Ok(());
+    }
+    let file = shown_path(file);
+    Err(Failure::Input(anyhow!(
+        "{file} was left alone: {OUTSIDE}. Remove the link and try again"
+    )))
 }
 
 /// Only an empty folder can be removed, so nothing is lost.
@@ -166,7 +185,7 @@ fn own_program() -> anyhow::Result<String> {
     text.ok_or_else(|| {
         anyhow!(
             "{} is not a path that a plugin can name: it is not UTF-8",
-            program.display()
+            shown_path(&program)
         )
     })
 }

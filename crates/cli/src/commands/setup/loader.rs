@@ -17,7 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::print;
+use crate::{make_visible::shown_path, print};
 
 /// What OpenCode prints when it can be asked. The first generation begins the line with its name.
 const LISTENING: &str = "server listening on ";
@@ -117,7 +117,7 @@ impl Server {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("{} cannot be started", program.display()))?;
+            .with_context(|| format!("{} cannot be started", shown_path(program)))?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let output = child.stdout.take().context("OpenCode has no output")?;
         Ok(Self {

@@ -24,6 +24,7 @@ use super::runtime::in_runtime;
 use crate::{
     config::Config,
     exit::{Exit, Failure},
+    make_visible::shown_path,
     print,
 };
 
@@ -119,7 +120,7 @@ async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
     for program in &unknown {
         let why = program.generation.as_ref().err();
         let why = why.map(String::as_str).unwrap_or_default();
-        print::remark(&format!("{}: {why}\n", program.path.display()));
+        print::remark(&format!("{}: {why}\n", shown_path(&program.path)));
     }
     if programs.is_empty() {
         return Err(Failure::Machine(anyhow!(
@@ -129,12 +130,12 @@ async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
     }
     for Program { path, version, .. } in &programs {
         let version = version::in_line(version);
-        print::answer(&format!("Found OpenCode {version}: {}.", path.display()))?;
+        print::answer(&format!("Found OpenCode {version}: {}.", shown_path(path)))?;
     }
     let place = around.user()?;
     print::answer(&format!(
         "Its plugin goes to {}; nothing else is changed.",
-        place.file().display()
+        shown_path(&place.file())
     ))?;
     let tools = tool_set::specs_with_skill(&config.prefix, None);
     let changed = install::install(&around, &place, &tools)?;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, anyhow};
 
 use super::plugin_file::FILE;
-use crate::exit::Failure;
+use crate::{exit::Failure, make_visible::shown_path};
 
 /// What decides where OpenCode looks.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(in crate::commands) struct Surroundings {
 pub(in crate::commands) struct Place {
     folder: PathBuf,
     pub(in crate::commands) whose: Whose,
+    /// The project that it is in, if it is not the user's.
+    project: Option<PathBuf>,
 }
 
 /// How a place is named on the command line.
@@ -68,14 +70,15 @@ impl Surroundings {
         Ok(Place {
             folder,
             whose: Whose::User,
+            project: None,
         })
     }
 
     /// The place for the current folder.
     pub(super) fn project(&self) -> Place {
         Place {
-            folder: self.here.join(".opencode"),
             whose: Whose::Project,
+            ..self.in_project(&self.here)
         }
     }
 
@@ -95,17 +98,35 @@ impl Surroundings {
     pub(in crate::commands) fn all(&self) -> Vec<Place> {
         let mut all: Vec<Place> = self.user().into_iter().collect();
         all.push(self.project());
-        let above = self.project_folders().skip(1);
-        let above = above.map(|folder| folder.join(".opencode"));
         let homes = self.home.iter().map(|home| home.join(".opencode"));
-        let others = self.config_folder().into_iter().chain(above).chain(homes);
-        for folder in others {
-            if all.iter().all(|place| !is_same(&place.folder, &folder)) {
-                let whose = Whose::Other;
-                all.push(Place { folder, whose });
+        let users = self.config_folder().into_iter().chain(homes);
+        let users = users.map(|folder| Place {
+            folder,
+            whose: Whose::Other,
+            project: None,
+        });
+        let above = self.project_folders().skip(1);
+        let above = above.map(|folder| self.in_project(folder));
+        for other in users.chain(above) {
+            if all
+                .iter()
+                .all(|place| !is_same(&place.folder, &other.folder))
+            {
+                all.push(other);
             }
         }
         all
+    }
+
+    /// What a folder of a project has for OpenCode. A repository is one project; elsewhere each
+    /// folder is its own.
+    fn in_project(&self, folder: &Path) -> Place {
+        let root = self.repository().unwrap_or(folder);
+        Place {
+            folder: folder.join(".opencode"),
+            whose: Whose::Other,
+            project: Some(root.to_owned()),
+        }
     }
 
     /// The files in which OpenCode could be told of more plugins.
@@ -120,10 +141,14 @@ impl Surroundings {
 
     /// The current folder and those above it, up to the root of the repository.
     fn project_folders(&self) -> impl Iterator<Item = &Path> {
-        let root = self.here.ancestors();
-        let root = root.into_iter().find(|folder| folder.join(".git").exists());
+        let root = self.repository();
         let within = move |folder: &&Path| root.is_none_or(|root| folder.starts_with(root));
         self.here.ancestors().take_while(within)
+    }
+
+    fn repository(&self) -> Option<&Path> {
+        let mut above = self.here.ancestors();
+        above.find(|folder| folder.join(".git").exists())
     }
 
     fn config_folder(&self) -> Result<PathBuf, Failure> {
@@ -169,6 +194,22 @@ impl Place {
         }
     }
 
+    /// Whether it is the user's, and not a project's.
+    pub(super) fn is_users(&self) -> bool {
+        self.project.is_none()
+    }
+
+    /// Whether a link that the project has there leads out of it: nothing is written or removed by
+    /// such a link, since nobody but the project's author has asked for it.
+    pub(super) fn leads_outside(&self, file: &Path) -> bool {
+        let Some(project) = &self.project else {
+            return false;
+        };
+        let mut folders = file.ancestors().skip(1);
+        let nearest = folders.find(|folder| folder.exists());
+        !real(nearest.unwrap_or(file)).starts_with(real(project))
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -180,7 +221,7 @@ impl Place {
             (Whose::User, _) => format!("`{command}{more}`"),
             (Whose::Project, _) => format!("`{command} --project{more}`"),
             (Whose::Other, Some(above)) if self.folder.ends_with(".opencode") => {
-                format!("`{command} --project{more}` in {}", above.display())
+                format!("`{command} --project{more}` in {}", shown_path(above))
             }
             (Whose::Other, _) => format!("`{command}{more}` without OPENCODE_CONFIG_DIR"),
         }
@@ -189,6 +230,9 @@ impl Place {
 
 /// Whether two paths lead to one file or folder.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     real(one) == real(other)
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -11,7 +11,7 @@ use asyncagents_core::agent::ToolSpec;
 use asyncagents_hosts::plugin;
 use tempfile::NamedTempFile;
 
-use crate::exit::Failure;
+use crate::{exit::Failure, make_visible::shown_path, read_short::read_short};
 
 /// What the plugin's file is called.
 pub(super) const FILE: &str = "asyncagents.js";
@@ -28,7 +28,7 @@ pub(in crate::commands) enum Found {
 
 pub(super) fn find(path: &Path) -> Result<Found, Failure> {
     let unreadable =
-        |error| Failure::Machine(anyhow!("{} cannot be read: {error}", path.display()));
+        |error| Failure::Machine(anyhow!("{} cannot be read: {error}", shown_path(path)));
     match path.symlink_metadata() {
         // A file in the place of a folder has nothing in it.
         Err(error) if is_absence(&error) => return Ok(Found::Nothing),
@@ -42,16 +42,23 @@ pub(super) fn find(path: &Path) -> Result<Found, Failure> {
         // To read a pipe could take for ever.
         Ok(about) if !about.is_file() => Ok(Found::Foreign("not a file")),
         Ok(_) => {
-            let text = fs::read(path).map_err(unreadable)?;
-            let text = String::from_utf8(text).ok();
-            let ours = text.filter(|text| {
+            let is_ours = |text: &String| {
                 let first = text.lines().next();
                 first.is_some_and(|line| line.contains(plugin::MARK))
-            });
+            };
             let foreign = Found::Foreign("not a file that asyncagents wrote");
-            Ok(ours.map_or(foreign, Found::Ours))
+            match read_short(path) {
+                Ok(text) => Ok(Some(text).filter(is_ours).map_or(foreign, Found::Ours)),
+                Err(error) if is_no_short_text(&error) => Ok(foreign),
+                Err(error) => Err(unreadable(error)),
+            }
         }
     }
+}
+
+fn is_no_short_text(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, InvalidData};
+    matches!(error.kind(), FileTooLarge | InvalidData)
 }
 
 fn is_absence(error: &io::Error) -> bool {
@@ -61,7 +68,7 @@ fn is_absence(error: &io::Error) -> bool {
 
 /// What to say of something that is not ours.
 pub(super) fn foreign(path: &Path, what: &str) -> Failure {
-    let path = path.display();
+    let path = shown_path(path);
     Failure::Input(anyhow!(
         "{path} is {what}; it was left alone. Move it away and try again"
     ))
@@ -114,7 +121,7 @@ fn refused(path: &Path, what: &str, error: &io::Error) -> Failure {
         PermissionDenied | ReadOnlyFilesystem => "you may not write there".to_owned(),
         _ => error.to_string(),
     };
-    let path = path.display();
+    let path = shown_path(path);
     Failure::Machine(anyhow!(
         "{path} cannot be {what}: {why}; nothing was changed"
     ))

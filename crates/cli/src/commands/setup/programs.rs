@@ -13,7 +13,7 @@ use asyncagents_core::port::HostError;
 use asyncagents_hosts::opencode::version::{self, Generation};
 use tokio::{process::Command, time::timeout};
 
-use crate::{exit::Failure, print};
+use crate::{exit::Failure, make_visible::shown_path, print};
 
 /// How long a program may take to say its version. OpenCode needs 1.2 s of an idle processor.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ fn find(named: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, Failure> {
     let from_environment = variable.map(PathBuf::from);
     if let Some(program) = named.map(Path::to_owned).or(from_environment) {
         if !is_program(&program) {
-            let program = program.display();
+            let program = shown_path(&program);
             return Err(Failure::Input(anyhow!(
                 "{program} is not a program; name OpenCode with --opencode-bin"
             )));
@@ -99,11 +99,11 @@ fn find(named: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// user's OpenCode, and nobody asked for it.
 fn on_path(here: &Path) -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let project = project_of(here);
+    let projects = projects_of(here);
     let is_safe = |folder: &PathBuf| {
         let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let inside = |project: &PathBuf| folder.starts_with(project) || real.starts_with(project);
-        folder.is_absolute() && !project.as_ref().is_some_and(inside)
+        folder.is_absolute() && !projects.iter().any(inside)
     };
     let folders: Vec<PathBuf> = env::split_paths(&path).filter(is_safe).collect();
     let mut found: Vec<PathBuf> = Vec::new();
@@ -123,14 +123,21 @@ fn on_path(here: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The repository a folder is in, or the folder. The user's home is no project, whatever is in it.
-fn project_of(here: &Path) -> Option<PathBuf> {
-    let mut above = here.ancestors();
-    let root = above.find(|folder| folder.join(".git").exists());
-    let root = root.unwrap_or(here).to_owned();
+/// The folders whose programs are a project's: the outermost repository around the current folder,
+/// which a submodule is a part of; the folder itself; and what npm installs in each above it. The
+/// user's home is no project, whatever is in it.
+fn projects_of(here: &Path) -> Vec<PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from);
-    let is_home = home.is_some_and(|home| home.starts_with(&root));
-    (!is_home).then_some(root)
+    let is_home = |folder: &&Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
+    let above: Vec<&Path> = here
+        .ancestors()
+        .take_while(|folder| !is_home(folder))
+        .collect();
+    let repository = above.iter().rfind(|folder| folder.join(".git").exists());
+    let own = above.first().into_iter().chain(repository);
+    let own = own.map(|folder| folder.to_path_buf());
+    let installed = above.iter().map(|folder| folder.join("node_modules"));
+    own.chain(installed).collect()
 }
 
 pub(super) fn is_program(path: &Path) -> bool {
@@ -141,7 +148,7 @@ pub(super) fn is_program(path: &Path) -> bool {
 /// What a program answers to `--version`. It is not started in a project, whose files it might
 /// read.
 pub(in crate::commands) async fn version_line(program: &Path) -> anyhow::Result<String> {
-    let name = program.display();
+    let name = shown_path(program);
     let mut command = Command::new(program);
     command
         .arg("--version")
