@@ -20,7 +20,8 @@ use asyncagents_tools::SESSION_VARIABLE;
 pub(crate) struct AgentShell {
     /// As people call it.
     pub(crate) agent: &'static str,
-    /// The session that called the shell, if it is one of the built-in agent's.
+    /// The session that called the shell, if it is one of the built-in agent's. Only the system's
+    /// list of processes tells: a command can set a variable to any session.
     pub(crate) session: Option<SessionId>,
 }
 
@@ -45,6 +46,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("CLAUDE_CODE_ENTRYPOINT", "Claude Code"),
     ("OPENCODE", "OpenCode"),
     ("OPENCODE_PID", "OpenCode"),
+    ("OPENCODE_TERMINAL", "OpenCode"),
     ("CODEX_SANDBOX", "Codex"),
     ("CODEX_SANDBOX_NETWORK_DISABLED", "Codex"),
     ("CODEX_THREAD_ID", "Codex"),
@@ -114,7 +116,6 @@ fn find(variables: &[String], above: &[Process], leaders: &[Process]) -> Option<
     // What a command has not started itself it cannot change: the outermost is none of its own.
     let mut shells = above.iter().rev().filter(|process| process.is_own_shell());
     let named = shells.find_map(|shell| value(&shell.variables, SESSION_VARIABLE));
-    let named = named.or_else(|| value(variables, SESSION_VARIABLE));
     Some(AgentShell {
         agent,
         session: named.map(SessionId::from),
@@ -279,6 +280,7 @@ mod tests {
     #[rstest]
     #[case::claude("CLAUDECODE=1", "Claude Code")]
     #[case::opencode("OPENCODE=1", "OpenCode")]
+    #[case::opencode_2("OPENCODE_TERMINAL=1", "OpenCode")]
     #[case::codex("CODEX_SANDBOX_NETWORK_DISABLED=1", "Codex")]
     #[case::gemini("GEMINI_CLI=1", "Gemini CLI")]
     #[case::goose("GOOSE_TERMINAL=1", "Goose")]
@@ -336,5 +338,15 @@ mod tests {
         let own = ["ASYNCAGENTS_IN_SESSION=s_other".to_owned()];
         let session = find(&own, &above, &[]).and_then(|found| found.session);
         assert_eq!(session, Some("s_own".into()), "a command cannot rename it");
+    }
+
+    #[rstest]
+    #[case::of_opencode(&["opencode", "serve"])]
+    #[case::that_looks_like_ours(&["/proc/self/exe", "sandbox-exec", "supervise"])]
+    fn an_agent_that_is_not_ours_cannot_say_that_it_is_a_session(#[case] words: &[&str]) {
+        let named = "ASYNCAGENTS_IN_SESSION=s_other";
+        let above = [process(&["bash"], &[named]), process(words, &[named])];
+        let found = find(&[named.to_owned()], &above, &[]).expect("an agent");
+        assert_eq!(found.session, None);
     }
 }

@@ -9,8 +9,18 @@ use std::{
 /// The state of a socket that waits for connections.
 const LISTEN: &str = "0A";
 
+/// Whether programs on this machine reach a process at an address; nothing on a system that does
+/// not say so of any process. One that Linux hides, as a process of another user or one that keeps
+/// secrets, is reached nowhere.
+pub(super) fn is_reached(pid: u32, at: SocketAddr) -> Option<bool> {
+    match listening(pid) {
+        Some(places) => Some(places.contains(&at)),
+        None => sockets(std::process::id()).map(|_| false),
+    }
+}
+
 /// The addresses at which programs on this machine reach a process; nothing if the system does not
-/// say so, as of a process of another user.
+/// say so.
 pub fn listening(pid: u32) -> Option<Vec<SocketAddr>> {
     let sockets = sockets(pid)?;
     let mut found = Vec::new();
@@ -102,6 +112,10 @@ mod tests {
         };
         assert!(!listening(pid).expect("it is our own").contains(&closed));
         assert!(listening(u32::MAX).is_none());
+        assert_eq!(is_reached(pid, one), Some(true));
+        assert_eq!(is_reached(pid, closed), Some(false));
+        // The system tells of processes, and not of this one.
+        assert_eq!(is_reached(u32::MAX, one), Some(false));
     }
 
     #[test]

@@ -188,13 +188,11 @@ impl Service {
             .strip_prefix("http://")
             .and_then(|at| at.parse().ok());
         let address: SocketAddr = address.ok_or(Unusable::Elsewhere)?;
-        match ports::listening(self.pid) {
-            Some(places) if !places.contains(&address) => {
-                let (pid, port) = (self.pid, address.port());
-                Err(Unusable::NotListening { pid, port })
-            }
-            _ => Ok(()),
+        if ports::is_reached(self.pid, address) == Some(false) {
+            let (pid, port) = (self.pid, address.port());
+            return Err(Unusable::NotListening { pid, port });
         }
+        Ok(())
     }
 }
 
