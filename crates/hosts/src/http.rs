@@ -346,11 +346,11 @@ fn about_sessions(data: String) -> Option<Box<RawValue>> {
     }
 }
 
-/// The bytes of an event stream. Missing heartbeats are an error, and a line without end is one too.
+/// The bytes of an event stream. Missing heartbeats are an error, and an event without end is one too.
 fn guarded(response: reqwest::Response) -> impl Stream<Item = Result<Bytes, io::Error>> {
     let bytes = response.bytes_stream().boxed();
-    stream::unfold(Some((bytes, 0)), |state| async move {
-        let (mut bytes, line) = state?;
+    stream::unfold(Some((bytes, EventSize::default())), |state| async move {
+        let (mut bytes, mut size) = state?;
         let chunk = match timeout(HEARTBEAT_TIMEOUT, bytes.next()).await {
             Ok(Some(Ok(chunk))) => chunk,
             Ok(Some(Err(error))) => {
@@ -360,14 +360,40 @@ fn guarded(response: reqwest::Response) -> impl Stream<Item = Result<Bytes, io::
             Ok(None) => return None,
             Err(_) => return Some((Err(io::Error::other("nothing came for a minute")), None)),
         };
-        let end = memchr::memrchr(b'\n', &chunk);
-        let line = end.map_or(line + chunk.len(), |end| chunk.len() - end);
-        if line > LONGEST_LINE {
-            Some((Err(io::Error::other("a line does not end")), None))
+        size.add(&chunk);
+        if size.bytes() > LONGEST_LINE {
+            Some((Err(io::Error::other("an event does not end")), None))
         } else {
-            Some((Ok(chunk), Some((bytes, line))))
+            Some((Ok(chunk), Some((bytes, size))))
         }
     })
+}
+
+/// How much of an event has come. It has any number of lines, and ends with an empty one.
+#[derive(Debug, Default)]
+struct EventSize {
+    lines: usize,
+    /// Of the line that has not ended.
+    line: usize,
+}
+
+impl EventSize {
+    fn add(&mut self, chunk: &[u8]) {
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', chunk) {
+            self.line += end - begin;
+            begin = end + 1;
+            // An empty line may have a carriage return.
+            let is_empty = self.line <= 1;
+            self.lines = if is_empty { 0 } else { self.lines + self.line };
+            self.line = 0;
+        }
+        self.line += chunk.len() - begin;
+    }
+
+    fn bytes(&self) -> usize {
+        self.lines + self.line
+    }
 }
 
 fn broken(error: &sse_stream::Error) -> String {

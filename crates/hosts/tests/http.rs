@@ -337,6 +337,29 @@ async fn a_stream_that_breaks_is_opened_again() {
 }
 
 #[tokio::test]
+async fn an_event_without_end_is_left_and_many_of_them_are_not() {
+    let mut server = Server::start(false).await;
+    let connection = server.connection();
+    let mut signals = connection.signals();
+    let line = server.line().await;
+    line.says(CONNECTED);
+    assert_eq!(heard(&mut signals).await, "missed");
+    let megabyte = "x".repeat(1 << 20);
+    for _ in 0..70 {
+        line.says(&megabyte);
+    }
+    line.says(IDLE);
+    assert_eq!(heard(&mut signals).await, IDLE);
+    // Lines of one event: only an empty one would end it.
+    for _ in 0..70 {
+        let _ = line.events.send(format!("data: {megabyte}\n"));
+    }
+    line.is_left().await;
+    server.line().await.says(CONNECTED);
+    assert_eq!(heard(&mut signals).await, "missed");
+}
+
+#[tokio::test]
 async fn a_silent_stream_is_opened_again() {
     let mut server = Server::start(false).await;
     let connection = server.connection();

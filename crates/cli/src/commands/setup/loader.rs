@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use asyncagents_core::secret::Secret;
-use reqwest::{Client, StatusCode, redirect::Policy};
+use reqwest::{Client, Response, StatusCode, redirect::Policy};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::NamedTempFile;
 use tokio::{
@@ -224,6 +224,20 @@ async fn asked_to_stop() {
     }
 }
 
+/// How much of an answer is read. A server that says more is none of OpenCode's.
+const LONGEST: usize = 4_000_000;
+
+/// The text of an answer, as far as it is read.
+pub(super) async fn short_text(mut answer: Response) -> reqwest::Result<String> {
+    let mut text = Vec::new();
+    while text.len() < LONGEST
+        && let Some(chunk) = answer.chunk().await?
+    {
+        text.extend_from_slice(&chunk);
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Asks for the names of all tools, as soon as the server answers.
 async fn ask(url: &str, password: &Secret) -> anyhow::Result<Vec<String>> {
     // A password goes nowhere else.
@@ -251,7 +265,7 @@ async fn ask(url: &str, password: &Secret) -> anyhow::Result<Vec<String>> {
     let answer = remark_if_slow(async {
         let answer = get("/experimental/tool/ids", LOAD).await?;
         let status = answer.status();
-        Ok::<_, reqwest::Error>((status, answer.text().await?))
+        Ok::<_, reqwest::Error>((status, short_text(answer).await?))
     });
     let (status, text) = answer.await.map_err(|error| {
         if error.is_timeout() {

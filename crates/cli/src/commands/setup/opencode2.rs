@@ -164,7 +164,7 @@ async fn plugins(url: &str, password: &Secret, folder: &Path) -> anyhow::Result<
         if status != StatusCode::OK {
             bail!("OpenCode 2 did not name its plugins: {status}");
         }
-        let text = answer.text().await?;
+        let text = loader::short_text(answer).await?;
         let body: Body =
             serde_json::from_str(&text).context("OpenCode's list of plugins cannot be read")?;
         if !body.data.is_empty() || begun.elapsed() > LOAD {
