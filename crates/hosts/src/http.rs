@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::{lock::lock, port::HostError};
+use asyncagents_core::{lock::lock, port::HostError, secret::Secret};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::{Client, RequestBuilder, Url, header::CONTENT_TYPE, redirect::Policy};
@@ -62,12 +62,12 @@ pub struct Address {
     /// The folder there, if it is not the one that the server was started in.
     pub directory: Option<String>,
     /// The server's password.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Neither the password nor an address that may hold one.
+        // Not the address: it may hold a password.
         let directory = &self.directory;
         write!(f, "Address {{ directory: {directory:?}, .. }}")
     }
@@ -120,7 +120,7 @@ struct Remote {
     /// Without a name or a password, so it may be shown.
     url: Url,
     directory: Option<String>,
-    password: Option<String>,
+    password: Option<Secret>,
     protocol: &'static Protocol,
 }
 
@@ -133,7 +133,7 @@ impl Remote {
                 let wanted = "OpenCode's address is a URL like `http://127.0.0.1:4096`";
                 HostError::Refused(format!("{wanted}, not what was given"))
             })?;
-        let inside = url.password().map(ToOwned::to_owned);
+        let inside = url.password().map(Secret::new);
         // Both can only fail for a URL without a host.
         let _ = (url.set_username(""), url.set_password(None));
         url.set_query(None);
@@ -199,7 +199,7 @@ impl Remote {
         };
         let request = self.client.request(method, url);
         match &self.password {
-            Some(password) => request.basic_auth(self.protocol.user, Some(password)),
+            Some(password) => request.basic_auth(self.protocol.user, Some(password.reveal())),
             None => request,
         }
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::port::HostError;
+use asyncagents_core::{port::HostError, secret::Secret};
 use asyncagents_hosts::{Address, Connection, HttpConnection, Request, Signal, opencode::HTTP};
 use axum::{
     Router,
@@ -210,7 +210,7 @@ async fn what_opencode_says_no_to_is_an_answer() {
 async fn the_password_opens_the_door_and_is_never_shown() {
     let server = Server::start(true).await;
     let with = |password: Option<&str>| {
-        let password = password.map(ToOwned::to_owned);
+        let password = password.map(Secret::new);
         let address = Address {
             password,
             ..server.address()

@@ -67,7 +67,7 @@ pub(super) fn over_http(service: &Service) -> Result<HttpConnection, HostError> 
     let address = Address {
         url: service.url.clone(),
         directory: None,
-        password: Some(service.password.reveal().to_owned()),
+        password: Some(service.password.clone()),
     };
     HttpConnection::new(address, &opencode2::HTTP)
 }

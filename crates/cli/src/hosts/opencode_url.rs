@@ -8,6 +8,7 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::SessionId,
     port::{Host, HostError},
+    secret::Secret,
 };
 use asyncagents_hosts::{
     Address, Connection, HttpConnection, Protocol, Request, Response,
@@ -75,13 +76,13 @@ impl<'a> Place<'a> {
 }
 
 /// The password of a server. Each generation has its own name for it first.
-fn password(generation: Generation) -> Option<String> {
+fn password(generation: Generation) -> Option<Secret> {
     let mut names = ["OPENCODE_SERVER_PASSWORD", "OPENCODE_PASSWORD"];
     if generation == Generation::Two {
         names.reverse();
     }
     let mut set = names.into_iter().filter_map(|name| env::var(name).ok());
-    set.find(|value| !value.is_empty())
+    set.find(|value| !value.is_empty()).map(Secret::new)
 }
 
 /// Which generation answers at an address. Each has a path of its own for that; for the other's
