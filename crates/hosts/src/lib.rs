@@ -3,6 +3,7 @@
 mod chosen_model;
 mod connection;
 mod http;
+mod long_wait;
 pub mod opencode;
 pub mod opencode2;
 pub mod plugin;

@@ -1,6 +1,6 @@
 //! What OpenCode writes, as far as we read it. Unknown fields are left alone.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use asyncagents_core::{
     budget::Cost,
@@ -13,6 +13,8 @@ use asyncagents_core::{
 };
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
+
+use crate::long_wait::long_wait;
 
 /// Where our names are in what OpenCode keeps for us.
 const OURS: &str = "asyncagents";
@@ -454,20 +456,13 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// What the provider says, if it does not want to be asked again for a long time. OpenCode waits
-    /// as long as it is told to.
+    /// What the provider says, if it does not want to be asked again for a long time.
     #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
     pub(super) fn long_wait(&self, now: Moment) -> Option<String> {
         let next = Moment::from_millis(self.next.filter(|_| self.kind == "retry")? as i64);
-        let wait = next.since(now);
-        let message = self.message.as_deref().unwrap_or("no reason given");
-        (wait > LONGEST_WAIT)
-            .then(|| format!("{message}; it asks for a wait of {} s", wait.as_secs()))
+        long_wait(self.message.as_deref(), next, now)
     }
 }
-
-/// A provider that asks for a longer wait is unavailable.
-const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 
 /// The providers that can be used, with their models. There are keys beside what is read.
 #[derive(Deserialize)]

@@ -8,7 +8,14 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::{id::SessionId, lock::lock, moment::Moment};
+use asyncagents_core::{
+    id::{ModelName, SessionId},
+    lifecycle::Standing,
+    lock::lock,
+    moment::Moment,
+};
+
+use super::retry::Retry;
 
 /// A busy session without any event for this long is no longer taken for busy. Events are reliable;
 /// this is for the day they are not.
@@ -54,6 +61,10 @@ struct SessionState {
     /// what came before.
     on_its_way: Option<String>,
     end: Option<End>,
+    /// The model that was asked last.
+    model: Option<ModelName>,
+    /// It did not answer and is asked again.
+    retry: Option<Retry>,
 }
 
 impl Activity {
@@ -109,6 +120,7 @@ impl Activity {
     pub(super) fn started(&self, session: &SessionId, now: Moment) {
         self.change(session, now, |seen| {
             seen.busy = Some(now.after(BUSY_TIMEOUT));
+            seen.retry = None;
             seen.end = None;
             if seen.on_its_way.is_none() {
                 seen.prompted = None;
@@ -117,18 +129,43 @@ impl Activity {
         self.wake(session);
     }
 
-    /// An event about a session at work has come. It is heard of again by `next`.
-    pub(super) fn event(&self, session: &SessionId, now: Moment, next: Moment) {
+    /// An event about a session at work has come.
+    pub(super) fn event(&self, session: &SessionId, now: Moment) {
         if let Some(seen) = lock(&self.0).sessions.get_mut(session) {
             seen.heard = now;
-            seen.busy = seen.busy.map(|_| next.max(now).after(BUSY_TIMEOUT));
+            seen.busy = seen.busy.map(|_| now.after(BUSY_TIMEOUT));
         }
+    }
+
+    /// A model is asked.
+    pub(super) fn asked(&self, session: &SessionId, model: Option<ModelName>) {
+        if let Some(seen) = lock(&self.0).sessions.get_mut(session) {
+            seen.model = model;
+            seen.retry = None;
+        }
+    }
+
+    /// A model did not answer. Nothing is heard of the session until it is asked again.
+    pub(super) fn retries(&self, session: &SessionId, retry: Retry, now: Moment) {
+        if let Some(seen) = lock(&self.0).sessions.get_mut(session) {
+            let next = retry.next().unwrap_or(now).max(now);
+            seen.busy = seen.busy.map(|_| next.after(BUSY_TIMEOUT));
+            seen.retry = Some(retry);
+        }
+    }
+
+    /// Where a session at work stands, if its model is not to be asked again for a long time.
+    pub(super) fn long_wait(&self, session: &SessionId, now: Moment) -> Option<Standing> {
+        let state = lock(&self.0);
+        let seen = state.sessions.get(session)?;
+        seen.retry.as_ref()?.long_wait(seen.model.clone(), now)
     }
 
     /// An execution has ended; `end` is nothing if it went well.
     pub(super) fn ended(&self, session: &SessionId, end: Option<End>, now: Moment) {
         self.change(session, now, |seen| {
             seen.busy = None;
+            seen.retry = None;
             if seen.on_its_way.is_none() {
                 seen.end = end;
                 seen.prompted = None;

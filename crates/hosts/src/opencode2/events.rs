@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use asyncagents_core::{
     digest::digest,
     id::SessionId,
-    moment::Moment,
     port::{Clock, HostEvents, Report, SessionEvent},
     progress::Observation,
     question::Question,
@@ -21,7 +20,8 @@ use super::{
     activity::{Activity, End},
     capabilities::Capabilities,
     questions,
-    wire::{self, Form, Permission, Problem, Tokens},
+    retry::Retry,
+    wire::{self, Form, Permission, Problem, SessionModel, Tokens},
 };
 
 /// The kinds of events that mean something to us.
@@ -85,7 +85,11 @@ struct About {
     tokens: Option<Tokens>,
     cost: Option<f64>,
     /// When the next attempt is made.
-    at: Option<Value>,
+    #[serde(default, deserialize_with = "wire::known_or_none")]
+    at: Option<f64>,
+    /// Of a step: the model that is asked.
+    #[serde(default, deserialize_with = "wire::known_or_none")]
+    model: Option<SessionModel>,
     #[serde(rename = "requestID")]
     request: Option<String>,
     action: Option<String>,
@@ -128,7 +132,7 @@ impl EventStream {
 
     fn meaning(&mut self, session: &SessionId, kind: &str, about: About) -> Option<SessionEvent> {
         let (activity, now) = (self.activity.clone(), self.clock.now());
-        activity.event(session, now, about.retried_at().unwrap_or(now));
+        activity.event(session, now);
         Some(match kind {
             "session.inbox.enqueued" | "session.inbox.delivered" => {
                 activity.admitted(session, &about.inbox?);
@@ -143,6 +147,21 @@ impl EventStream {
             | "session.execution.interrupted" => {
                 activity.ended(session, end(kind, about), now);
                 SessionEvent::Idle
+            }
+            "session.step.started" => {
+                activity.asked(session, about.model.as_ref().map(SessionModel::name));
+                SessionEvent::Alive
+            }
+            "session.retry.scheduled" => {
+                let retry = about.retry();
+                let is_long = retry.long_wait(None, now).is_some();
+                activity.retries(session, retry, now);
+                // Whether another model is asked meanwhile is for the runtime to say.
+                if is_long {
+                    SessionEvent::Idle
+                } else {
+                    SessionEvent::Alive
+                }
             }
             "session.deleted" => {
                 activity.deleted(session);
@@ -190,9 +209,11 @@ impl EventStream {
 }
 
 impl About {
-    /// When a model that did not answer is asked again.
-    fn retried_at(&self) -> Option<Moment> {
-        self.at.as_ref()?.as_f64().map(wire::moment)
+    fn retry(self) -> Retry {
+        Retry {
+            at: self.at,
+            error: self.error,
+        }
     }
 
     fn permission(self) -> Option<Permission> {

@@ -17,6 +17,7 @@ use super::{
     activity::End,
     host::OpenCode2,
     id, questions,
+    retry::Retry,
     run::{Known, Run, Verdict, failed, unavailable},
     wire::{Session, SessionModel},
 };
@@ -31,8 +32,10 @@ impl OpenCode2 {
         session: &SessionId,
         prompt: &PostId,
     ) -> Result<Inspection, HostError> {
-        if self.activity.is_busy(session, self.clock.now()) {
-            return Ok(standing(Standing::Working));
+        let now = self.clock.now();
+        if self.activity.is_busy(session, now) {
+            let waits = self.activity.long_wait(session, now);
+            return Ok(standing(waits.unwrap_or(Standing::Working)));
         }
         match self.look(session, prompt).await? {
             Look::Settled(inspection) => Ok(inspection),
@@ -54,6 +57,9 @@ impl OpenCode2 {
         // First whether the session is at work, then its messages: none that is written between the
         // two requests is missed.
         if self.api.active().await?.contains_key(session.as_str()) {
+            if let Some(waits) = self.long_wait(session).await {
+                return Ok(Look::Settled(standing(waits)));
+            }
             return Ok(Look::Settled(Inspection {
                 // A question may have come while events were lost.
                 asking: Some(self.asking(session).await?),
@@ -90,6 +96,14 @@ impl OpenCode2 {
                 self.not_delivered(session, prompt, known).await?,
             )),
         })
+    }
+
+    /// Where a session at work stands, if its model is not to be asked again for a long time. One
+    /// whose messages cannot be read is simply at work.
+    async fn long_wait(&self, session: &SessionId) -> Option<Standing> {
+        let newest = self.api.page(session, &mut { 1 }, None).await.ok()?;
+        let newest = newest.newest_first().ok()?.into_iter().next()?;
+        Retry::of(&newest)?.long_wait(newest.model(), self.clock.now())
     }
 
     /// What becomes of a prompt that is not in the history. One that waits in the inbox of an idle

@@ -17,6 +17,7 @@ mod models;
 mod pages;
 pub mod ports;
 mod questions;
+mod retry;
 mod run;
 pub mod service;
 mod session_model;

@@ -10,7 +10,7 @@ use asyncagents_core::{
     moment::Moment,
     progress::Totals,
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 /// Where our names are in what OpenCode keeps for us.
@@ -29,11 +29,11 @@ pub(super) struct Session {
     pub(super) model: Option<SessionModel>,
     pub(super) location: Option<Location>,
     /// What the session may do beside its agent's rules; nothing where OpenCode keeps none.
-    #[serde(default, deserialize_with = "rules_or_none")]
+    #[serde(default, deserialize_with = "known_or_none")]
     pub(super) permissions: Option<Vec<Rule>>,
     pub(super) metadata: Option<Value>,
     /// How its last turn ended, where OpenCode keeps that.
-    #[serde(default, deserialize_with = "word_or_none")]
+    #[serde(default, deserialize_with = "known_or_none")]
     pub(super) outcome: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Agent {
     /// The agent's own model, if it has one.
     pub(super) model: Option<Value>,
     /// What the agent may do; nothing if OpenCode writes it in a way that is not known here.
-    #[serde(default, deserialize_with = "rules_or_none")]
+    #[serde(default, deserialize_with = "known_or_none")]
     pub(super) permissions: Option<Vec<Rule>>,
 }
 
@@ -124,10 +124,12 @@ pub(super) struct Message {
     pub(super) cost: Option<f64>,
     pub(super) tokens: Option<Tokens>,
     /// Of a message that says how a turn ended.
-    #[serde(default, deserialize_with = "word_or_none")]
+    #[serde(default, deserialize_with = "known_or_none")]
     outcome: Option<String>,
     /// Of a compaction.
     status: Option<String>,
+    /// While the model is to be asked again.
+    pub(super) retry: Option<Value>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -438,16 +440,12 @@ pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Defaul
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// A word, or nothing if it is something else.
-fn word_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let word = Value::deserialize(from)?;
-    Ok(word.as_str().map(str::to_owned))
-}
-
-/// Rules, or nothing if they are written in another way.
-fn rules_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Rule>>, D::Error> {
-    let rules = Value::deserialize(from)?;
-    Ok(serde_json::from_value(rules).unwrap_or_default())
+/// What is written as we know it, or nothing.
+pub(super) fn known_or_none<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    let written = Value::deserialize(from)?;
+    Ok(serde_json::from_value(written).ok())
 }
 
 impl Problem {

@@ -33,6 +33,7 @@ pub(super) const EVENTS: &[&str] = &[
     "session.tool.called",
     "session.tool.success",
     "session.tool.failed",
+    "session.retry.scheduled",
     "session.compaction.ended",
     "permission.asked",
     "permission.replied",
@@ -47,6 +48,7 @@ const WRITING: &[&str] = &[
     "session.text.",
     "session.reasoning.",
     "session.tool.",
+    "session.retry.",
 ];
 
 #[derive(Deserialize)]
@@ -256,7 +258,9 @@ impl Relayed {
             "session.step.started" => {
                 message["agent"] = take(&mut data, "agent");
                 message["model"] = take(&mut data, "model");
+                message["retry"] = Value::Null;
             }
+            "session.retry.scheduled" => message["retry"] = data,
             "session.step.ended" | "session.step.failed" => end_step(message, created, data),
             "session.text.started" | "session.text.ended" => write(message, "text", data),
             "session.reasoning.started" | "session.reasoning.ended" => {

@@ -5,14 +5,15 @@ use asyncagents_core::{
     id::ModelName,
     lifecycle::{Standing, Unavailable},
     model_choice::HostModel,
-    port::{Host, Prompt, WantedModel},
+    port::{Host, Prompt, SessionEvent, WantedModel},
     task::Outcome,
 };
 use serde_json::{Value, json};
 
 use crate::{
     build::Build,
-    world::{World, prompt},
+    working::{RETRY, RETRY_SOON},
+    world::{World, prompt, task},
 };
 
 const COUNT: &str = "Count the files";
@@ -111,4 +112,63 @@ async fn a_run_whose_request_was_refused_has_failed() {
     };
     let answer = None;
     assert_eq!(after(error).await, Standing::Done { outcome, answer });
+}
+
+fn waits() -> Standing {
+    Standing::ModelUnavailable(Unavailable {
+        model: Some("fake/fake-1".into()),
+        why: "usage limit; it asks for a wait of 3600 s".to_owned(),
+        answer: None,
+        retrying: true,
+    })
+}
+
+/// OpenCode waits for as long as the provider wants; whether that is too long is not for it to say.
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_wants_a_long_wait_is_unavailable_and_another_goes_on() {
+    for build in [Build::measured(), Build::release()] {
+        let mut world = World::new(build);
+        let session = world.at_work(RETRY).await;
+        // Its user is not kept waiting for the next look.
+        world.until_idle().await;
+        assert_eq!(world.standing(&session).await, waits());
+        world.host.abort(&session).await.expect("stopped");
+        world.until_idle().await;
+        let again = Prompt {
+            id: task().prompt_again(0, 1),
+            model: Some("fake/fake-2".into()),
+            ..prompt(COUNT)
+        };
+        let prompt = again.id.clone();
+        world.host.prompt(&session, again).await.expect("taken");
+        world.until_idle().await;
+        let seen = world.host.inspect(&session, &prompt).await.expect("seen");
+        let done = matches!(
+            seen.standing,
+            Standing::Done {
+                outcome: Outcome::Completed,
+                ..
+            }
+        );
+        assert!(done, "{:?}", seen.standing);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_wait_is_seen_by_a_process_that_did_not_hear_of_it() {
+    let mut world = World::new(Build::measured());
+    let session = world.at_work(RETRY).await;
+    world.until_idle().await;
+    assert_eq!(world.restarted().standing(&session).await, waits());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_wants_a_short_wait_is_waited_for() {
+    let mut world = World::new(Build::measured());
+    let session = world.at_work(RETRY_SOON).await;
+    let has_begun = |event: &SessionEvent| *event == SessionEvent::Alive;
+    world.until(has_begun).await;
+    assert_eq!(world.standing(&session).await, Standing::Working);
+    let world = world.restarted();
+    assert_eq!(world.standing(&session).await, Standing::Working);
 }

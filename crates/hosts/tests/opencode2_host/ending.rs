@@ -148,15 +148,17 @@ async fn an_interrupt_of_a_child_that_waits_to_retry_is_one() {
     for build in [Build::measured(), Build::release()] {
         let mut world = World::new(build);
         let session = world.at_work(RETRY).await;
-        time::sleep(Duration::from_millis(50)).await;
+        // That it waits is told like an end, so that it is looked at.
+        world.until_idle().await;
         world.host.abort(&session).await.expect("stopped");
         world.until_idle().await;
         assert_eq!(world.outcome(&session).await, Outcome::Cancelled);
     }
 }
 
+/// Whether another model is asked meanwhile is for the runtime to say.
 #[tokio::test(start_paused = true)]
-async fn a_retry_in_an_hour_is_work_without_a_request() {
+async fn a_retry_in_an_hour_is_no_end_and_costs_no_request() {
     let mut world = World::new(Build::measured());
     let session = world.at_work(RETRY).await;
     time::sleep(Duration::from_millis(50)).await;
@@ -166,7 +168,13 @@ async fn a_retry_in_an_hour_is_work_without_a_request() {
     }
     assert!(!reports.is_empty());
     world.opencode.forget_requests();
+    let waits = |standing: Standing| match standing {
+        Standing::ModelUnavailable(unavailable) => unavailable.retrying,
+        _ => false,
+    };
     world.clock.goes_on(Duration::from_secs(50 * 60));
+    assert!(waits(world.standing(&session).await));
+    world.clock.goes_on(Duration::from_secs(7 * 60));
     assert_eq!(world.standing(&session).await, Standing::Working);
     assert!(world.opencode.requests().is_empty());
     world.clock.goes_on(Duration::from_secs(60 * 60));

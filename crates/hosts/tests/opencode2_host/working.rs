@@ -14,6 +14,7 @@ use crate::fake::FakeOpenCode;
 pub(crate) const ASK_PERMISSION: &str = "List the files with a command";
 pub(crate) const ASK_FORM: &str = "Ask which colour";
 pub(crate) const RETRY: &str = "Use the model that is overloaded";
+pub(crate) const RETRY_SOON: &str = "Use the model that hesitates";
 pub(crate) const RESTARTED: &str = "The server restarted while you were working. Continue";
 pub(crate) const WENT_ON: &str = "I went on";
 
@@ -229,8 +230,9 @@ impl FakeOpenCode {
         if text.contains(ASK_FORM) {
             return self.ask_form(id).await;
         }
-        if text.contains(RETRY) {
-            return self.retry(id).await;
+        let retries = [(RETRY, 3_600), (RETRY_SOON, 60)];
+        if let Some((_, wait)) = retries.iter().find(|(words, _)| text.contains(words)) {
+            return self.retry(id, *wait).await;
         }
         match played(text) {
             None => self.step(id, "stop", said("ok")),
@@ -274,12 +276,15 @@ impl FakeOpenCode {
         Ok(())
     }
 
-    /// The model did not answer, and is asked again in an hour.
-    async fn retry(&self, id: &str) -> Result<(), Broken> {
+    /// The model did not answer, and is asked again after so many seconds.
+    async fn retry(&self, id: &str, wait: i64) -> Result<(), Broken> {
         let message = self.begin(id);
-        self.change(id, &message, |it| it["retry"] = json!({"attempt": 2}));
-        let at = self.now() + 3_600_000;
-        let data = json!({"assistantMessageID": message, "attempt": 2, "at": at});
+        let at = self.now() + wait * 1_000;
+        let error = json!({"type": "provider.rate-limit", "message": "usage limit", "status": 429});
+        let retry = json!({"attempt": 2, "at": at, "error": error});
+        let mut data = retry.clone();
+        data["assistantMessageID"] = json!(message);
+        self.change(id, &message, |it| it["retry"] = retry);
         self.tell(id, "session.retry.scheduled", data);
         std::future::pending().await
     }
@@ -343,7 +348,8 @@ impl FakeOpenCode {
             "time": {"created": self.now()}, "model": {"providerID": "fake", "id": "fake-1"},
         });
         self.with(id, |it| it.messages.push(begun));
-        let data = json!({"assistantMessageID": message});
+        let model = json!({"providerID": "fake", "id": "fake-1"});
+        let data = json!({"assistantMessageID": message, "agent": "general", "model": model});
         self.tell(id, "session.step.started", data);
         message
     }
@@ -406,6 +412,6 @@ fn played(text: &str) -> Option<Does> {
 }
 
 fn is_scripted(text: &str) -> bool {
-    let own = [ASK_PERMISSION, ASK_FORM, RETRY];
+    let own = [ASK_PERMISSION, ASK_FORM, RETRY, RETRY_SOON];
     played(text).is_some() || own.iter().any(|words| text.contains(words))
 }
