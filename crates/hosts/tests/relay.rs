@@ -81,6 +81,7 @@ struct Script {
     methods: Vec<(&'static str, Value)>,
     shown: Value,
     since: Vec<Value>,
+    delivered: Vec<String>,
     busy: Vec<&'static str>,
     asked: Vec<Value>,
 }
@@ -90,6 +91,9 @@ impl Script {
         let params = &message["params"];
         if message["method"] == "shown" {
             return json!({"messages": self.shown, "events": self.since});
+        }
+        if message["method"] == "delivered" {
+            return json!({"messages": self.delivered});
         }
         if message["method"] == "busy" {
             return json!({"sessions": self.busy});
@@ -420,6 +424,94 @@ async fn after_a_gap_the_plugin_is_asked_what_was_said() {
     opencode.script.lock().expect("a script").shown = shown;
     let page = opencode.get(&of(CHILD, "/message")).await;
     assert_eq!(names(&page).0, ["msg_0"]);
+}
+
+/// What an agent says and what it is told, as it happens.
+async fn said(opencode: &mut OpenCode, id: &str, text: &str) {
+    let about = |more: Value| {
+        let mut data = json!({"sessionID": CHILD, "assistantMessageID": id});
+        let (into, more) = (data.as_object_mut(), more.as_object().cloned());
+        into.expect("an object").extend(more.expect("an object"));
+        data
+    };
+    for (kind, data) in [
+        ("session.step.started", json!({"agent": "general"})),
+        ("session.text.ended", json!({"ordinal": 0, "text": text})),
+        ("session.step.ended", json!({"finish": "stop"})),
+    ] {
+        opencode.happens(kind, about(data)).await;
+    }
+}
+
+#[tokio::test]
+async fn messages_keep_their_order_over_a_compaction_and_a_gap() {
+    let turn = |id: &str, role: &str| json!({"id": id, "role": role, "content": id});
+    for compacted_unheard in [false, true] {
+        let mut opencode = OpenCode::start(&[]).await;
+        let created = json!({"sessionID": CHILD});
+        opencode.happens("session.created", created).await;
+        said(&mut opencode, "msg_1", "one").await;
+        said(&mut opencode, "msg_2", "two").await;
+        let about = json!({"sessionID": CHILD, "inputID": "msg_3", "text": "both", "recent": ""});
+        if compacted_unheard {
+            opencode.misses_events().await;
+        } else {
+            let started = about.clone();
+            opencode
+                .happens("session.compaction.started", started)
+                .await;
+            opencode.happens("session.compaction.ended", about).await;
+            opencode.misses_events().await;
+        }
+        said(&mut opencode, "msg_5", "five").await;
+        let shown = json!([turn("msg_3", "user"), turn("msg_4", "assistant")]);
+        opencode.script.lock().expect("a script").shown = shown;
+        let page = opencode.get(&of(CHILD, "/message")).await;
+        let in_order = ["msg_5", "msg_4", "msg_3", "msg_2", "msg_1"];
+        assert_eq!(names(&page).0, in_order, "{compacted_unheard}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_being_said_before_a_gap_does_not_hide_its_end() {
+    let mut opencode = OpenCode::start(&[]).await;
+    let created = json!({"sessionID": CHILD});
+    opencode.happens("session.created", created).await;
+    let begun = json!({"sessionID": CHILD, "assistantMessageID": "msg_1", "agent": "general"});
+    opencode.happens("session.step.started", begun).await;
+    opencode.misses_events().await;
+    let whole = json!([{"id": "msg_1", "role": "assistant", "content": "the whole of it"}]);
+    opencode.script.lock().expect("a script").shown = whole;
+    let page = opencode.get(&of(CHILD, "/message")).await;
+    assert_eq!(page["data"][0]["content"][0]["text"], "the whole of it");
+}
+
+/// A bridge that has started again hears of the session for the first time, and the plugin shows
+/// what its model is shown: not the prompt, if a compaction has summed it up.
+#[tokio::test]
+async fn a_prompt_that_was_compacted_is_not_sent_again_by_the_next_bridge() {
+    let session = json!({"value": {"id": "ses_1"}});
+    let opencode = OpenCode::start(&[("session.get", session)]).await;
+    let task = TaskId::from_random(1);
+    let child = child_session(&task);
+    let clock = Arc::new(TokioClock::start());
+    let host = OpenCode2::new(Arc::clone(&opencode.relay) as _, clock, Settings::default());
+    {
+        let mut script = opencode.script.lock().expect("a script");
+        let summary =
+            json!({"id": "msg_7", "role": "user", "content": "<conversation-checkpoint>"});
+        script.shown =
+            json!([summary, {"id": "msg_8", "role": "assistant", "content": "Found it."}]);
+    }
+    let standing = async || {
+        let seen = soon(host.inspect(&child, &task.prompt(0))).await;
+        seen.expect("an answer").standing
+    };
+    // One that never got there is.
+    assert_eq!(standing().await, Standing::Unprompted);
+    opencode.script.lock().expect("a script").delivered = vec![message(&task.prompt(0))];
+    let (outcome, answer) = (Outcome::Completed, Some("Found it.".to_owned()));
+    assert_eq!(standing().await, Standing::Done { outcome, answer });
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use asyncagents_core::{id::SessionId, moment::Moment, port::HostError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
@@ -118,18 +118,25 @@ impl PluginLink {
     /// # Errors
     /// [`HostError::Unreachable`] without an answer.
     pub async fn shown(&self, session: &SessionId) -> Result<Option<Shown>, HostError> {
-        #[derive(Serialize)]
-        struct Params<'a> {
-            #[serde(rename = "sessionID")]
-            session: &'a str,
-        }
-        let params = Params {
-            session: session.as_str(),
-        };
         let what = "what the model was shown";
-        let answered = self.request("shown", &params, what).await?;
+        let answered = self.request("shown", &of(session), what).await?;
         let shown: Shown = parsed(&answered, what)?;
         Ok(Some(shown).filter(|shown| shown.messages.is_array()))
+    }
+
+    /// The names of what was put into the history of a task's session since the plugin has been
+    /// loaded.
+    ///
+    /// # Errors
+    /// [`HostError::Unreachable`] without an answer.
+    pub async fn delivered(&self, session: &SessionId) -> Result<Vec<String>, HostError> {
+        #[derive(Deserialize)]
+        struct Answered {
+            messages: Vec<String>,
+        }
+        let what = "what was delivered";
+        let answered = self.request("delivered", &of(session), what).await?;
+        Ok(parsed::<Answered>(&answered, what)?.messages)
     }
 
     /// The sessions that are at work.
@@ -183,6 +190,11 @@ impl PluginLink {
             Err(_) => Err(unreachable(what, &"OpenCode did not answer in time")),
         }
     }
+}
+
+/// The parameters of what is asked about a session.
+fn of(session: &SessionId) -> Value {
+    json!({"sessionID": session.as_str()})
 }
 
 fn parsed<T: for<'a> Deserialize<'a>>(answer: &RawValue, what: &str) -> Result<T, HostError> {

@@ -6,6 +6,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
   const owners = new Map() // by session: the task's session that it is or descends from
   const rules = new Map() // by session of a task
   const shown = new Map() // by session: what its model was shown last, and the events since
+  const delivered = new Map() // by session of a task: the names of what was put into its history
   const busy = new Set() // the sessions that are at work
   const calls = new Set() // those that OpenCode does not tell when they are interrupted
   let instance
@@ -107,6 +108,10 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     else if (/^session\.(execution\.\w+|deleted)$/.test(type)) busy.delete(data?.sessionID)
     const since = shown.get(data?.sessionID)?.events
     if (since?.length < EVENTS && !GROWS.test(type)) since.push({ id, created, type, data })
+    if (type === "session.inbox.delivered" && data?.sessionID?.startsWith(CHILD)) {
+      const names = [...(delivered.get(data.sessionID) ?? []), data.inboxID]
+      keep(delivered, 1_000, data.sessionID, names.slice(-EVENTS))
+    }
     event(type, { id, created, type, data })
   }
 
@@ -168,6 +173,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     },
 
     shown: ({ sessionID }) => shown.get(sessionID) ?? {},
+
+    delivered: ({ sessionID }) => ({ messages: delivered.get(sessionID) ?? [] }),
 
     busy: () => ({ sessions: [...busy] }),
   }

@@ -197,8 +197,8 @@ function makeBridge() {
 
   async function answer(to, id, method, params) {
     try {
-      const { ask, shown, busy } = opencode2
-      const methods = { api, ask, shown, busy }
+      const { ask, shown, delivered, busy } = opencode2
+      const methods = { api, ask, shown, delivered, busy }
       if (!Object.hasOwn(methods, method)) throw new Error(`there is no method ${method}`)
       write(to, { id, result: await methods[method](params) })
     } catch (error) {

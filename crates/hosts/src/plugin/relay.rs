@@ -3,7 +3,7 @@
 //! from events and from what models were shown, as far as that goes.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex},
 };
 
@@ -218,13 +218,14 @@ impl Relay {
     async fn messages(&self, session: &str) -> Result<Option<Vec<Value>>, HostError> {
         let heard = lock(&self.sessions)
             .get(session)
-            .map(|it| (it.whole, it.messages.clone()));
-        let (whole, heard) = heard.unwrap_or_default();
+            .map(|it| (it.whole, it.before_gap, it.messages.clone()));
+        let (whole, before_gap, heard) = heard.unwrap_or_default();
         if whole {
             return Ok(Some(heard));
         }
         if let Some(before) = self.shown(session).await? {
-            return Ok(Some(joined(before, heard)));
+            let messages = joined(before, heard, before_gap);
+            return Ok(Some(self.with_delivered(session, messages).await));
         }
         let there = self
             .call("session.get", with(json!({}), session), None)
@@ -235,7 +236,7 @@ impl Relay {
         // A person's session that nobody has used since OpenCode began has nothing new to say. What
         // became of a task is another matter.
         if !heard.is_empty() || !session.starts_with(OUR_SESSIONS) {
-            return Ok(Some(heard));
+            return Ok(Some(self.with_delivered(session, heard).await));
         }
         if self.link.busy().await?.iter().any(|busy| busy == session) {
             let why = format!("{session} is at work, and what it does is not known yet");
@@ -268,8 +269,24 @@ impl Relay {
             if let Some(began) = self.link.began() {
                 shown::date(&mut messages, began);
             }
-            joined(messages, since)
+            joined(messages, since, 0)
         }))
+    }
+
+    /// With what was delivered to a task and a compaction has taken away since: it stood before
+    /// everything that models are shown. That it was there is all that is known of it.
+    async fn with_delivered(&self, session: &str, messages: Vec<Value>) -> Vec<Value> {
+        if !session.starts_with(OUR_SESSIONS) {
+            return messages;
+        }
+        // An older plugin does not say.
+        let delivered = self.link.delivered(&SessionId::from(session)).await;
+        let is_here = |id: &String| messages.iter().any(|message| message["id"] == **id);
+        let delivered = delivered.unwrap_or_default().into_iter();
+        let older = delivered.filter(|id| !is_here(id));
+        let older = older.map(|id| json!({"id": id, "type": "user", "text": ""}));
+        let older: Vec<Value> = older.collect();
+        older.into_iter().chain(messages).collect()
     }
 }
 
@@ -303,29 +320,45 @@ async fn follow(
     listeners.end();
 }
 
-/// What is known otherwise, and what was heard of. Of what is in both, events tell more, unless they
-/// tell only the end of it.
-fn joined(mut before: Vec<Value>, heard: Vec<Value>) -> Vec<Value> {
-    let id = |message: &Value| message["id"].as_str().map(str::to_owned);
+/// What is known otherwise and what was heard of, in order; of the latter, so many were heard of
+/// before something was missed. What was only heard of stands before the next one that is in both.
+/// Behind the last of these, what was heard of before the gap comes first, and the rest is the newest.
+fn joined(before: Vec<Value>, heard: Vec<Value>, before_gap: usize) -> Vec<Value> {
     let places = before.iter().enumerate();
-    let places = places.filter_map(|(place, message)| Some((id(message)?, place)));
+    let places = places.filter_map(|(place, it)| Some((it["id"].as_str()?.to_owned(), place)));
     let places: HashMap<String, usize> = places.collect();
-    for message in heard {
-        let place = id(&message).and_then(|id| places.get(&id));
-        match place.and_then(|place| before.get_mut(*place)) {
-            Some(known) if is_whole(&message) => *known = message,
+    let place = |message: &Value| places.get(message["id"].as_str()?).copied();
+    let last = heard.iter().rev().find_map(place);
+    let (behind_last, newest) = (last.map_or(0, |last| last + 1), before.len());
+    // Each of what is known, behind what was only heard of; and the newest.
+    let known = before.into_iter().map(|message| VecDeque::from([message]));
+    let mut slots: Vec<VecDeque<Value>> = known.chain([VecDeque::new()]).collect();
+    let mut next = None;
+    for (number, message) in heard.into_iter().enumerate().rev() {
+        let was_missed = number < before_gap;
+        let in_both = place(&message);
+        next = in_both.or(next);
+        let end = if was_missed { behind_last } else { newest };
+        let Some(slot) = slots.get_mut(next.unwrap_or(end)) else {
+            continue;
+        };
+        match slot.back_mut().filter(|_| in_both.is_some()) {
+            Some(known) if is_whole(&message, was_missed) => *known = message,
             Some(_) => {}
-            None => before.push(message),
+            None => slot.push_front(message),
         }
     }
-    before
+    slots.into_iter().flatten().collect()
 }
 
-/// Whether its beginning was heard of too.
-fn is_whole(message: &Value) -> bool {
+/// Whether its beginning was heard of too, and its end, if something was missed since. Events tell
+/// more then than what is known otherwise.
+fn is_whole(message: &Value, was_missed: bool) -> bool {
     match message["type"].as_str() {
-        Some("assistant") => message["agent"].is_string(),
-        Some("compaction") => true,
+        Some("assistant") => {
+            message["agent"].is_string() && (!was_missed || message["finish"].is_string())
+        }
+        Some("compaction") => !was_missed || message["status"] != "running",
         _ => message["text"]
             .as_str()
             .is_some_and(|text| !text.is_empty()),

@@ -34,7 +34,9 @@ pub(super) const EVENTS: &[&str] = &[
     "session.tool.success",
     "session.tool.failed",
     "session.retry.scheduled",
+    "session.compaction.started",
     "session.compaction.ended",
+    "session.compaction.failed",
     "permission.asked",
     "permission.replied",
     "form.created",
@@ -82,6 +84,8 @@ pub(super) struct Relayed {
     forms: BTreeMap<String, Value>,
     /// Whether nothing of it was missed.
     pub(super) whole: bool,
+    /// How many of the messages were heard of before something was missed.
+    pub(super) before_gap: usize,
     heard: u64,
 }
 
@@ -115,7 +119,9 @@ impl Sessions {
                 known.forms.insert(id, form);
             }
             "form.replied" | "form.cancelled" => drop(known.forms.remove(text(&data, "id"))),
-            "session.compaction.ended" => known.compacted(&id, created, data),
+            "session.compaction.started"
+            | "session.compaction.ended"
+            | "session.compaction.failed" => known.compacted(&kind, &id, created, data),
             kind => match kind.strip_prefix("session.inbox.") {
                 Some(kind) => known.inbox_changed(kind, created, data),
                 None if WRITING.iter().any(|it| kind.starts_with(it)) => {
@@ -148,6 +154,7 @@ impl Sessions {
     pub(super) fn missed(&mut self) {
         for known in self.known.values_mut() {
             known.whole = false;
+            known.before_gap = known.messages.len();
         }
     }
 
@@ -226,16 +233,38 @@ impl Relayed {
         }
     }
 
-    fn compacted(&mut self, event: &str, created: f64, mut data: Value) {
-        self.push(json!({
-            "id": event,
+    /// A compaction begins, is complete or has failed. It has its name from its beginning, made as
+    /// OpenCode makes it.
+    fn compacted(&mut self, kind: &str, event: &str, created: f64, mut data: Value) {
+        let status = match kind {
+            "session.compaction.started" => "running",
+            "session.compaction.ended" => "completed",
+            _ => "failed",
+        };
+        let given = take(&mut data, "inputID");
+        let mut message = json!({
             "type": "compaction",
-            "status": "completed",
+            "status": status,
             "reason": take(&mut data, "reason"),
             "summary": take(&mut data, "text"),
             "recent": take(&mut data, "recent"),
-            "time": {"created": created},
-        }));
+            "error": take(&mut data, "error"),
+        });
+        let is_running = |it: &&mut Value| it["type"] == "compaction" && it["status"] == "running";
+        let begun = self.messages.iter_mut().rfind(is_running);
+        match begun.filter(|_| status != "running") {
+            Some(begun) => {
+                message["id"] = take(begun, "id");
+                message["time"] = take(begun, "time");
+                *begun = message;
+            }
+            None => {
+                let of_event = || event.replacen("evt_", "msg_", 1);
+                message["id"] = given.as_str().map_or_else(of_event, str::to_owned).into();
+                message["time"] = json!({"created": created});
+                self.push(message);
+            }
+        }
     }
 
     /// The agent writes, calls tools, or ends a step.
@@ -275,6 +304,7 @@ impl Relayed {
         if self.messages.len() > MESSAGES {
             self.messages.drain(..MESSAGES / 4);
             self.whole = false;
+            self.before_gap = self.before_gap.saturating_sub(MESSAGES / 4);
         }
     }
 }

@@ -26,8 +26,16 @@ function story(name, tell) {
       const hello = await bridge.welcome()
       return { opencode, bridge, hello }
     }
+    /** The same with one that has no other way to OpenCode. */
+    const relayed = async (...how) => {
+      const opencode = await open(...how)
+      const bridge = await place.next()
+      bridge.say({ method: "follow", params: { events: ["session.deleted"] } })
+      await bridge.welcome()
+      return { opencode, bridge }
+    }
     try {
-      await tell({ place, open, opened, setup })
+      await tell({ place, open, opened, relayed, setup })
     } finally {
       for (const close of cleanups) await close()
       place.close()
@@ -304,9 +312,33 @@ async function setupWith(ctx, wait) {
   return (await again()).setup(ctx)
 }
 
-story("what models were shown last is kept, of a few sessions", async ({ opened }) => {
+/** What the bridge is told when it asks about a session. */
+function asks(bridge, method) {
+  let id = 100
+  return async (sessionID) => {
+    const mine = ++id
+    bridge.say({ id: mine, method, params: { sessionID } })
+    return (await bridge.hears((message) => message.id === mine && !message.method)).result
+  }
+}
+
+story("what was delivered to a task is known to the next bridge", async ({ place, relayed }) => {
+  const { opencode, bridge } = await relayed()
+  const [stream] = opencode.streams
+  for (const [sessionID, inboxID] of [[CHILD, "msg_1"], ["ses_1", "msg_2"], [CHILD, "msg_3"]])
+    stream.happens("session.inbox.delivered", { sessionID, inboxID })
+  await until(() => asks(bridge, "delivered")(CHILD), ({ messages }) => messages.length === 2)
+  bridge.end()
+  const next = await place.next()
+  next.say({ method: "follow", params: { events: ["session.deleted"] } })
+  await next.welcome()
+  assert.deepEqual(await asks(next, "delivered")(CHILD), { messages: ["msg_1", "msg_3"] })
+  assert.deepEqual(await asks(next, "delivered")("ses_1"), { messages: [] })
+})
+
+story("what models were shown last is kept, of a few sessions", async ({ relayed }) => {
   const names = Array.from({ length: 55 }, (_, number) => `ses_${number}`)
-  const { opencode, bridge } = await opened(FOLDER, Object.fromEntries(names.map((name) => [name, {}])))
+  const { opencode, bridge } = await relayed(FOLDER, Object.fromEntries(names.map((name) => [name, {}])))
   bridge.answer("tools", { tools: [] })
   for (const name of names) await opencode.shows(name)
   const shown = async (id, sessionID) => {
