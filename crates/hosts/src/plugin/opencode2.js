@@ -9,6 +9,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
   const delivered = new Map() // by session of a task: the names of what was put into its history
   const busy = new Set() // the sessions that are at work
   const calls = new Set() // those that OpenCode does not tell when they are interrupted
+  let keeps = true // unless the bridge has other ways to know what is kept here
   let instance
   let stream
 
@@ -108,7 +109,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     else if (/^session\.(execution\.\w+|deleted)$/.test(type)) busy.delete(data?.sessionID)
     const since = shown.get(data?.sessionID)?.events
     if (since?.length < EVENTS && !GROWS.test(type)) since.push({ id, created, type, data })
-    if (type === "session.inbox.delivered" && data?.sessionID?.startsWith(CHILD)) {
+    if (keeps && type === "session.inbox.delivered" && data?.sessionID?.startsWith(CHILD)) {
       const names = [...(delivered.get(data.sessionID) ?? []), data.inboxID]
       keep(delivered, 1_000, data.sessionID, names.slice(-EVENTS))
     }
@@ -131,7 +132,7 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
         }),
 
         async context({ sessionID, messages, tools }) {
-          keep(shown, SHOWN, sessionID, { messages, events: [] })
+          if (keeps) keep(shown, SHOWN, sessionID, { messages, events: [] })
           busy.add(sessionID)
           await Promise.all([quietly(narrow)(ctx, sessionID, tools), quietly(describe)(ctx, sessionID, tools)])
         },
@@ -175,6 +176,14 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
     shown: ({ sessionID }) => shown.get(sessionID) ?? {},
 
     delivered: ({ sessionID }) => ({ messages: delivered.get(sessionID) ?? [] }),
+
+    /** Whether the bridge hears of sessions only from here: it may be another bridge that asks. */
+    greeted(isFollowed) {
+      keeps = isFollowed
+      if (keeps) return
+      shown.clear()
+      delivered.clear()
+    },
 
     busy: () => ({ sessions: [...busy] }),
   }

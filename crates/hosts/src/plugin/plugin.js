@@ -238,6 +238,7 @@ function makeBridge() {
     const hello = { directory, generation, pid: process.pid, began, opencode_plugin: PROTOCOL, version: VERSION }
     try {
       const { tools } = await request("hello", hello)
+      if (generation === 2) opencode2.greeted(followed.size > 0)
       // They do not name the agents yet: OpenCode could not be asked.
       Object.assign(instance, { tools: Promise.resolve(tools), asked: 0, pending: false })
       trouble = "it does not answer"

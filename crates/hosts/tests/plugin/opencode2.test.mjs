@@ -322,6 +322,31 @@ function asks(bridge, method) {
   }
 }
 
+story("nothing is kept of conversations where the bridge can read them", async ({ place, opened }) => {
+  const { opencode, bridge } = await opened()
+  const [shown, delivered] = [asks(bridge, "shown"), asks(bridge, "delivered")]
+  bridge.answer("tools", { tools: [] })
+  await opencode.shows("ses_1")
+  opencode.streams[0].happens("session.inbox.delivered", { sessionID: CHILD, inboxID: "msg_1" })
+  assert.deepEqual(await shown("ses_1"), {})
+  assert.deepEqual(await delivered(CHILD), { messages: [] })
+  // The next bridge has no other way.
+  bridge.end()
+  const next = await place.next()
+  next.say({ method: "follow", params: { events: ["session.deleted"] } })
+  await next.welcome()
+  next.answer("tools", { tools: [] })
+  await until(async () => (await opencode.shows("ses_1"), asks(next, "shown")("ses_1")), ({ messages }) => messages)
+})
+
+story("what was kept before there was a bridge is dropped if it is not needed", async ({ place, open }) => {
+  const opencode = await open()
+  await opencode.shows("ses_1")
+  const bridge = await place.next()
+  await bridge.welcome()
+  await until(() => asks(bridge, "shown")("ses_1"), ({ messages }) => !messages)
+})
+
 story("what was delivered to a task is known to the next bridge", async ({ place, relayed }) => {
   const { opencode, bridge } = await relayed()
   const [stream] = opencode.streams
