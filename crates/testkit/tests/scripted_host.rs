@@ -96,8 +96,8 @@ impl Site for Scripted {
         session
     }
 
-    fn asks_for_permission_on(&self) -> Option<&'static str> {
-        Some(ASKS)
+    fn asks_for_permission_on(&self) -> &'static str {
+        ASKS
     }
 
     async fn shown(&self, session: &SessionId) -> String {

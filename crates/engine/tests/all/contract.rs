@@ -79,8 +79,8 @@ impl Site for Process {
         session
     }
 
-    fn asks_for_permission_on(&self) -> Option<&'static str> {
-        Some(ASKS)
+    fn asks_for_permission_on(&self) -> &'static str {
+        ASKS
     }
 
     async fn shown(&self, _: &SessionId) -> String {

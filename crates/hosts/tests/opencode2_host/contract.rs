@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     build::Build,
     fake::FakeOpenCode,
+    working::ASK_PERMISSION,
     world::{FOLDER, TestClock},
 };
 
@@ -76,6 +77,10 @@ impl Site for Talking {
         self.opencode
             .with(parent.as_str(), |it| it.messages.extend([asked, answer]));
         parent
+    }
+
+    fn asks_for_permission_on(&self) -> &'static str {
+        ASK_PERMISSION
     }
 
     async fn shown(&self, session: &SessionId) -> String {

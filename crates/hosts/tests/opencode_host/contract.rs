@@ -10,7 +10,7 @@ use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, host_con
 use crate::{
     fake::FakeOpenCode,
     message::{agent, said, text, user},
-    playing::PlayingOpenCode,
+    playing::{ASK_PERMISSION, PlayingOpenCode},
     world::{TestClock, as_messages},
 };
 
@@ -70,6 +70,10 @@ impl Site for Talking {
         fake.add(&parent, user(prompt));
         fake.add(&parent, agent(vec![text(answer)]));
         parent
+    }
+
+    fn asks_for_permission_on(&self) -> &'static str {
+        ASK_PERMISSION
     }
 
     async fn shown(&self, session: &SessionId) -> String {

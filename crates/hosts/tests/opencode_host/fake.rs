@@ -41,6 +41,8 @@ struct Inside {
     widest: usize,
     /// What was asked and not answered.
     questions: Vec<Value>,
+    /// What was answered, by the question.
+    replies: HashMap<String, Value>,
     accidents: Vec<Accident>,
     listeners: Vec<mpsc::UnboundedSender<Signal>>,
     named: u64,
@@ -102,6 +104,7 @@ impl FakeOpenCode {
             served: 0,
             widest: usize::MAX,
             questions: Vec::new(),
+            replies: HashMap::new(),
             accidents: Vec::new(),
             listeners: Vec::new(),
             named: 0,
@@ -178,6 +181,20 @@ impl FakeOpenCode {
 
     pub(crate) fn works(&self, session: &SessionId) -> bool {
         self.lock().statuses.contains_key(session.as_str())
+    }
+
+    /// Changes a message.
+    pub(crate) fn change_message(
+        &self,
+        session: &SessionId,
+        message: &str,
+        how: impl FnOnce(&mut Value),
+    ) {
+        let mut inside = self.lock();
+        let messages = inside.messages.get_mut(session.as_str());
+        let mut messages = messages.expect("a session").iter_mut();
+        let found = messages.find(|there| there["info"]["id"] == message);
+        how(found.expect("a message"));
     }
 
     /// A user removes a message.
@@ -293,6 +310,17 @@ impl FakeOpenCode {
         self.lock().questions.push(question);
     }
 
+    /// What a question was answered with, the first time that this is asked.
+    pub(crate) fn replied(&self, question: &str) -> Option<Value> {
+        self.lock().replies.remove(question)
+    }
+
+    /// Nobody waits any more for what a session has asked.
+    pub(crate) fn asks_no_more(&self, session: &SessionId) {
+        let questions = &mut self.lock().questions;
+        questions.retain(|question| question["sessionID"] != session.as_str());
+    }
+
     /// From now on more messages than these do not get through at once.
     pub(crate) fn narrow(&self, widest: usize) {
         self.lock().widest = widest;
@@ -394,6 +422,7 @@ impl Inside {
                 if self.questions.len() == before {
                     problem(404, "NotFoundError", &format!("not found: {id}"))
                 } else {
+                    self.replies.insert((*id).to_owned(), body);
                     ok(&json!(true))
                 }
             }

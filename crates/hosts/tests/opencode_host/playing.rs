@@ -20,9 +20,19 @@ use tokio::{
 
 use crate::{
     fake::FakeOpenCode,
-    message::{agent_with, called, calling, failed, step_finish, text, tokens, unfinished},
+    message::{
+        agent_with, call_failed, called, calling, failed, step_finish, text, tokens, unfinished,
+    },
     world::{busy, idle},
 };
+
+/// A prompt that the script of all hosts does not have.
+pub(crate) const ASK_PERMISSION: &str = "List the files with a command";
+
+const REJECTED: &str = "The user rejected permission to use this specific tool call.";
+
+/// How often a session looks for its answer.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// An OpenCode whose sessions work. Clones are the same.
 #[derive(Clone)]
@@ -80,6 +90,7 @@ impl PlayingOpenCode {
     pub(crate) fn restart(&self) {
         for (session, worker) in self.lock().drain() {
             worker.works.abort();
+            self.opencode.asks_no_more(&session);
             self.opencode.is_idle(&session);
         }
         self.opencode.loses_events();
@@ -117,6 +128,7 @@ impl PlayingOpenCode {
         if let Some(worker) = self.lock().remove(session) {
             worker.works.abort();
         }
+        self.opencode.asks_no_more(session);
         let error = json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
         self.opencode
             .add(session, failed(error.clone(), Vec::new()));
@@ -129,6 +141,7 @@ impl PlayingOpenCode {
         if let Some(worker) = self.lock().remove(session) {
             worker.works.abort();
         }
+        self.opencode.asks_no_more(session);
         let info = json!({"info": {"id": session.as_str()}});
         self.emit("session.deleted", session, info);
     }
@@ -158,7 +171,11 @@ async fn work(
         opencode.is_busy(&session);
         opencode.emit(&busy(&session).to_string());
         for prompt in told {
-            play(&opencode, &session, does(&prompt)).await;
+            if prompt.contains(ASK_PERMISSION) {
+                ask_permission(&opencode, &session).await;
+            } else {
+                play(&opencode, &session, does(&prompt)).await;
+            }
         }
         opencode.is_idle(&session);
         opencode.emit(&idle(&session).to_string());
@@ -188,6 +205,49 @@ async fn play(opencode: &FakeOpenCode, session: &SessionId, does: Does) {
             opencode.add(session, unfinished(vec![calling("call_1", TOOL)]));
             tell_parts(opencode, session);
             std::future::pending().await
+        }
+    }
+}
+
+/// Asks for a permission, and answers when it has it. A refusal ends the turn.
+async fn ask_permission(opencode: &FakeOpenCode, session: &SessionId) {
+    let call = calling("call_1", "bash");
+    let message = opencode.add(session, unfinished(vec![call]));
+    tell_parts(opencode, session);
+    let asked = format!("per_{message}");
+    let permission = json!({
+        "id": asked, "sessionID": session.as_str(), "permission": "bash", "patterns": ["ls"],
+        "metadata": {"command": "ls"}, "always": ["ls *"],
+        "tool": {"messageID": message, "callID": "call_1"},
+    });
+    opencode.asks(permission.clone());
+    emit(opencode, "permission.asked", session, permission);
+    let reply = replied(opencode, &asked).await;
+    let about = json!({"requestID": asked, "reply": reply["reply"]});
+    emit(opencode, "permission.replied", session, about);
+    let is_refused = reply["reply"] == "reject";
+    let call = if is_refused {
+        call_failed("call_1", "bash", REJECTED)
+    } else {
+        called("call_1", "bash", "notes.txt")
+    };
+    opencode.change_message(session, &message, |it| {
+        it["parts"][0]["state"] = call["state"].clone();
+        it["info"]["finish"] = json!("tool-calls");
+        it["info"]["time"]["completed"] = it["info"]["time"]["created"].clone();
+    });
+    tell_parts(opencode, session);
+    if !is_refused {
+        answer(opencode, session, "listed");
+    }
+}
+
+/// Waits for the answer to a question.
+async fn replied(opencode: &FakeOpenCode, question: &str) -> Value {
+    loop {
+        match opencode.replied(question) {
+            Some(reply) => return reply,
+            None => time::sleep(PAUSE).await,
         }
     }
 }

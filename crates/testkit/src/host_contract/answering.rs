@@ -12,16 +12,16 @@ use tokio::time;
 
 use super::scene::{Scene, notice, outcome, task};
 
-/// A child that has asked for a permission and waits; nothing where the site has no such agent.
-async fn asking(scene: &Scene) -> Option<(SessionId, PostId, String)> {
-    let words = scene.site.asks_for_permission_on()?;
+/// A child that has asked for a permission and waits.
+async fn asking(scene: &Scene) -> (SessionId, PostId, String) {
+    let words = scene.site.asks_for_permission_on();
     let (session, prompt) = scene.at_work(1, words).await;
     scene
         .until_reported(|report| asked(report, &session).is_some())
         .await;
     let mut reports = scene.reports().into_iter();
-    let question = reports.find_map(|report| asked(&report, &session))?;
-    Some((session, prompt, question))
+    let question = reports.find_map(|report| asked(&report, &session));
+    (session, prompt, question.expect("it was reported"))
 }
 
 /// The name of a permission that a session asks for.
@@ -38,9 +38,7 @@ fn asked(report: &Report, session: &SessionId) -> Option<String> {
 }
 
 pub(super) async fn a_child_that_asks_is_at_work_until_it_is_answered(scene: Scene) {
-    let Some((session, prompt, question)) = asking(&scene).await else {
-        return;
-    };
+    let (session, prompt, question) = asking(&scene).await;
     let standing = scene.standing(&session, &prompt).await;
     assert_eq!(standing, Standing::Working);
     let taken = scene.host.answer(&session, &question, Reply::Once).await;
@@ -50,9 +48,7 @@ pub(super) async fn a_child_that_asks_is_at_work_until_it_is_answered(scene: Sce
 }
 
 pub(super) async fn a_question_is_answered_once(scene: Scene) {
-    let Some((session, prompt, question)) = asking(&scene).await else {
-        return;
-    };
+    let (session, prompt, question) = asking(&scene).await;
     let answer = async |reply| scene.host.answer(&session, &question, reply).await;
     assert_eq!(answer(Reply::Once).await, Ok(Answered::Taken));
     let late = Reply::Reject { text: None };
@@ -62,10 +58,25 @@ pub(super) async fn a_question_is_answered_once(scene: Scene) {
     assert_eq!(answer(Reply::Once).await, Ok(Answered::NotAsked));
 }
 
-pub(super) async fn a_question_that_was_never_asked_is_not_answered(scene: Scene) {
-    let Some((session, prompt, question)) = asking(&scene).await else {
+pub(super) async fn a_question_is_found_and_answered_by_another_process(mut scene: Scene) {
+    // Where the agent is in the process, what it asked has ended with it.
+    if !scene.site.abilities().is_another_process {
         return;
-    };
+    }
+    let (session, prompt, question) = asking(&scene).await;
+    scene.restart().await;
+    let seen = scene.inspect(&session, &prompt).await;
+    assert_eq!(seen.standing, Standing::Working);
+    let open = seen.asking.expect("it was looked for");
+    assert!(open.keys().eq([&question]), "{open:?}");
+    let taken = scene.host.answer(&session, &question, Reply::Once).await;
+    assert_eq!(taken, Ok(Answered::Taken));
+    let end = scene.ended(&session, &prompt).await;
+    assert_eq!(outcome(&end), Outcome::Completed);
+}
+
+pub(super) async fn a_question_that_was_never_asked_is_not_answered(scene: Scene) {
+    let (session, prompt, question) = asking(&scene).await;
     let unknown = scene
         .host
         .answer(&session, "never-asked", Reply::Once)
@@ -79,9 +90,7 @@ pub(super) async fn a_question_that_was_never_asked_is_not_answered(scene: Scene
 }
 
 pub(super) async fn a_child_that_asks_can_be_stopped(scene: Scene) {
-    let Some((session, prompt, question)) = asking(&scene).await else {
-        return;
-    };
+    let (session, prompt, question) = asking(&scene).await;
     assert_eq!(scene.host.abort(&session).await, Ok(()));
     let end = scene.ended(&session, &prompt).await;
     assert_eq!(outcome(&end), Outcome::Cancelled);

@@ -53,10 +53,8 @@ pub trait Site: Send + Sync {
     async fn shown(&self, session: &SessionId) -> String;
 
     /// Words of a prompt, none of [`SCRIPT`]'s, on which the agent asks for a permission, and answers
-    /// when it has it. Nothing where the site has no such agent.
-    fn asks_for_permission_on(&self) -> Option<&'static str> {
-        None
-    }
+    /// when it has it.
+    fn asks_for_permission_on(&self) -> &'static str;
 
     /// Kills the process of ours and starts another one. An agent in a process of its own goes on.
     async fn restart(&self);
@@ -151,6 +149,7 @@ const STORIES: &[Story] = stories! {
     answering {
         a_child_that_asks_is_at_work_until_it_is_answered,
         a_question_is_answered_once,
+        a_question_is_found_and_answered_by_another_process,
         a_question_that_was_never_asked_is_not_answered,
         a_child_that_asks_can_be_stopped,
         a_message_to_a_child_at_work_arrives,
