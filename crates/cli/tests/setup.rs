@@ -241,6 +241,23 @@ fn a_copy_of_an_older_version_goes_from_where_that_put_it() {
 }
 
 #[test]
+fn a_project_leaves_the_plugin_to_the_copy_that_all_environments_load() {
+    let home = Home::new();
+    home.run(&[]);
+    let user = home.user_file();
+    let own = home.path("elsewhere/plugins/asyncagents.js");
+    home.write(&own, &rendered("/old"));
+    let mut command = home.command();
+    command.env("OPENCODE_CONFIG_DIR", home.path("elsewhere"));
+    let said = Said::of(command.arg("--project"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let removed = format!("{} was another copy and is removed", own.display());
+    assert!(said.answer.contains(&removed), "{said:?}");
+    assert_eq!(fs::read_to_string(&user).expect("read"), current());
+    assert!(!own.exists() && !home.project_file().exists());
+}
+
+#[test]
 fn a_copy_that_only_a_link_makes_is_told_of() {
     let home = Home::new();
     home.run(&[]);
