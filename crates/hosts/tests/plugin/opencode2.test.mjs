@@ -246,6 +246,25 @@ story("a subagent that a task's session starts is bound like it", async ({ opene
   await assert.rejects(refused, { message: "not this" })
 })
 
+story("a session of which nobody can tell whose it is uses nothing while a task is guarded", async ({ opened }) => {
+  const { opencode, bridge } = await opened()
+  const others = async () => {
+    assert.deepEqual(Object.keys(await opencode.shows("ses_1")), ["shell", "asyncagents_task"])
+    await opencode.before("ses_1", "shell", {})
+  }
+  bridge.answer("tools", { tools: [] })
+  await others()
+  assert.deepEqual(Object.keys(await opencode.shows("ses_lost")), ["shell", "asyncagents_task"])
+  await opencode.before("ses_lost", "shell", {})
+  const bound = opencode.shows(CHILD)
+  await bridge.answer("rules", { hidden: [], guarded: true })
+  await bound
+  // It could be a subagent of the one that is bound.
+  assert.deepEqual(await opencode.shows("ses_lost"), {})
+  await assert.rejects(opencode.before("ses_lost", "shell", {}), { _tag: "Session.NotFoundError" })
+  await others()
+})
+
 story("without an answer a session of a task gets no tools, others keep theirs", async ({ open }) => {
   process.env.ASYNCAGENTS_BIN = "/nowhere/asyncagents"
   const opencode = await open()
