@@ -201,18 +201,36 @@ fn from_outside(folder: &str, process: &str, data: &str) -> Result<OpenCode2, Ho
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
+    use asyncagents_core::{
+        id::TaskId,
+        notify::Message,
+        port::{Clock, Notice},
+    };
     use asyncagents_hosts::{Request, Response, Signal};
+    use serde_json::Value;
     use tokio::sync::mpsc;
 
     use super::*;
 
-    /// A server that is never asked.
-    struct Silent;
+    /// A server in which nothing has happened since it was started. It takes what it is told, and
+    /// keeps it here.
+    #[derive(Default)]
+    struct Quiet(Mutex<Vec<Value>>);
 
     #[async_trait]
-    impl Connection for Silent {
-        async fn send(&self, _: Request) -> Result<Response, HostError> {
-            Err(HostError::Unreachable("it is silent".to_owned()))
+    impl Connection for Quiet {
+        async fn send(&self, request: Request) -> Result<Response, HostError> {
+            let body = match request.path.as_str() {
+                "/api/session/active" => r#"{"data":{}}"#,
+                path if path.ends_with("/message") => r#"{"data":[],"cursor":{}}"#,
+                _ => r#"{"data":{"id":"msg_1"}}"#,
+            };
+            lock(&self.0).extend(request.body);
+            Ok(Response {
+                status: 200,
+                body: body.to_owned(),
+                next: None,
+            })
         }
 
         fn signals(&self) -> mpsc::UnboundedReceiver<Signal> {
@@ -221,11 +239,15 @@ mod tests {
     }
 
     fn bridge(resumes: bool) -> Bridge2 {
+        bridge_to(Arc::default(), resumes)
+    }
+
+    fn bridge_to(server: Arc<Quiet>, resumes: bool) -> Bridge2 {
         let bridge = Bridge2::default();
         let connected = Connected {
-            connection: Arc::new(Silent),
+            connection: server,
             pid: std::process::id(),
-            began: None,
+            began: Some(SystemClock.now()),
             resumes,
         };
         bridge.connect(connected, "a_");
@@ -249,5 +271,32 @@ mod tests {
         assert!(bridge(false).serves(&task_of_ended(false)));
         assert!(!bridge(false).serves(&task_of_ended(true)));
         assert!(bridge(false).successor(&task_of_ended(true)).is_none());
+    }
+
+    /// OpenCode itself goes on with what the background server was at, so a parent that waits there
+    /// is not for a person to open first.
+    #[tokio::test]
+    async fn a_parent_is_woken_after_a_restart_where_opencode_goes_on_by_itself() {
+        for (resumes, wakes) in [(true, true), (false, false)] {
+            let server = Arc::new(Quiet::default());
+            let bridge = bridge_to(server.clone(), resumes);
+            let task = TaskId::from_random(1);
+            let setup = HostSetup::from(task_of_ended(resumes));
+            let notice = Notice {
+                id: task.notice(0),
+                message: Message {
+                    visible: "It has ended.".to_owned(),
+                    hidden: String::new(),
+                },
+            };
+            let host = bridge
+                .open(&setup)
+                .unwrap_or_else(|error| panic!("{error}"));
+            let told = host.deliver(&"ses_parent".into(), notice).await;
+            assert!(told.is_ok(), "{told:?}");
+            let sent = lock(&server.0).clone();
+            assert_eq!(sent.len(), 1, "{sent:?}");
+            assert_eq!(sent[0]["resume"] == Value::Bool(false), !wakes, "{sent:?}");
+        }
     }
 }
