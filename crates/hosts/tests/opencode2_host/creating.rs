@@ -215,6 +215,20 @@ async fn a_skill_is_bound_by_rules_or_by_the_plugin_or_not_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_was_left_without_its_rules_is_not_used() {
+    let world = World::new(Build::measured());
+    let leftover = world.child().await;
+    let bound = NewSession {
+        role: of_skill("").role,
+        ..world.new_session()
+    };
+    let refused = world.host.create(bound).await;
+    let why = refused.expect_err("nothing binds it").to_string();
+    assert!(why.contains("tools of its skill"), "{why}");
+    assert_eq!(world.host.exists(&leftover).await, Ok(false));
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_the_depth_limit_our_tools_are_forbidden_where_that_can_be() {
     for build in [Build::measured(), Build::release()] {
         let world = World::new(build);
