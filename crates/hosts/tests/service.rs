@@ -143,6 +143,10 @@ fn a_password_does_not_go_to_a_port_of_another_process() {
     written["url"] = json!(format!("http://127.0.0.1:{closed}"));
     state.write(&written);
     assert!(state.refused().contains("does not listen"));
+    // Nor to one that has the same port at the machine's other address.
+    written["url"] = json!(format!("http://[::1]:{}", state.port()));
+    state.write(&written);
+    assert!(state.refused().contains("does not listen"));
 }
 
 #[test]
