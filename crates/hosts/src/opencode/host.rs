@@ -22,7 +22,7 @@ use asyncagents_core::{
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, time};
 
-use crate::{connection::Connection, role};
+use crate::{both::role, connection::Connection};
 
 use super::{
     activity::{self, Activity},

@@ -7,7 +7,7 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::{chosen_model::chosen, role};
+use crate::both::{chosen_model::chosen, role};
 
 use super::{
     agents::Agents,

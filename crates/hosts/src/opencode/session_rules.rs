@@ -6,7 +6,7 @@ use asyncagents_core::{
 };
 use serde_json::Value;
 
-use crate::role;
+use crate::both::role;
 
 use super::{
     agents::Agents,

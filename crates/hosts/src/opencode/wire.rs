@@ -14,7 +14,7 @@ use asyncagents_core::{
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
-use crate::long_wait::long_wait;
+use crate::both::long_wait::long_wait;
 
 /// Where our names are in what OpenCode keeps for us.
 const OURS: &str = "asyncagents";

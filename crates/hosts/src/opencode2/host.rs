@@ -18,7 +18,7 @@ use asyncagents_core::{
 };
 use serde_json::{Value, json};
 
-use crate::{connection::Connection, role};
+use crate::{both::role, connection::Connection};
 
 use super::{
     activity::Activity,

@@ -16,7 +16,7 @@ use asyncagents_core::{
 use serde_json::json;
 use tokio::time;
 
-use crate::role;
+use crate::both::role;
 
 use super::{
     capabilities::Offer,

@@ -6,7 +6,7 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::{chosen_model::chosen, role};
+use crate::both::{chosen_model::chosen, role};
 
 use super::{
     host::OpenCode2,

@@ -8,7 +8,7 @@ use asyncagents_core::{
 use serde::Deserialize;
 
 use super::wire::{self, Message, Problem};
-use crate::long_wait::long_wait;
+use crate::both::long_wait::long_wait;
 
 /// A model that did not answer is asked again.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,4 +1,4 @@
-//! What a skill wants of the session that runs it, alike in both generations of OpenCode.
+//! What a skill wants of the session that runs it.
 
 use asyncagents_core::{
     id::ModelName,

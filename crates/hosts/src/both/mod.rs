@@ -1,0 +1,5 @@
+//! What is the same in both generations of OpenCode.
+
+pub(crate) mod chosen_model;
+pub(crate) mod long_wait;
+pub(crate) mod role;
