@@ -2,4 +2,5 @@
 
 pub(crate) mod chosen_model;
 pub(crate) mod long_wait;
+pub(crate) mod response;
 pub(crate) mod role;

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
+    both::response::{self, CONFLICT, TOO_LONG, absent, answered, parse},
     connection::{Connection, Request, Response},
     http::Protocol,
 };
@@ -20,8 +21,6 @@ pub static HTTP: Protocol = Protocol {
     folder: "directory",
     password: "OPENCODE_SERVER_PASSWORD",
 };
-/// The status of a connection for an answer that is too long for it.
-const TOO_LONG: u16 = 413;
 
 /// The API of one OpenCode, in one folder.
 #[derive(Clone)]
@@ -259,41 +258,9 @@ pub(super) fn is_session(id: &SessionId) -> bool {
 
 /// The response, or the error that its status means.
 fn judged(response: Response, path: &str) -> Result<Response, HostError> {
-    let answered = || {
-        let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
-        let message = body["data"]["message"]
-            .as_str()
-            .or(body["message"].as_str());
-        let message: String = message
-            .unwrap_or(&response.body)
-            .chars()
-            .take(300)
-            .collect();
-        format!("OpenCode answered {}: {message}", response.status)
-    };
-    match response.status {
-        200..400 => Ok(response),
-        404 => {
-            let session = path.strip_prefix("/session/").unwrap_or(path);
-            let session = session.split('/').next().unwrap_or_default();
-            Err(HostError::NoSession(session.into()))
-        }
-        // Transient: a retry may succeed.
-        409 | 429 | 500.. => Err(HostError::Unreachable(answered())),
-        _ => Err(HostError::Refused(answered())),
+    // A session that is at work: a retry may succeed.
+    if response.status == CONFLICT {
+        return Err(HostError::Unreachable(answered(&response)));
     }
-}
-
-fn absent<T>(found: Result<T, HostError>) -> Result<Option<T>, HostError> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(HostError::NoSession(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, HostError> {
-    serde_json::from_str(text).map_err(|error| {
-        HostError::Refused(format!("OpenCode answered something unknown: {error}"))
-    })
+    response::judged(response, path)
 }

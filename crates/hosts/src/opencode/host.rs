@@ -22,7 +22,10 @@ use asyncagents_core::{
 use serde_json::{Value, json};
 use tokio::{sync::OnceCell, time};
 
-use crate::{both::role, connection::Connection};
+use crate::{
+    both::{response::transient, role},
+    connection::Connection,
+};
 
 use super::{
     activity::{self, Activity},
@@ -241,14 +244,6 @@ impl OpenCode {
         }
         session_model::set(&mut body, session.model.as_ref());
         Ok(body)
-    }
-}
-
-/// A refused notice is retried: a server that refuses a password today may take another tomorrow.
-fn transient(error: HostError) -> HostError {
-    match error {
-        HostError::Refused(why) => HostError::Unreachable(why),
-        HostError::Unreachable(_) | HostError::NoSession(_) => error,
     }
 }
 

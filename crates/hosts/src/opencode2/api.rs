@@ -13,6 +13,7 @@ use serde::{
 use serde_json::{Value, json};
 
 use crate::{
+    both::response::{CONFLICT, TOO_LONG, absent, answered, judged, parse},
     connection::{Connection, Request, Response},
     http::Protocol,
 };
@@ -34,10 +35,6 @@ pub static HTTP: Protocol = Protocol {
 };
 /// The parameter of a request that names a folder.
 const FOLDER: &str = "location[directory]";
-/// The status of a connection for an answer that is too long for it.
-const TOO_LONG: u16 = 413;
-/// The status where a name is taken, or a question is answered.
-const CONFLICT: u16 = 409;
 /// Our key among the instructions of a session.
 const INSTRUCTIONS: &str = "asyncagents";
 
@@ -350,42 +347,4 @@ fn older(page: &str, limit: usize) -> Option<String> {
     }
     let page: Cursors = serde_json::from_str(page).ok()?;
     page.cursor?.next.filter(|_| page.data.len() >= limit)
-}
-
-/// The response, or the error that its status means.
-fn judged(response: Response, path: &str) -> Result<Response, HostError> {
-    match response.status {
-        200..400 => Ok(response),
-        404 => {
-            let session = path.split("/session/").nth(1).unwrap_or(path);
-            let session = session.split('/').next().unwrap_or_default();
-            Err(HostError::NoSession(session.into()))
-        }
-        // Transient: a retry may succeed.
-        429 | 500.. => Err(HostError::Unreachable(answered(&response))),
-        // Somebody else has the name: that will not change.
-        _ => Err(HostError::Refused(answered(&response))),
-    }
-}
-
-/// What OpenCode said, for people.
-fn answered(response: &Response) -> String {
-    let body: Value = serde_json::from_str(&response.body).unwrap_or_default();
-    let message = body["message"].as_str().unwrap_or(&response.body);
-    let message: String = message.chars().take(300).collect();
-    format!("OpenCode answered {}: {message}", response.status)
-}
-
-pub(super) fn absent<T>(found: Result<T, HostError>) -> Result<Option<T>, HostError> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(HostError::NoSession(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, HostError> {
-    serde_json::from_str(text).map_err(|error| {
-        HostError::Refused(format!("OpenCode answered something unknown: {error}"))
-    })
 }

@@ -14,7 +14,10 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::spawn_blocking;
 
-use crate::connection::Request;
+use crate::{
+    both::response::{CONFLICT, answered, parse},
+    connection::Request,
+};
 
 use super::{
     api::Api,
@@ -224,20 +227,14 @@ enum Imported {
 
 async fn import(api: &Api, path: &str, body: Value) -> Result<Imported, HostError> {
     let response = api.connection().send(Request::post(path, body)).await?;
-    let answered = || {
-        let text: String = response.body.chars().take(300).collect();
-        format!("OpenCode answered {}: {text}", response.status)
-    };
     match response.status {
-        200..300 => match serde_json::from_str::<Data<Session>>(&response.body) {
-            Ok(made) => Ok(Imported::Made(made.data)),
-            Err(error) => Err(HostError::Refused(format!(
-                "OpenCode answered something unknown: {error}"
-            ))),
-        },
-        409 => Ok(Imported::Existing),
-        429 | 502..=504 => Err(HostError::Unreachable(answered())),
+        200..300 => {
+            let made: Data<Session> = parse(&response.body)?;
+            Ok(Imported::Made(made.data))
+        }
+        CONFLICT => Ok(Imported::Existing),
+        429 | 502..=504 => Err(HostError::Unreachable(answered(&response))),
         // 500 is what it answers if the name of a message is used elsewhere.
-        _ => Ok(Imported::Not(answered())),
+        _ => Ok(Imported::Not(answered(&response))),
     }
 }

@@ -16,8 +16,10 @@ use asyncagents_core::{
 use serde_json::json;
 use tokio::time;
 
+use crate::both::response::{absent, transient};
+
 use super::{
-    api::{Told, absent},
+    api::Told,
     host::OpenCode2,
     id::{self, is_session},
     run, wire,
@@ -124,14 +126,6 @@ impl OpenCode2 {
             Some(_) if self.activity.is_awake(session) => Ok(true),
             Some(began) => run::has_worked(&self.api, session, began).await,
         }
-    }
-}
-
-/// A refused notice is retried: a server that refuses a password today may take another tomorrow.
-fn transient(error: HostError) -> HostError {
-    match error {
-        HostError::Refused(why) => HostError::Unreachable(why),
-        HostError::Unreachable(_) | HostError::NoSession(_) => error,
     }
 }
 
