@@ -1,6 +1,8 @@
 //! What is the same in both generations of OpenCode.
 
 pub(crate) mod chosen_model;
+pub(crate) mod conversation;
 pub(crate) mod long_wait;
+pub(crate) mod pages;
 pub(crate) mod response;
 pub(crate) mod role;

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use asyncagents_core::{id::SessionId, port::HostError};
+use asyncagents_core::{id::SessionId, port::HostError, read::Format};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    both::response::{self, CONFLICT, TOO_LONG, absent, answered, parse},
+    both::{
+        pages::{MessagePages, Page},
+        response::{self, CONFLICT, TOO_LONG, absent, answered, parse},
+    },
     connection::{Connection, Request, Response},
     http::Protocol,
 };
 
-use super::wire::{Agent, Configured, Message, Properties, Providers, Session, Statuses};
+use super::wire::{Agent, Configured, Properties, Providers, Session, Statuses};
 
 /// How it is reached over the network.
 pub static HTTP: Protocol = Protocol {
@@ -28,30 +31,9 @@ pub(super) struct Api {
     connection: Arc<dyn Connection>,
 }
 
-/// A page of messages, oldest first.
-pub(super) struct Page {
-    /// As OpenCode wrote it.
-    pub(super) text: String,
-    /// Where the page of older messages begins, if there is one.
-    pub(super) older: Option<String>,
-}
-
-impl Page {
-    /// The messages, newest first.
-    pub(super) fn newest_first(&self) -> Result<Vec<Message>, HostError> {
-        let mut messages: Vec<Message> = parse(&self.text)?;
-        messages.reverse();
-        Ok(messages)
-    }
-}
-
 impl Api {
     pub(super) fn new(connection: Arc<dyn Connection>) -> Self {
         Self { connection }
-    }
-
-    pub(super) fn connection(&self) -> &dyn Connection {
-        &*self.connection
     }
 
     /// The version of OpenCode; nothing if something else answers.
@@ -181,36 +163,6 @@ impl Api {
         Ok(taken.is_some())
     }
 
-    /// A page of the newest messages, or of those before a page. Where so many do not get
-    /// through, fewer are asked for, then and later.
-    pub(super) async fn page(
-        &self,
-        id: &SessionId,
-        limit: &mut usize,
-        before: Option<&str>,
-    ) -> Result<Page, HostError> {
-        if !is_session(id) {
-            return Err(HostError::NoSession(id.clone()));
-        }
-        let path = format!("/session/{id}/message");
-        loop {
-            let mut request = Request::get(&path).query("limit", limit.to_string());
-            if let Some(before) = before {
-                request = request.query("before", before);
-            }
-            let response = self.connection.send(request).await?;
-            if response.status == TOO_LONG && *limit > 1 {
-                *limit /= 2;
-                continue;
-            }
-            let response = judged(response, &path)?;
-            return Ok(Page {
-                text: response.body,
-                older: response.next,
-            });
-        }
-    }
-
     pub(super) async fn change_part(
         &self,
         id: &SessionId,
@@ -247,6 +199,40 @@ impl Api {
     async fn send(&self, request: Request) -> Result<Response, HostError> {
         let path = request.path.clone();
         judged(self.connection.send(request).await?, &path)
+    }
+}
+
+impl MessagePages for Api {
+    fn connection(&self) -> &dyn Connection {
+        &*self.connection
+    }
+
+    fn format(&self) -> Format {
+        Format::OpenCode
+    }
+
+    fn widest(&self) -> usize {
+        400
+    }
+
+    fn cursor(&self) -> &'static str {
+        "before"
+    }
+
+    fn request(&self, session: &SessionId) -> Result<Request, HostError> {
+        if is_session(session) {
+            Ok(Request::get(format!("/session/{session}/message")))
+        } else {
+            Err(HostError::NoSession(session.clone()))
+        }
+    }
+
+    fn page(&self, response: Response, path: &str, _: usize) -> Result<Page, HostError> {
+        let response = judged(response, path)?;
+        Ok(Page {
+            list: response.body,
+            older: response.next,
+        })
     }
 }
 

@@ -12,9 +12,14 @@ use asyncagents_core::{
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
+use crate::both::{
+    conversation,
+    pages::{PAGE, Pages},
+};
+
 use super::{
     api::{Api, is_session},
-    history::{self, Pages},
+    history,
     session_rules::SessionRules,
     wire,
 };
@@ -81,7 +86,8 @@ async fn work_out(
     plan: &Plan,
     prefix: &str,
 ) -> Result<Option<Work>, HostError> {
-    let recent = history::recent(api, &new.parent, plan, prefix).await?;
+    let pages = Pages::new(api, &new.parent, PAGE);
+    let recent = conversation::end_of(pages, plan, prefix).await?.recent;
     // What cannot be read would be missing in the count of messages.
     if recent.transcript.skipped().messages > 0 {
         return Ok(None);
@@ -165,12 +171,10 @@ async fn edit(
     let cut: HashMap<(&str, &str), &str> = cut.collect();
     let removed: HashSet<&str> = edits.removed.iter().map(|id| id.as_str()).collect();
     let mut originals = parent.iter();
-    let mut pages = Pages::new(api, session, 100);
+    let mut pages = Pages::new(api, session, PAGE);
     let mut changes = Vec::new();
     'read: while let Some(page) = pages.next().await? {
-        let messages: Vec<Value> = serde_json::from_str(&page.text)
-            .map_err(|error| HostError::Refused(format!("a copy cannot be read: {error}")))?;
-        for message in messages.into_iter().rev() {
+        for message in page.newest_first::<Value>()? {
             let Some(original) = originals.next() else {
                 break 'read;
             };

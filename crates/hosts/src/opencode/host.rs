@@ -23,7 +23,12 @@ use serde_json::{Value, json};
 use tokio::{sync::OnceCell, time};
 
 use crate::{
-    both::{response::transient, role},
+    both::{
+        conversation,
+        pages::{MessagePages, PAGE, Pages},
+        response::transient,
+        role,
+    },
     connection::Connection,
 };
 
@@ -402,14 +407,16 @@ impl Host for OpenCode {
                 "`{session}` is no session of OpenCode and has no conversation"
             )));
         }
-        history::recent(&self.api, session, plan, &self.settings.prefix).await
+        let pages = Pages::new(&self.api, session, PAGE);
+        let end = conversation::end_of(pages, plan, &self.settings.prefix).await?;
+        Ok(end.recent)
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
         if !is_session(session) {
             return Err(HostError::NoSession(session.clone()));
         }
-        history::all(&self.api, session).await
+        conversation::all(Pages::new(&self.api, session, PAGE)).await
     }
 
     async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {

@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use asyncagents_core::{
     id::{PostId, SessionId},
     port::HostError,
+    read::Format,
 };
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
-use serde_json::{Value, json};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    both::response::{CONFLICT, TOO_LONG, absent, answered, judged, parse},
+    both::{
+        pages::{MessagePages, Page},
+        response::{CONFLICT, TOO_LONG, absent, answered, judged, parse},
+    },
     connection::{Connection, Request, Response},
     http::Protocol,
 };
@@ -21,8 +22,7 @@ use crate::{
 use super::{
     id::{self, is_session},
     wire::{
-        Active, Agent, Data, Form, Generated, InboxItem, Message, Model, Permission, Session,
-        SessionModel,
+        Active, Agent, Data, Form, Generated, InboxItem, Model, Permission, Session, SessionModel,
     },
 };
 
@@ -35,6 +35,8 @@ pub static HTTP: Protocol = Protocol {
 };
 /// The parameter of a request that names a folder.
 const FOLDER: &str = "location[directory]";
+/// How many messages OpenCode gives at most.
+pub(super) const WIDEST_PAGE: usize = 200;
 /// Our key among the instructions of a session.
 const INSTRUCTIONS: &str = "asyncagents";
 
@@ -63,28 +65,9 @@ impl Told {
     }
 }
 
-/// A page of messages, newest first.
-pub(super) struct Page {
-    /// As OpenCode wrote it.
-    pub(super) text: String,
-    /// Where the page of older messages begins, if there may be one.
-    pub(super) older: Option<String>,
-}
-
-impl Page {
-    /// The messages, newest first.
-    pub(super) fn newest_first(&self) -> Result<Vec<Message>, HostError> {
-        Ok(parse::<Data<Vec<Message>>>(&self.text)?.data)
-    }
-}
-
 impl Api {
     pub(super) fn new(connection: Arc<dyn Connection>) -> Self {
         Self { connection }
-    }
-
-    pub(super) fn connection(&self) -> &dyn Connection {
-        &*self.connection
     }
 
     /// Whether it answers, and is an OpenCode 2 that has started. Later releases answer under
@@ -277,34 +260,6 @@ impl Api {
         judged(response, &path).map(|_| true)
     }
 
-    /// A page of the newest messages, or of those before a page. Where so many do not get
-    /// through, fewer are asked for, then and later.
-    pub(super) async fn page(
-        &self,
-        id: &SessionId,
-        limit: &mut usize,
-        before: Option<&str>,
-    ) -> Result<Page, HostError> {
-        if !is_session(id) {
-            return Err(HostError::NoSession(id.clone()));
-        }
-        let path = of(id, "/message");
-        loop {
-            let mut request = Request::get(&path).query("limit", limit.to_string());
-            if let Some(before) = before {
-                request = request.query("cursor", before);
-            }
-            let response = self.connection.send(request).await?;
-            if response.status == TOO_LONG && *limit > 1 {
-                *limit /= 2;
-                continue;
-            }
-            let text = judged(response, &path)?.body;
-            let older = older(&text, *limit);
-            return Ok(Page { text, older });
-        }
-    }
-
     pub(super) async fn read<T: DeserializeOwned>(&self, request: Request) -> Result<T, HostError> {
         let response = self.send(request).await?;
         Ok(parse::<Data<T>>(&response.body)?.data)
@@ -321,6 +276,52 @@ impl Api {
     }
 }
 
+impl MessagePages for Api {
+    fn connection(&self) -> &dyn Connection {
+        &*self.connection
+    }
+
+    fn format(&self) -> Format {
+        Format::OpenCode2
+    }
+
+    fn widest(&self) -> usize {
+        WIDEST_PAGE
+    }
+
+    fn cursor(&self) -> &'static str {
+        "cursor"
+    }
+
+    fn request(&self, session: &SessionId) -> Result<Request, HostError> {
+        if is_session(session) {
+            Ok(Request::get(of(session, "/message")))
+        } else {
+            Err(HostError::NoSession(session.clone()))
+        }
+    }
+
+    /// OpenCode lists the newest first, and names an older page also after the oldest message.
+    fn page(&self, response: Response, path: &str, limit: usize) -> Result<Page, HostError> {
+        #[derive(Deserialize)]
+        struct Listed<'a> {
+            #[serde(borrow)]
+            data: Vec<&'a RawValue>,
+            #[serde(default)]
+            cursor: Value,
+        }
+        let response = judged(response, path)?;
+        let Listed { mut data, cursor } = parse(&response.body)?;
+        let older = cursor["next"].as_str().filter(|_| data.len() >= limit);
+        data.reverse();
+        let messages: Vec<&str> = data.iter().map(|message| message.get()).collect();
+        Ok(Page {
+            list: format!("[{}]", messages.join(",")),
+            older: older.map(str::to_owned),
+        })
+    }
+}
+
 /// A path below a session's.
 fn of(id: &SessionId, rest: &str) -> String {
     format!("/api/session/{id}{rest}")
@@ -332,19 +333,4 @@ pub(super) fn in_folder(request: Request, folder: Option<&str>) -> Request {
         Some(folder) => request.query(FOLDER, folder),
         None => request,
     }
-}
-
-/// Where the next page of older messages begins; nothing after one that is not full.
-fn older(page: &str, limit: usize) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Cursors {
-        data: Vec<IgnoredAny>,
-        cursor: Option<Cursor>,
-    }
-    #[derive(Deserialize)]
-    struct Cursor {
-        next: Option<String>,
-    }
-    let page: Cursors = serde_json::from_str(page).ok()?;
-    page.cursor?.next.filter(|_| page.data.len() >= limit)
 }

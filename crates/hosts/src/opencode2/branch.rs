@@ -15,7 +15,11 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    both::response::{CONFLICT, answered, parse},
+    both::{
+        conversation::End,
+        pages::MessagePages,
+        response::{CONFLICT, answered, parse},
+    },
     connection::Request,
 };
 
@@ -23,7 +27,6 @@ use super::{
     api::Api,
     capabilities::Offer,
     copied_message::{self, Changes},
-    history,
     host::OpenCode2,
     id::{self, is_session},
     session_rules,
@@ -112,9 +115,7 @@ impl OpenCode2 {
         new: &NewSession,
         plan: &Plan,
     ) -> Result<Option<Vec<Value>>, HostError> {
-        let prefix = &self.settings.prefix;
-        let history::End { recent, lists } =
-            history::end_of(&self.api, &new.parent, plan, prefix).await?;
+        let End { recent, lists } = self.end_of(&new.parent, plan).await?;
         let (limits, task) = (plan.limits.clone(), new.task.clone());
         let worked_out = spawn_blocking(move || {
             let parent = if recent.unread {

@@ -18,15 +18,21 @@ use asyncagents_core::{
 };
 use serde_json::{Value, json};
 
-use crate::{both::role, connection::Connection};
+use crate::{
+    both::{
+        conversation::{self, End},
+        pages::{MessagePages, Pages},
+        role,
+    },
+    connection::Connection,
+};
 
 use super::{
     activity::Activity,
     agents::Agents,
-    api::{Api, Told},
+    api::{Api, Told, WIDEST_PAGE},
     capabilities::{Capabilities, Offer},
     events::EventStream,
-    history,
     id::{self, is_session},
     session_model, session_rules,
     wire::{self, Agent, Session, SessionModel},
@@ -138,6 +144,12 @@ impl OpenCode2 {
     pub(super) async fn existing(&self, session: &SessionId) -> Result<Session, HostError> {
         let found = self.api.session(session).await?;
         found.ok_or_else(|| HostError::NoSession(session.clone()))
+    }
+
+    /// The end of a session's conversation, as far back as a fork reaches.
+    pub(super) async fn end_of(&self, session: &SessionId, plan: &Plan) -> Result<End, HostError> {
+        let pages = Pages::new(&self.api, session, WIDEST_PAGE);
+        conversation::end_of(pages, plan, &self.settings.prefix).await
     }
 
     /// The model to use: the one that is wanted, or the session's unless the agent has its own.
@@ -347,12 +359,12 @@ impl Host for OpenCode2 {
                 "`{session}` is no session of OpenCode and has no conversation"
             )));
         }
-        let end = history::end_of(&self.api, session, plan, &self.settings.prefix).await?;
-        Ok(end.recent)
+        Ok(self.end_of(session, plan).await?.recent)
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {
-        history::all(&self.api, session).await
+        let pages = Pages::new(&self.api, session, WIDEST_PAGE);
+        conversation::all(pages).await
     }
 
     async fn exists(&self, session: &SessionId) -> Result<bool, HostError> {

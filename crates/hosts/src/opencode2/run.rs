@@ -11,11 +11,12 @@ use asyncagents_core::{
     task::Outcome,
 };
 
+use crate::both::pages::{PAGE, Pages};
+
 use super::{
     activity::End,
     api::Api,
     id,
-    pages::{PAGE, Pages},
     wire::{Message, Said},
 };
 
@@ -72,7 +73,7 @@ impl Run {
         let (mut since, mut found, mut totals) = (Vec::new(), false, Totals::default());
         let mut pages = Pages::new(api, session, PAGE);
         'read: while let Some(page) = pages.next().await? {
-            for message in page.newest_first()? {
+            for message in page.newest_first::<Message>()? {
                 found |= message.id == prompt;
                 message.add_to(&mut totals);
                 if first.contains(&message.id) {
@@ -236,7 +237,10 @@ pub(super) async fn has_worked(
     session: &SessionId,
     since: Moment,
 ) -> Result<bool, HostError> {
-    let page = api.page(session, &mut { RECENT_MESSAGES }, None).await?;
-    let mut messages = page.newest_first()?.into_iter();
+    let mut pages = Pages::new(api, session, RECENT_MESSAGES);
+    let Some(page) = pages.next().await? else {
+        return Ok(false);
+    };
+    let mut messages = page.newest_first::<Message>()?.into_iter();
     Ok(messages.any(|message| !id::is_ours(&message.id) && message.created() >= Some(since)))
 }
