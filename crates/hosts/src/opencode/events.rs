@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use asyncagents_core::{
-    budget::Spent,
     digest::digest,
     id::SessionId,
     port::{Clock, HostEvents, Report, SessionEvent},
@@ -12,12 +11,12 @@ use asyncagents_core::{
 };
 use tokio::sync::mpsc;
 
-use crate::connection::Signal;
+use crate::{both::usage, connection::Signal};
 
 use super::{
     activity::Activity,
     questions,
-    wire::{self, Event, Part, Properties},
+    wire::{Event, Part, Properties},
 };
 
 /// The kinds of events that mean something to us.
@@ -146,10 +145,7 @@ fn seen(part: &Part) -> SessionEvent {
         return SessionEvent::Observed { key, what };
     }
     if part.kind == "step-finish" {
-        let tokens = part.tokens.unwrap_or_default().sum();
-        let cost = wire::cost(part.cost);
-        let answer = Spent::answer(tokens, cost, wire::unpriced(tokens, cost));
-        let what = Observation::Turned(answer);
+        let what = Observation::Turned(usage::answer(part.tokens, part.cost));
         return SessionEvent::Observed { key, what };
     }
     SessionEvent::Alive

@@ -28,6 +28,7 @@ use crate::{
         pages::{MessagePages, PAGE, Pages},
         response::transient,
         role,
+        session_model::SessionModel,
     },
     connection::Connection,
 };
@@ -41,7 +42,7 @@ use super::{
     history, models, questions, session_model,
     session_rules::{self, SessionRules},
     version,
-    wire::{self, Agent, Session, SessionModel, Statuses},
+    wire::{self, Agent, Session, Statuses},
 };
 
 /// How long OpenCode may take to store a message that it has accepted.
@@ -196,7 +197,7 @@ impl OpenCode {
     ) -> Result<Option<SessionModel>, HostError> {
         let inherits = wanted.is_some_and(role::is_inherited);
         if let Some(wanted) = wanted.filter(|_| !inherits) {
-            return session_model::parse(wanted).map(Some);
+            return SessionModel::named(wanted.as_str()).map(Some);
         }
         let Some(own) = session.and_then(|session| session.model.clone()) else {
             return Ok(None);
@@ -247,7 +248,7 @@ impl OpenCode {
         if let Some(system) = session.system() {
             body["system"] = json!(system);
         }
-        session_model::set(&mut body, session.model.as_ref());
+        session_model::set(&mut body, session.model.clone());
         Ok(body)
     }
 }
@@ -323,7 +324,7 @@ impl Host for OpenCode {
         }
         let wanted = role::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));
-        session_model::set(&mut body, model.await?.as_ref());
+        session_model::set(&mut body, model.await?);
         session_model::set_effort(&mut body, prompt.effort);
         self.activity.prompting(session, self.clock.now());
         let prompted = self.api.prompt(session, body).await;
@@ -362,7 +363,7 @@ impl Host for OpenCode {
         });
         let wanted = role::wanted(question.model.as_ref(), question.role.as_ref());
         let model = self.choose_model(wanted, &question.agent, Some(&there));
-        session_model::set(&mut body, model.await?.as_ref());
+        session_model::set(&mut body, model.await?);
         session_model::set_effort(&mut body, question.effort);
         let side_session = json!({
             "title": "The last turn of a background task",
@@ -618,7 +619,7 @@ impl OpenCode {
             "parts": [wire::text(&what.preamble, &what.id, true)],
         });
         let model = self.choose_model(new.model.as_ref(), &new.agent, Some(&parent));
-        session_model::set(&mut body, model.await?.as_ref());
+        session_model::set(&mut body, model.await?);
         self.api.store(session, body).await
     }
 }

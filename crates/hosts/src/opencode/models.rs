@@ -78,7 +78,7 @@ async fn of_agent(agents: &Agents, wanted: &WantedModel) -> Result<Option<ModelN
 async fn usual(api: &Api, wanted: &WantedModel) -> Result<Option<ModelName>, HostError> {
     let parent = api.session(&wanted.parent).await?;
     if let Some(model) = parent.and_then(|parent| parent.model) {
-        return Ok(Some(format!("{}/{}", model.provider, model.id).into()));
+        return Ok(Some(model.name()));
     }
     Ok(api.configured().await?.model.map(ModelName::from))
 }

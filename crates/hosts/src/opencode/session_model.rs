@@ -1,16 +1,17 @@
-//! Which model a session uses.
+//! Which model a prompt is for.
 
-use asyncagents_core::{agent::Effort, id::ModelName, port::HostError};
+use asyncagents_core::agent::Effort;
 use serde_json::{Value, json};
 
-use super::wire::SessionModel;
+use crate::both::session_model::SessionModel;
 
 /// Names a model in a prompt.
-pub(super) fn set(body: &mut Value, model: Option<&SessionModel>) {
-    let Some(model) = model else { return };
+pub(super) fn set(body: &mut Value, model: Option<SessionModel>) {
+    let Some(model) = model.map(SessionModel::plain) else {
+        return;
+    };
     body["model"] = json!({"providerID": model.provider, "modelID": model.id});
-    // OpenCode's name for the default cannot be asked for.
-    if let Some(variant) = model.variant.as_deref().filter(|name| *name != "default") {
+    if let Some(variant) = model.variant {
         body["variant"] = json!(variant);
     }
 }
@@ -20,18 +21,5 @@ pub(super) fn set(body: &mut Value, model: Option<&SessionModel>) {
 pub(super) fn set_effort(body: &mut Value, effort: Option<Effort>) {
     if let Some(effort) = effort {
         body["variant"] = json!(effort.word());
-    }
-}
-
-pub(super) fn parse(name: &ModelName) -> Result<SessionModel, HostError> {
-    match name.as_str().split_once('/') {
-        Some((provider, id)) if !provider.is_empty() && !id.is_empty() => Ok(SessionModel {
-            id: id.to_owned(),
-            provider: provider.to_owned(),
-            variant: None,
-        }),
-        _ => Err(HostError::Refused(format!(
-            "`{name}` is no model of OpenCode; write provider/model"
-        ))),
     }
 }

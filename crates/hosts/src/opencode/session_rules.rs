@@ -6,12 +6,12 @@ use asyncagents_core::{
 };
 use serde_json::Value;
 
-use crate::both::role;
+use crate::both::{metadata, role};
 
 use super::{
     agents::Agents,
     skill_rules,
-    wire::{self, Rule, Session},
+    wire::{Rule, Session},
 };
 
 pub(super) struct SessionRules {
@@ -28,20 +28,23 @@ pub(super) async fn of(
     prefix: &str,
 ) -> Result<SessionRules, HostError> {
     let mut rules = inherited(parent, new.may_delegate, prefix);
-    let mut metadata = wire::metadata(&new.task, &new.parent);
+    let mut ours = metadata::made_for(&new.task, &new.parent);
     let terms = new.role.as_ref().map(|role| &role.terms);
     if let Some(effort) = terms.and_then(|terms| terms.effort) {
         tracing::warn!(task = %new.task, effort = effort.word(), "ignoring a skill's effort: OpenCode has its own");
     }
     if let Some(role) = &new.role {
-        wire::note_system(&mut metadata, &role::system_of(role));
+        metadata::note_system(&mut ours, &role::system_of(role));
     }
     let own = terms.map(|terms| &terms.tools);
     let limits: Vec<&Tools> = new.within.iter().chain(own).collect();
     if limits.is_empty() {
-        return Ok(SessionRules { rules, metadata });
+        return Ok(SessionRules {
+            rules,
+            metadata: ours,
+        });
     }
-    wire::note_inherited_rules(&mut metadata, rules.len());
+    metadata::note_inherited_rules(&mut ours, rules.len());
     let agent = agents.find(new.agent.as_str()).await?;
     let mut theirs = agent.map(|agent| agent.permission).unwrap_or_default();
     theirs.extend(rules.clone());
@@ -50,7 +53,10 @@ pub(super) async fn of(
         theirs.extend(narrower.clone());
         rules.extend(narrower);
     }
-    Ok(SessionRules { rules, metadata })
+    Ok(SessionRules {
+        rules,
+        metadata: ours,
+    })
 }
 
 /// What a child may not do: what its parent may not, and where tasks may go no deeper, launch any.

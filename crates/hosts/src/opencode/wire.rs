@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use asyncagents_core::{
-    budget::Cost,
+    budget::Spent,
     fallback::is_about_model,
     id::{ModelName, PostId, SessionId, TaskId},
     lifecycle::{Standing, Unavailable},
@@ -14,10 +14,13 @@ use asyncagents_core::{
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
-use crate::both::long_wait::long_wait;
-
-/// Where our names are in what OpenCode keeps for us.
-const OURS: &str = "asyncagents";
+use crate::both::{
+    json::{moment, or_default},
+    long_wait::long_wait,
+    metadata,
+    session_model::SessionModel,
+    usage::{self, Tokens},
+};
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Session {
@@ -27,16 +30,6 @@ pub(super) struct Session {
     pub(super) model: Option<SessionModel>,
     pub(super) metadata: Option<Value>,
     pub(super) permission: Option<Vec<Rule>>,
-}
-
-/// A model, as sessions name it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SessionModel {
-    pub(super) id: String,
-    #[serde(rename = "providerID")]
-    pub(super) provider: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) variant: Option<String>,
 }
 
 /// Who may do what.
@@ -99,26 +92,6 @@ pub(super) struct Problem {
     pub(super) data: Option<Value>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct Tokens {
-    #[serde(default, deserialize_with = "or_default")]
-    input: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    output: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    reasoning: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    cache: Cache,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct Cache {
-    #[serde(default, deserialize_with = "or_default")]
-    read: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    write: f64,
-}
-
 /// A part of a message, whatever its kind.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Part {
@@ -148,13 +121,10 @@ pub(super) struct ToolState {
 
 impl Info {
     /// When the message was begun.
-    #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
     pub(super) fn created(&self) -> Moment {
-        Moment::from_millis(self.time.created as i64)
+        moment(self.time.created)
     }
-}
 
-impl Info {
     /// The model that wrote the message, or was to.
     pub(super) fn model(&self) -> Option<ModelName> {
         let (provider, model) = (self.provider.as_ref()?, self.model.as_ref()?);
@@ -214,18 +184,17 @@ impl Rule {
 impl Session {
     /// The task that the session was made for.
     pub(super) fn task(&self) -> Option<&str> {
-        self.metadata.as_ref()?.get(OURS)?.get("task")?.as_str()
+        metadata::task(self.metadata.as_ref())
     }
 
     /// What the sub-agent that runs a skill here is told with every message.
     pub(super) fn system(&self) -> Option<&str> {
-        self.metadata.as_ref()?.get(OURS)?.get("system")?.as_str()
+        metadata::system(self.metadata.as_ref())
     }
 
     /// How many of the session's rules are not those of a skill, if it runs one.
     pub(super) fn inherited_rules(&self) -> Option<usize> {
-        let count = self.metadata.as_ref()?.get(OURS)?.get("inherited_rules")?;
-        usize::try_from(count.as_u64()?).ok()
+        metadata::inherited_rules(self.metadata.as_ref())
     }
 }
 
@@ -242,7 +211,7 @@ impl Message {
 
     /// Our name for the message, if we sent it.
     pub(super) fn post<'a>(&'a self) -> Option<&'a str> {
-        let name = |part: &'a Part| part.metadata.as_ref()?.get(OURS)?.get("post")?.as_str();
+        let name = |part: &'a Part| metadata::post(part.metadata.as_ref());
         self.parts.iter().find_map(name)
     }
 
@@ -277,13 +246,11 @@ impl Message {
                 totals.turns += 1;
             }
         }
-        let (tokens, cost) = (
-            self.info.tokens.unwrap_or_default().sum(),
-            cost(self.info.cost),
-        );
-        totals.tokens += tokens;
-        totals.cost += cost;
-        totals.unpriced += unpriced(tokens, cost);
+        // Its steps are counted above.
+        totals.add(Spent {
+            turns: 0,
+            ..usage::answer(self.info.tokens, self.info.cost)
+        });
     }
 }
 
@@ -324,70 +291,17 @@ impl Problem {
     }
 }
 
-impl Tokens {
-    pub(super) fn sum(self) -> u64 {
-        let sum = self.input + self.output + self.reasoning + self.cache.read + self.cache.write;
-        whole(sum)
-    }
-}
-
-/// Dollars as millionths.
-pub(super) fn cost(dollars: Option<f64>) -> Cost {
-    Cost(whole(dollars.unwrap_or(0.0) * 1e6))
-}
-
-/// OpenCode counts an unknown price as zero, so tokens that cost nothing are taken for unpriced.
-pub(super) fn unpriced(tokens: u64, cost: Cost) -> u64 {
-    match cost {
-        Cost(0) => tokens,
-        Cost(_) => 0,
-    }
-}
-
-/// A count that a program in another language kept as a float.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the conversion saturates, and less than nothing is nothing"
-)]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
-}
-
-/// A field that is null is like one that is left out.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    from: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
 /// A text part under a name of ours.
 pub(super) fn text(text: &str, post: &PostId, synthetic: bool) -> Value {
     let mut part = json!({
         "type": "text",
         "text": text,
-        "metadata": {OURS: {"post": post.as_str()}},
+        "metadata": metadata::posted(post),
     });
     if synthetic {
         part["synthetic"] = json!(true);
     }
     part
-}
-
-/// What OpenCode keeps for us with a session.
-pub(super) fn metadata(task: &TaskId, parent: &SessionId) -> Value {
-    json!({OURS: {"task": task.as_str(), "parent": parent.as_str()}})
-}
-
-/// OpenCode forgets with every message what the one before it said for the system prompt: what is
-/// said later has to say it again.
-pub(super) fn note_system(metadata: &mut Value, system: &str) {
-    metadata[OURS]["system"] = json!(system);
-}
-
-/// Notes how many rules a session has that runs a skill, beside the skill's own.
-pub(super) fn note_inherited_rules(metadata: &mut Value, count: usize) {
-    metadata[OURS]["inherited_rules"] = json!(count);
 }
 
 /// An event: its kind, and what it is about.
@@ -457,9 +371,8 @@ pub(super) struct Status {
 
 impl Status {
     /// What the provider says, if it does not want to be asked again for a long time.
-    #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
     pub(super) fn long_wait(&self, now: Moment) -> Option<String> {
-        let next = Moment::from_millis(self.next.filter(|_| self.kind == "retry")? as i64);
+        let next = moment(self.next.filter(|_| self.kind == "retry")?);
         long_wait(self.message.as_deref(), next, now)
     }
 }

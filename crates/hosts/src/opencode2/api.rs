@@ -14,6 +14,7 @@ use crate::{
     both::{
         pages::{MessagePages, Page},
         response::{CONFLICT, TOO_LONG, absent, answered, judged, parse},
+        session_model::SessionModel,
     },
     connection::{Connection, Request, Response},
     http::Protocol,
@@ -21,9 +22,7 @@ use crate::{
 
 use super::{
     id::{self, is_session},
-    wire::{
-        Active, Agent, Data, Form, Generated, InboxItem, Model, Permission, Session, SessionModel,
-    },
+    wire::{Active, Agent, Data, Form, Generated, InboxItem, Model, Permission, Session},
 };
 
 /// How it is reached over the network.

@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     both::{
         conversation::End,
+        metadata,
         pages::MessagePages,
         response::{CONFLICT, answered, parse},
     },
@@ -30,7 +31,7 @@ use super::{
     host::OpenCode2,
     id::{self, is_session},
     session_rules,
-    wire::{self, Data, Session},
+    wire::{Data, Session},
 };
 
 /// What a person sees of the message that tells the child whose conversation it has.
@@ -158,7 +159,7 @@ fn copies(
     let newest = copies.last().map(|copy| copy["time"]["created"].clone());
     copies.push(json!({
         "id": id::message(&post), "type": "synthetic", "text": excerpt.preamble,
-        "description": DESCRIPTION, "metadata": wire::posted(&post),
+        "description": DESCRIPTION, "metadata": metadata::posted(&post),
         "time": {"created": newest.unwrap_or_else(|| json!(0))},
     }));
     Some(copies)

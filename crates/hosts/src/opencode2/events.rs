@@ -14,14 +14,21 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::connection::Signal;
+use crate::{
+    both::{
+        json::or_default,
+        session_model::SessionModel,
+        usage::{self, Tokens},
+    },
+    connection::Signal,
+};
 
 use super::{
     activity::{Activity, End},
     capabilities::Capabilities,
     questions,
     retry::Retry,
-    wire::{self, Form, Permission, Problem, SessionModel, Tokens},
+    wire::{self, Form, Permission, Problem},
 };
 
 /// The kinds of events that mean something to us.
@@ -63,7 +70,7 @@ const CALLS: usize = 4_096;
 struct Event {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "or_default")]
     data: About,
 }
 
@@ -93,9 +100,9 @@ struct About {
     #[serde(rename = "requestID")]
     request: Option<String>,
     action: Option<String>,
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "or_default")]
     resources: Vec<String>,
-    #[serde(default, deserialize_with = "wire::or_default")]
+    #[serde(default, deserialize_with = "or_default")]
     save: Vec<String>,
     form: Option<Form>,
 }
@@ -254,10 +261,10 @@ fn end(kind: &str, about: About) -> Option<End> {
 
 /// A model has answered, or failed to and used something.
 fn stepped(has_answered: bool, about: About) -> SessionEvent {
-    let tokens = about.tokens.unwrap_or_default().sum();
+    let answer = usage::answer(about.tokens, about.cost);
     match about.message {
-        Some(key) if has_answered || tokens > 0 => {
-            let what = Observation::Turned(wire::answer(tokens, about.cost));
+        Some(key) if has_answered || answer.tokens > 0 => {
+            let what = Observation::Turned(answer);
             SessionEvent::Observed { key, what }
         }
         _ => SessionEvent::Alive,

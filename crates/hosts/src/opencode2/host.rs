@@ -21,8 +21,10 @@ use serde_json::{Value, json};
 use crate::{
     both::{
         conversation::{self, End},
+        metadata,
         pages::{MessagePages, Pages},
         role,
+        session_model::SessionModel,
     },
     connection::Connection,
 };
@@ -35,7 +37,7 @@ use super::{
     events::EventStream,
     id::{self, is_session},
     session_model, session_rules,
-    wire::{self, Agent, Session, SessionModel},
+    wire::{Agent, Session},
 };
 
 /// OpenCode 2, in all folders.
@@ -211,7 +213,7 @@ impl OpenCode2 {
             "id": id::child_session(&new.task).as_str(),
             "title": format!("{} (@{} in the background)", new.title, new.agent),
             "agent": new.agent.as_str(),
-            "metadata": wire::made_for(&new.task, &new.parent),
+            "metadata": metadata::made_for(&new.task, &new.parent),
         });
         if let Some(parent) = parent {
             body["parentID"] = json!(parent.id);
@@ -273,7 +275,7 @@ impl OpenCode2 {
         let body = json!({
             "id": format!("{}_role", id::message(prompt)),
             "text": text,
-            "metadata": wire::posted(prompt),
+            "metadata": metadata::posted(prompt),
             "resume": false,
         });
         self.api.tell(session, body).await?.or_refused()
@@ -306,7 +308,7 @@ impl Host for OpenCode2 {
         let body = json!({
             "id": id::message(&what.id),
             "text": text.join("\n\n"),
-            "metadata": wire::posted(&what.id),
+            "metadata": metadata::posted(&what.id),
             "resume": false,
         });
         let told = self.api.tell(session, body).await?;
@@ -323,7 +325,7 @@ impl Host for OpenCode2 {
         let body = json!({
             "id": message,
             "text": prompt.text,
-            "metadata": wire::posted(&prompt.id),
+            "metadata": metadata::posted(&prompt.id),
         });
         self.activity.prompting(session, &message, self.clock.now());
         let prompted = self.api.prompt(session, body).await;

@@ -13,13 +13,15 @@ use asyncagents_core::{
 };
 use tokio::time;
 
+use crate::both::{pages::Pages, session_model::SessionModel};
+
 use super::{
     activity::End,
     host::OpenCode2,
     id, questions,
     retry::Retry,
     run::{Known, Run, Verdict, failed, unavailable},
-    wire::{Session, SessionModel},
+    wire::{Message, Session},
 };
 
 /// How long a server may live on after it has interrupted its sessions in order to end, and how
@@ -101,8 +103,8 @@ impl OpenCode2 {
     /// Where a session at work stands, if its model is not to be asked again for a long time. One
     /// whose messages cannot be read is simply at work.
     async fn long_wait(&self, session: &SessionId) -> Option<Standing> {
-        let newest = self.api.page(session, &mut { 1 }, None).await.ok()?;
-        let newest = newest.newest_first().ok()?.into_iter().next()?;
+        let newest = Pages::new(&self.api, session, 1).next().await.ok()??;
+        let newest: Message = newest.newest_first().ok()?.into_iter().next()?;
         Retry::of(&newest)?.long_wait(newest.model(), self.clock.now())
     }
 

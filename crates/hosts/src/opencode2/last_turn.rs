@@ -16,14 +16,14 @@ use asyncagents_core::{
 use serde_json::json;
 use tokio::time;
 
-use crate::both::role;
+use crate::both::{role, session_model::SessionModel};
 
 use super::{
     capabilities::Offer,
     host::OpenCode2,
     id,
     session_rules::{are_missing, nothing_allowed},
-    wire::{Session, SessionModel},
+    wire::Session,
 };
 
 /// How often the session that is asked is inspected.

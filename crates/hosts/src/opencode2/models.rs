@@ -6,11 +6,11 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::both::{chosen_model::chosen, role};
+use crate::both::{chosen_model::chosen, role, session_model::SessionModel};
 
 use super::{
     host::OpenCode2,
-    wire::{Model, Session, SessionModel},
+    wire::{Model, Session},
 };
 
 impl OpenCode2 {

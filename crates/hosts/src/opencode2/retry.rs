@@ -8,7 +8,7 @@ use asyncagents_core::{
 use serde::Deserialize;
 
 use super::wire::{self, Message, Problem};
-use crate::both::long_wait::long_wait;
+use crate::both::{json::moment, long_wait::long_wait};
 
 /// A model that did not answer is asked again.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,7 +27,7 @@ impl Retry {
     }
 
     pub(super) fn next(&self) -> Option<Moment> {
-        self.at.map(wire::moment)
+        self.at.map(moment)
     }
 
     /// Where a run stands, if the model is not to be asked again for a long time. OpenCode waits

@@ -3,9 +3,12 @@
 use asyncagents_core::{agent::Tools, port::NewSession};
 use serde_json::{Value, json};
 
-use crate::opencode::skill_rules::{self, SkillRule};
+use crate::{
+    both::metadata,
+    opencode::skill_rules::{self, SkillRule},
+};
 
-use super::wire::{self, Agent, Rule, Session};
+use super::wire::{Agent, Rule, Session};
 
 /// Why a session is refused whose rules OpenCode does not keep.
 pub(super) const WHY_REFUSED: &str = "this OpenCode has no rules for sessions, so the task cannot \
@@ -27,7 +30,7 @@ pub(super) fn put(
     let own = new.role.as_ref().map(|role| &role.terms.tools);
     let limits: Vec<&Tools> = new.within.iter().chain(own).collect();
     if !limits.is_empty() {
-        wire::note_inherited_rules(&mut body["metadata"], rules.len());
+        metadata::note_inherited_rules(&mut body["metadata"], rules.len());
     }
     let mut theirs: Vec<SkillRule> = agent
         .and_then(|agent| agent.permissions.clone())

@@ -16,13 +16,16 @@ use asyncagents_core::{
 use serde_json::json;
 use tokio::time;
 
-use crate::both::response::{absent, transient};
+use crate::both::{
+    metadata,
+    response::{absent, transient},
+};
 
 use super::{
     api::Told,
     host::OpenCode2,
     id::{self, is_session},
-    run, wire,
+    run,
 };
 
 /// How long an idle session may take to take what it is told.
@@ -47,7 +50,7 @@ impl OpenCode2 {
             "id": id::message(&notice.id),
             "text": for_model(&notice.message),
             "description": for_people(&notice.message),
-            "metadata": wire::posted(&notice.id),
+            "metadata": metadata::posted(&notice.id),
         });
         if is_awake {
             self.activity.notified(session, self.clock.now());

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use asyncagents_core::{
-    agent::Effort,
-    budget::{Cost, Spent},
-    fallback::is_about_model,
-    id::{ModelName, PostId, SessionId, TaskId},
-    moment::Moment,
-    progress::Totals,
+    agent::Effort, fallback::is_about_model, id::ModelName, moment::Moment, progress::Totals,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Where our names are in what OpenCode keeps for us.
-const OURS: &str = "asyncagents";
+use crate::both::{
+    json::{moment, or_default},
+    metadata,
+    session_model::SessionModel,
+    usage::{self, Tokens},
+};
 
 /// Every answer has what was asked for in `data`.
 #[derive(Debug, Deserialize)]
@@ -40,16 +39,6 @@ pub(super) struct Session {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Location {
     pub(super) directory: Option<String>,
-}
-
-/// A model, as sessions name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SessionModel {
-    pub(super) id: String,
-    #[serde(rename = "providerID")]
-    pub(super) provider: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) variant: Option<String>,
 }
 
 /// Who may do what.
@@ -156,26 +145,6 @@ pub(super) struct Problem {
     status: Option<u16>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct Tokens {
-    #[serde(default, deserialize_with = "or_default")]
-    input: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    output: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    reasoning: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    cache: Cache,
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct Cache {
-    #[serde(default, deserialize_with = "or_default")]
-    read: f64,
-    #[serde(default, deserialize_with = "or_default")]
-    write: f64,
-}
-
 /// Something that was admitted and is not delivered yet.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct InboxItem {
@@ -241,8 +210,7 @@ impl Session {
 
     /// How many of the session's rules are not those of a skill, if it runs one.
     pub(super) fn inherited_rules(&self) -> Option<usize> {
-        let count = self.metadata.as_ref()?.get(OURS)?.get("inherited_rules")?;
-        usize::try_from(count.as_u64()?).ok()
+        metadata::inherited_rules(self.metadata.as_ref())
     }
 }
 
@@ -360,13 +328,13 @@ impl Message {
                 *totals.by_tool.entry(tool.clone()).or_default() += 1;
             }
         }
-        let tokens = self.tokens.unwrap_or_default().sum();
+        let answer = usage::answer(self.tokens, self.cost);
         let has_answered = self
             .finish
             .as_deref()
             .is_some_and(|finish| finish != "error");
-        if has_answered || tokens > 0 {
-            totals.add(answer(tokens, self.cost));
+        if has_answered || answer.tokens > 0 {
+            totals.add(answer);
         }
     }
 }
@@ -390,54 +358,6 @@ impl Rule {
             effect: effect.to_owned(),
         }
     }
-}
-
-impl Tokens {
-    pub(super) fn sum(self) -> u64 {
-        whole(self.input + self.output + self.reasoning + self.cache.read + self.cache.write)
-    }
-}
-
-/// What an answer of the model has cost.
-pub(super) fn answer(tokens: u64, dollars: Option<f64>) -> Spent {
-    let cost = cost(dollars);
-    Spent::answer(tokens, cost, unpriced(tokens, cost))
-}
-
-/// Dollars as millionths.
-fn cost(dollars: Option<f64>) -> Cost {
-    Cost(whole(dollars.unwrap_or(0.0) * 1e6))
-}
-
-/// OpenCode counts an unknown price as zero, so tokens that cost nothing are taken for unpriced.
-fn unpriced(tokens: u64, cost: Cost) -> u64 {
-    match cost {
-        Cost(0) => tokens,
-        Cost(_) => 0,
-    }
-}
-
-/// A time that a program in another language kept as a float.
-#[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
-pub(super) fn moment(millis: f64) -> Moment {
-    Moment::from_millis(millis as i64)
-}
-
-/// A count that a program in another language kept as a float.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the conversion saturates, and less than nothing is nothing"
-)]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
-}
-
-/// A field that is null is like one that is left out.
-pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    from: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 /// What is written as we know it, or nothing.
@@ -477,19 +397,4 @@ pub(super) fn reason(problem: Option<&Problem>) -> String {
     words
         .next()
         .unwrap_or_else(|| "OpenCode does not say why".to_owned())
-}
-
-/// What OpenCode keeps for us with a message.
-pub(super) fn posted(post: &PostId) -> Value {
-    json!({OURS: {"post": post.as_str()}})
-}
-
-/// What OpenCode keeps for us with a session, where it keeps something.
-pub(super) fn made_for(task: &TaskId, parent: &SessionId) -> Value {
-    json!({OURS: {"task": task.as_str(), "parent": parent.as_str()}})
-}
-
-/// Notes how many rules a session has that runs a skill, beside the skill's own.
-pub(super) fn note_inherited_rules(metadata: &mut Value, count: usize) {
-    metadata[OURS]["inherited_rules"] = json!(count);
 }
