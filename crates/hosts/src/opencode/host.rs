@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use asyncagents_core::{
-    budget::Spent,
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
     lifecycle::Standing,
@@ -24,7 +23,7 @@ use tokio::{sync::OnceCell, time};
 
 use crate::{
     both::{
-        conversation,
+        AgentNote, conversation, one_answer,
         pages::{MessagePages, PAGE, Pages},
         response::transient,
         role,
@@ -49,8 +48,6 @@ use super::{
 const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long OpenCode may live on after it has aborted its sessions in order to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// How often a session that is asked one thing is inspected.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Clocks of two machines may differ by this much.
 const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
@@ -72,14 +69,6 @@ pub struct Settings {
     /// since: a user who opens OpenCode the next day does not pay for it. Without, every session is
     /// set to work.
     pub began: Option<Moment>,
-}
-
-/// An agent, as a model has to know it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentNote {
-    pub name: String,
-    /// What the agent is for.
-    pub about: String,
 }
 
 impl OpenCode {
@@ -527,25 +516,7 @@ impl OpenCode {
     ) -> Result<Option<OneAnswer>, HostError> {
         self.activity.prompting(session, self.clock.now());
         self.api.prompt(session, body).await?;
-        loop {
-            time::sleep(POLL_INTERVAL).await;
-            let Inspection {
-                standing, totals, ..
-            } = self.inspect(session, post).await?;
-            match standing {
-                Standing::Working | Standing::Unprompted => {}
-                Standing::Gone | Standing::Interrupted | Standing::ModelUnavailable(_) => {
-                    return Ok(None);
-                }
-                Standing::Done { answer, .. } => {
-                    let totals = totals.unwrap_or_default();
-                    return Ok(Some(OneAnswer {
-                        text: answer.unwrap_or_default(),
-                        spent: Spent::answer(totals.tokens, totals.cost, totals.unpriced),
-                    }));
-                }
-            }
-        }
+        one_answer::wait_for(self, session, post).await
     }
 
     async fn send_notice(

@@ -18,4 +18,4 @@ mod wire;
 
 pub use api::HTTP;
 pub use events::EVENTS;
-pub use host::{AgentNote, OpenCode, Settings};
+pub use host::{OpenCode, Settings};

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{
     both::{
+        AgentNote,
         conversation::{self, End},
         metadata,
         pages::{MessagePages, Pages},
@@ -63,14 +64,6 @@ pub struct Settings {
     /// Whether a plugin of ours keeps sessions to the bounds of their tasks, where OpenCode has no
     /// rules for sessions. Without either, a task that is to be bound is refused.
     pub plugin_binds: bool,
-}
-
-/// An agent, as a model has to know it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentNote {
-    pub name: String,
-    /// What the agent is for.
-    pub about: String,
 }
 
 impl OpenCode2 {

@@ -4,19 +4,16 @@
 //! says what the answer has cost. Elsewhere the model is asked without a session, and what that has
 //! cost is counted here.
 
-use std::time::Duration;
-
 use asyncagents_core::{
     budget::{Cost, Spent},
     id::{ModelName, SessionId},
-    lifecycle::Standing,
-    port::{Host, HostError, Inspection, OneAnswer, OneQuestion, Prompt},
+    port::{Host, HostError, OneAnswer, OneQuestion, Prompt},
     tokens,
 };
 use serde_json::json;
 use tokio::time;
 
-use crate::both::{role, session_model::SessionModel};
+use crate::both::{one_answer, role, session_model::SessionModel};
 
 use super::{
     capabilities::Offer,
@@ -25,9 +22,6 @@ use super::{
     session_rules::{are_missing, nothing_allowed},
     wire::Session,
 };
-
-/// How often the session that is asked is inspected.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl OpenCode2 {
     pub(super) async fn ask_last_turn(
@@ -107,25 +101,7 @@ impl OpenCode2 {
             role: None,
         };
         self.prompt(side, prompt).await?;
-        loop {
-            time::sleep(POLL_INTERVAL).await;
-            let Inspection {
-                standing, totals, ..
-            } = self.inspect(side, &post).await?;
-            match standing {
-                Standing::Working | Standing::Unprompted => {}
-                Standing::Gone | Standing::Interrupted | Standing::ModelUnavailable(_) => {
-                    return Ok(None);
-                }
-                Standing::Done { answer, .. } => {
-                    let totals = totals.unwrap_or_default();
-                    return Ok(Some(OneAnswer {
-                        text: answer.unwrap_or_default(),
-                        spent: Spent::answer(totals.tokens, totals.cost, totals.unpriced),
-                    }));
-                }
-            }
-        }
+        one_answer::wait_for(self, side, &post).await
     }
 
     /// Asks a model without a session. OpenCode does not say what that has cost, so the tokens are

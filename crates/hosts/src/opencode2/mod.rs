@@ -25,5 +25,5 @@ mod wire;
 
 pub use api::{HEALTH, HTTP};
 pub use events::EVENTS;
-pub use host::{AgentNote, OpenCode2, Settings};
+pub use host::{OpenCode2, Settings};
 pub use id::{OUR_MESSAGES, OUR_SESSIONS, child_session, is_session, message};
