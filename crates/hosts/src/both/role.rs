@@ -22,8 +22,26 @@ pub(crate) fn wanted<'m>(
     asked.or_else(|| liked.filter(is_known))
 }
 
-/// Whether the parent's model is meant, whatever the agent has.
-pub(crate) fn is_inherited(model: &ModelName) -> bool {
+/// Where the model of a session comes from.
+pub(crate) enum ModelSource<'m> {
+    Named(&'m ModelName),
+    /// Its parent's, whatever the agent has.
+    Parent,
+    /// Its agent's own, or else its parent's.
+    Agent,
+}
+
+impl<'m> ModelSource<'m> {
+    pub(crate) fn of(wanted: Option<&'m ModelName>) -> Self {
+        match wanted {
+            Some(name) if is_inherited(name) => Self::Parent,
+            Some(name) => Self::Named(name),
+            None => Self::Agent,
+        }
+    }
+}
+
+fn is_inherited(model: &ModelName) -> bool {
     model.as_str() == ModelName::INHERIT
 }
 

@@ -26,7 +26,7 @@ use crate::{
         AgentNote, conversation, one_answer,
         pages::{MessagePages, PAGE, Pages},
         response::transient,
-        role,
+        role::{self, ModelSource},
         session_model::SessionModel,
     },
     connection::Connection,
@@ -184,20 +184,16 @@ impl OpenCode {
         agent: &AgentName,
         session: Option<&Session>,
     ) -> Result<Option<SessionModel>, HostError> {
-        let inherits = wanted.is_some_and(role::is_inherited);
-        if let Some(wanted) = wanted.filter(|_| !inherits) {
-            return SessionModel::named(wanted.as_str()).map(Some);
+        let parents = session.and_then(|session| session.model.clone());
+        match ModelSource::of(wanted) {
+            ModelSource::Named(name) => SessionModel::named(name.as_str()).map(Some),
+            ModelSource::Agent if parents.is_some() => {
+                let agent = self.agents.find(agent.as_str()).await?;
+                let has_own = agent.is_some_and(|agent| agent.model.is_some());
+                Ok(parents.filter(|_| !has_own))
+            }
+            ModelSource::Agent | ModelSource::Parent => Ok(parents),
         }
-        let Some(own) = session.and_then(|session| session.model.clone()) else {
-            return Ok(None);
-        };
-        let agent = if inherits {
-            None
-        } else {
-            self.agents.find(agent.as_str()).await?
-        };
-        let agent_has_model = agent.is_some_and(|agent| agent.model.is_some());
-        Ok((!agent_has_model).then_some(own))
     }
 
     /// OpenCode accepts a message before it stores it, and other plugins may look at it first. Until

@@ -7,7 +7,7 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::both::{chosen_model::chosen, role};
+use crate::both::{chosen_model::chosen, role::ModelSource};
 
 use super::{
     agents::Agents,
@@ -47,15 +47,13 @@ pub(super) async fn wanted(
     agents: &Agents,
     wanted: &WantedModel,
 ) -> Result<Option<HostModel>, HostError> {
-    let inherits = wanted.asked.as_ref().is_some_and(role::is_inherited);
-    let asked = wanted.asked.clone().filter(|_| !inherits);
-    let own = match asked {
-        Some(_) => None,
-        None if inherits => None,
-        None => of_agent(agents, wanted).await?,
+    let (named, own) = match ModelSource::of(wanted.asked.as_ref()) {
+        ModelSource::Named(name) => (Some(name.clone()), None),
+        ModelSource::Parent => (None, None),
+        ModelSource::Agent => (None, of_agent(agents, wanted).await?),
     };
     let is_agents = own.is_some();
-    let name = match asked.or(own) {
+    let name = match named.or(own) {
         Some(name) => Some(name),
         None => usual(api, wanted).await?,
     };

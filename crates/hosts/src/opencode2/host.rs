@@ -24,7 +24,7 @@ use crate::{
         conversation::{self, End},
         metadata,
         pages::{MessagePages, Pages},
-        role,
+        role::{self, ModelSource},
         session_model::SessionModel,
     },
     connection::Connection,
@@ -155,23 +155,18 @@ impl OpenCode2 {
         agent: &AgentName,
         session: Option<&Session>,
     ) -> Result<Option<SessionModel>, HostError> {
-        let inherits = wanted.is_some_and(role::is_inherited);
-        if let Some(wanted) = wanted.filter(|_| !inherits) {
-            return session_model::parse(wanted).map(Some);
+        let parents = session.and_then(|session| session.model.clone());
+        let parents = parents.map(SessionModel::plain);
+        match ModelSource::of(wanted) {
+            ModelSource::Named(name) => session_model::parse(name).map(Some),
+            ModelSource::Agent if parents.is_some() => {
+                let folder = session.and_then(Session::folder);
+                let agent = self.agents.find(folder, agent.as_str()).await?;
+                let has_own = agent.is_some_and(|agent| agent.model.is_some());
+                Ok(parents.filter(|_| !has_own))
+            }
+            ModelSource::Agent | ModelSource::Parent => Ok(parents),
         }
-        let Some(session) = session else {
-            return Ok(None);
-        };
-        let Some(own) = session.model.clone().map(SessionModel::plain) else {
-            return Ok(None);
-        };
-        let agent = if inherits {
-            None
-        } else {
-            self.agents.find(session.folder(), agent.as_str()).await?
-        };
-        let agent_has_model = agent.is_some_and(|agent| agent.model.is_some());
-        Ok((!agent_has_model).then_some(own))
     }
 
     /// Makes the session of a task, or finds it. One that a crash has left is checked like a new one.

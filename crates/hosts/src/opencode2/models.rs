@@ -6,7 +6,7 @@ use asyncagents_core::{
     port::{HostError, WantedModel},
 };
 
-use crate::both::{chosen_model::chosen, role, session_model::SessionModel};
+use crate::both::{chosen_model::chosen, role::ModelSource, session_model::SessionModel};
 
 use super::{
     host::OpenCode2,
@@ -34,16 +34,14 @@ impl OpenCode2 {
         let parent = self.api.session(&wanted.parent).await?;
         let folder = parent.as_ref().and_then(Session::folder);
         let folder = folder.or(self.folder());
-        let inherits = wanted.asked.as_ref().is_some_and(role::is_inherited);
-        let asked = wanted.asked.clone().filter(|_| !inherits);
-        let own = if asked.is_some() || inherits {
-            None
-        } else {
-            self.agents_model(folder, wanted).await?
+        let (named, own) = match ModelSource::of(wanted.asked.as_ref()) {
+            ModelSource::Named(name) => (Some(name.clone()), None),
+            ModelSource::Parent => (None, None),
+            ModelSource::Agent => (None, self.agents_model(folder, wanted).await?),
         };
         let of_agent = own.is_some();
         let parents = parent.as_ref().and_then(|parent| parent.model.as_ref());
-        let name = asked.or(own).or(parents.map(SessionModel::name));
+        let name = named.or(own).or(parents.map(SessionModel::name));
         match name {
             Some(name) => Ok(chosen(name, of_agent, self.models_in(folder).await?)),
             None => Ok(None),
