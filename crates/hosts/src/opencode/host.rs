@@ -1,21 +1,18 @@
 //! OpenCode as a host: what the runtime asks of it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use asyncagents_core::{
     fork::Plan,
     id::{AgentName, ModelName, PostId, SessionId},
-    lifecycle::Standing,
     model_choice::HostModel,
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
         OneAnswer, OneQuestion, Prompt, Recent, WantedModel,
     },
-    progress::Totals,
-    question::{Answered, Question, Reply},
-    task::Outcome,
+    question::{Answered, Reply},
     transcript::Transcript,
 };
 use serde_json::{Value, json};
@@ -23,7 +20,7 @@ use tokio::{sync::OnceCell, time};
 
 use crate::{
     both::{
-        AgentNote, conversation, one_answer,
+        AgentNote, conversation,
         pages::{MessagePages, PAGE, Pages},
         response::transient,
         role::{self, ModelSource},
@@ -41,22 +38,15 @@ use super::{
     history, models, questions, session_model,
     session_rules::{self, SessionRules},
     version,
-    wire::{self, Agent, Session, Statuses},
+    wire::{self, Agent, Session},
 };
-
-/// How long OpenCode may take to store a message that it has accepted.
-const STORE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long OpenCode may live on after it has aborted its sessions in order to end.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Clocks of two machines may differ by this much.
-const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
 /// OpenCode, in one folder.
 pub struct OpenCode {
-    api: Api,
-    clock: Arc<dyn Clock>,
-    settings: Settings,
-    activity: Arc<Activity>,
+    pub(super) api: Api,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: Settings,
+    pub(super) activity: Arc<Activity>,
     agents: Agents,
     checked: OnceCell<()>,
 }
@@ -144,7 +134,7 @@ impl OpenCode {
     }
 
     /// Asks for the version, once.
-    async fn check_version(&self) -> Result<(), HostError> {
+    pub(super) async fn check_version(&self) -> Result<(), HostError> {
         let check = || async {
             let version = self.api.version().await?;
             version::check(&version)
@@ -152,7 +142,7 @@ impl OpenCode {
         self.checked.get_or_try_init(check).await.map(|_| ())
     }
 
-    async fn existing(&self, session: &SessionId) -> Result<Session, HostError> {
+    pub(super) async fn existing(&self, session: &SessionId) -> Result<Session, HostError> {
         let found = self.api.session(session).await?;
         found.ok_or_else(|| HostError::NoSession(session.clone()))
     }
@@ -178,7 +168,7 @@ impl OpenCode {
 
     /// The model to use: the one that is wanted, or the session's unless the agent has its own.
     /// Nothing where OpenCode is to choose.
-    async fn choose_model(
+    pub(super) async fn choose_model(
         &self,
         wanted: Option<&ModelName>,
         agent: &AgentName,
@@ -196,33 +186,13 @@ impl OpenCode {
         }
     }
 
-    /// OpenCode accepts a message before it stores it, and other plugins may look at it first. Until
-    /// it is in the history, another attempt could not tell that it was sent.
-    async fn wait_until_stored(&self, session: &SessionId, post: &PostId) -> Result<(), HostError> {
-        let since = self.activity.sent_at(post).map(|at| at.before(CLOCK_SKEW));
-        let stored = async {
-            let mut pause = Duration::from_millis(20);
-            while !history::find(&self.api, session, post, since).await? {
-                time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(1));
-            }
-            Ok(())
-        };
-        time::timeout(STORE_TIMEOUT, stored).await.unwrap_or(Ok(()))
-    }
-
-    /// Whether a session was used since OpenCode was started.
-    async fn is_awake(&self, session: &SessionId) -> Result<bool, HostError> {
-        match self.settings.began {
-            None => Ok(true),
-            Some(_) if self.activity.is_awake(session) => Ok(true),
-            Some(began) => history::has_worked(&self.api, session, began).await,
-        }
-    }
-
     /// A message for the session's own agent and model, with what it is told of its skill. Without
     /// them OpenCode would change the first two to its defaults, and leave out the last.
-    async fn message_for(&self, session: &Session, parts: Value) -> Result<Value, HostError> {
+    pub(super) async fn message_for(
+        &self,
+        session: &Session,
+        parts: Value,
+    ) -> Result<Value, HostError> {
         let mut body = json!({"parts": parts});
         // OpenCode refuses a message for an agent that was removed.
         if let Some(agent) = &session.agent
@@ -235,6 +205,26 @@ impl OpenCode {
         }
         session_model::set(&mut body, session.model.clone());
         Ok(body)
+    }
+
+    /// Tells a child that has its parent's messages what they are.
+    async fn explain(
+        &self,
+        session: &SessionId,
+        new: &NewSession,
+        what: Inheritance,
+    ) -> Result<(), HostError> {
+        if history::find(&self.api, session, &what.id, None).await? {
+            return Ok(());
+        }
+        let parent = self.existing(&new.parent).await?;
+        let mut body = json!({
+            "agent": new.agent.as_str(),
+            "parts": [wire::text(&what.preamble, &what.id, true)],
+        });
+        let model = self.choose_model(new.model.as_ref(), &new.agent, Some(&parent));
+        session_model::set(&mut body, model.await?);
+        self.api.store(session, body).await
     }
 }
 
@@ -338,36 +328,7 @@ impl Host for OpenCode {
         session: &SessionId,
         question: OneQuestion,
     ) -> Result<Option<OneAnswer>, HostError> {
-        if question.within.is_zero() {
-            return Ok(None);
-        }
-        let there = self.existing(session).await?;
-        let mut body = json!({
-            "agent": question.agent.as_str(),
-            "parts": [wire::text(&question.text, &question.id, false)],
-        });
-        let wanted = role::wanted(question.model.as_ref(), question.role.as_ref());
-        let model = self.choose_model(wanted, &question.agent, Some(&there));
-        session_model::set(&mut body, model.await?);
-        session_model::set_effort(&mut body, question.effort);
-        let side_session = json!({
-            "title": "The last turn of a background task",
-            "parentID": there.id,
-            "agent": question.agent.as_str(),
-            "permission": [{"permission": "*", "pattern": "*", "action": "deny"}],
-        });
-        let session: SessionId = self.api.create(side_session).await?.id.as_str().into();
-        let answer = self.answer_to(&session, &question.id, body);
-        let answer = time::timeout(question.within, answer).await;
-        if answer.is_err()
-            && let Err(error) = self.abort(&session).await
-        {
-            tracing::warn!(%session, %error, "cannot abort the last turn");
-        }
-        if let Err(error) = self.api.delete(&session).await {
-            tracing::warn!(%session, %error, "cannot delete the session of a last turn");
-        }
-        answer.unwrap_or(Ok(None))
+        self.ask_last_turn(session, question).await
     }
 
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
@@ -410,58 +371,7 @@ impl Host for OpenCode {
     }
 
     async fn inspect(&self, session: &SessionId, prompt: &PostId) -> Result<Inspection, HostError> {
-        let working = |asking| Inspection {
-            standing: Standing::Working,
-            totals: None,
-            asking,
-        };
-        if self.activity.is_busy(session, self.clock.now()) {
-            return Ok(working(None));
-        }
-        // First whether the session is at work, then its messages: none that is written between the
-        // two requests is missed.
-        let statuses = self.api.statuses().await?;
-        if let Some(why) = self.long_wait(&statuses, session) {
-            let run = history::run(&self.api, session, prompt).await?;
-            return Ok(Inspection {
-                standing: Standing::ModelUnavailable(run.waits(why)),
-                totals: None,
-                asking: None,
-            });
-        }
-        if statuses.contains_key(session.as_str()) {
-            // A question may have come while events were lost.
-            return Ok(working(Some(self.asking(session).await?)));
-        }
-        if self.api.session(session).await?.is_none() {
-            return Ok(Inspection {
-                standing: Standing::Gone,
-                totals: None,
-                asking: None,
-            });
-        }
-        let run = history::run(&self.api, session, prompt).await?;
-        let is_starting = self.activity.is_starting(session, self.clock.now());
-        let standing = run.standing(self.activity.end(session), is_starting);
-        if standing == Standing::Interrupted {
-            // The session may have begun to work again since.
-            let statuses = self.api.statuses().await?;
-            if statuses.contains_key(session.as_str()) {
-                return Ok(working(None));
-            }
-        }
-        let cancelled = Outcome::Cancelled;
-        if matches!(&standing, Standing::Done { outcome, .. } if *outcome == cancelled) {
-            // An OpenCode that ends aborts its sessions first: that is no cancelled run.
-            time::sleep(SHUTDOWN_TIMEOUT).await;
-            self.api.version().await?;
-        }
-        let totals = Some(run.totals).filter(|totals| *totals != Totals::default());
-        Ok(Inspection {
-            standing,
-            totals,
-            asking: None,
-        })
+        self.inspect_prompt(session, prompt).await
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
@@ -499,94 +409,5 @@ impl Host for OpenCode {
 
     fn notices_wake(&self) -> bool {
         true
-    }
-}
-
-impl OpenCode {
-    /// Prompts a session and waits for the answer.
-    async fn answer_to(
-        &self,
-        session: &SessionId,
-        post: &PostId,
-        body: Value,
-    ) -> Result<Option<OneAnswer>, HostError> {
-        self.activity.prompting(session, self.clock.now());
-        self.api.prompt(session, body).await?;
-        one_answer::wait_for(self, session, post).await
-    }
-
-    async fn send_notice(
-        &self,
-        session: &SessionId,
-        notice: Notice,
-    ) -> Result<Delivery, HostError> {
-        self.check_version().await?;
-        let Some(there) = self.api.session(session).await? else {
-            return Ok(Delivery::Gone);
-        };
-        let parts = json!([
-            wire::text(&notice.message.visible, &notice.id, false),
-            wire::text(&notice.message.hidden, &notice.id, true),
-        ]);
-        let body = self.message_for(&there, parts).await?;
-        self.activity.sending(&notice.id, self.clock.now());
-        if !self.is_awake(session).await? {
-            self.api.store(session, body).await?;
-            return Ok(Delivery::Taken);
-        }
-        self.activity.notified(session, self.clock.now());
-        self.api.prompt(session, body).await?;
-        self.wait_until_stored(session, &notice.id).await?;
-        Ok(Delivery::Taken)
-    }
-
-    async fn has_notice(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
-        if !is_session(session) {
-            return Ok(false);
-        }
-        let sent = self.activity.sent_at(notice);
-        let since = sent.map(|at| at.before(CLOCK_SKEW));
-        let found = match history::find(&self.api, session, notice, since).await {
-            Err(HostError::NoSession(_)) => false,
-            found => found?,
-        };
-        if found {
-            self.activity.arrived(notice);
-        }
-        Ok(found)
-    }
-
-    /// What a provider says that does not want to be asked for a long time, if the session waits for
-    /// that.
-    fn long_wait(&self, statuses: &Statuses, session: &SessionId) -> Option<String> {
-        let status = statuses.get(session.as_str())?;
-        status.long_wait(self.clock.now())
-    }
-
-    /// What a session has asked its user and waits for.
-    async fn asking(&self, session: &SessionId) -> Result<BTreeMap<String, Question>, HostError> {
-        let open = self.api.questions().await?;
-        let open = open.iter().filter(|open| open.is_of(session));
-        Ok(open.filter_map(questions::question).collect())
-    }
-
-    /// Tells a child that has its parent's messages what they are.
-    async fn explain(
-        &self,
-        session: &SessionId,
-        new: &NewSession,
-        what: Inheritance,
-    ) -> Result<(), HostError> {
-        if history::find(&self.api, session, &what.id, None).await? {
-            return Ok(());
-        }
-        let parent = self.existing(&new.parent).await?;
-        let mut body = json!({
-            "agent": new.agent.as_str(),
-            "parts": [wire::text(&what.preamble, &what.id, true)],
-        });
-        let model = self.choose_model(new.model.as_ref(), &new.agent, Some(&parent));
-        session_model::set(&mut body, model.await?);
-        self.api.store(session, body).await
     }
 }

@@ -7,12 +7,15 @@ mod branch;
 mod events;
 mod history;
 mod host;
+mod inspecting;
+mod last_turn;
 mod models;
 pub mod process;
 mod questions;
 mod session_model;
 mod session_rules;
 pub(crate) mod skill_rules;
+mod telling;
 pub mod version;
 mod wire;
 
