@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{digest::digest, wording::listed};
+use crate::{digest::digest, shorten::both_ends, wording::listed};
 
 /// What an agent asks its user and waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub struct Field {
     pub custom: bool,
     /// Whether it may be answered with more than one value.
     pub multiple: bool,
+}
+
+/// How much of each text somebody who answers is shown, in characters.
+const MOST_SHOWN: usize = 4_000;
+
+/// A text that is to be judged by who answers: whole, or so that it shows that it is not.
+pub fn excerpt(text: &str) -> String {
+    both_ends(text, MOST_SHOWN)
 }
 
 /// The answer to a question.

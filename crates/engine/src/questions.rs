@@ -14,13 +14,9 @@ use asyncagents_core::{
     digest::digest,
     id::SessionId,
     lock::lock,
-    question::{Question, Reply},
-    shorten::shorten,
+    question::{Question, Reply, excerpt},
 };
 use tokio::sync::oneshot;
-
-/// How much of what a call would do a question shows, in characters.
-const MOST_SHOWN: usize = 4_000;
 
 /// The questions that are open, by session and name.
 #[derive(Default)]
@@ -181,11 +177,35 @@ pub(crate) fn text_about(tool: &str, info: &CallInfo, always: Option<&str>) -> S
             lines.collect::<Vec<_>>().join("\n")
         }
     };
-    let target = &info.target;
+    // Whoever permits something has to see it.
+    let (target, details) = (excerpt(&info.target), excerpt(&details));
     let always = always.map_or_else(String::new, |covers| format!("(always: {covers})\n"));
     let whole = format!("permission for {tool} {target}\n{always}{details}");
-    let whole = whole.trim_end();
-    let length = whole.chars().count();
-    let cut = format!("\n[cut: the whole has {length} characters]");
-    shorten(whole, MOST_SHOWN, &cut)
+    whole.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use asyncagents_core::agent::Kind;
+
+    use super::*;
+
+    #[test]
+    fn a_long_command_does_not_hide_its_end() {
+        let command = format!("echo {}; rm -rf ~", "x".repeat(5_000));
+        let info = CallInfo {
+            kind: Kind::Run,
+            target: command.clone(),
+            title: String::new(),
+            preview: Preview::Command(command),
+        };
+        let text = text_about("bash", &info, Some("exactly this"));
+        let expected = format!(
+            "permission for bash echo {} [… 1015 characters are left out here …] {}; rm -rf ~\n\
+             (always: exactly this)",
+            "x".repeat(1_995),
+            "x".repeat(1_990),
+        );
+        assert_eq!(text, expected);
+    }
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use asyncagents_core::{
     id::SessionId,
     port::HostError,
-    question::{Answered, Field, Question, QuestionKind, Reply},
-    shorten::shorten,
+    question::{Answered, Field, Question, QuestionKind, Reply, excerpt},
 };
 use serde_json::{Value, json};
 
@@ -15,20 +14,18 @@ use super::{
     wire::{self, Properties},
 };
 
-/// How much of what is asked is shown, in characters. Whoever permits something has to see it.
-const MOST_SHOWN: usize = 4_000;
-
 /// What a user is asked, with OpenCode's name for the question.
 pub(super) fn question(about: &Properties) -> Option<(String, Question)> {
     let id = about.id.clone()?;
     let Some(permission) = &about.permission else {
         let fields = fields(&about.questions);
         let texts: Vec<&str> = fields.iter().map(|field| field.text.as_str()).collect();
-        let text = cut(&texts.join(" "));
+        let text = excerpt(&texts.join(" "));
         let kind = QuestionKind::Form(fields);
         return Some((id, Question { text, kind }));
     };
-    let what = about.patterns.join(", ");
+    // Whoever permits something has to see it.
+    let what = excerpt(&about.patterns.join(", "));
     let diff = about.metadata.as_ref().and_then(|more| more.get("diff"));
     let diff = diff.and_then(Value::as_str).unwrap_or_default();
     let text = format!("permission for {permission} {what}");
@@ -36,17 +33,11 @@ pub(super) fn question(about: &Properties) -> Option<(String, Question)> {
         [] => String::new(),
         patterns => format!(
             "\n(always: {permission} {}, for all sessions of the project)",
-            patterns.join(", ")
+            excerpt(&patterns.join(", "))
         ),
     };
-    let text = format!("{}{always}\n{diff}", text.trim_end());
-    Some((id, Question::permission(cut(text.trim_end()))))
-}
-
-fn cut(text: &str) -> String {
-    let length = text.chars().count();
-    let mark = format!("\n[cut: the whole has {length} characters]");
-    shorten(text, MOST_SHOWN, &mark)
+    let text = format!("{}{always}\n{}", text.trim_end(), excerpt(diff));
+    Some((id, Question::permission(text.trim_end())))
 }
 
 /// The questions as fields. Their keys are the short names that OpenCode shows, if those tell them

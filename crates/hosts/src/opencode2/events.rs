@@ -104,6 +104,7 @@ struct About {
     resources: Vec<String>,
     #[serde(default, deserialize_with = "or_default")]
     save: Vec<String>,
+    metadata: Option<Value>,
     form: Option<Form>,
 }
 
@@ -229,6 +230,7 @@ impl About {
             action: self.action?,
             resources: self.resources,
             save: self.save,
+            metadata: self.metadata,
         })
     }
 }

@@ -4,21 +4,16 @@ use std::collections::BTreeMap;
 
 use asyncagents_core::{
     port::HostError,
-    question::{Field, Question, QuestionKind, Reply},
+    question::{Field, Question, QuestionKind, Reply, excerpt},
 };
 use serde_json::{Map, Value, json};
 
 use super::wire::{Form, FormField, Permission};
 
-/// The longest text of a question that is passed on.
-const LONGEST: usize = 2_000;
-/// The longest list of what a permission is for.
-const LONGEST_RESOURCES: usize = 200;
-
 /// A permission, with OpenCode's name for the question.
 pub(super) fn of_permission(asked: &Permission) -> (String, Question) {
-    let listed =
-        |names: &[String]| -> String { names.join(", ").chars().take(LONGEST_RESOURCES).collect() };
+    // Whoever permits something has to see it.
+    let listed = |names: &[String]| excerpt(&names.join(", "));
     let (action, what) = (&asked.action, listed(&asked.resources));
     let mut text = format!("permission for {action} {what}")
         .trim_end()
@@ -27,8 +22,20 @@ pub(super) fn of_permission(asked: &Permission) -> (String, Question) {
         let saved = listed(&asked.save);
         text.push_str(&format!("\n(always: {action} {saved})"));
     }
+    let changes = changes(asked);
+    if !changes.is_empty() {
+        text.push_str(&format!("\n{}", excerpt(changes.trim_end())));
+    }
     let question = Question::permission(text);
     (asked.id.clone(), question)
+}
+
+/// What would be changed in files.
+fn changes(asked: &Permission) -> String {
+    let more = asked.metadata.as_ref();
+    let files = more.and_then(|more| more["files"].as_array());
+    let patches = files.into_iter().flatten();
+    patches.filter_map(|file| file["patch"].as_str()).collect()
 }
 
 /// A form, with OpenCode's name for it.
@@ -41,7 +48,7 @@ pub(super) fn of_form(form: &Form) -> (String, Question) {
         texts.join(" ")
     };
     let question = Question {
-        text: text.chars().take(LONGEST).collect(),
+        text: excerpt(&text),
         kind: QuestionKind::Form(fields),
     };
     (form.id.clone(), question)
@@ -55,7 +62,7 @@ fn field(field: &FormField) -> Field {
     let options = field.options.iter().map(|option| option.value.clone());
     Field {
         key: field.key.clone(),
-        text: text.chars().take(LONGEST).collect(),
+        text: excerpt(text),
         options: if is_boolean {
             vec!["true".to_owned(), "false".to_owned()]
         } else {

@@ -164,6 +164,8 @@ pub(super) struct Permission {
     /// What would be permitted by `always`.
     #[serde(default, deserialize_with = "or_default")]
     pub(super) save: Vec<String>,
+    /// What would be changed is here.
+    pub(super) metadata: Option<Value>,
 }
 
 /// Questions that a session has for its user.

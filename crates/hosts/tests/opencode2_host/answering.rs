@@ -45,6 +45,54 @@ async fn a_permission_is_asked_for_and_given_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_permits_something_sees_it_or_that_there_is_more() {
+    let mut world = World::new(Build::measured());
+    let session = world.at_work(ASK_PERMISSION).await;
+    world.until_asked().await;
+    let harmless: Vec<String> = (0..60)
+        .map(|number| format!("touch file{number}"))
+        .collect();
+    let shown = format!("{}, rm -rf ~", harmless.join(", "));
+    let long = "x".repeat(5_000);
+    let patch = "--- a.txt\n+++ a.txt\n-two\n+TWO\n";
+    for (action, resources, metadata, expected) in [
+        (
+            "shell",
+            json!([harmless.join(", "), "rm -rf ~"]),
+            json!(null),
+            format!("permission for shell {shown}"),
+        ),
+        (
+            "shell",
+            json!([format!("echo {long}; rm -rf ~")]),
+            json!(null),
+            format!(
+                "permission for shell echo {} [… 1015 characters are left out here …] {}; rm -rf ~",
+                "x".repeat(1_995),
+                "x".repeat(1_990),
+            ),
+        ),
+        (
+            "edit",
+            json!(["a.txt"]),
+            json!({"files": [{"file": "a.txt", "patch": patch}]}),
+            format!("permission for edit a.txt\n{}", patch.trim_end()),
+        ),
+        (
+            "edit",
+            json!(["a.txt"]),
+            json!({"files": 3}),
+            "permission for edit a.txt".to_owned(),
+        ),
+    ] {
+        let asked = json!({"id": "per_9", "sessionID": session.as_str(), "action": action,
+            "resources": resources, "metadata": metadata});
+        world.opencode.emit("permission.asked", asked);
+        assert_eq!(world.until_asked().await.1.text, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_was_missed_is_found() {
     for text in [ASK_PERMISSION, ASK_FORM] {
         let mut world = World::new(Build::measured());

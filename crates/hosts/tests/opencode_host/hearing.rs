@@ -160,21 +160,28 @@ async fn a_question_for_a_permission_is_heard_and_its_answer() {
 #[tokio::test(start_paused = true)]
 async fn whoever_permits_something_sees_it_or_that_there_is_more() {
     let mut world = World::new();
-    let long = "x".repeat(5_000);
+    let long = format!("{}; rm -rf ~", "x".repeat(5_000));
     for (patterns, expected) in [
         (json!([]), "permission for doom_loop".to_owned()),
         (
             json!([long]),
             format!(
-                "permission for doom_loop {}\n[cut: the whole has 5025 characters]",
-                "x".repeat(4_000 - 25)
+                "permission for doom_loop {} [… 1010 characters are left out here …] {}; rm -rf ~\n\
+                 (always: doom_loop *, for all sessions of the project)",
+                "x".repeat(2_000),
+                "x".repeat(1_990),
             ),
         ),
     ] {
+        let always = if patterns == json!([]) {
+            json!([])
+        } else {
+            json!(["*"])
+        };
         let asked = event(
             "permission.asked",
             json!({"id": "per_1", "sessionID": "ses_child", "permission": "doom_loop",
-                "patterns": patterns}),
+                "patterns": patterns, "always": always}),
         );
         let question = Observation::Asked {
             id: "per_1".to_owned(),
