@@ -219,6 +219,25 @@ fn what_a_task_asks_is_told_with_how_to_answer_it() {
 }
 
 #[test]
+fn what_a_task_asks_to_do_at_its_end_is_told() {
+    let task = ended(&Outcome::Completed);
+    let command = format!("permission for bash echo {}; rm -rf ~", "x".repeat(600));
+    let open = OpenQuestion {
+        question: Question::permission(command),
+        since: Moment::default(),
+        told: true,
+    };
+    let told = question_message(&task, SHOWN, ("q", &open), &plain());
+    let asks = told
+        .visible
+        .lines()
+        .find(|line| line.starts_with("It asks"));
+    let asks = asks.expect("what it asks");
+    assert!(asks.contains("characters are left out"), "{asks}");
+    assert!(asks.ends_with("x; rm -rf ~"), "{asks}");
+}
+
+#[test]
 fn what_a_task_was_told_before_it_began_is_in_its_prompt() {
     assert_eq!(prompt_with("Go".to_owned(), []), "Go");
     let told = prompt_with("Go".to_owned(), ["left", "then right"]);
