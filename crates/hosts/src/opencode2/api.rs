@@ -105,6 +105,15 @@ impl Api {
             .await
     }
 
+    /// The model of a folder's sessions that have none, where OpenCode says it.
+    pub(super) async fn default_model(
+        &self,
+        folder: Option<&str>,
+    ) -> Result<Option<Model>, HostError> {
+        let request = in_folder(Request::get("/api/model/default"), folder);
+        Ok(absent(self.read(request).await)?.flatten())
+    }
+
     pub(super) async fn create(&self, body: Value) -> Result<Session, HostError> {
         self.read(Request::post("/api/session", body)).await
     }

@@ -210,8 +210,10 @@ impl OpenCode2 {
             body["location"] = json!({"directory": folder});
         }
         let wanted = role::wanted(new.model.as_ref(), new.role.as_ref());
-        if let Some(model) = self.choose_model(wanted, &new.agent, parent).await? {
-            body["model"] = json!(model.with_effort(new.effort));
+        let model = self.choose_model(wanted, &new.agent, parent).await?;
+        let model = self.with_effort(model, new.effort, folder, &new.agent);
+        if let Some(model) = model.await? {
+            body["model"] = json!(model);
         }
         let agent = self.agents.find(folder, new.agent.as_str()).await?;
         session_rules::put(
@@ -233,8 +235,9 @@ impl OpenCode2 {
         let wanted = role::wanted(prompt.model.as_ref(), prompt.role.as_ref());
         let model = self.choose_model(wanted, &prompt.agent, Some(&there));
         let model = model.await?.or_else(|| there.model.clone());
-        let model = model.map(|model| model.plain().with_effort(prompt.effort));
-        if let Some(model) = model
+        let model = model.map(SessionModel::plain);
+        let model = self.with_effort(model, prompt.effort, there.folder(), &prompt.agent);
+        if let Some(model) = model.await?
             && there.model.map(SessionModel::plain).as_ref() != Some(&model)
         {
             self.api.set_model(session, &model).await?;

@@ -1,7 +1,8 @@
 //! The models of OpenCode 2, with the efforts that each has.
 
 use asyncagents_core::{
-    id::ModelName,
+    agent::Effort,
+    id::AgentName,
     model_choice::HostModel,
     port::{HostError, WantedModel},
 };
@@ -25,8 +26,8 @@ impl OpenCode2 {
         Ok(Some(models).filter(|models| !models.is_empty()))
     }
 
-    /// The model that a task would have: the one that is asked for, its agent's own, or its
-    /// parent's. Nothing if OpenCode does not say.
+    /// The model that a task would have: the one that is asked for, its agent's own, its parent's,
+    /// or the one that OpenCode takes then. Nothing if OpenCode does not say.
     pub(super) async fn wanted_model(
         &self,
         wanted: &WantedModel,
@@ -37,28 +38,57 @@ impl OpenCode2 {
         let (named, own) = match ModelSource::of(wanted.asked.as_ref()) {
             ModelSource::Named(name) => (Some(name.clone()), None),
             ModelSource::Parent => (None, None),
-            ModelSource::Agent => (None, self.agents_model(folder, wanted).await?),
+            ModelSource::Agent => (None, self.agents_model(folder, &wanted.agent).await?),
         };
         let of_agent = own.is_some();
+        let own = own.as_ref().map(SessionModel::name);
         let parents = parent.as_ref().and_then(|parent| parent.model.as_ref());
-        let name = named.or(own).or(parents.map(SessionModel::name));
+        let name = match named.or(own).or(parents.map(SessionModel::name)) {
+            None => self.default_model(folder).await?.map(|model| model.name()),
+            name => name,
+        };
         match name {
             Some(name) => Ok(chosen(name, of_agent, self.models_in(folder).await?)),
             None => Ok(None),
         }
     }
 
+    /// A model with an effort. OpenCode takes an effort only with a model, so where it is to choose
+    /// the model, the one that it would choose is named.
+    pub(super) async fn with_effort(
+        &self,
+        model: Option<SessionModel>,
+        effort: Option<Effort>,
+        folder: Option<&str>,
+        agent: &AgentName,
+    ) -> Result<Option<SessionModel>, HostError> {
+        let model = match model {
+            None if effort.is_some() => match self.agents_model(folder, agent).await? {
+                None => self.default_model(folder).await?,
+                own => own,
+            },
+            model => model,
+        };
+        Ok(model.map(|model| model.with_effort(effort)))
+    }
+
+    async fn default_model(&self, folder: Option<&str>) -> Result<Option<SessionModel>, HostError> {
+        let model = self.api.default_model(folder).await?;
+        Ok(model.map(|model| SessionModel {
+            id: model.id,
+            provider: model.provider,
+            variant: None,
+        }))
+    }
+
     async fn agents_model(
         &self,
         folder: Option<&str>,
-        wanted: &WantedModel,
-    ) -> Result<Option<ModelName>, HostError> {
-        let agent = self.agents.find(folder, wanted.agent.as_str()).await?;
-        Ok(agent.and_then(|agent| {
-            let model = agent.model?;
-            let (provider, id) = (model["providerID"].as_str()?, model["id"].as_str()?);
-            Some(format!("{provider}/{id}").into())
-        }))
+        agent: &AgentName,
+    ) -> Result<Option<SessionModel>, HostError> {
+        let agent = self.agents.find(folder, agent.as_str()).await?;
+        let model = agent.and_then(|agent| agent.model);
+        Ok(model.and_then(|model| serde_json::from_value(model).ok()))
     }
 }
 

@@ -69,6 +69,7 @@ impl Relay {
             (Method::Get, ["api", "agent"]) => self.agents(&request).await,
             // An empty list says nothing about a model.
             (Method::Get, ["api", "model"]) => data(&json!([])),
+            (Method::Get, ["api", "model", "default"]) => Ok(missing()),
             (Method::Post, ["api", "session"]) => {
                 self.call("session.create", body(&request), None).await
             }

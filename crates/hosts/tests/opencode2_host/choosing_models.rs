@@ -2,10 +2,10 @@
 
 use asyncagents_core::{
     agent::Effort,
-    id::ModelName,
+    id::{ModelName, TaskId},
     lifecycle::{Standing, Unavailable},
     model_choice::HostModel,
-    port::{Host, Prompt, SessionEvent, WantedModel},
+    port::{Host, NewSession, Prompt, SessionEvent, WantedModel},
     task::Outcome,
 };
 use serde_json::{Value, json};
@@ -64,6 +64,40 @@ async fn an_effort_is_the_variant_of_its_name() {
     let sent = world.opencode.sent_to("/model");
     let high = json!({"providerID": "fake", "id": "fake-1", "variant": "high"});
     assert_eq!(sent, [json!({"model": high})]);
+}
+
+/// A session that was begun without a model has none, however long it works.
+#[tokio::test(start_paused = true)]
+async fn an_effort_without_a_model_is_that_of_the_model_opencode_would_choose() {
+    let world = World::new(Build::measured());
+    world.opencode.with(world.parent.as_str(), |it| {
+        it.info["model"] = Value::Null;
+    });
+    let wanted = WantedModel {
+        asked: None,
+        agent: "general".into(),
+        parent: world.parent.clone(),
+    };
+    let default = model("fake/fake-1", &[Effort::High]);
+    assert_eq!(world.host.model_of(&wanted).await, Ok(Some(default)));
+    for (agent, id, number) in [("general", "fake-1", 2), ("explore", "fake-2", 3)] {
+        let new = NewSession {
+            task: TaskId::from_random(number),
+            agent: agent.into(),
+            effort: Some(Effort::High),
+            ..world.new_session()
+        };
+        let session = world.host.create(new).await.expect("a session");
+        let with_effort = json!({"providerID": "fake", "id": id, "variant": "high"});
+        let made = world
+            .opencode
+            .with(session.as_str(), |it| it.info["model"].clone());
+        assert_eq!(made, Some(with_effort), "{agent}");
+    }
+    // Without an effort it is left to OpenCode.
+    world.child().await;
+    let made = world.opencode.sent_to("/api/session").pop();
+    assert_eq!(made.map(|body| body["model"].clone()), Some(Value::Null));
 }
 
 /// What a run says that ended with this error.

@@ -193,6 +193,7 @@ impl FakeOpenCode {
             (Method::Get, ["openapi.json"]) if self.build.is_described => (200, self.description()),
             (Method::Get, ["api", "agent"]) => self.agents(request),
             (Method::Get, ["api", "model"]) => (200, json!({"data": models()})),
+            (Method::Get, ["api", "model", "default"]) => (200, json!({"data": models()[0]})),
             (Method::Post, ["api", "session"]) => self.create(body),
             (Method::Get, ["api", "session", "active"]) => self.active(),
             (Method::Post, ["api", "session", "import"]) if !self.build.is_experimental => {
