@@ -39,17 +39,38 @@ pub(crate) struct Connected {
     pub(crate) began: Option<Moment>,
     /// Whether it goes on with its sessions when it is started again.
     pub(crate) resumes: bool,
+    /// Whether it is reached through its plugin.
+    pub(crate) relayed: bool,
 }
 
 struct Server {
     process: String,
     resumes: bool,
+    /// Its process, if it is reached through its plugin.
+    relayed: Option<u32>,
     connection: Arc<dyn Connection>,
     settings: Settings,
     folders: HashMap<String, Arc<OpenCode2>>,
 }
 
 impl Server {
+    fn new(connected: Connected, prefix: &str) -> Self {
+        Self {
+            process: identity(connected.pid),
+            resumes: connected.resumes,
+            relayed: connected.relayed.then_some(connected.pid),
+            connection: connected.connection,
+            settings: Settings {
+                prefix: prefix.to_owned(),
+                folder: None,
+                // One that goes on with its sessions by itself wakes those that wait for them.
+                began: connected.began.filter(|_| !connected.resumes),
+                plugin_binds: true,
+            },
+            folders: HashMap::new(),
+        }
+    }
+
     fn host_ref(&self, folder: &str) -> HostRef {
         HostRef::OpenCode2Bridge {
             folder: folder.into(),
@@ -83,19 +104,21 @@ impl Bridge2 {
     /// The server is there. One that is known keeps its connection: there are listeners to it.
     pub(crate) fn connect(&self, connected: Connected, prefix: &str) {
         let mut server = lock(&self.server);
-        server.get_or_insert_with(|| Server {
-            process: identity(connected.pid),
-            resumes: connected.resumes,
-            connection: connected.connection,
-            settings: Settings {
-                prefix: prefix.to_owned(),
-                folder: None,
-                // One that goes on with its sessions by itself wakes those that wait for them.
-                began: connected.began.filter(|_| !connected.resumes),
-                plugin_binds: true,
-            },
-            folders: HashMap::new(),
-        });
+        server.get_or_insert_with(|| Server::new(connected, prefix));
+    }
+
+    /// Takes another connection to a server that is reached through its plugin, if `find` has one
+    /// for its process. What works over the first stays there until it ends.
+    pub(crate) fn replace_relay(&self, find: impl FnOnce(u32) -> Option<Connected>) -> bool {
+        let mut server = lock(&self.server);
+        let Some(known) = server.as_mut() else {
+            return false;
+        };
+        let Some(connected) = known.relayed.and_then(find) else {
+            return false;
+        };
+        *known = Server::new(connected, &known.settings.prefix);
+        true
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -249,9 +272,48 @@ mod tests {
             pid: std::process::id(),
             began: Some(SystemClock.now()),
             resumes,
+            relayed: !resumes,
         };
         bridge.connect(connected, "a_");
         bridge
+    }
+
+    /// A background server may write its file after its plugins are loaded.
+    #[tokio::test]
+    async fn what_is_launched_after_the_file_has_come_goes_over_http() {
+        let (relayed, over_http) = (Arc::new(Quiet::default()), Arc::new(Quiet::default()));
+        let bridge = bridge_to(relayed.clone(), false);
+        let (before, at_work) = bridge
+            .in_folder("/srv")
+            .unwrap_or_else(|| panic!("a server"));
+        assert!(!bridge.replace_relay(|_| None));
+        let found = |pid| {
+            Some(Connected {
+                connection: over_http.clone(),
+                pid,
+                began: None,
+                resumes: true,
+                relayed: false,
+            })
+        };
+        assert!(bridge.replace_relay(found));
+        let (after, host) = bridge
+            .in_folder("/srv")
+            .unwrap_or_else(|| panic!("a server"));
+        // OpenCode itself goes on with what is launched from now on.
+        let HostRef::OpenCode2Bridge { background, .. } = after else {
+            panic!("a bridge");
+        };
+        assert!(background && bridge.process_to_end_with().is_none());
+        // What was at work is worked on where it was, and is of this process as before.
+        assert!(bridge.serves(&before));
+        for host in [&at_work, &host] {
+            let stopped = host.abort(&"ses_1".into()).await;
+            assert!(stopped.is_ok(), "{stopped:?}");
+        }
+        assert_eq!((lock(&relayed.0).len(), lock(&over_http.0).len()), (1, 1));
+        // Once is enough: there are listeners.
+        assert!(!bridge.replace_relay(found));
     }
 
     /// A task of a server that has ended.

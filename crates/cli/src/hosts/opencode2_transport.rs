@@ -33,13 +33,7 @@ const FILE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) async fn reach(link: Arc<PluginLink>) -> Result<Connected, HostError> {
     let (pid, began) = (link.pid(), link.began());
     if let Some(service) = background_server(pid).await {
-        tracing::info!(url = service.url, "background server of OpenCode 2");
-        return Ok(Connected {
-            connection: Arc::new(over_http(&service)?),
-            pid,
-            began,
-            resumes: true,
-        });
+        return connected_to(&service);
     }
     if let Some((service, connection)) = plain_server(pid).await {
         tracing::info!(url = service.url, "server of OpenCode 2");
@@ -48,6 +42,7 @@ pub(crate) async fn reach(link: Arc<PluginLink>) -> Result<Connected, HostError>
             pid,
             began,
             resumes: false,
+            relayed: false,
         });
     }
     tracing::info!(pid, "OpenCode 2 is reached through its plugin");
@@ -56,7 +51,40 @@ pub(crate) async fn reach(link: Arc<PluginLink>) -> Result<Connected, HostError>
         pid,
         began,
         resumes: false,
+        relayed: true,
     })
+}
+
+/// The background server, if it is this process and its file has come by now. Where the system does
+/// not say how a process was started, its file is not waited for before.
+pub(crate) fn late_background_server(pid: u32) -> Option<Connected> {
+    let service = in_file(&service_file(|name| env::var_os(name))?, pid)?;
+    let connected = connected_to(&service);
+    connected
+        .inspect_err(|error| tracing::warn!(%error, "background server cannot be used"))
+        .ok()
+}
+
+fn connected_to(service: &Service) -> Result<Connected, HostError> {
+    tracing::info!(url = service.url, "background server of OpenCode 2");
+    Ok(Connected {
+        connection: Arc::new(over_http(service)?),
+        pid: service.pid,
+        // It wakes every session.
+        began: None,
+        resumes: true,
+        relayed: false,
+    })
+}
+
+/// The background server that a file tells of, if it is this process.
+fn in_file(file: &Path, pid: u32) -> Option<Service> {
+    match Service::of_process(file, pid) {
+        Ok(Some(service)) => return Some(service),
+        Ok(None) => tracing::debug!(file = %file.display(), "no background server"),
+        Err(error) => tracing::debug!(%error, "not the background server"),
+    }
+    None
 }
 
 /// A server over HTTP.
@@ -77,13 +105,9 @@ async fn background_server(pid: u32) -> Option<Service> {
     let file = service_file(|name| env::var_os(name))?;
     let begun = Instant::now();
     loop {
-        match Service::of_process(&file, pid) {
-            Ok(Some(service)) => return Some(service),
-            Ok(None) => tracing::debug!(file = %file.display(), "no background server"),
-            Err(error) => tracing::debug!(%error, "not the background server"),
-        }
-        if !is_background(pid) || begun.elapsed() > FILE_TIMEOUT {
-            return None;
+        let found = in_file(&file, pid);
+        if found.is_some() || !is_background(pid) || begun.elapsed() > FILE_TIMEOUT {
+            return found;
         }
         sleep(FILE_POLL_INTERVAL).await;
     }
@@ -111,4 +135,43 @@ async fn plain_server(pid: u32) -> Option<(Service, HttpConnection)> {
         }
     }
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{net::TcpListener, os::unix::fs::PermissionsExt, process};
+
+    use super::*;
+
+    /// Puts the file of a background server at this process and its port.
+    fn write(file: &Path, pid: u32, port: u16) {
+        let url = format!("http://127.0.0.1:{port}");
+        let text = serde_json::json!({"url": url, "pid": pid, "password": "secret"});
+        let written = fs::write(file, text.to_string());
+        written.unwrap_or_else(|error| panic!("{error}"));
+        let closed = fs::set_permissions(file, fs::Permissions::from_mode(0o600));
+        closed.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn a_file_that_comes_late_is_used_once_it_passes_its_checks() {
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        let (file, pid) = (folder.path().join("service.json"), process::id());
+        let listener = TcpListener::bind("127.0.0.1:0");
+        let listener = listener.unwrap_or_else(|error| panic!("{error}"));
+        let port = listener
+            .local_addr()
+            .map(|at| at.port())
+            .unwrap_or_default();
+        assert!(in_file(&file, pid).is_none(), "it is not there yet");
+        write(&file, 1, port);
+        assert!(in_file(&file, pid).is_none(), "it is another process's");
+        write(&file, pid, 1);
+        assert!(in_file(&file, pid).is_none(), "nobody listens there");
+        write(&file, pid, port);
+        let found = in_file(&file, pid).unwrap_or_else(|| panic!("a server"));
+        let connected = connected_to(&found).unwrap_or_else(|error| panic!("{error}"));
+        assert!(connected.resumes && !connected.relayed);
+        assert_eq!((connected.pid, connected.began), (pid, None));
+    }
 }

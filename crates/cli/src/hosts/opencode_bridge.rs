@@ -18,7 +18,11 @@ use asyncagents_hosts::{
 };
 use asyncagents_runtime::SystemClock;
 
-use super::{HostKind, opencode2_bridge::Bridge2, opencode2_transport::reach};
+use super::{
+    HostKind,
+    opencode2_bridge::Bridge2,
+    opencode2_transport::{late_background_server, reach},
+};
 use crate::folders::opencode_data;
 
 /// The folders of one OpenCode. Without any, this process is no bridge.
@@ -73,6 +77,12 @@ impl Bridges {
             self.opencode2.connect(connected, prefix);
         }
         Ok(())
+    }
+
+    /// Goes over to HTTP, if the OpenCode 2 that is reached through its plugin turns out to be a
+    /// background server. True if it does so now.
+    pub(crate) fn look_for_background_server(&self) -> bool {
+        self.opencode2.replace_relay(late_background_server)
     }
 
     /// The agents that a task may be given to in a folder, a line for each.

@@ -99,6 +99,11 @@ impl BridgeHandler for PluginHandler {
     }
 
     async fn tools(&self, directory: &str) -> Vec<ToolSpec> {
+        // Models are shown the tools before they call one.
+        if self.bridges.look_for_background_server() {
+            lock(&self.doors).clear();
+            self.manager.look_again();
+        }
         let door = self.door(directory);
         let disclosed = spawn_blocking(move || door?.disclosed()).await;
         let disclosed = disclosed.ok().flatten();
