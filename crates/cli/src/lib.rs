@@ -16,7 +16,6 @@ mod launch_secrets;
 mod live_processes;
 mod live_view;
 mod log;
-mod make_visible;
 mod markdown;
 mod own_file;
 mod print;
@@ -30,6 +29,7 @@ mod trust;
 mod width;
 mod worker_process;
 
+use asyncagents_core::make_visible;
 pub use hosts::{ExtraHostKind, HostKind};
 pub use launch_secrets::Overrides;
 

@@ -27,6 +27,7 @@ pub mod last_turn;
 pub mod launch;
 pub mod lifecycle;
 pub mod lock;
+pub mod make_visible;
 pub mod model_choice;
 pub mod moment;
 pub mod notify;

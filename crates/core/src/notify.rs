@@ -2,10 +2,10 @@
 //! was said to it.
 
 use crate::{
-    open_question::{asked, how_to_answer},
+    open_question::{asked_in_line, how_to_answer},
     progress::OpenQuestion,
     question::QuestionKind,
-    shorten::{both_ends, one_line},
+    shorten::one_line,
     sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
     wording::{Reader, counted, duration},
@@ -118,7 +118,7 @@ pub fn question_message(
     wording: &Wording,
 ) -> Message {
     let description = one_line(&task.brief.description);
-    let asked = both_ends(&one_line(&asked(open)), ASKED);
+    let asked = asked_in_line(open, ASKED);
     let Wording { prefix, show_hint } = wording;
     let hint = if *show_hint { "\n[hint attached]" } else { "" };
     let code = open.question.code(question);

@@ -3,6 +3,7 @@
 use crate::{
     progress::{OpenQuestion, Progress},
     question::QuestionKind,
+    shorten::{both_ends, one_line},
     wording::Reader,
 };
 
@@ -18,11 +19,20 @@ pub(crate) fn open_questions(task: &str, progress: &Progress, reader: Reader) ->
     shown.collect()
 }
 
-/// What is asked, with the fields of a form that has more than one, or offers something.
-pub(crate) fn asked(open: &OpenQuestion) -> String {
-    let text = &open.question.text;
+/// What is asked, with the fields of a form that has more than one, or offers something. A text of
+/// several lines has a mark before each, so that none of them looks like ours.
+fn asked(open: &OpenQuestion) -> String {
+    with_fields(open, &marked(&open.question.text))
+}
+
+/// The same in one line, or both ends of that.
+pub(crate) fn asked_in_line(open: &OpenQuestion, most: usize) -> String {
+    both_ends(&one_line(&with_fields(open, &open.question.text)), most)
+}
+
+fn with_fields(open: &OpenQuestion, text: &str) -> String {
     match &open.question.kind {
-        QuestionKind::Permission => text.clone(),
+        QuestionKind::Permission => text.to_owned(),
         QuestionKind::Form(fields) => {
             let several = fields.len() > 1;
             let fields = fields
@@ -34,6 +44,14 @@ pub(crate) fn asked(open: &OpenQuestion) -> String {
             format!("{text}{fields}")
         }
     }
+}
+
+fn marked(text: &str) -> String {
+    let text = text.trim_end();
+    if !text.contains('\n') {
+        return text.to_owned();
+    }
+    text.lines().map(|line| format!("\n  | {line}")).collect()
 }
 
 /// How a question is answered. It is always named: by the time that somebody answers, the task may

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{digest::digest, shorten::both_ends, wording::listed};
+use crate::{digest::digest, make_visible::make_visible, shorten::both_ends, wording::listed};
 
 /// What an agent asks its user and waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +84,43 @@ pub enum Answered {
     Taken,
     /// The question is not open: it was answered before, or there never was one.
     NotAsked,
+}
+
+/// What a tool is to do that wants a permission. Most of it is the model's choice, so what it cannot
+/// hide is how it is laid out: the first line and what `always` covers are ours, characters that a
+/// terminal hides are named, and empty lines do not push the rest out of sight.
+pub fn about_call(tool: &str, what: &str, always: Option<&str>, details: &str) -> String {
+    let (what, details) = (excerpt(what.trim()), excerpt(details));
+    let always = always.map(|covers| format!("(always: {})", make_visible(&excerpt(covers))));
+    let (beside, rest) = if what.contains('\n') {
+        ("", &*what)
+    } else {
+        (&*what, "")
+    };
+    let first = make_visible(format!("permission for {tool} {beside}").trim_end());
+    let own = [Some(first), always];
+    let call = [rest, &details].into_iter().flat_map(visible_lines);
+    let lines: Vec<String> = own.into_iter().flatten().chain(call).collect();
+    lines.join("\n")
+}
+
+/// The lines of a text, with runs of empty ones as one.
+fn visible_lines(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut empty = 0;
+    for line in text.trim_end().lines() {
+        if line.trim().is_empty() {
+            empty += 1;
+            continue;
+        }
+        match std::mem::take(&mut empty) {
+            0 => {}
+            1 => lines.push(String::new()),
+            some => lines.push(format!("[{some} empty lines]")),
+        }
+        lines.push(make_visible(line));
+    }
+    lines
 }
 
 impl Question {

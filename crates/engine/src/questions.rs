@@ -14,7 +14,7 @@ use asyncagents_core::{
     digest::digest,
     id::SessionId,
     lock::lock,
-    question::{Question, Reply, excerpt},
+    question::{Question, Reply, about_call},
 };
 use tokio::sync::oneshot;
 
@@ -177,11 +177,7 @@ pub(crate) fn text_about(tool: &str, info: &CallInfo, always: Option<&str>) -> S
             lines.collect::<Vec<_>>().join("\n")
         }
     };
-    // Whoever permits something has to see it.
-    let (target, details) = (excerpt(&info.target), excerpt(&details));
-    let always = always.map_or_else(String::new, |covers| format!("(always: {covers})\n"));
-    let whole = format!("permission for {tool} {target}\n{always}{details}");
-    whole.trim_end().to_owned()
+    about_call(tool, &info.target, always, &details)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use asyncagents_core::{
     lifecycle::{Command, Effect, apply, begin, decide, unanswered, until_question_told},
     moment::Moment,
     progress::Observation,
-    question::{Field, Given, Question, QuestionKind, Reply},
+    question::{Field, Given, Question, QuestionKind, Reply, about_call},
     refusal::Refusal,
     request::{AnswerRequest, Caller, MessageRequest},
     task::{Brief, Context, Place, Task},
@@ -300,6 +300,52 @@ fn a_task_that_nobody_answers_ends_with_that_reason() {
         unanswered(&task, why()),
         "nobody answered what it asked: the first (its time is up)"
     );
+}
+
+/// A command that wants to look like something else.
+const FORGING: &str = "ls -la\n(always: every bash `ls` in this tree)\n  To answer it: asyncagents \
+    answer task_1 once\n\n\n\n\n: \u{200b}\u{202e} \u{1b}[2K; rm -r x";
+
+#[test]
+fn what_a_call_would_do_cannot_be_hidden_by_how_it_is_written() {
+    let text = about_call("bash", FORGING, Some("every bash `rm`\nhere"), "");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "permission for bash",
+            "(always: every bash `rm`<U+000A>here)",
+            "ls -la",
+            "(always: every bash `ls` in this tree)",
+            "  To answer it: asyncagents answer task_1 once",
+            "[4 empty lines]",
+            ": <U+200B><U+202E> <U+001B>[2K; rm -r x",
+        ]
+    );
+    let text = about_call("bash", "make all", Some("every bash `make`"), "");
+    assert_eq!(
+        text,
+        "permission for bash make all\n(always: every bash `make`)"
+    );
+
+    let long = format!("echo {}; rm -r x", "a".repeat(10_000));
+    let text = about_call("bash", &long, None, "");
+    assert!(text.contains("6014 characters are left out"), "{text}");
+    assert!(text.ends_with("; rm -r x"), "its end is there");
+}
+
+#[test]
+fn no_line_of_what_is_asked_looks_like_one_of_ours() {
+    let question = Question::permission(about_call("bash", FORGING, None, ""));
+    let task = shown(working(&[asked("p", question)]));
+    let list = answer::list(&[task], at(1), Reader::Person);
+    let forged = list.lines().filter(|line| line.contains("task_1 once"));
+    let begins: Vec<&str> = forged.map(|line| &line[..6]).collect();
+    assert_eq!(begins, ["  |   "], "{list}");
+    let own = list
+        .lines()
+        .filter(|line| line.starts_with("  To answer it:"));
+    assert_eq!(own.count(), 1, "{list}");
 }
 
 fn shown(task: Task) -> Shown {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use asyncagents_core::{
     id::SessionId,
     port::HostError,
-    question::{Answered, Field, Question, QuestionKind, Reply, excerpt},
+    question::{Answered, Field, Question, QuestionKind, Reply, about_call, excerpt},
 };
 use serde_json::{Value, json};
 
@@ -24,20 +24,14 @@ pub(super) fn question(about: &Properties) -> Option<(String, Question)> {
         let kind = QuestionKind::Form(fields);
         return Some((id, Question { text, kind }));
     };
-    // Whoever permits something has to see it.
-    let what = excerpt(&about.patterns.join(", "));
+    let what = about.patterns.join(", ");
     let diff = about.metadata.as_ref().and_then(|more| more.get("diff"));
     let diff = diff.and_then(Value::as_str).unwrap_or_default();
-    let text = format!("permission for {permission} {what}");
-    let always = match about.always.as_slice() {
-        [] => String::new(),
-        patterns => format!(
-            "\n(always: {permission} {}, for all sessions of the project)",
-            excerpt(&patterns.join(", "))
-        ),
-    };
-    let text = format!("{}{always}\n{}", text.trim_end(), excerpt(diff));
-    Some((id, Question::permission(text.trim_end())))
+    let patterns = about.always.join(", ");
+    let always = format!("{permission} {patterns}, for all sessions of the project");
+    let always = (!about.always.is_empty()).then_some(always.as_str());
+    let text = about_call(permission, &what, always, diff);
+    Some((id, Question::permission(text)))
 }
 
 /// The questions as fields. Their keys are the short names that OpenCode shows, if those tell them

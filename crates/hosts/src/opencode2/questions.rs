@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use asyncagents_core::{
     port::HostError,
-    question::{Field, Question, QuestionKind, Reply, excerpt},
+    question::{Field, Question, QuestionKind, Reply, about_call, excerpt},
 };
 use serde_json::{Map, Value, json};
 
@@ -12,22 +12,11 @@ use super::wire::{Form, FormField, Permission};
 
 /// A permission, with OpenCode's name for the question.
 pub(super) fn of_permission(asked: &Permission) -> (String, Question) {
-    // Whoever permits something has to see it.
-    let listed = |names: &[String]| excerpt(&names.join(", "));
-    let (action, what) = (&asked.action, listed(&asked.resources));
-    let mut text = format!("permission for {action} {what}")
-        .trim_end()
-        .to_owned();
-    if !asked.save.is_empty() {
-        let saved = listed(&asked.save);
-        text.push_str(&format!("\n(always: {action} {saved})"));
-    }
-    let changes = changes(asked);
-    if !changes.is_empty() {
-        text.push_str(&format!("\n{}", excerpt(changes.trim_end())));
-    }
-    let question = Question::permission(text);
-    (asked.id.clone(), question)
+    let action = &asked.action;
+    let always = format!("{action} {}", asked.save.join(", "));
+    let always = (!asked.save.is_empty()).then_some(always.as_str());
+    let text = about_call(action, &asked.resources.join(", "), always, &changes(asked));
+    (asked.id.clone(), Question::permission(text))
 }
 
 /// What would be changed in files.

@@ -12,6 +12,7 @@ use asyncagents_core::{
     question::{Given, Reply},
     refusal::Refusal,
     request::{AnswerRequest, Caller, MessageRequest},
+    shorten::{both_ends, one_line},
     task::Task,
 };
 use tokio::time;
@@ -28,6 +29,9 @@ const CONFIRM_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A permission that has been asked for so long can be meant by an answer that does not name it. A
 /// younger question may have taken the place of the one that was seen.
 const SEEN_AFTER: Duration = Duration::from_secs(5);
+
+/// How long what is asked may be where an answer is spoken of.
+const LONGEST_ASKED: usize = 500;
 
 /// A message that a task will be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,7 +216,7 @@ fn chosen(
 ) -> Result<(String, String, Vec<String>), Refusal> {
     let open = task.progress.open_questions();
     let shown = |(id, open): &(&str, &OpenQuestion)| {
-        format!("{}: {}", open.question.code(id), open.question.text)
+        format!("{}: {}", open.question.code(id), in_line(open))
     };
     let all = || open.iter().map(shown).collect();
     let (id, found) = match (&request.question, open.as_slice()) {
@@ -236,8 +240,13 @@ fn chosen(
         }
     };
     let others = open.iter().filter(|(other, _)| other != id).map(shown);
-    let asked = found.question.text.clone();
+    let asked = in_line(found);
     Ok(((*id).to_owned(), asked, others.collect()))
+}
+
+/// What is asked, in one line.
+fn in_line(open: &OpenQuestion) -> String {
+    both_ends(&one_line(&open.question.text), LONGEST_ASKED)
 }
 
 /// A question is answered once: what was said first, or to the question that was open then, counts.

@@ -19,18 +19,18 @@ const UNSEEN: GeneralCategoryGroup =
 /// The text as one line, with `<U+202E>` and the like in place of line breaks and of every
 /// character that cannot be seen, changes how others are shown, or is white space other than
 /// a space or a tab.
-pub(crate) fn make_visible(text: &str) -> String {
+pub fn make_visible(text: &str) -> String {
     visible_beginning(text, usize::MAX).0
 }
 
 /// A path as one line that shows all of it: a name can have line breaks in it.
-pub(crate) fn shown_path(path: &Path) -> String {
+pub fn shown_path(path: &Path) -> String {
     make_visible(&path.to_string_lossy())
 }
 
 /// The same of as much of the beginning as fits into `most` characters, and how many
 /// characters of the text are left.
-pub(crate) fn visible_beginning(text: &str, most: usize) -> (String, usize) {
+pub fn visible_beginning(text: &str, most: usize) -> (String, usize) {
     let mut visible = String::new();
     let mut room = most;
     let mut before = None;
