@@ -1,9 +1,9 @@
 //! A child that must ask the user.
 
-use asyncagents_scripted_model::Reply;
+use asyncagents_scripted_model::{Recorded, Reply};
 use serde_json::json;
 
-use crate::harness::{Opencode, Setup, child, command, story, task_id};
+use crate::harness::{Opencode, Setup, World, child, command, launch, story, task_id};
 use crate::told::told;
 
 /// How a task ends in which something was refused.
@@ -26,6 +26,40 @@ told!(v1, v2_background: a_question_of_a_child_is_seen_by_its_parent_and_the_rep
     // OpenCode ends a turn in which something was refused; the model is not asked again.
     refused => Answer { reply: "reject", result: REFUSED },
 ));
+
+told!(v1, v2, v2_background: a_task_launches_no_sub_agents_beside_its_limits);
+
+fn a_task_launches_no_sub_agents_beside_its_limits(opencode: Opencode) {
+    let own = opencode.own_sub_agents();
+    let wanted = json!({
+        "description": "hidden", "prompt": "Spend without a limit", "agent": "general",
+        "subagent_type": "general",
+    });
+    let script = story()
+        .rule(child("Get it done"), Reply::call(own, wanted))
+        .rule(child("unavailable tool"), Reply::text("I did it myself."))
+        .rule(child("Unknown tool"), Reply::text("I did it myself."));
+    let world = World::new(opencode, script);
+    let server = world.serve();
+    let parent = server.session();
+    let id = task_id(&parent.uses("asyncagents_task", launch("work", "Get it done")));
+    let request = world.until_child_asks("Get it done");
+    assert!(is_offered(&request, opencode.shell()), "it has tools");
+    assert!(!is_offered(&request, own), "{}", request.body);
+    parent.until_told(1);
+    let output = parent.uses("asyncagents_output", json!({"task_id": id}));
+    assert!(output.contains("I did it myself."), "{output}");
+    let launched = world.requests_with("Spend without a limit");
+    let own_turn = |request: &Recorded| request.text().contains("Get it done");
+    assert!(launched.iter().all(own_turn), "it was launched");
+}
+
+fn is_offered(request: &Recorded, tool: &str) -> bool {
+    let request = request.json();
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let mut names = tools.flat_map(|offered| [&offered["name"], &offered["function"]["name"]]);
+    names.any(|name| name == tool)
+}
 
 fn a_question_of_a_child_is_seen_by_its_parent_and_the_reply_lets_it_go_on(
     opencode: Opencode,

@@ -59,7 +59,12 @@ pub(super) async fn of(
     })
 }
 
-/// What a child may not do: what its parent may not, and where tasks may go no deeper, launch any.
+/// What OpenCode's own sub-agents are launched with. Nothing of them is counted, queued, cancelled or
+/// asked with the task that launches them, so a task has our tools for that and not this one.
+const OWN_SUB_AGENTS: &str = "task";
+
+/// What a child may not do: what its parent may not, launch sub-agents that are not ours, and where
+/// tasks may go no deeper, launch any.
 fn inherited(parent: Option<&Session>, may_delegate: bool, prefix: &str) -> Vec<Rule> {
     let mut rules = parent
         .and_then(|parent| parent.permission.clone())
@@ -70,6 +75,10 @@ fn inherited(parent: Option<&Session>, may_delegate: bool, prefix: &str) -> Vec<
     }
     let ours = format!("{prefix}*");
     rules.retain(|rule| rule.permission != ours || rule.action != "deny");
+    let alone = Rule::new(OWN_SUB_AGENTS, "*", "deny");
+    if !rules.contains(&alone) {
+        rules.push(alone);
+    }
     if !may_delegate {
         rules.push(Rule::new(&ours, "*", "deny"));
     }

@@ -33,7 +33,7 @@ pub(super) struct Session {
 }
 
 /// Who may do what.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rule {
     pub(crate) permission: String,
     pub(crate) pattern: String,

@@ -50,12 +50,13 @@ pub(super) fn put(
 }
 
 /// Whether OpenCode has not kept the rules of a session. That tasks launch no others is a rule that
-/// is kept in any case: a launch below the depth limit is refused.
+/// is kept in any case: a launch below the depth limit is refused, and the plugin hides what launches
+/// others than ours.
 pub(super) fn are_missing(asked: &Value, made: &Session, prefix: &str) -> bool {
     let asked: Vec<Rule> = serde_json::from_value(asked["permissions"].clone()).unwrap_or_default();
     let kept = made.permissions.as_deref().unwrap_or_default();
     let ours = format!("{prefix}*");
-    let matters = |rule: &&Rule| rule.action != ours;
+    let matters = |rule: &&Rule| rule.action != ours && rule.action != OWN_SUB_AGENTS;
     asked
         .iter()
         .filter(matters)
@@ -67,7 +68,13 @@ pub(super) fn nothing_allowed() -> Value {
     json!([Rule::new("*", "*", "deny")])
 }
 
-/// What a child may not do: what its parent may not, and where tasks may go no deeper, launch any.
+/// What OpenCode's own sub-agents are launched with. Nothing of them is counted, queued, cancelled or
+/// asked with the task that launches them, so a task has our tools for that and not this one. Where
+/// OpenCode keeps no rules, the plugin hides it.
+const OWN_SUB_AGENTS: &str = "subagent";
+
+/// What a child may not do: what its parent may not, launch sub-agents that are not ours, and where
+/// tasks may go no deeper, launch any.
 fn inherited(parent: Option<&Session>, may_delegate: bool, prefix: &str) -> Vec<Rule> {
     let mut rules = parent
         .and_then(|parent| parent.permissions.clone())
@@ -78,6 +85,10 @@ fn inherited(parent: Option<&Session>, may_delegate: bool, prefix: &str) -> Vec<
     }
     let ours = format!("{prefix}*");
     rules.retain(|rule| rule.action != ours || rule.effect != "deny");
+    let alone = Rule::new(OWN_SUB_AGENTS, "*", "deny");
+    if !rules.contains(&alone) {
+        rules.push(alone);
+    }
     if !may_delegate {
         rules.push(Rule::new(&ours, "*", "deny"));
     }

@@ -6,6 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use asyncagents_core::agent::{Kind, Rule, Tools};
 use serde_json::Value;
 
+/// What OpenCode's own sub-agents are launched with. Nothing of them is counted, queued, cancelled or
+/// asked with the task that launches them, so a task has our tools for that and not this one.
+const OWN_SUB_AGENTS: &str = "subagent";
+
 /// What binds a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
@@ -68,7 +72,7 @@ impl Bounds {
     }
 
     fn has(&self, tool: &str) -> bool {
-        self.may_delegate || !tool.starts_with(&self.prefix)
+        tool != OWN_SUB_AGENTS && (self.may_delegate || !tool.starts_with(&self.prefix))
     }
 
     /// The limits in our names for tools.
@@ -336,8 +340,10 @@ mod tests {
             "subagent",
         ];
         let offered = ours.into_iter().filter(|tool| task.offers(tool));
-        let wanted = ["asyncagents_task", "asyncagents_list", "subagent"];
+        // OpenCode's own would be beside all limits.
+        let wanted = ["asyncagents_task", "asyncagents_list"];
         assert_eq!(offered.collect::<Vec<_>>(), wanted);
+        assert!(!bounds(Vec::new()).offers("subagent"));
         let skill = bounds(vec![tools(Some(&["Skill(review)"]), &[])]);
         assert!(permits(&skill, "skill", json!({"id": "review"})));
         assert!(permits(

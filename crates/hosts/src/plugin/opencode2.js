@@ -140,7 +140,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
         /** Throws if a call may not be made. */
         async permit({ sessionID, tool, input }) {
           const session = await boundBy(ctx, sessionID)
-          if (!session || rules.get(session)?.guarded === false) return
+          const known = session && rules.get(session)
+          if (!session || (known && !known.guarded && !known.hidden.has(tool))) return
           const directory = await folderOf(ctx, sessionID)
           await request(instance, CHECK, "permit", { sessionID: session, directory, tool, input })
         },

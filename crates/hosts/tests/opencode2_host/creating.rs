@@ -238,8 +238,9 @@ async fn at_the_depth_limit_our_tools_are_forbidden_where_that_can_be() {
         };
         assert!(world.host.create(deepest).await.is_ok());
         let sent = &world.opencode.sent_to("/api/session")[0];
-        let rule = json!({"action": "asyncagents_*", "resource": "*", "effect": "deny"});
-        assert_eq!(sent["permissions"], json!([rule]));
+        let denied = |action: &str| json!({"action": action, "resource": "*", "effect": "deny"});
+        let rules = ["subagent", "asyncagents_*"].map(denied);
+        assert_eq!(sent["permissions"], json!(rules));
     }
 }
 

@@ -122,8 +122,9 @@ async fn a_branch_says_what_it_is_and_what_it_may() {
     assert_eq!(after["title"], "look around (@general in the background)");
     let ours = json!({"task": task().as_str(), "parent": parent.as_str()});
     assert_eq!(after["metadata"], json!({"asyncagents": ours}));
-    let no_tasks = json!({"permission": "asyncagents_*", "pattern": "*", "action": "deny"});
-    assert_eq!(after["permission"], json!([rule, no_tasks]));
+    let denied = |what: &str| json!({"permission": what, "pattern": "*", "action": "deny"});
+    let rules = [rule, denied("task"), denied("asyncagents_*")];
+    assert_eq!(after["permission"], json!(rules));
     assert_eq!(after["agent"], "general");
     let model = json!({"providerID": "fake", "id": "fake-1", "variant": "high"});
     assert_eq!(after["model"], model);

@@ -78,16 +78,25 @@ async fn a_model_without_a_provider_is_refused_with_the_way_to_write_it() {
     assert_eq!(world.opencode.number_of_sessions(), 1);
 }
 
+/// What every child has among its rules: OpenCode's own sub-agents are beside all limits.
+fn no_own_sub_agents() -> Value {
+    json!({"permission": "task", "pattern": "*", "action": "deny"})
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_child_may_not_do_what_its_parent_may_not() {
     let world = World::new();
-    let rules = json!([
-        {"permission": "bash", "pattern": "rm *", "action": "deny"},
-        {"permission": "webfetch", "pattern": "*", "action": "ask"},
-    ]);
+    let mut rules = vec![
+        json!({"permission": "bash", "pattern": "rm *", "action": "deny"}),
+        json!({"permission": "webfetch", "pattern": "*", "action": "ask"}),
+    ];
     let parent = world.opencode.session(json!({"permission": rules}));
     let child = world.host.create(new_session(&parent)).await.unwrap();
-    assert_eq!(world.opencode.look_at(&child)["permission"], rules);
+    rules.push(no_own_sub_agents());
+    assert_eq!(world.opencode.look_at(&child)["permission"], json!(rules));
+    // Nor may its own child, and that is said once.
+    let child = world.host.create(new_session(&child)).await.unwrap();
+    assert_eq!(world.opencode.look_at(&child)["permission"], json!(rules));
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,9 +112,9 @@ async fn only_at_the_depth_limit_may_a_child_launch_nothing() {
         };
         let child = world.host.create(new).await.unwrap();
         let expected = if may_delegate {
-            json!([rule])
+            json!([rule, no_own_sub_agents()])
         } else {
-            json!([rule, no_tasks])
+            json!([rule, no_own_sub_agents(), no_tasks])
         };
         assert_eq!(world.opencode.look_at(&child)["permission"], expected);
     }

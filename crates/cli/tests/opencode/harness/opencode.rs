@@ -40,6 +40,11 @@ impl Opencode {
         }
     }
 
+    /// The tool that launches sub-agents of its own.
+    pub(crate) fn own_sub_agents(self) -> &'static str {
+        if self.is_v2() { "subagent" } else { "task" }
+    }
+
     /// The tool that runs commands.
     pub(crate) fn shell(self) -> &'static str {
         if self.is_v2() { "shell" } else { "bash" }
