@@ -335,6 +335,35 @@ mod tests {
         assert!(bridge(false).successor(&task_of_ended(true)).is_none());
     }
 
+    /// Two bridges that work on one task would both prompt its session.
+    #[test]
+    fn a_task_is_opened_by_the_bridge_of_its_own_server_or_of_one_that_follows_it() {
+        let bridge = bridge(false);
+        let (own, _) = bridge
+            .in_folder("/srv")
+            .unwrap_or_else(|| panic!("a server"));
+        let of = |process: &str, data: &str| HostRef::OpenCode2Bridge {
+            folder: "/srv".into(),
+            process: process.into(),
+            data: data.into(),
+            background: false,
+        };
+        let data = opencode2_data();
+        // Of all processes, the first is certainly alive.
+        let alive = of(&identity(1), &data);
+        for (host, is_opened) in [
+            (own, true),
+            (task_of_ended(false), true),
+            (task_of_ended(true), false),
+            (alive, false),
+            (of("999999999@1", "/other/sessions"), false),
+        ] {
+            assert_eq!(bridge.serves(&host), is_opened, "{host}");
+            let opened = bridge.open(&HostSetup::from(host.clone()));
+            assert_eq!(opened.is_ok(), is_opened, "{host}");
+        }
+    }
+
     /// OpenCode itself goes on with what the background server was at, so a parent that waits there
     /// is not for a person to open first.
     #[tokio::test]

@@ -164,11 +164,10 @@ mod tests {
             .map(|at| at.port())
             .unwrap_or_default();
         assert!(in_file(&file, pid).is_none(), "it is not there yet");
-        write(&file, 1, port);
-        assert!(in_file(&file, pid).is_none(), "it is another process's");
         write(&file, pid, 1);
         assert!(in_file(&file, pid).is_none(), "nobody listens there");
         write(&file, pid, port);
+        assert!(in_file(&file, pid + 1).is_none(), "it is another process's");
         let found = in_file(&file, pid).unwrap_or_else(|| panic!("a server"));
         let connected = connected_to(&found).unwrap_or_else(|error| panic!("{error}"));
         assert!(connected.resumes && !connected.relayed);

@@ -241,3 +241,57 @@ impl HostKind for OpenCodeUrlHosts {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, response::IntoResponse, routing::get};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const PAGE: &str = "<!doctype html><title>opencode</title>";
+
+    /// A server with one path that says how it is, and a page for people at all others.
+    async fn generation_of(
+        path: &'static str,
+        says: &'static str,
+    ) -> Result<Generation, HostError> {
+        let health = get(async move || says.into_response());
+        let router = Router::new().route(path, health).fallback(async || PAGE);
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.unwrap_or_else(|error| panic!("{error}"));
+        let at = listener.local_addr();
+        let at = at.unwrap_or_else(|error| panic!("{error}"));
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = &format!("http://{at}");
+        let found = generation_at(Place { url, folder: None }).await;
+        serving.abort();
+        found
+    }
+
+    #[tokio::test]
+    async fn the_generation_that_answers_is_the_one_that_says_how_it_is() {
+        let (healthy, ill) = (
+            r#"{"healthy":true,"version":"1.18.3"}"#,
+            r#"{"healthy":false}"#,
+        );
+        let informs = r#"{"version":"2.0.22","pid":1,"urls":[]}"#;
+        for (path, says, expected) in [
+            ("/global/health", healthy, Some(Generation::One)),
+            ("/api/health", healthy, Some(Generation::Two)),
+            ("/api/info", informs, Some(Generation::Two)),
+            ("/api/health", ill, None),
+            ("/api/health", PAGE, None),
+            ("/health", healthy, None),
+        ] {
+            let found = generation_of(path, says).await;
+            match (found, expected) {
+                (Ok(found), Some(expected)) => assert_eq!(found, expected, "{path} {says}"),
+                (Err(HostError::Refused(why)), None) => {
+                    assert!(why.ends_with("is no OpenCode"), "{why}");
+                }
+                (found, _) => panic!("{path} {says}: {found:?}"),
+            }
+        }
+    }
+}
