@@ -139,18 +139,16 @@ async fn plain_server(pid: u32) -> Option<(Service, HttpConnection)> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::{net::TcpListener, os::unix::fs::PermissionsExt, process};
+    use std::{io, net::TcpListener, os::unix::fs::PermissionsExt, process};
 
     use super::*;
 
     /// Puts the file of a background server at this process and its port.
-    fn write(file: &Path, pid: u32, port: u16) {
+    fn write(file: &Path, pid: u32, port: u16) -> io::Result<()> {
         let url = format!("http://127.0.0.1:{port}");
         let text = serde_json::json!({"url": url, "pid": pid, "password": "secret"});
-        let written = fs::write(file, text.to_string());
-        written.unwrap_or_else(|error| panic!("{error}"));
-        let closed = fs::set_permissions(file, fs::Permissions::from_mode(0o600));
-        closed.unwrap_or_else(|error| panic!("{error}"));
+        fs::write(file, text.to_string())?;
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600))
     }
 
     #[test]
@@ -164,9 +162,9 @@ mod tests {
             .map(|at| at.port())
             .unwrap_or_default();
         assert!(in_file(&file, pid).is_none(), "it is not there yet");
-        write(&file, pid, 1);
+        write(&file, pid, 1).unwrap_or_else(|error| panic!("{error}"));
         assert!(in_file(&file, pid).is_none(), "nobody listens there");
-        write(&file, pid, port);
+        write(&file, pid, port).unwrap_or_else(|error| panic!("{error}"));
         assert!(in_file(&file, pid + 1).is_none(), "it is another process's");
         let found = in_file(&file, pid).unwrap_or_else(|| panic!("a server"));
         let connected = connected_to(&found).unwrap_or_else(|error| panic!("{error}"));
