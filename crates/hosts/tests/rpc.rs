@@ -139,6 +139,42 @@ async fn asks(peer: &Peer, method: &str, params: Value) -> Result<Value, RpcErro
     Ok(serde_json::from_str(answer.get()).expect("JSON"))
 }
 
+/// Tells the other side something before it answers.
+struct Teller(Peer);
+
+impl Handler for Teller {
+    fn request(&self, _: &str, _: &RawValue) -> BoxFuture<'static, Answer> {
+        let peer = self.0.clone();
+        Box::pin(async move {
+            peer.notify("told", &()).map_err(Fault::new)?;
+            Ok(RawValue::NULL.to_owned())
+        })
+    }
+
+    fn notification(&self, _: &str, _: &RawValue) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+/// A plugin that is welcomed knows by then whether it is listened to.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_told_before_an_answer_arrives_before_it() {
+    let (here, there) = duplex(1024);
+    let (reader, writer) = split(there);
+    let (peer, line) = connect(reader, writer);
+    let run = tokio::spawn(line.run(Arc::new(Teller(peer))));
+    let (reader, writer) = split(here);
+    let lines = BufReader::new(reader).lines();
+    let mut hand = Hand { lines, writer };
+    for id in 0..500 {
+        let asked = json!({"id": id, "method": "ask"}).to_string();
+        hand.write(&asked).await;
+        assert_eq!(hand.reads().await["method"], "told", "{id}");
+        assert_eq!(hand.reads().await["id"], id);
+    }
+    run.abort();
+}
+
 #[tokio::test]
 async fn both_sides_ask_and_tell() {
     let (left, right) = duplex(1024);

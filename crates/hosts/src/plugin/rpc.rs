@@ -224,7 +224,13 @@ impl Dispatcher {
                     None => return Ok(()),
                 },
                 Some(message) = outgoing.recv() => self.send(message),
-                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                Some(ended) = self.running.join_next_with_id() => {
+                    // What was said before an answer arrives before it.
+                    while let Ok(message) = outgoing.try_recv() {
+                        self.send(message);
+                    }
+                    self.ended(ended);
+                }
             }
         }
     }
