@@ -42,14 +42,19 @@ impl fmt::Display for Fallback {
 /// request: there is no key, no credit or no such model, or it is turned away for now. Another model
 /// may answer the same request.
 pub fn is_about_model(status: u16, message: &str) -> bool {
+    let refused = matches!(status, 401..=404 | 408 | 429 | 500..);
+    refused || is_out_of_credit(message)
+}
+
+/// Whether a provider says that there is no credit: to ask the same model again is of no use.
+pub fn is_out_of_credit(message: &str) -> bool {
     const NO_CREDIT: [&str; 3] = [
         "credit balance",
         "insufficient_quota",
         "exceeded your current quota",
     ];
     let message = message.to_lowercase();
-    let refused = matches!(status, 401..=404 | 408 | 429 | 500..);
-    refused || NO_CREDIT.iter().any(|words| message.contains(words))
+    NO_CREDIT.iter().any(|words| message.contains(words))
 }
 
 /// Why a run ends that no model was left for: each of them, with what was wrong with it. `tried` are

@@ -215,36 +215,43 @@ async fn a_model_that_opencode_does_not_know_is_unavailable() {
 /// OpenCode waits for as long as the provider wants; whether that is too long is not for it to say.
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_wants_a_long_wait_is_unavailable() {
-    for (wait, long) in [(3_600, true), (60, false)] {
-        waits(wait, long).await;
-    }
+    let why = "usage limit; it asks for a wait of 3600 s";
+    waits(3_600, "usage limit", Some(why)).await;
+    waits(60, "usage limit", None).await;
 }
 
-async fn waits(wait: i64, long: bool) {
+/// OpenCode asks it again and again, for minutes.
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_is_not_paid_is_unavailable_at_once() {
+    let why = "You exceeded your current quota, please check your plan";
+    waits(2, why, Some(why)).await;
+}
+
+/// OpenCode waits before it asks a provider again that has said this; why that is in vain, if it is.
+async fn waits(wait: i64, message: &str, in_vain: Option<&str>) {
     let mut world = World::new();
     let (child, prompt) = world.working_child().await;
     world.opencode.add(&child, unfinished(Vec::new()));
     let next = world.clock.now().as_millis() + wait * 1_000;
-    let status = json!({"type": "retry", "attempt": 1, "message": "usage limit", "next": next});
+    let status = json!({"type": "retry", "attempt": 1, "message": message, "next": next});
     world.opencode.has_status(&child, status.clone());
     let said = json!({"type": "session.status", "properties": {
         "sessionID": child.as_str(), "status": status,
     }});
     let heard = world.hears(said).await;
-    let expected = if long {
-        SessionEvent::Idle
-    } else {
-        SessionEvent::Alive
+    let expected = match in_vain {
+        Some(_) => SessionEvent::Idle,
+        None => SessionEvent::Alive,
     };
     assert_eq!(heard, Report::Session(child.clone(), expected));
     let seen = world.host.inspect(&child, &prompt).await.expect("seen");
-    if !long {
+    let Some(why) = in_vain else {
         assert_eq!(seen.standing, Standing::Working);
         return;
-    }
+    };
     let expected = Unavailable {
         model: Some("fake/fake-1".into()),
-        why: "usage limit; it asks for a wait of 3600 s".to_owned(),
+        why: why.to_owned(),
         answer: None,
         retrying: true,
     };
