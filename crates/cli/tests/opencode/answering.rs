@@ -144,15 +144,20 @@ fn a_child_is_told_something_before_its_next_step_and_once(opencode: Opencode) {
     parent.child().until_using(opencode.shell());
     let message = json!({"task_id": id, "text": "And the folders, please"});
     parent.uses("asyncagents_message", message);
+    world.asyncagents(&["message", &id, "And the links"]);
+    let child = parent.child();
+    world.until("the child has both messages", || {
+        let messages = child.messages();
+        let has = |words| messages.iter().any(|it| it.text.contains(words));
+        (has("And the folders") && has("And the links")).then_some(())
+    });
     fs::write(world.project("go"), "").expect("written");
     parent.until_told(1);
     let request = world.until_child_asks("And the folders");
-    assert_eq!(
-        request.text().matches("And the folders").count(),
-        1,
-        "{}",
-        request.text()
-    );
+    for words in ["And the folders", "And the links"] {
+        let times = request.text().matches(words).count();
+        assert_eq!(times, 1, "{words}: {}", request.text());
+    }
     assert!(
         request.text().contains("gone"),
         "after its step: {}",
@@ -161,7 +166,10 @@ fn a_child_is_told_something_before_its_next_step_and_once(opencode: Opencode) {
     let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
     assert!(shown.contains("Three, and two folders."), "{shown}");
     let told = world.asyncagents(&["output", &id, "--json"]);
-    assert!(told.contains("And the folders"), "{told}");
+    assert!(
+        told.contains("And the folders") && told.contains("And the links"),
+        "{told}"
+    );
     world.stays("told once", || parent.notices().len() == 1);
 }
 

@@ -31,6 +31,7 @@
 )]
 
 mod answering;
+mod choosing;
 mod crashing;
 mod ending;
 mod forking;

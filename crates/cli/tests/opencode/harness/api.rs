@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     message::Message,
-    playbook::{FIRST_MODEL, SECOND_MODEL},
+    playbook::{FIRST_MODEL, SECOND_MODEL, THIRD_MODEL},
     serve::Serve,
 };
 
@@ -85,8 +85,15 @@ pub(super) fn config(model_url: &str, agents: Map<String, Value>) -> Value {
             "tool_call": true,
             "reasoning": true,
             "limit": {"context": 128_000, "output": 8192},
+            // OpenCode 2 has no others; OpenCode 1 adds those that are usual.
+            "variants": {"high": {"reasoningEffort": "high"}},
         })
     };
+    let models = [FIRST_MODEL, SECOND_MODEL, THIRD_MODEL];
+    let models: Map<String, Value> = models
+        .map(|name| (name.to_owned(), model(name)))
+        .into_iter()
+        .collect();
     let first = format!("scripted/{FIRST_MODEL}");
     json!({
         "autoupdate": false,
@@ -99,7 +106,7 @@ pub(super) fn config(model_url: &str, agents: Map<String, Value>) -> Value {
             "npm": "@ai-sdk/openai-compatible",
             "name": "Scripted",
             "options": {"baseURL": format!("{model_url}/v1"), "apiKey": "none"},
-            "models": {FIRST_MODEL: model(FIRST_MODEL), SECOND_MODEL: model(SECOND_MODEL)},
+            "models": models,
         }},
     })
 }

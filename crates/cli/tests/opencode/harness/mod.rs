@@ -20,8 +20,8 @@ mod world;
 pub(crate) use message::{Notice, Speaker, each_shelf_told_once};
 pub(crate) use opencode::{Opencode, command};
 pub(crate) use playbook::{
-    FIRST_MODEL, SECOND_MODEL, asked, child, counting, forked, launch, resume, root, story,
-    task_id, tool,
+    FIRST_MODEL, SECOND_MODEL, THIRD_MODEL, asked, child, counting, forked, launch, resume, root,
+    story, task_id, tool,
 };
 pub(crate) use processes::{cpu_time, memory};
 pub(crate) use serve::Serve;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 /// The models of the scripted provider; OpenCode uses the first unless told otherwise.
 pub(crate) const FIRST_MODEL: &str = "first";
 pub(crate) const SECOND_MODEL: &str = "second";
+pub(crate) const THIRD_MODEL: &str = "third";
 
 /// How the IDs of our sessions begin, where they are ours to choose.
 pub(super) const OUR_SESSIONS: &str = "ses_asyncagents_";

@@ -55,6 +55,7 @@ pub(crate) struct Setup {
     spied: bool,
     agents: Map<String, Value>,
     settings: String,
+    own_settings: String,
 }
 
 impl Setup {
@@ -67,6 +68,7 @@ impl Setup {
             spied: false,
             agents: Map::new(),
             settings: String::new(),
+            own_settings: String::new(),
         }
     }
 
@@ -79,6 +81,12 @@ impl Setup {
     /// The same with an `asyncagents.toml` in the project.
     pub(crate) fn settings(mut self, toml: &str) -> Self {
         toml.clone_into(&mut self.settings);
+        self
+    }
+
+    /// The same with an `asyncagents.toml` of the user's own.
+    pub(crate) fn own_settings(mut self, toml: &str) -> Self {
+        toml.clone_into(&mut self.own_settings);
         self
     }
 
@@ -117,6 +125,9 @@ impl Setup {
         let config = config(&world.model.url(), self.agents);
         fs::write(world.project("opencode.json"), config.to_string()).expect("written");
         fs::write(world.project("asyncagents.toml"), self.settings).expect("written");
+        let own = world.path("home/.config/asyncagents");
+        fs::create_dir_all(&own).expect("made");
+        fs::write(own.join("asyncagents.toml"), self.own_settings).expect("written");
         world.git(&["init", "--quiet"]);
         world.git(&["add", "."]);
         world.git(&["commit", "--quiet", "--message", "begin"]);
