@@ -13,7 +13,7 @@ told!(v1, v2, v2_background:
     a_bridge_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled,
     a_caller_who_waits_while_the_bridge_is_killed_gets_an_answer,
 );
-// What becomes of the server in the background is told in `surviving`.
+// What becomes of the server in the background is told in `surviving` and `chaos`.
 told!(v1, v2:
     opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on,
     opencode_is_stopped_properly_and_started_again,

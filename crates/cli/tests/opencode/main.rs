@@ -31,6 +31,7 @@
 )]
 
 mod answering;
+mod chaos;
 mod choosing;
 mod crashing;
 mod ending;

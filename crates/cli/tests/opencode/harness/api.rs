@@ -31,6 +31,9 @@ pub(super) trait Api: Sync {
     /// All messages, oldest first; also those that wait to be read by the model.
     fn messages(&self, serve: &Serve<'_>, session: &str) -> Vec<Message>;
 
+    /// The messages that the model has read or said, oldest first.
+    fn history(&self, serve: &Serve<'_>, session: &str) -> Vec<Message>;
+
     /// Whether a session has nothing to do.
     fn is_idle(&self, serve: &Serve<'_>, session: &str) -> bool;
 

@@ -59,7 +59,7 @@ impl Call {
 
 impl Message {
     /// A notice, if it is one: what a user would see, and what only the model sees.
-    pub(super) fn notice(&self) -> Option<Notice> {
+    pub(crate) fn notice(&self) -> Option<Notice> {
         let told = self.by == Speaker::User && is_notice(&self.text);
         told.then(|| Notice {
             visible: self.text.clone(),

@@ -187,17 +187,22 @@ impl<'w> Serve<'w> {
     }
 
     /// Ends it as no process can prevent. The bridge has to notice by itself.
-    pub(crate) fn kill(mut self) {
+    pub(crate) fn kill(self) {
         let (world, itself) = (self.world, self.pid);
         let mut bridges = world.bridges();
         bridges.retain(|bridge| processes::parent(*bridge) == Some(itself));
-        processes::kill(itself);
-        self.wait(|| {});
+        self.kill_at_once();
         world.until("the bridge ends with OpenCode", || {
             let left = world.processes();
             let gone = bridges.iter().all(|bridge| !left.contains(bridge));
             gone.then_some(())
         });
+    }
+
+    /// The same, and does not wait for the bridge.
+    pub(crate) fn kill_at_once(mut self) {
+        processes::kill(self.pid);
+        self.wait(|| {});
     }
 
     /// Asks it to end, as a user does with Ctrl-C, and waits until it has.

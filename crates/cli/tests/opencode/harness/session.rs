@@ -98,6 +98,11 @@ impl<'s> Session<'s> {
         self.api().messages(self.serve, &self.id)
     }
 
+    /// The messages that the model has read or said, oldest first.
+    pub(crate) fn history(&self) -> Vec<Message> {
+        self.api().history(self.serve, &self.id)
+    }
+
     /// What a tool answered or failed with, each time it was used to the end, oldest first.
     pub(crate) fn results(&self, tool: &str) -> Vec<String> {
         let messages = self.messages().into_iter();
@@ -156,7 +161,7 @@ impl<'s> Session<'s> {
     }
 
     /// Whether the newest message is a finished answer.
-    fn has_answered(&self) -> bool {
+    pub(crate) fn has_answered(&self) -> bool {
         let messages = self.messages();
         messages
             .last()

@@ -44,6 +44,11 @@ impl Api for V1 {
         messages.iter().map(message).collect()
     }
 
+    // Nothing waits anywhere else.
+    fn history(&self, serve: &Serve<'_>, session: &str) -> Vec<Message> {
+        self.messages(serve, session)
+    }
+
     fn is_idle(&self, serve: &Serve<'_>, session: &str) -> bool {
         let status = serve.get("/session/status").is(200);
         status.get(session).is_none()

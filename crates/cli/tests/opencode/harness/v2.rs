@@ -47,7 +47,7 @@ impl Api for V2 {
             (serve.get(&path).status == 200).then_some(())
         });
         serve.world.until("the answer is there", || {
-            let mut messages = delivered(serve, session);
+            let mut messages = self.history(serve, session);
             let newest = messages.pop()?;
             let is_done = newest.is_complete && self.is_idle(serve, session);
             is_done.then_some(newest.text)
@@ -57,7 +57,7 @@ impl Api for V2 {
     fn messages(&self, serve: &Serve<'_>, session: &str) -> Vec<Message> {
         // In this order, since a message moves from the one to the other.
         let waiting = serve.get(&format!("/api/session/{session}/inbox")).is(200);
-        let mut messages = delivered(serve, session);
+        let mut messages = self.history(serve, session);
         let known: BTreeSet<String> = messages.iter().map(|known| known.id.clone()).collect();
         let waiting = list(&waiting).iter().map(waiting_message);
         messages.extend(waiting.filter(|waiting| !known.contains(&waiting.id)));
@@ -67,6 +67,13 @@ impl Api for V2 {
             told.model = text(&info["data"]["model"]["id"]);
         }
         messages
+    }
+
+    fn history(&self, serve: &Serve<'_>, session: &str) -> Vec<Message> {
+        raw_messages(serve, session)
+            .iter()
+            .filter_map(message)
+            .collect()
     }
 
     fn is_idle(&self, serve: &Serve<'_>, session: &str) -> bool {
@@ -147,14 +154,6 @@ fn admit(serve: &Serve<'_>, session: &str, prompt: &Prompt<'_>) -> String {
     let said = json!({"text": prompt.text});
     let admitted = serve.post(&format!("{at}/prompt"), said).is(200);
     text(&admitted["data"]["id"])
-}
-
-/// What the model has read or said, oldest first.
-fn delivered(serve: &Serve<'_>, session: &str) -> Vec<Message> {
-    raw_messages(serve, session)
-        .iter()
-        .filter_map(message)
-        .collect()
 }
 
 fn raw_messages(serve: &Serve<'_>, session: &str) -> Vec<Value> {
