@@ -3,6 +3,10 @@
 use std::{fs, path::Path, time::Duration};
 
 use rustix::process::{Signal, kill_process};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
 
 pub(crate) use rustix::process::Pid;
 
@@ -35,6 +39,20 @@ pub(super) fn parent(pid: Pid) -> Option<Pid> {
 /// Ends a process as no process can prevent. One that is gone already is ended.
 pub(super) fn kill(pid: Pid) {
     let _ = kill_process(pid, Signal::KILL);
+}
+
+/// Lets what is started from here hear Ctrl-C. A shell without job control has what it starts in the
+/// background ignore it, and that is inherited; what is caught is not.
+pub(super) fn hear_ctrl_c(runtime: &Runtime) {
+    let status = fs::read_to_string("/proc/self/status").expect("our own status");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let interrupt = 1 << (SignalKind::interrupt().as_raw_value() - 1);
+    if ignored.expect("a mask") & interrupt != 0 {
+        let _context = runtime.enter();
+        // It stays caught.
+        drop(signal(SignalKind::interrupt()).expect("caught"));
+    }
 }
 
 /// How much of a processor a process has used so far.

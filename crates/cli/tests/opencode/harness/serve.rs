@@ -22,9 +22,6 @@ use super::{
     world::World,
 };
 
-/// When people press Ctrl-C again.
-const CTRL_C_AGAIN: Duration = Duration::from_secs(10);
-
 /// Of a server that asks for one and is not in the background.
 const PASSWORD: &str = "for tests only";
 
@@ -202,34 +199,27 @@ impl<'w> Serve<'w> {
     /// The same, and does not wait for the bridge.
     pub(crate) fn kill_at_once(mut self) {
         processes::kill(self.pid);
-        self.wait(|| {});
+        self.wait();
     }
 
     /// Asks it to end, as a user does with Ctrl-C, and waits until it has.
     pub(crate) fn stop(mut self) {
-        let (pid, mut next) = (self.pid, Instant::now());
-        self.wait(|| {
-            // OpenCode 1 does not always hear the first, also without our plugin.
-            if Instant::now() >= next {
-                let _ = kill_process_group(pid, Signal::INT);
-                next += CTRL_C_AGAIN;
-            }
-        });
+        let _ = kill_process_group(self.pid, Signal::INT);
+        self.wait();
     }
 
     /// Asks it alone to end, as a supervisor does. Returns how long it took.
     pub(crate) fn terminate(mut self) -> Duration {
         let begun = Instant::now();
         let _ = kill_process(self.pid, Signal::TERM);
-        self.wait(|| {});
+        self.wait();
         begun.elapsed()
     }
 
-    /// Waits until it has ended, and does something meanwhile.
-    fn wait(&mut self, mut meanwhile: impl FnMut()) {
+    /// Waits until it has ended.
+    fn wait(&mut self) {
         let (world, itself) = (self.world, self.pid);
         world.until("the server ends", || {
-            meanwhile();
             if let Some(process) = &mut self.process {
                 process.try_wait().expect("its status").map(|_| ())
             } else {

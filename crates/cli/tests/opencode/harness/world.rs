@@ -106,6 +106,7 @@ impl Setup {
     pub(crate) fn world(self) -> World {
         let turn = Turn::take();
         let runtime = Runtime::new().expect("a runtime");
+        processes::hear_ctrl_c(&runtime);
         let model = runtime.block_on(ModelServer::start(self.script));
         let client = Client::builder().no_proxy().user_agent(OURSELVES);
         let client = client.timeout(PATIENCE).build();
