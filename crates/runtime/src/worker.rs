@@ -335,6 +335,7 @@ impl WorkerLoop {
             got,
             waits: false,
             told: 0,
+            unanswered: 0,
         };
         self.begin(Job::Run(key), run.drive());
     }

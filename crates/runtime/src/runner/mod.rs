@@ -44,6 +44,8 @@ use crate::{
 
 /// How often a child that waits for its own tasks is checked.
 const CHILDREN_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The longest pause before a host is asked again that did not answer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How many reports are saved together.
 const TOGETHER: usize = 64;
 
@@ -73,6 +75,8 @@ pub(crate) struct Run {
     pub(crate) waits: bool,
     /// How many messages the child had got when its host was last asked about it.
     pub(crate) told: usize,
+    /// How many times in a row the host was asked about the child and did not answer.
+    pub(crate) unanswered: u32,
 }
 
 /// Why a runner lets go of its task.
@@ -244,7 +248,9 @@ impl Run {
                 () = self.stop.notified() => return Ok(()),
                 () = time::sleep(wake) => {
                     self.check_budget(session).await?;
-                    quiet.inspect_after = quiet.inspect_after.saturating_mul(2);
+                    if self.unanswered == 0 {
+                        quiet.inspect_after = quiet.inspect_after.saturating_mul(2);
+                    }
                     if self.catch_up(session, &mut reports, &mut seen).await? {
                         quiet = Quiet::new(self.shared.settings.inspect_after);
                     }
@@ -374,7 +380,10 @@ impl Run {
         } else {
             Duration::MAX
         };
-        let inspect = quiet.inspect_after.saturating_sub(quiet_for);
+        let inspect = match self.unanswered {
+            0 => quiet.inspect_after.saturating_sub(quiet_for),
+            times => retry_pause(times),
+        };
         let told = until_question_told(&self.task, now, &self.limits);
         let told = told.unwrap_or(Duration::MAX);
         let first = inspect.min(left).min(stall).min(told);
@@ -416,17 +425,19 @@ impl Run {
     }
 
     /// Asks the host what became of the prompt, and acts on it. Nothing if the host does not answer:
-    /// it is asked again later.
+    /// it is asked again soon, for it may have said for the last time that the child is idle.
     async fn inspect(&mut self, session: &SessionId) -> Result<Option<Inspected>, RunStopped> {
         self.look_for_unsettled().await?;
         match self.ask(session).await {
             Ok(inspection) => {
+                self.unanswered = 0;
                 let summed = inspection.totals.is_some();
                 self.act(session, inspection).await?;
                 Ok(Some(Inspected { summed }))
             }
             Err(error) => {
                 tracing::warn!(task = %self.task.id, %error, "inspecting the session failed, retrying");
+                self.unanswered = self.unanswered.saturating_add(1);
                 Ok(None)
             }
         }
@@ -472,9 +483,8 @@ impl Run {
         if let Some(why) = overdue(&self.task, retries.begun.elapsed(), now, &self.limits) {
             return Err(self.give_up(why).await);
         }
-        self.pause(retries.pause).await?;
-        retries.pause = (retries.pause * 2).min(Duration::from_secs(30));
-        Ok(())
+        retries.times = retries.times.saturating_add(1);
+        self.pause(retry_pause(retries.times)).await
     }
 
     pub(crate) async fn ask(&self, session: &SessionId) -> Result<Inspection, HostError> {
@@ -598,17 +608,23 @@ fn is_summing_up(task: &Task) -> bool {
 /// Attempts to get an answer from a host.
 struct Retries {
     begun: time::Instant,
-    /// Before the next one.
-    pause: Duration,
+    times: u32,
 }
 
 impl Retries {
     fn begin() -> Self {
         Self {
             begun: time::Instant::now(),
-            pause: Duration::from_millis(100),
+            times: 0,
         }
     }
+}
+
+/// The pause after so many attempts in a row that failed.
+fn retry_pause(times: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(times.saturating_sub(1));
+    let pause = Duration::from_millis(100).saturating_mul(doubled);
+    pause.min(LONGEST_PAUSE)
 }
 
 /// How long a child has made no progress.

@@ -46,6 +46,19 @@ async fn while_reports_come_the_host_is_not_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_did_not_answer_at_the_end_is_asked_again_soon() {
+    let harness = Harness::new(usual());
+    harness.host.faults().fail.insert(Call::Inspect, 3);
+    let process = harness.start().await;
+    let begun = tokio::time::Instant::now();
+    let task = process.launch("one").await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    // Not only after a long silence.
+    assert!(begun.elapsed() < seconds(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn reports_that_come_twice_count_once() {
     let harness = Harness::new(usual());
     harness.host.faults().repeat = true;
