@@ -35,6 +35,9 @@ const OPEN_STREAM_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_RESPONSE: usize = 256 * 1024 * 1024;
 /// A longer line of the event stream ends it.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
+/// How long a connection that is not used is kept. A server closes it after some seconds, and a request
+/// that it gets at that moment is lost.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// OpenCode sends a heartbeat every ten seconds; after six that did not come it is gone.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait before the event stream is opened again.
@@ -314,6 +317,7 @@ impl Remote {
 fn client(url: &Url) -> reqwest::Result<Client> {
     let mut builder = Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .redirect(Policy::none())
         .user_agent(concat!("asyncagents/", env!("CARGO_PKG_VERSION")));
     if is_loopback(url) {
