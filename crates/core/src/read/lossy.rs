@@ -35,6 +35,40 @@ impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Lenient<T> {
     }
 }
 
+pub(super) fn missing(field: &'static str) -> serde_json::Error {
+    de::Error::missing_field(field)
+}
+
+/// An object, at once, if all of it is in order.
+pub(super) fn strict<'a, T: Deserialize<'a>>(object: &'a RawValue) -> Option<T> {
+    // A derived reader would take a list for a struct's fields.
+    let is_object = object.get().starts_with('{');
+    is_object
+        .then(|| serde_json::from_str(object.get()).ok())
+        .flatten()
+}
+
+/// Reads the parts of a message one by one, and counts those that are broken. A message of which
+/// nothing can be read is no message.
+pub(super) fn readable<'a, T>(
+    parts: Vec<&'a RawValue>,
+    read: impl Fn(&'a RawValue) -> Result<T, serde_json::Error>,
+) -> Result<(Vec<T>, usize), serde_json::Error> {
+    let mut readable = Vec::new();
+    let mut broken = Vec::new();
+    for part in parts {
+        match read(part) {
+            Ok(part) => readable.push(part),
+            Err(reason) => broken.push(reason),
+        }
+    }
+    let count = broken.len();
+    match broken.pop() {
+        Some(reason) if readable.is_empty() => Err(reason),
+        _ => Ok((readable, count)),
+    }
+}
+
 /// An object whose values are not parsed yet.
 pub(super) struct Fields<'a>(Vec<(LossyStr<'a>, &'a RawValue)>);
 
@@ -44,8 +78,7 @@ impl<'a> Fields<'a> {
         &self,
         key: &'static str,
     ) -> Result<T, serde_json::Error> {
-        let missing = || de::Error::missing_field(key);
-        self.optional(key)?.ok_or_else(missing)
+        self.optional(key)?.ok_or_else(|| missing(key))
     }
 
     /// A value that has to be of its type if it is there.

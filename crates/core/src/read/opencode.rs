@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, de};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
     ReadError,
     compact_json::compact,
-    lossy::{Fields, Lenient, LossyStr},
+    lossy::{Fields, Lenient, LossyStr, missing, readable, strict},
     message_list::{self, Shape},
 };
 use crate::transcript::{
@@ -116,31 +116,18 @@ fn read_message<'a>(
     entry: &'a RawValue,
     broken_parts: &mut usize,
 ) -> Result<Message<'a>, serde_json::Error> {
-    // A derived reader would take a list for a struct's fields.
-    if entry.get().starts_with('{')
-        && let Ok(wire) = serde_json::from_str::<WireMessage>(entry.get())
+    if let Some(wire) = strict::<WireMessage>(entry)
         && let Ok(meanings) = wire.parts.into_iter().map(WirePart::meaning).collect()
     {
         return Ok(message(wire.info, meanings));
     }
     let entry: Fields = serde_json::from_str(entry.get())?;
     let info = WireInfo::leniently(&entry.required("info")?)?;
-    let mut meanings = Vec::new();
-    let mut broken = Vec::new();
-    for part in entry.required::<Vec<&RawValue>>("parts")? {
-        match WirePart::leniently(part).and_then(WirePart::meaning) {
-            Ok(meaning) => meanings.push(meaning),
-            Err(reason) => broken.push(reason),
-        }
-    }
-    match broken.pop() {
-        // A message of which nothing can be read is no message.
-        Some(reason) if meanings.is_empty() => Err(reason),
-        last => {
-            *broken_parts += broken.len() + usize::from(last.is_some());
-            Ok(message(info, meanings))
-        }
-    }
+    let (meanings, broken) = readable(entry.required("parts")?, |part| {
+        WirePart::leniently(part).and_then(WirePart::meaning)
+    })?;
+    *broken_parts += broken;
+    Ok(message(info, meanings))
 }
 
 impl<'a> WireInfo<'a> {
@@ -232,7 +219,6 @@ fn message<'a>(info: WireInfo<'a>, meanings: Vec<Meaning<'a>>) -> Message<'a> {
 
 impl<'a> WirePart<'a> {
     fn meaning(self) -> Result<Meaning<'a>, serde_json::Error> {
-        let missing = <serde_json::Error as de::Error>::missing_field;
         Ok(match &*self.kind.0 {
             "text" if self.ignored.is_some_and(is_true) => Meaning::Nothing,
             "text" => {

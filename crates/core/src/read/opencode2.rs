@@ -5,13 +5,13 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, de};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
     ReadError,
     compact_json::compact,
-    lossy::{Fields, Lenient, LossyStr},
+    lossy::{Fields, Lenient, LossyStr, missing, readable, strict},
     message_list::{self, Shape},
 };
 use crate::transcript::{
@@ -172,9 +172,7 @@ fn read_message<'a>(
     entry: &'a RawValue,
     broken_parts: &mut usize,
 ) -> Result<Option<Read<'a>>, serde_json::Error> {
-    // A derived reader would take a list for a struct's fields.
-    if entry.get().starts_with('{')
-        && let Ok(wire) = serde_json::from_str::<WireMessage>(entry.get())
+    if let Some(wire) = strict::<WireMessage>(entry)
         && let Ok(read) = wire.read()
     {
         return Ok(read);
@@ -191,7 +189,7 @@ impl<'a> WireMessage<'a> {
     fn leniently(entry: &Fields<'a>) -> Result<(Self, usize), serde_json::Error> {
         let kind: LossyStr = entry.required("type")?;
         let (content, broken) = match &*kind.0 {
-            "assistant" => WirePart::those_in_order(entry.required("content")?)?,
+            "assistant" => readable(entry.required("content")?, WirePart::leniently)?,
             _ => (Vec::new(), 0),
         };
         let is = |kinds: &[&str]| kinds.contains(&&*kind.0);
@@ -221,7 +219,6 @@ impl<'a> WireMessage<'a> {
     }
 
     fn message(mut self) -> Result<Option<Message<'a>>, serde_json::Error> {
-        let missing = <serde_json::Error as de::Error>::missing_field;
         let parts = match &*self.kind.0 {
             "user" | "synthetic" | "skill" => {
                 let text = self.text.take().ok_or_else(|| missing("text"))?;
@@ -269,7 +266,7 @@ impl<'a> WireMessage<'a> {
         let complete = self.status.is_some_and(|status| status.0 == "completed");
         // Everything before would be lost with a summary that cannot be read.
         if complete && self.summary.is_none() {
-            return Err(de::Error::missing_field("summary"));
+            return Err(missing("summary"));
         }
         let mut parts = Vec::new();
         parts.extend(self.summary.map(said));
@@ -320,23 +317,6 @@ fn moved_to(location: &WireLocation) -> LossyStr<'static> {
 }
 
 impl<'a> WirePart<'a> {
-    /// Reads the parts of a message one by one, and counts those that are broken.
-    fn those_in_order(parts: Vec<&'a RawValue>) -> Result<(Vec<Self>, usize), serde_json::Error> {
-        let mut in_order = Vec::new();
-        let mut broken = Vec::new();
-        for part in parts {
-            match Self::leniently(part) {
-                Ok(part) => in_order.push(part),
-                Err(reason) => broken.push(reason),
-            }
-        }
-        match broken.pop() {
-            // A message of which nothing can be read is no message.
-            Some(reason) if in_order.is_empty() => Err(reason),
-            last => Ok((in_order, broken.len() + usize::from(last.is_some()))),
-        }
-    }
-
     /// Looks only at the fields that its kind has.
     fn leniently(part: &'a RawValue) -> Result<Self, serde_json::Error> {
         let part: Fields = serde_json::from_str(part.get())?;
@@ -353,7 +333,6 @@ impl<'a> WirePart<'a> {
 
     /// What a child inherits of it, if anything.
     fn part(self) -> Result<Option<Part<'a>>, serde_json::Error> {
-        let missing = <serde_json::Error as de::Error>::missing_field;
         Ok(match &*self.kind.0 {
             "text" => Some(said(self.text.ok_or_else(|| missing("text"))?)),
             "tool" => {
@@ -392,7 +371,6 @@ impl<'a> WireState<'a> {
     }
 
     fn outcome(self) -> Result<Outcome<'a>, serde_json::Error> {
-        let missing = <serde_json::Error as de::Error>::missing_field;
         let status = self.status.ok_or_else(|| missing("status"))?;
         let error = self.error.map(|error| error.message.unwrap_or_default());
         Ok(match (&*status.0, self.content, error) {
