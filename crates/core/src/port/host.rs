@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::{
     agent::{Effort, Tools},
     budget::Spent,
-    fork::Plan,
+    fork::{Parent, Plan},
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     lifecycle::Standing,
     model_choice::HostModel,
@@ -162,6 +162,17 @@ pub struct Recent {
     pub transcript: Transcript<'static>,
     /// Whether there are older messages, which were not read.
     pub unread: bool,
+}
+
+impl Recent {
+    /// What a child inherits from.
+    pub fn into_parent(self) -> Parent<'static> {
+        if self.unread {
+            Parent::end_of(self.transcript)
+        } else {
+            Parent::new(self.transcript)
+        }
+    }
 }
 
 /// A session to be made.

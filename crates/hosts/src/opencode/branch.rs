@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use asyncagents_core::{
-    fork::{Edits, Mode, Parent, Plan, edits},
+    fork::{Edits, Mode, Plan, edits},
     id::SessionId,
     port::{HostError, NewSession},
     tokens,
@@ -87,7 +87,7 @@ async fn work_out(
     prefix: &str,
 ) -> Result<Option<Work>, HostError> {
     let pages = Pages::new(api, &new.parent, PAGE);
-    let recent = conversation::end_of(pages, plan, prefix).await?.recent;
+    let mut recent = conversation::end_of(pages, plan, prefix).await?.recent;
     // What cannot be read would be missing in the count of messages.
     if recent.transcript.skipped().messages > 0 {
         return Ok(None);
@@ -96,22 +96,17 @@ async fn work_out(
     let newest = newest.and_then(|message| Some(message.id.as_ref()?.as_str().to_owned()));
     // The message may have been removed since.
     let until = plan.asked_in.clone().filter(|_| plan.asked_in == newest);
-    let transcript = match &until {
-        Some(asked_in) => before(recent.transcript, asked_in),
-        None => recent.transcript,
-    };
-    let messages = transcript.messages().iter().rev();
+    if let Some(asked_in) = &until {
+        recent.transcript = before(&recent.transcript, asked_in);
+    }
+    let messages = recent.transcript.messages().iter().rev();
     let ids: Option<Vec<String>> = messages
         .map(|message| Some(message.id.as_ref()?.as_str().to_owned()))
         .collect();
     let Some(ids) = ids else { return Ok(None) };
     let limits = plan.limits.clone();
     let worked_out = spawn_blocking(move || {
-        let parent = if recent.unread {
-            Parent::end_of(transcript)
-        } else {
-            Parent::new(transcript)
-        };
+        let parent = recent.into_parent();
         edits(&parent, &limits, tokens::o200k)
     });
     let worked_out = worked_out
@@ -126,7 +121,7 @@ async fn work_out(
 }
 
 /// The copy holds what came before the message that asked.
-fn before(transcript: Transcript<'static>, asked_in: &str) -> Transcript<'static> {
+fn before(transcript: &Transcript<'static>, asked_in: &str) -> Transcript<'static> {
     let is_it = |message: &&asyncagents_core::transcript::Message| {
         message
             .id

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use asyncagents_core::{
-    fork::{Excerpt, Mode, Parent, Plan, excerpt},
+    fork::{Excerpt, Mode, Plan, excerpt},
     id::{SessionId, TaskId},
     port::{HostError, NewSession},
     tokens,
@@ -119,11 +119,7 @@ impl OpenCode2 {
         let End { recent, lists } = self.end_of(&new.parent, plan).await?;
         let (limits, task) = (plan.limits.clone(), new.task.clone());
         let worked_out = spawn_blocking(move || {
-            let parent = if recent.unread {
-                Parent::end_of(recent.transcript)
-            } else {
-                Parent::new(recent.transcript)
-            };
+            let parent = recent.into_parent();
             let made =
                 excerpt(&parent, &limits, tokens::o200k).map_err(|error| error.to_string())?;
             Ok(made.and_then(|made| copies(&made, parent.transcript().messages(), &lists, &task)))

@@ -4,7 +4,7 @@ use std::{fmt::Display, panic::resume_unwind, thread, time::Duration};
 
 use asyncagents_core::{
     agent::Tools,
-    fork::{Fork, Parent, Plan, fork},
+    fork::{Fork, Plan, fork},
     id::SessionId,
     lifecycle::Command,
     port::{HostError, Inheritance, NewSession, tools_above},
@@ -138,11 +138,7 @@ impl Run {
         let recent = recent.map_err(NotMade::host("the conversation could not be read"))?;
         let read = begun.elapsed();
         let fork = move || {
-            let parent = if recent.unread {
-                Parent::end_of(recent.transcript)
-            } else {
-                Parent::new(recent.transcript)
-            };
+            let parent = recent.into_parent();
             fork(&parent, &plan.limits, tokens::o200k)
         };
         // What counting tokens keeps for each thread, some 2 MB, goes with a thread that ends.
