@@ -4,7 +4,9 @@
 mod agent;
 mod asking;
 mod configuring;
+mod excerpting;
 mod forking;
+mod generations;
 mod hard_sessions;
 mod host_names;
 mod last_turn;
@@ -28,9 +30,11 @@ mod skills;
 mod spending;
 mod tool_set;
 
+use std::error::Error;
+
 use asyncagents_core::{
     fork::{Fork, Limits, Parent, Preset, fork},
-    read::Format,
+    read::{Format, ReadError},
     tokens,
 };
 use asyncagents_testkit::opencode::{Session, result};
@@ -41,6 +45,33 @@ fn forked(session: &Session, limits: &Limits) -> Fork {
     let json = session.json();
     let parent = Parent::new(Format::OpenCode.read(&json).expect("a session"));
     fork(&parent, limits, tokens::o200k).expect("a fork")
+}
+
+/// Why something is no saved conversation.
+fn refusal(format: Format, json: &str) -> String {
+    let error = format.read(json).expect_err("not a session");
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// Wherever a saved conversation is cut off, that is what is said of it.
+fn assert_truncated_anywhere(format: Format, json: &str) {
+    for end in 1..json.len() {
+        let error = format.read(&json[..end]).expect_err("cut off");
+        assert!(
+            matches!(error, ReadError::Truncated { .. }),
+            "cut at {end}: {error}"
+        );
+    }
+}
+
+/// Puts fields into an object, in place of those it has.
+fn put(object: &mut Value, fields: &Value) {
+    for (key, value) in fields.as_object().expect("fields") {
+        object[key] = value.clone();
+    }
 }
 
 fn graduated(session: &Session) -> Fork {

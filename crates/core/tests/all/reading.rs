@@ -1,10 +1,8 @@
 //! OpenCode's messages, also when they are not what we expect.
 
-use std::error::Error;
-
 use asyncagents_core::{
     fork::{Parent, Preset, fork},
-    read::{Format, ReadError},
+    read::Format,
     tokens,
     transcript::{Outcome, Part, Role, Transcript},
 };
@@ -12,18 +10,10 @@ use asyncagents_testkit::opencode::{Session, result, text, tool};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::graduated;
+use super::{assert_truncated_anywhere, graduated, put, refusal};
 
 fn read(json: &str) -> Transcript<'_> {
     Format::OpenCode.read(json).expect("a session")
-}
-
-fn refusal(json: &str) -> String {
-    let error = Format::OpenCode.read(json).expect_err("not a session");
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 #[test]
@@ -137,14 +127,9 @@ fn a_field_that_does_not_matter_may_be_anything(
 ) {
     let mut part = tool("read", json!({}), "precious");
     let mut info = json!({"role": "assistant", "time": {"completed": 1}});
-    for (object, odd) in [(&mut part, of_part), (&mut info, of_info)] {
-        for (key, value) in odd.as_object().expect("fields") {
-            object[key] = value.clone();
-        }
-    }
-    for (key, value) in of_state.as_object().expect("fields") {
-        part["state"][key] = value.clone();
-    }
+    put(&mut part, &of_part);
+    put(&mut part["state"], &of_state);
+    put(&mut info, &of_info);
     let odd_text =
         json!({"type": "text", "text": "also precious", "state": "done", "tool": {"a": 1}});
     let entry = json!({"info": info, "parts": [part, odd_text]});
@@ -311,7 +296,7 @@ fn a_byte_order_mark_is_no_obstacle() {
     "the input is not valid JSON: trailing characters at line 1 column 4"
 )]
 fn what_is_not_a_session_is_refused_in_one_sentence(#[case] input: &str, #[case] sentence: &str) {
-    assert_eq!(refusal(input), sentence);
+    assert_eq!(refusal(Format::OpenCode, input), sentence);
 }
 
 #[test]
@@ -321,16 +306,10 @@ fn a_truncated_file_says_where_it_ends() {
         .user("two")
         .agent(vec![tool("read", json!({}), "x")])
         .json();
-    for end in 1..json.len() {
-        let error = Format::OpenCode.read(&json[..end]).expect_err("cut off");
-        assert!(
-            matches!(error, ReadError::Truncated { .. }),
-            "cut at {end}: {error}"
-        );
-    }
+    assert_truncated_anywhere(Format::OpenCode, &json);
     let in_the_third = json.rfind("call_read").expect("the call");
     assert!(
-        refusal(&json[..in_the_third])
+        refusal(Format::OpenCode, &json[..in_the_third])
             .starts_with("the input ends too early, after 2 complete messages (line 1, column ")
     );
 }

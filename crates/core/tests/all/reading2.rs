@@ -1,29 +1,22 @@
 //! OpenCode 2's messages, also when they are not what we expect.
 
-use std::error::Error;
-
 use asyncagents_core::{
-    fork::{CutResult, Excerpt, Fork, Limits, Parent, Preset, Reach, excerpt, fork},
-    read::{Format, ReadError},
+    fork::{Fork, Limits, Parent, Preset, Reach, fork},
+    read::Format,
     tokens,
-    transcript::{MessageId, Outcome, Part, Skipped, Text, Transcript},
+    transcript::{Outcome, Part, Text, Transcript},
 };
 use asyncagents_testkit::opencode2::{Session, call, result, text, tool, tool_error, tool_running};
-use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{
-    filler,
-    properties::{self, Came, Conversation, Piece, Turn},
-    with,
-};
+use super::{assert_truncated_anywhere, filler, put, refusal};
 
-fn read(json: &str) -> Transcript<'_> {
+pub(super) fn read(json: &str) -> Transcript<'_> {
     Format::OpenCode2.read(json).expect("a session")
 }
 
-fn forked(json: &str, limits: &Limits) -> Fork {
+pub(super) fn forked(json: &str, limits: &Limits) -> Fork {
     fork(&Parent::new(read(json)), limits, tokens::o200k).expect("a fork")
 }
 
@@ -36,14 +29,6 @@ fn inherited(session: &Session) -> String {
     let body = context.strip_prefix("<inherited_context>\n\n");
     let body = body.and_then(|body| body.strip_suffix("\n</inherited_context>"));
     body.expect("a wrapper").to_owned()
-}
-
-fn refusal(json: &str) -> String {
-    let error = Format::OpenCode2.read(json).expect_err("not a session");
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 #[test]
@@ -271,14 +256,9 @@ fn a_field_that_does_not_matter_may_be_anything(
 ) {
     let mut part = tool("read", json!({}), "precious");
     let mut message = json!({"type": "assistant"});
-    for (object, odd) in [(&mut part, of_part), (&mut message, of_message)] {
-        for (key, value) in odd.as_object().expect("fields") {
-            object[key] = value.clone();
-        }
-    }
-    for (key, value) in of_state.as_object().expect("fields") {
-        part["state"][key] = value.clone();
-    }
+    put(&mut part, &of_part);
+    put(&mut part["state"], &of_state);
+    put(&mut message, &of_message);
     let odd_text = json!({"type": "text", "text": "also precious", "state": "done", "name": {}});
     message["content"] = json!([part, odd_text]);
     let made = graduated(&Session::new().entry(message).user("and now?"));
@@ -330,7 +310,7 @@ fn half_an_emoji_and_a_key_said_twice_cost_nothing() {
     "expected messages with a `type`, found none in 1 entries; the first: missing field `type`"
 )]
 fn what_is_not_a_session_is_refused_in_one_sentence(#[case] input: &str, #[case] sentence: &str) {
-    assert_eq!(refusal(input), sentence);
+    assert_eq!(refusal(Format::OpenCode2, input), sentence);
 }
 
 #[test]
@@ -340,16 +320,10 @@ fn a_truncated_file_says_where_it_ends() {
         .message(json!({"type": "idle"}))
         .agent(vec![tool("read", json!({}), "x")])
         .page();
-    for end in 1..json.len() {
-        let error = Format::OpenCode2.read(&json[..end]).expect_err("cut off");
-        assert!(
-            matches!(error, ReadError::Truncated { .. }),
-            "cut at {end}: {error}"
-        );
-    }
+    assert_truncated_anywhere(Format::OpenCode2, &json);
     let in_the_third = json.rfind("\"one\"").expect("the oldest");
     assert!(
-        refusal(&json[..in_the_third])
+        refusal(Format::OpenCode2, &json[..in_the_third])
             .starts_with("the input ends too early, after 2 complete messages (line 1, column ")
     );
 }
@@ -392,130 +366,4 @@ fn a_fork_reads_back_to_the_compaction_and_no_further() {
     let mut reach = Reach::new(&limits);
     let enough = (1..=newest_first.len()).find(|read| reach.is_enough(&newest_first[..*read]));
     assert_eq!(enough, Some(2));
-}
-
-/// The excerpt of a session, or of its end.
-fn excerpt_of(parent: &Parent, limits: &Limits) -> Excerpt {
-    let made = excerpt(parent, limits, tokens::o200k).expect("allowed");
-    made.expect("possible")
-}
-
-fn names(kept: &[MessageId]) -> Vec<String> {
-    kept.iter().map(|id| id.as_str().to_owned()).collect()
-}
-
-#[test]
-fn an_excerpt_begins_with_the_compaction() {
-    let session = Session::new()
-        .user("forgotten")
-        .compacted("all of it", "[User]: forgotten")
-        .agent(vec![tool("read", json!({"n": 0}), &filler(0, 900))])
-        .shell("make", &filler(1, 900))
-        .agent(vec![json!({"type": "reasoning", "text": "nothing to see"})])
-        .agent(vec![tool("read", json!({"n": 2}), &filler(2, 900))]);
-    let limits = with(
-        Preset::Graduated,
-        &[
-            ("whole_results", 1),
-            ("middle_results", 0),
-            ("old_result_chars", 10),
-        ],
-    );
-    let json = session.json();
-    let made = excerpt_of(&Parent::new(read(&json)), &limits);
-    assert_eq!(names(&made.kept), ["msg_1", "msg_2", "msg_3", "msg_5"]);
-    let cut = |cut: &CutResult| format!("{} {}", cut.message.as_str(), cut.call.as_str());
-    let cut: Vec<String> = made.cut.iter().map(cut).collect();
-    assert_eq!(cut, ["msg_2 call_read", "msg_3 sh_1"]);
-    assert!(made.preamble.contains("The conversation above"));
-}
-
-#[test]
-fn an_excerpt_needs_only_the_end_of_a_conversation() {
-    let session = (0..50).fold(Session::new(), |session, n| session.user(&filler(n, 100)));
-    let limits = with(Preset::Graduated, &[("max_chars", 1_000)]);
-    let json = session.json();
-    let all = Parent::new(read(&json));
-    let end = Transcript::new(
-        all.transcript().messages()[30..].to_vec(),
-        Skipped::default(),
-    );
-    let end = excerpt_of(&Parent::end_of(end), &limits);
-    let whole = excerpt_of(&all, &limits);
-    assert_eq!(end.kept, whole.kept);
-    assert_eq!(names(&end.kept).last().expect("some"), "msg_49");
-    assert!(end.preamble.contains("Removed: everything before"));
-    assert!(whole.preamble.contains("Removed: 42 messages"));
-}
-
-#[test]
-fn what_is_too_long_by_itself_has_no_excerpt() {
-    let json = Session::new().user(&filler(0, 3_000)).json();
-    let limits = with(Preset::Graduated, &[("max_chars", 1_000)]);
-    let made = excerpt(&Parent::new(read(&json)), &limits, tokens::o200k);
-    assert_eq!(made, Ok(None));
-}
-
-/// The same conversation, as OpenCode 2 has it. It has no names for a kept tail.
-fn session_of(conversation: &Conversation) -> Session {
-    let last = conversation.turns.len().saturating_sub(1);
-    let turns = conversation.turns.iter().enumerate();
-    turns.fold(Session::new(), |session, (at, turn)| match turn {
-        Turn::User(said) => session.user(said),
-        Turn::Agent(pieces) if conversation.in_flight && at == last => {
-            session.agent_in_flight(pieces.iter().map(part).collect())
-        }
-        Turn::Agent(pieces) => session.agent(pieces.iter().map(part).collect()),
-        Turn::Compacted { summary, .. } => session.compacted(summary, ""),
-        Turn::CompactionFailed(_) => session.compaction_failed(),
-    })
-}
-
-fn part(piece: &Piece) -> Value {
-    match piece {
-        Piece::Said(said) => text(said),
-        Piece::Called {
-            tool: name,
-            param,
-            came,
-        } => {
-            let input = json!({"p": param});
-            match came {
-                Came::Output(output) => tool(name, input, output),
-                Came::Error(error) => tool_error(name, input, error),
-                Came::Cleared => tool(name, input, Outcome::CLEARED),
-                Came::Nothing => tool_running(name, input),
-            }
-        }
-    }
-}
-
-/// The same conversation, with nothing kept beside its summaries.
-fn without_tails(mut conversation: Conversation) -> Conversation {
-    for turn in &mut conversation.turns {
-        if let Turn::Compacted { tail, .. } = turn {
-            *tail = 0;
-        }
-    }
-    conversation
-}
-
-proptest! {
-    #![proptest_config(properties::cases(4))]
-
-    #[test]
-    fn a_child_inherits_the_same_of_both_generations(
-        conversation in properties::conversation(40, 1),
-        numbers in properties::numbers(),
-    ) {
-        let conversation = without_tails(conversation);
-        let limits = numbers.limits();
-        let first = super::forked(&properties::session(&conversation), &limits);
-        let session = session_of(&conversation);
-        for saved in [session.json(), session.page(), session.export().to_string()] {
-            let second = forked(&saved, &limits);
-            prop_assert_eq!(&second.context, &first.context);
-            prop_assert_eq!(&second.stats.results, &first.stats.results);
-        }
-    }
 }
