@@ -9,15 +9,13 @@ use asyncagents_core::{
     port::Host,
 };
 use asyncagents_hosts::opencode2::{OpenCode2, Settings};
-use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, host_contract};
+use asyncagents_testkit::{
+    clock::SetClock,
+    host_contract::{Abilities, Does, SCRIPT, Site, host_contract},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    build::Build,
-    fake::FakeOpenCode,
-    working::ASK_PERMISSION,
-    world::{FOLDER, TestClock},
-};
+use crate::{build::Build, fake::FakeOpenCode, working::ASK_PERMISSION, world::FOLDER};
 
 /// An OpenCode and the process of ours that talks to it.
 struct Talking {
@@ -27,7 +25,7 @@ struct Talking {
 
 impl Talking {
     fn new(build: Build) -> Self {
-        let opencode = FakeOpenCode::new(build, TestClock::new());
+        let opencode = FakeOpenCode::new(build, Arc::new(SetClock::start()));
         let host = Mutex::new(connect(&opencode));
         Self { opencode, host }
     }
@@ -39,7 +37,7 @@ fn connect(opencode: &FakeOpenCode) -> Arc<OpenCode2> {
         folder: Some(FOLDER.to_owned()),
         ..Settings::default()
     };
-    let clock = Arc::new(opencode.clock.clone());
+    let clock = opencode.clock.clone();
     Arc::new(OpenCode2::new(Arc::new(opencode.clone()), clock, settings))
 }
 

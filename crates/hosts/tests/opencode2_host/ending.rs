@@ -172,12 +172,12 @@ async fn a_retry_in_an_hour_is_no_end_and_costs_no_request() {
         Standing::ModelUnavailable(unavailable) => unavailable.retrying,
         _ => false,
     };
-    world.clock.goes_on(Duration::from_secs(50 * 60));
+    world.clock.set_forward(50 * 60);
     assert!(waits(world.standing(&session).await));
-    world.clock.goes_on(Duration::from_secs(7 * 60));
+    world.clock.set_forward(7 * 60);
     assert_eq!(world.standing(&session).await, Standing::Working);
     assert!(world.opencode.requests().is_empty());
-    world.clock.goes_on(Duration::from_secs(60 * 60));
+    world.clock.set_forward(60 * 60);
     assert_eq!(world.standing(&session).await, Standing::Working);
     assert!(!world.opencode.requests().is_empty(), "it was asked");
 }
@@ -217,7 +217,7 @@ async fn a_server_that_wants_to_go_on_and_does_not_is_not_waited_for_for_ever() 
     world.opencode.stays_idle(session.as_str());
     let world = world.restarted();
     assert_eq!(world.standing(&session).await, Standing::Working);
-    world.clock.goes_on(Duration::from_secs(5 * 60));
+    world.clock.set_forward(5 * 60);
     assert_eq!(world.standing(&session).await, Standing::Interrupted);
 }
 

@@ -11,17 +11,18 @@ use asyncagents_core::{
     port::{Clock, HostError},
 };
 use asyncagents_hosts::{Connection, Method, Request, Response, Signal};
+use asyncagents_testkit::clock::SetClock;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use crate::{build::Build, faults::Faults, world::TestClock};
+use crate::{build::Build, faults::Faults};
 
 /// Clones are the same.
 #[derive(Clone)]
 pub(crate) struct FakeOpenCode {
     state: Arc<Mutex<State>>,
     pub(crate) build: Arc<Build>,
-    pub(crate) clock: TestClock,
+    pub(crate) clock: Arc<SetClock>,
 }
 
 #[derive(Default)]
@@ -96,7 +97,7 @@ impl Connection for FakeOpenCode {
 }
 
 impl FakeOpenCode {
-    pub(crate) fn new(build: Build, clock: TestClock) -> Self {
+    pub(crate) fn new(build: Build, clock: Arc<SetClock>) -> Self {
         Self {
             state: Arc::default(),
             build: Arc::new(build),

@@ -1,17 +1,10 @@
 //! A host, the OpenCode 2 it talks to, and the time.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     lifecycle::Standing,
-    moment::Moment,
     notify::Message,
     port::{Clock, Host, HostEvents, Inspection, NewSession, Notice, Prompt, Report, SessionEvent},
     progress::Observation,
@@ -19,52 +12,18 @@ use asyncagents_core::{
     task::Outcome,
 };
 use asyncagents_hosts::opencode2::{OpenCode2, Settings};
-use tokio::time::{Instant, timeout};
+use asyncagents_testkit::clock::SetClock;
+use tokio::time::timeout;
 
 use crate::{build::Build, fake::FakeOpenCode};
 
 pub(crate) const FOLDER: &str = "/home/user/project";
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Goes as tokio's time goes, which is paused and jumps from timer to timer; and when it is
-/// told to.
-#[derive(Clone)]
-pub(crate) struct TestClock {
-    begun: Instant,
-    ahead: Arc<AtomicI64>,
-}
-
-impl TestClock {
-    pub(crate) fn new() -> Self {
-        Self {
-            begun: Instant::now(),
-            ahead: Arc::new(AtomicI64::new(1_800_000_000_000)),
-        }
-    }
-
-    pub(crate) fn goes_on(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).expect("a short time");
-        self.ahead.fetch_add(millis, Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Moment {
-        Moment::from_millis(self.ahead.load(Ordering::SeqCst)).after(self.begun.elapsed())
-    }
-
-    fn steady(&self) -> Duration {
-        self.begun.elapsed()
-    }
-
-    fn boot(&self) -> &str {
-        ""
-    }
-}
+/// In seconds.
+const DAY: i64 = 24 * 60 * 60;
 
 pub(crate) struct World {
     pub(crate) opencode: FakeOpenCode,
-    pub(crate) clock: TestClock,
+    pub(crate) clock: Arc<SetClock>,
     pub(crate) host: Arc<OpenCode2>,
     pub(crate) parent: SessionId,
     events: Box<dyn HostEvents>,
@@ -72,7 +31,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(build: Build) -> Self {
-        let clock = TestClock::new();
+        let clock = Arc::new(SetClock::start());
         let opencode = FakeOpenCode::new(build, clock.clone());
         let parent = opencode.parent(FOLDER);
         Self::begin(opencode, clock, parent, settings())
@@ -86,7 +45,7 @@ impl World {
 
     /// OpenCode is opened again, a day later.
     pub(crate) fn another_day(self) -> Self {
-        self.clock.goes_on(DAY);
+        self.clock.set_forward(DAY);
         let began = Some(self.clock.now());
         self.with_settings(Settings {
             began,
@@ -101,12 +60,12 @@ impl World {
 
     fn begin(
         opencode: FakeOpenCode,
-        clock: TestClock,
+        clock: Arc<SetClock>,
         parent: SessionId,
         settings: Settings,
     ) -> Self {
         let connection = Arc::new(opencode.clone());
-        let host = OpenCode2::new(connection, Arc::new(clock.clone()), settings);
+        let host = OpenCode2::new(connection, clock.clone(), settings);
         let events = host.subscribe();
         Self {
             opencode,

@@ -5,25 +5,28 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use asyncagents_core::{id::SessionId, port::Host};
 use asyncagents_hosts::opencode::{OpenCode, Settings};
-use asyncagents_testkit::host_contract::{Abilities, Does, SCRIPT, Site, host_contract};
+use asyncagents_testkit::{
+    clock::SetClock,
+    host_contract::{Abilities, Does, SCRIPT, Site, host_contract},
+};
 
 use crate::{
     fake::FakeOpenCode,
     message::{agent, said, text, user},
     playing::{ASK_PERMISSION, PlayingOpenCode},
-    world::{TestClock, as_messages},
+    world::as_messages,
 };
 
 /// An OpenCode and the process of ours that talks to it.
 struct Talking {
     opencode: PlayingOpenCode,
-    clock: TestClock,
+    clock: Arc<SetClock>,
     host: Mutex<Arc<OpenCode>>,
 }
 
 impl Talking {
     fn new() -> Self {
-        let clock = TestClock::new();
+        let clock = Arc::new(SetClock::start());
         let opencode = PlayingOpenCode::new(FakeOpenCode::new(clock.clone()));
         let host = Mutex::new(connect(&opencode, &clock));
         Self {
@@ -34,13 +37,13 @@ impl Talking {
     }
 }
 
-fn connect(opencode: &PlayingOpenCode, clock: &TestClock) -> Arc<OpenCode> {
+fn connect(opencode: &PlayingOpenCode, clock: &Arc<SetClock>) -> Arc<OpenCode> {
     let settings = Settings {
         prefix: "asyncagents_".to_owned(),
         began: None,
     };
     let connection = Arc::new(opencode.clone());
-    Arc::new(OpenCode::new(connection, Arc::new(clock.clone()), settings))
+    Arc::new(OpenCode::new(connection, clock.clone(), settings))
 }
 
 #[async_trait]

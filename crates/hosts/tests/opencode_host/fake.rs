@@ -12,13 +12,11 @@ use asyncagents_core::{
     port::{Clock, HostError},
 };
 use asyncagents_hosts::{Connection, Method, Request, Response, Signal};
+use asyncagents_testkit::clock::SetClock;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 
-use crate::{
-    message::{agent_with, text, user_of},
-    world::TestClock,
-};
+use crate::message::{agent_with, text, user_of};
 
 /// An OpenCode that can be looked at.
 #[derive(Clone)]
@@ -27,7 +25,7 @@ pub(crate) struct FakeOpenCode {
 }
 
 struct Inside {
-    clock: TestClock,
+    clock: Arc<SetClock>,
     version: String,
     agents: Value,
     /// Oldest first.
@@ -84,7 +82,7 @@ impl Connection for FakeOpenCode {
 
 /// What a test does to it, and asks of it.
 impl FakeOpenCode {
-    pub(crate) fn new(clock: TestClock) -> Self {
+    pub(crate) fn new(clock: Arc<SetClock>) -> Self {
         let agents = json!([
             {"name": "build", "mode": "primary", "description": "The default agent."},
             {"name": "plan", "mode": "primary"},

@@ -1,6 +1,6 @@
 //! What became of a child's prompt.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use asyncagents_core::{
     budget::Cost,
@@ -21,7 +21,8 @@ use crate::{
     world::{World, busy, idle, new_session, notice, prompt, task},
 };
 
-const MINUTE: Duration = Duration::from_secs(60);
+/// In seconds.
+const MINUTE: i64 = 60;
 
 async fn standing(world: &World, child: &SessionId, prompt: &PostId) -> Standing {
     let inspection = world.host.inspect(child, prompt).await;
@@ -81,7 +82,7 @@ async fn a_child_that_is_heard_of_is_at_work_and_nobody_is_asked() {
     let (child, prompt) = world.working_child().await;
     world.opencode.forget_requests();
     for _ in 0..100 {
-        world.clock.goes_on(10 * MINUTE);
+        world.clock.set_forward(10 * MINUTE);
         let alive = json!({"type": "message.part.delta", "properties": {
             "sessionID": child.as_str(), "field": "text", "delta": "la",
         }});
@@ -110,7 +111,7 @@ async fn after_a_long_silence_opencode_is_asked() {
     let mut world = World::new();
     let (child, prompt) = world.working_child().await;
     world.opencode.add(&child, agent(vec![text("12 files")]));
-    world.clock.goes_on(15 * MINUTE);
+    world.clock.set_forward(15 * MINUTE);
     let completed = done(Outcome::Completed, Some("12 files"));
     assert_eq!(standing(&world, &child, &prompt).await, completed);
 }
@@ -397,7 +398,7 @@ async fn a_child_that_was_just_prompted_is_at_work_though_nothing_shows_it_yet()
     world.host.prompt(&child, prompt()).await.unwrap();
     let id = prompt().id;
     assert_eq!(standing(&world, &child, &id).await, Standing::Working);
-    world.clock.goes_on(MINUTE);
+    world.clock.set_forward(MINUTE);
     assert_eq!(standing(&world, &child, &id).await, Standing::Unprompted);
 }
 
@@ -409,7 +410,7 @@ async fn a_prompt_that_is_stored_but_not_begun_is_at_work_for_a_moment() {
     world.host.prompt(&child, prompt()).await.unwrap();
     let id = prompt().id;
     assert_eq!(standing(&world, &child, &id).await, Standing::Working);
-    world.clock.goes_on(MINUTE);
+    world.clock.set_forward(MINUTE);
     assert_eq!(standing(&world, &child, &id).await, Standing::Interrupted);
 }
 
@@ -518,7 +519,7 @@ async fn a_run_does_not_fail_by_the_error_of_the_run_before() {
     let id = again.id.clone();
     world.host.prompt(&child, again).await.unwrap();
     assert_eq!(standing(&world, &child, &id).await, Standing::Working);
-    world.clock.goes_on(MINUTE);
+    world.clock.set_forward(MINUTE);
     assert_eq!(standing(&world, &child, &id).await, Standing::Interrupted);
 }
 

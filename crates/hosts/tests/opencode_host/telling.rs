@@ -1,7 +1,5 @@
 //! Telling a parent about its tasks.
 
-use std::time::Duration;
-
 use asyncagents_core::{
     id::SessionId,
     port::{Delivery, Host, HostError},
@@ -14,7 +12,8 @@ use crate::{
     world::{World, notice, task},
 };
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// In seconds.
+const DAY: i64 = 24 * 60 * 60;
 
 /// A session with agent and model of its own choice.
 fn planner(world: &World) -> SessionId {
@@ -172,7 +171,7 @@ async fn a_notice_of_which_we_know_when_it_was_sent_is_not_looked_for_before() {
     for _ in 0..20_000 {
         world.opencode.add(&parent, user("long ago"));
     }
-    world.clock.goes_on(DAY);
+    world.clock.set_forward(DAY);
     // It was taken, and never came.
     world.opencode.fails(Method::Post, "/prompt_async", 204, "");
     world.host.deliver(&parent, notice()).await.unwrap();

@@ -1,12 +1,6 @@
 //! A host, the OpenCode it talks to, and the time.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use asyncagents_core::{
     fork::{Mode, Plan},
@@ -16,52 +10,18 @@ use asyncagents_core::{
     port::{Clock, Host, HostEvents, Inheritance, NewSession, Notice, Prompt, Report},
 };
 use asyncagents_hosts::opencode::{OpenCode, Settings};
+use asyncagents_testkit::clock::SetClock;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::fake::FakeOpenCode;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Goes as tokio's time goes, which is paused and jumps from timer to timer; and when it is
-/// told to.
-#[derive(Clone)]
-pub(crate) struct TestClock {
-    begun: Instant,
-    ahead: Arc<AtomicI64>,
-}
-
-impl TestClock {
-    pub(crate) fn new() -> Self {
-        Self {
-            begun: Instant::now(),
-            ahead: Arc::new(AtomicI64::new(1_800_000_000_000)),
-        }
-    }
-
-    pub(crate) fn goes_on(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).expect("a short time");
-        self.ahead.fetch_add(millis, Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Moment {
-        Moment::from_millis(self.ahead.load(Ordering::SeqCst)).after(self.begun.elapsed())
-    }
-
-    fn steady(&self) -> Duration {
-        self.begun.elapsed()
-    }
-
-    fn boot(&self) -> &str {
-        ""
-    }
-}
+/// In seconds.
+const DAY: i64 = 24 * 60 * 60;
 
 pub(crate) struct World {
     pub(crate) opencode: FakeOpenCode,
-    pub(crate) clock: TestClock,
+    pub(crate) clock: Arc<SetClock>,
     pub(crate) host: OpenCode,
     events: Box<dyn HostEvents>,
     began: Option<Moment>,
@@ -69,7 +29,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let clock = TestClock::new();
+        let clock = Arc::new(SetClock::start());
         Self::begin(FakeOpenCode::new(clock.clone()), clock, None)
     }
 
@@ -85,18 +45,18 @@ impl World {
 
     /// OpenCode is opened again, a day later.
     pub(crate) fn another_day(self) -> Self {
-        self.clock.goes_on(DAY);
+        self.clock.set_forward(DAY);
         let began = Some(self.clock.now());
         Self::begin(self.opencode, self.clock, began)
     }
 
-    fn begin(opencode: FakeOpenCode, clock: TestClock, began: Option<Moment>) -> Self {
+    fn begin(opencode: FakeOpenCode, clock: Arc<SetClock>, began: Option<Moment>) -> Self {
         let settings = Settings {
             prefix: "asyncagents_".to_owned(),
             began,
         };
         let connection = Arc::new(opencode.clone());
-        let host = OpenCode::new(connection, Arc::new(clock.clone()), settings);
+        let host = OpenCode::new(connection, clock.clone(), settings);
         let events = host.subscribe();
         Self {
             opencode,
