@@ -7,5 +7,6 @@ pub mod generate;
 pub mod host_contract;
 pub mod opencode;
 pub mod opencode2;
+pub mod plain;
 pub mod scripted_host;
 pub mod store_contract;

@@ -11,12 +11,13 @@ use asyncagents_core::{
     budget::Cost,
     id::{SessionId, TaskId},
     lifecycle::Standing,
-    port::{Host, NewSession, Prompt},
+    port::Host,
     question::Question,
 };
 use asyncagents_testkit::{
     clock::TokioClock,
     host_contract::{Abilities, Does, LAST_TURN, SCRIPT, Site, TOOL, host_contract},
+    plain::{new_session, prompt},
     scripted_host::{LastTurn, Line, Script, ScriptedHost, Step, World},
 };
 use tokio::time;
@@ -67,26 +68,9 @@ impl Site for Scripted {
 
     async fn parent(&self) -> SessionId {
         let (host, task) = (self.get(), TaskId::from_random(99));
-        let new = NewSession {
-            task: task.clone(),
-            parent: "main".into(),
-            title: "the parent".to_owned(),
-            agent: "general".into(),
-            model: None,
-            effort: None,
-            may_delegate: true,
-            role: None,
-            within: Vec::new(),
-        };
+        let new = new_session(&task, &"main".into());
         let session = host.create(new).await.expect("a session");
-        let prompt = Prompt {
-            id: task.prompt(0),
-            text: SCRIPT[0].0.to_owned(),
-            agent: "general".into(),
-            model: None,
-            effort: None,
-            role: None,
-        };
+        let prompt = prompt(task.prompt(0), SCRIPT[0].0);
         let id = prompt.id.clone();
         host.prompt(&session, prompt).await.expect("taken");
         let standing = async || host.inspect(&session, &id).await.expect("seen").standing;

@@ -12,7 +12,7 @@ use asyncagents_core::{
     task::Outcome,
 };
 use asyncagents_hosts::opencode2::{OpenCode2, Settings};
-use asyncagents_testkit::clock::SetClock;
+use asyncagents_testkit::{clock::SetClock, plain};
 use tokio::time::timeout;
 
 use crate::{build::Build, fake::FakeOpenCode};
@@ -119,17 +119,7 @@ impl World {
     }
 
     pub(crate) fn new_session(&self) -> NewSession {
-        NewSession {
-            task: task(),
-            parent: self.parent.clone(),
-            title: "look around".to_owned(),
-            agent: "general".into(),
-            model: None,
-            effort: None,
-            may_delegate: true,
-            role: None,
-            within: Vec::new(),
-        }
+        plain::new_session(&task(), &self.parent)
     }
 
     /// A child that was prompted.
@@ -188,14 +178,7 @@ pub(crate) fn task() -> TaskId {
 }
 
 pub(crate) fn prompt(text: &str) -> Prompt {
-    Prompt {
-        id: task().prompt(0),
-        text: text.to_owned(),
-        agent: "general".into(),
-        model: None,
-        effort: None,
-        role: None,
-    }
+    plain::prompt(task().prompt(0), text)
 }
 
 pub(crate) fn notice(number: u32) -> Notice {

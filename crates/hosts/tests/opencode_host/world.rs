@@ -10,7 +10,7 @@ use asyncagents_core::{
     port::{Clock, Host, HostEvents, Inheritance, NewSession, Notice, Prompt, Report},
 };
 use asyncagents_hosts::opencode::{OpenCode, Settings};
-use asyncagents_testkit::clock::SetClock;
+use asyncagents_testkit::{clock::SetClock, plain};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -127,17 +127,7 @@ pub(crate) fn task() -> TaskId {
 }
 
 pub(crate) fn new_session(parent: &SessionId) -> NewSession {
-    NewSession {
-        task: task(),
-        parent: parent.clone(),
-        title: "look around".to_owned(),
-        agent: "general".into(),
-        model: None,
-        effort: None,
-        may_delegate: true,
-        role: None,
-        within: Vec::new(),
-    }
+    plain::new_session(&task(), parent)
 }
 
 pub(crate) fn for_agent(agent: &str, parent: &SessionId) -> NewSession {
@@ -148,14 +138,7 @@ pub(crate) fn for_agent(agent: &str, parent: &SessionId) -> NewSession {
 }
 
 pub(crate) fn prompt() -> Prompt {
-    Prompt {
-        id: task().prompt(0),
-        text: "count the files".to_owned(),
-        agent: "general".into(),
-        model: None,
-        effort: None,
-        role: None,
-    }
+    plain::prompt(task().prompt(0), "count the files")
 }
 
 pub(crate) fn inheritance() -> Inheritance {

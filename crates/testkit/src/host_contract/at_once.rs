@@ -7,8 +7,10 @@ use asyncagents_core::{
 };
 use tokio::join;
 
+use crate::plain::prompt;
+
 use super::{
-    scene::{Scene, answer, is_idle, notice, outcome, prompt, task, texts},
+    scene::{Scene, answer, is_idle, notice, outcome, task, texts},
     script::{COUNT, COUNTED, HANG, MEASURE, MEASURED, NAME, NAMED, READ},
 };
 

@@ -2,9 +2,11 @@
 
 use asyncagents_core::{lifecycle::Standing, task::Outcome, transcript::Role};
 
+use crate::plain::prompt;
+
 use super::{
     TOOL,
-    scene::{Scene, answer, inheritance, outcome, prompt, task, texts, times},
+    scene::{Scene, answer, inheritance, outcome, task, texts, times},
     script::{BREAK, BROKEN, COUNT, COUNTED, HAS_READ, MEASURE, MEASURED, READ, THINK, THOUGHT},
 };
 

@@ -6,14 +6,14 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     lifecycle::Standing,
     notify::Message,
-    port::{
-        Delivery, Host, Inheritance, Inspection, NewSession, Notice, Prompt, Report, SessionEvent,
-    },
+    port::{Delivery, Host, Inheritance, Inspection, NewSession, Notice, Report, SessionEvent},
     progress::Observation,
     task::Outcome,
     transcript::{Part, Role, Transcript},
 };
 use tokio::{sync::watch, task::AbortHandle, time};
+
+use crate::plain::{self, prompt};
 
 use super::{
     Site,
@@ -65,15 +65,8 @@ impl Scene {
 
     pub(super) fn new_session(&self, task: &TaskId) -> NewSession {
         NewSession {
-            task: task.clone(),
-            parent: self.parent.clone(),
-            title: "look around".to_owned(),
-            agent: "general".into(),
-            model: None,
-            effort: None,
             may_delegate: false,
-            role: None,
-            within: Vec::new(),
+            ..plain::new_session(task, &self.parent)
         }
     }
 
@@ -203,17 +196,6 @@ fn listen(host: &dyn Host) -> (watch::Sender<Vec<Report>>, AbortHandle) {
 
 pub(super) fn task(number: u128) -> TaskId {
     TaskId::from_random(number)
-}
-
-pub(super) fn prompt(id: PostId, text: &str) -> Prompt {
-    Prompt {
-        id,
-        text: text.to_owned(),
-        agent: "general".into(),
-        model: None,
-        effort: None,
-        role: None,
-    }
 }
 
 pub(super) fn inheritance(task: &TaskId) -> Inheritance {

@@ -8,8 +8,10 @@ use asyncagents_core::{
     task::Outcome,
 };
 
+use crate::plain::prompt;
+
 use super::{
-    scene::{Scene, answer, inheritance, notice, outcome, prompt, task},
+    scene::{Scene, answer, inheritance, notice, outcome, task},
     script::{COUNT, COUNTED, HANG},
 };
 
