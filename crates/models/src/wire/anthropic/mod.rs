@@ -1,0 +1,9 @@
+//! Anthropic Messages.
+
+mod request;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use request::body;
+pub(crate) use stream::Answering;
