@@ -10,6 +10,7 @@ pub(crate) mod one_answer;
 pub(crate) mod pages;
 pub(crate) mod response;
 pub(crate) mod role;
+pub(crate) mod run;
 pub(crate) mod session_model;
 pub(crate) mod usage;
 

@@ -5,11 +5,10 @@ use asyncagents_core::{
     lifecycle::{Standing, Unavailable},
     moment::Moment,
     port::HostError,
-    progress::Totals,
     task::Outcome,
 };
 
-use crate::both::pages::{PAGE, Pages};
+use crate::both::{pages::Pages, run};
 
 use super::{
     api::Api,
@@ -22,12 +21,7 @@ const RECENT_MESSAGES: usize = 20;
 const SEARCHED: usize = 2_000;
 
 /// A run of a session, as it stands in its history.
-pub(super) struct Run {
-    /// What came after the prompt, newest first; nothing if the prompt is not there.
-    pub(super) since: Option<Vec<Message>>,
-    /// What the session has used since its first prompt.
-    pub(super) totals: Totals,
-}
+pub(super) type Run = run::Run<Message>;
 
 impl Run {
     /// What became of the prompt, by the last message of the agent. `reported` is how the run ended
@@ -70,9 +64,7 @@ impl Run {
             },
         }
     }
-}
 
-impl Run {
     /// What is known of a run whose model is not to be asked for a long time.
     pub(super) fn waits(&self, why: String) -> Unavailable {
         let since = self.since.iter().flatten();
@@ -85,35 +77,6 @@ impl Run {
             retrying: true,
         }
     }
-}
-
-/// What became of a prompt.
-pub(super) async fn run(api: &Api, session: &SessionId, prompt: &PostId) -> Result<Run, HostError> {
-    // What a forked session was given before its first prompt is not its own doing.
-    let first = prompt.as_str().rsplit_once('.');
-    let first = first.map_or_else(String::new, |(task, _)| format!("{task}.0"));
-    let mut since = Vec::new();
-    let mut found = false;
-    let mut totals = Totals::default();
-    let mut pages = Pages::new(api, session, PAGE);
-    'read: while let Some(page) = pages.next().await? {
-        for message in page.newest_first::<Message>()? {
-            let post = message.post();
-            let is_first = post == Some(first.as_str());
-            found |= post == Some(prompt.as_str());
-            message.add_to(&mut totals);
-            if is_first {
-                break 'read;
-            }
-            if !found {
-                since.push(message);
-            }
-        }
-    }
-    Ok(Run {
-        since: found.then_some(since),
-        totals,
-    })
 }
 
 /// Whether something of ours is in a session. `since` is a moment before which it was not sent.

@@ -12,7 +12,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use super::{history, host::OpenCode, questions, wire::Statuses};
+use super::{history::Run, host::OpenCode, questions, wire::Statuses};
 
 /// How long OpenCode may live on after it has aborted its sessions in order to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -30,7 +30,7 @@ impl OpenCode {
         // two requests is missed.
         let statuses = self.api.statuses().await?;
         if let Some(why) = self.long_wait(&statuses, session) {
-            let run = history::run(&self.api, session, prompt).await?;
+            let run = Run::read(&self.api, session, prompt).await?;
             return Ok(seen(Standing::ModelUnavailable(run.waits(why))));
         }
         if statuses.contains_key(session.as_str()) {
@@ -52,7 +52,7 @@ impl OpenCode {
         session: &SessionId,
         prompt: &PostId,
     ) -> Result<Inspection, HostError> {
-        let run = history::run(&self.api, session, prompt).await?;
+        let run = Run::read(&self.api, session, prompt).await?;
         let is_starting = self.activity.is_starting(session, self.clock.now());
         let standing = run.standing(self.activity.end(session), is_starting);
         if standing == Standing::Interrupted {

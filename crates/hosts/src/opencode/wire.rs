@@ -18,6 +18,7 @@ use crate::both::{
     json::{moment, or_default},
     long_wait::long_wait,
     metadata,
+    run::RunMessage,
     session_model::SessionModel,
     usage::{self, Tokens},
 };
@@ -234,9 +235,18 @@ impl Message {
         let refusals = ["The user rejected", "The user dismissed"];
         errors.rfind(|error| refusals.iter().any(|refusal| error.starts_with(refusal)))
     }
+}
 
-    /// Adds what the message used.
-    pub(super) fn add_to(&self, totals: &mut Totals) {
+impl RunMessage for Message {
+    fn name_of(post: &PostId) -> String {
+        post.as_str().to_owned()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.post()
+    }
+
+    fn add_to(&self, totals: &mut Totals) {
         for part in &self.parts {
             let begun = part.state.as_ref().is_some_and(ToolState::has_begun);
             if let Some(tool) = part.tool.as_ref().filter(|_| begun) {

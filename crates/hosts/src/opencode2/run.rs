@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    id::{ModelName, PostId, SessionId, TaskId},
+    id::{ModelName, SessionId},
     lifecycle::{Standing, Unavailable},
     moment::Moment,
     port::HostError,
-    progress::Totals,
     task::Outcome,
 };
 
-use crate::both::pages::{PAGE, Pages};
+use crate::both::{pages::Pages, run};
 
 use super::{
     activity::End,
@@ -27,12 +26,7 @@ const RECENT_MESSAGES: usize = 20;
 const RESUME_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A run of a session, as it stands in its history.
-pub(super) struct Run {
-    /// What came after the prompt, newest first; nothing if the prompt is not there.
-    since: Option<Vec<Message>>,
-    /// What the session has used since its first prompt.
-    pub(super) totals: Totals,
-}
+pub(super) type Run = run::Run<Message>;
 
 /// How a run ended, and whether that is certain.
 #[derive(Debug, PartialEq)]
@@ -59,37 +53,6 @@ pub(super) struct Known {
 }
 
 impl Run {
-    /// Reads what became of a prompt.
-    pub(super) async fn read(
-        api: &Api,
-        session: &SessionId,
-        prompt: &PostId,
-    ) -> Result<Self, HostError> {
-        // What a forked session was given before its first prompt is not its own doing.
-        let task = prompt.as_str().split('.').next().unwrap_or_default();
-        let task = TaskId::from(task);
-        let first = [task.prompt(0), task.inheritance()].map(|post| id::message(&post));
-        let prompt = id::message(prompt);
-        let (mut since, mut found, mut totals) = (Vec::new(), false, Totals::default());
-        let mut pages = Pages::new(api, session, PAGE);
-        'read: while let Some(page) = pages.next().await? {
-            for message in page.newest_first::<Message>()? {
-                found |= message.id == prompt;
-                message.add_to(&mut totals);
-                if first.contains(&message.id) {
-                    break 'read;
-                }
-                if !found {
-                    since.push(message);
-                }
-            }
-        }
-        Ok(Self {
-            since: found.then_some(since),
-            totals,
-        })
-    }
-
     /// What became of the prompt.
     pub(super) fn verdict(&self, known: &Known) -> Verdict {
         let Some(messages) = &self.since else {

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use asyncagents_core::{
-    agent::Effort, fallback::is_about_model, id::ModelName, moment::Moment, progress::Totals,
+    agent::Effort,
+    fallback::is_about_model,
+    id::{ModelName, PostId},
+    moment::Moment,
+    progress::Totals,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -11,9 +15,12 @@ use serde_json::Value;
 use crate::both::{
     json::{moment, or_default},
     metadata,
+    run::RunMessage,
     session_model::SessionModel,
     usage::{self, Tokens},
 };
+
+use super::id;
 
 /// Every answer has what was asked for in `data`.
 #[derive(Debug, Deserialize)]
@@ -319,9 +326,18 @@ impl Message {
             _ => None,
         }
     }
+}
 
-    /// Adds what the message used.
-    pub(super) fn add_to(&self, totals: &mut Totals) {
+impl RunMessage for Message {
+    fn name_of(post: &PostId) -> String {
+        id::message(post)
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some(&self.id)
+    }
+
+    fn add_to(&self, totals: &mut Totals) {
         if self.kind != "assistant" {
             return;
         }
