@@ -1224,6 +1224,7 @@ fn a_running_task_is_told_something() {
              shows whether it got there."
         )
     );
+    // Without a terminal nobody was seen to type it.
     let piped = home.fed_by_a_person(&["message", &task, "-"], "and slowly");
     assert_eq!(piped.status.code(), Some(0), "{piped:?}");
     let answer = home.ask(&["output", &task, "--block"]);
@@ -1232,11 +1233,12 @@ fn a_running_task_is_told_something() {
         "{answer}"
     );
     assert!(
-        answer.contains("\nTold: left, not right\nTold: and slowly\n"),
+        answer.contains("\nTold by the user: left, not right\nTold by a script: and slowly\n"),
         "{answer}"
     );
     let trace = home.ask(&["trace", &task]);
-    assert!(trace.contains("told     left, not right"), "{trace}");
+    let told = "told     by the user: left, not right";
+    assert!(trace.contains(told), "{trace}");
     let late = home.run_by_a_person(&["message", &task, "too late"]);
     assert_eq!(late.status.code(), Some(2), "{late:?}");
     let said = text(&late.stderr);

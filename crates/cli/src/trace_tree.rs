@@ -149,7 +149,10 @@ pub(crate) fn step_line(step: &Step) -> String {
             format!("tool     {name}{again} {input}{result}")
         }
         StepKind::Notice { text } => format!("notice   {}", preview(text)),
-        StepKind::Message { text } => format!("told     {}", preview(text)),
+        StepKind::Message { from, text } => {
+            let by = from.map_or(String::new(), |from| format!("by {}: ", from.to_others()));
+            format!("told     {by}{}", preview(text))
+        }
         StepKind::Reply { text } => format!("answered {}", preview(text)),
         StepKind::FellBack(fallback) => format!("model    {}", preview(&fallback.to_string())),
         StepKind::Nudged { text } => format!("host     {}", preview(text)),

@@ -10,6 +10,7 @@ use crate::{
     open_question::open_questions,
     question::Reply,
     shorten::short_line,
+    speaker::Speaker,
     task::{Brief, Context, Outcome, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
     wording::{counted, duration},
@@ -39,6 +40,8 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldMessage {
     pub id: PostId,
+    /// Who told it, if that was saved.
+    pub from: Option<Speaker>,
     pub text: String,
     pub at: Moment,
     pub state: MessageState,
@@ -389,11 +392,14 @@ pub fn questions(shown: &Shown, reader: Reader) -> String {
 /// What a task was told, in a line of its own.
 fn told(message: &ToldMessage) -> String {
     let text = short_line(&message.text, TOLD);
+    let by = message
+        .from
+        .map_or(String::new(), |from| format!(" by {}", from.to_others()));
     match &message.state {
-        MessageState::WithPrompt => format!("\nTold with its prompt: {text}"),
-        MessageState::Delivered => format!("\nTold: {text}"),
-        MessageState::Pending => format!("\nTo be told before its next step: {text}"),
-        MessageState::Undelivered(why) => format!("\nNot told ({why}): {text}"),
+        MessageState::WithPrompt => format!("\nTold{by} with its prompt: {text}"),
+        MessageState::Delivered => format!("\nTold{by}: {text}"),
+        MessageState::Pending => format!("\nTo be told{by} before its next step: {text}"),
+        MessageState::Undelivered(why) => format!("\nNot told{by} ({why}): {text}"),
     }
 }
 

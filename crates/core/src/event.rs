@@ -10,6 +10,7 @@ use crate::{
     progress::Observation,
     question::Reply,
     skill::Role,
+    speaker::Speaker,
     task::{Brief, Outcome, Place},
 };
 
@@ -72,6 +73,8 @@ pub enum Event {
     Messaged {
         /// Its name in the outbox and in the child's session.
         id: PostId,
+        /// Who told it. Older versions did not say.
+        from: Option<Speaker>,
         text: String,
     },
     /// What it asked was answered. Whether its host took the answer is in the outbox.

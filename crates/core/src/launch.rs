@@ -121,7 +121,7 @@ pub fn place(id: &TaskId, caller: &Caller, above: Option<&Task>) -> Result<Place
     let root = match (above, caller) {
         (Some(above), _) => above.place.root.clone(),
         (None, Caller::Shell { .. }) => format!("{session}/{id}").as_str().into(),
-        (None, Caller::Session { .. } | Caller::Person) => session.clone(),
+        (None, Caller::Session { .. } | Caller::Person | Caller::Script) => session.clone(),
     };
     Ok(Place {
         parent: session.clone(),

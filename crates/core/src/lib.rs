@@ -45,6 +45,7 @@ pub mod shorten;
 pub mod similar;
 pub mod skill;
 pub mod skill_event;
+pub mod speaker;
 pub mod sub_agent_report;
 pub mod task;
 pub mod task_limits;

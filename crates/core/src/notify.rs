@@ -6,6 +6,7 @@ use crate::{
     progress::OpenQuestion,
     question::QuestionKind,
     shorten::one_line,
+    speaker::Speaker,
     sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
     wording::{Reader, counted, duration},
@@ -138,24 +139,72 @@ pub fn question_message(
     }
 }
 
-/// What a child that works is told.
-pub fn told_message(text: &str) -> Message {
+/// What the line begins with that says who speaks to a child that works, and to one that has not
+/// begun.
+const MESSAGE_FROM: &str = "Message from";
+const ADDED: &str = "Added before you began";
+
+/// What a child that works is told, and by whom if that is known.
+pub fn told_message(from: Option<Speaker>, text: &str) -> Message {
+    let text = without_headings(text);
+    let Some(from) = from else {
+        let hidden = "This was said to you while you work. ".to_owned() + TAKE_INTO_ACCOUNT;
+        return Message {
+            visible: text,
+            hidden,
+        };
+    };
+    let who = from.to_the_task();
+    let not_the_user = match from {
+        Speaker::Person => "",
+        Speaker::Script => ". Whether your user is behind it is not known",
+        Speaker::Parent | Speaker::Ancestor => ", which is not your user",
+    };
     Message {
-        visible: text.to_owned(),
-        hidden: "This was said to you while you work. Take it into account, and go on with your \
-                 task."
-            .to_owned(),
+        visible: format!("{MESSAGE_FROM} {who}:\n{text}"),
+        hidden: format!(
+            "This was said to you while you work, by {who}{not_the_user}. {TAKE_INTO_ACCOUNT}"
+        ),
     }
 }
 
-/// A prompt, with what was said to the task before it began.
-pub fn prompt_with<'a>(prompt: String, told: impl IntoIterator<Item = &'a str>) -> String {
-    let mut text = prompt;
-    for told in told {
-        text.push_str("\n\nAdded before you began:\n");
-        text.push_str(told);
+const TAKE_INTO_ACCOUNT: &str = "Take it into account, and go on with your task.";
+
+/// A prompt, with what was said to the task before it began, and by whom if that is known.
+pub fn prompt_with<'a>(
+    prompt: String,
+    told: impl IntoIterator<Item = (Option<Speaker>, &'a str)>,
+) -> String {
+    let mut told = told.into_iter().peekable();
+    if told.peek().is_none() {
+        return prompt;
+    }
+    let mut text = without_headings(&prompt);
+    for (from, told) in told {
+        let by = from.map_or(String::new(), |from| format!(", by {}", from.to_the_task()));
+        text.push_str(&format!("\n\n{ADDED}{by}:\n{}", without_headings(told)));
     }
     text
+}
+
+/// What a model may take for the end of a line.
+const LINE_BREAKS: &[char] = &[
+    '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+];
+
+/// A text in which no line passes for one of ours that says who speaks: such a line is quoted.
+fn without_headings(text: &str) -> String {
+    let is_heading = |line: &str| {
+        let words = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let words = words.to_lowercase();
+        let mut headings = [MESSAGE_FROM, ADDED].into_iter();
+        headings.any(|heading| words.starts_with(&heading.to_lowercase()))
+    };
+    let lines = text.split_inclusive(LINE_BREAKS).map(|line| {
+        let quoted = if is_heading(line) { "> " } else { "" };
+        format!("{quoted}{line}")
+    });
+    lines.collect()
 }
 
 /// How a task that has ended did so: a mark and a sentence.

@@ -10,7 +10,8 @@ use crate::{
     question::{Given, Reply},
     refusal::Refusal,
     skill::{Manifest, Role, Terms, UsualTerms},
-    task::Context,
+    speaker::Speaker,
+    task::{Context, Task},
     task_limits::LONGEST_PROMPT,
 };
 
@@ -146,6 +147,9 @@ pub enum Caller {
     },
     /// A person who reads and steers, and launches nothing.
     Person,
+    /// A command that nobody was seen to type: a script's, or one that has left an agent's shell. It
+    /// steers as a person does, permits nothing, and does not pass for one.
+    Script,
 }
 
 impl Caller {
@@ -158,7 +162,7 @@ impl Caller {
             Caller::Session { session, host, .. } | Caller::Shell { session, host } => {
                 Ok((session, host))
             }
-            Caller::Person => Err(Refusal::Missing {
+            Caller::Person | Caller::Script => Err(Refusal::Missing {
                 name: "session",
                 hint: "a task is launched from a session, which is told when it has finished",
             }),
@@ -169,7 +173,7 @@ impl Caller {
     pub fn message(&self) -> Option<&str> {
         match self {
             Caller::Session { message, .. } => message.as_deref(),
-            Caller::Shell { .. } | Caller::Person => None,
+            Caller::Shell { .. } | Caller::Person | Caller::Script => None,
         }
     }
 
@@ -189,7 +193,10 @@ impl Caller {
         };
         match (self, reply) {
             (Caller::Shell { .. } | Caller::Person, _)
-            | (Caller::Session { .. }, Reply::Reject { .. } | Reply::Values(_)) => Ok(()),
+            | (Caller::Session { .. } | Caller::Script, Reply::Reject { .. } | Reply::Values(_)) => {
+                Ok(())
+            }
+            (Caller::Script, Reply::Once | Reply::Always) => Err(Refusal::NotAtTerminal),
             (Caller::Session { .. }, Reply::Once) if model_may_permit => Ok(()),
             (Caller::Session { .. }, Reply::Once) => refused(false),
             (Caller::Session { .. }, Reply::Always) => refused(true),
@@ -200,7 +207,17 @@ impl Caller {
     pub fn session(&self) -> Option<&SessionId> {
         match self {
             Caller::Session { session, .. } => Some(session),
-            Caller::Shell { .. } | Caller::Person => None,
+            Caller::Shell { .. } | Caller::Person | Caller::Script => None,
+        }
+    }
+
+    /// Who it is to a task that it tells something.
+    pub fn speaker(&self, task: &Task) -> Speaker {
+        match self {
+            Caller::Session { session, .. } if *session == task.place.parent => Speaker::Parent,
+            Caller::Session { .. } => Speaker::Ancestor,
+            Caller::Shell { .. } | Caller::Person => Speaker::Person,
+            Caller::Script => Speaker::Script,
         }
     }
 }

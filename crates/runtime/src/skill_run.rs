@@ -229,7 +229,7 @@ async fn launch(
     // A person has no session; the skill's variable is the session that the task will have.
     let session = match &caller {
         Caller::Session { session, .. } => session.clone(),
-        Caller::Shell { .. } | Caller::Person => task.session(),
+        Caller::Shell { .. } | Caller::Person | Caller::Script => task.session(),
     };
     let invocation = Invocation {
         session,

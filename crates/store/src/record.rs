@@ -14,6 +14,7 @@ use asyncagents_core::{
     progress::{Observation, Totals},
     question::{Question, Reply},
     skill::Role,
+    speaker::Speaker,
     task::{Brief, Context, Outcome, Place},
 };
 use serde::{
@@ -147,6 +148,8 @@ enum EventRecord {
     },
     Messaged {
         id: PostId,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "speaker")]
+        from: Option<Speaker>,
         text: String,
     },
     Replied {
@@ -368,6 +371,29 @@ fn saved_limits<'de, D: Deserializer<'de>>(saved: D) -> Result<Option<Limits>, D
     Limits::deserialize(saved)
         .map(Some)
         .map_err(de::Error::custom)
+}
+
+/// Who told a task something, by its word.
+mod speaker {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        speaker: &Option<Speaker>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        speaker.map(Speaker::word).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Speaker>, D::Error> {
+        let word = Option::<String>::deserialize(deserializer)?;
+        let known = |word: String| {
+            let unknown = || de::Error::custom(format!("unknown speaker `{word}`"));
+            Speaker::of_word(&word).ok_or_else(unknown)
+        };
+        word.map(known).transpose()
+    }
 }
 
 /// A time as whole milliseconds.

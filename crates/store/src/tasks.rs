@@ -123,7 +123,10 @@ impl<S: Sql> Tasks for Transaction<S> {
         };
         let told = self.messages(id)?;
         let told = told.iter().filter(|told| told.with_prompt);
-        Ok(Some(prompt_with(prompt, told.map(|told| &*told.text))))
+        Ok(Some(prompt_with(
+            prompt,
+            told.map(|told| (told.from, &*told.text)),
+        )))
     }
 
     fn messages(&mut self, id: &TaskId) -> Stored<Vec<Messaged>> {
@@ -141,8 +144,9 @@ impl<S: Sql> Tasks for Transaction<S> {
         let mut told = Vec::new();
         for (at, event) in saved {
             match event {
-                Event::Messaged { id, text } => told.push(Messaged {
+                Event::Messaged { id, from, text } => told.push(Messaged {
                     id,
+                    from,
                     text,
                     at,
                     with_prompt,

@@ -4,6 +4,7 @@ use asyncagents_core::{
     answer::{AnswerState, MessageState, Shown, ToldMessage},
     progress::OpenQuestion,
     question::{Field, QuestionKind, Reply},
+    speaker::Speaker,
     task::Task,
 };
 use serde::Serialize;
@@ -42,6 +43,9 @@ pub(crate) struct ToldView<'a> {
     /// Why it did not reach the child.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a str>,
+    /// Who told it, if that was saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'static str>,
     text: &'a str,
 }
 
@@ -99,6 +103,7 @@ impl<'a> ToldView<'a> {
             at: time(told.at),
             state,
             why,
+            from: told.from.map(Speaker::word),
             text: &told.text,
         }
     }

@@ -3,6 +3,7 @@
 use asyncagents_core::{
     agent::Usage,
     budget::Price,
+    speaker::Speaker,
     trace::{Step, StepKind, ToolResult, Trace, TraceTotals},
 };
 use serde::Serialize;
@@ -90,6 +91,8 @@ enum StepKindView<'a> {
         text: &'a str,
     },
     Message {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<&'static str>,
         text: &'a str,
     },
     Reply {
@@ -229,7 +232,10 @@ impl<'a> StepKindView<'a> {
                 }
             }
             StepKind::Notice { text } => Self::Notice { text },
-            StepKind::Message { text } => Self::Message { text },
+            StepKind::Message { from, text } => Self::Message {
+                from: from.map(Speaker::word),
+                text,
+            },
             StepKind::Reply { text } => Self::Reply { text },
             StepKind::FellBack(fallback) => Self::ModelFallback {
                 from: fallback.from.as_ref().map(|model| model.as_str()),

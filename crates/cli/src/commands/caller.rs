@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn of_message() -> Result<Caller, Failure> {
     match agent_shell::around() {
         Some(shell) => of_session(shell, "tell"),
-        None => Ok(Caller::Person),
+        None => Ok(person_or_script()),
     }
 }
 
@@ -35,9 +35,19 @@ pub(super) fn of_answer(given: &Given) -> Result<Caller, Failure> {
             Err(Problem::from(Refusal::InAgentsShell { agent }).into())
         }
         Some(shell) => of_session(shell, "answer"),
-        // A process that has left the shell of an agent has no agent above it, and no terminal.
-        None if permits && !is_at_terminal() => Err(Problem::from(Refusal::NotAtTerminal).into()),
-        None => Ok(Caller::Person),
+        None => match person_or_script() {
+            Caller::Script if permits => Err(Problem::from(Refusal::NotAtTerminal).into()),
+            caller => Ok(caller),
+        },
+    }
+}
+
+/// A process that has left the shell of an agent has no agent above it, and no terminal.
+fn person_or_script() -> Caller {
+    if is_at_terminal() {
+        Caller::Person
+    } else {
+        Caller::Script
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     progress::{Observation, Progress, Totals},
     question::Reply,
     refusal::Refusal,
+    speaker::Speaker,
     task::{Outcome, Stage, State, Task},
     task_limits::TaskLimits,
     wording::duration,
@@ -89,6 +90,7 @@ pub enum Command {
     },
     /// Tell it something while it works.
     Tell {
+        from: Speaker,
         text: String,
     },
     /// Answer what it asks.
@@ -188,8 +190,8 @@ pub fn decide(
             spent_below(task, spent)
         }
 
-        (Queued { .. } | Running { .. } | Ended { .. }, Command::Tell { text }) => {
-            tell::told(task, text)
+        (Queued { .. } | Running { .. } | Ended { .. }, Command::Tell { from, text }) => {
+            tell::told(task, from, text)
         }
         (
             Running {

@@ -8,13 +8,14 @@ use crate::{
     moment::Moment,
     question::Reply,
     refusal::Refusal,
+    speaker::Speaker,
     task::{Stage, State, Task},
     task_limits::TaskLimits,
 };
 
 /// A message to a task. Before the prompt is sent it goes with it, or right after it; while the
 /// task works it is sent at once. Afterwards there is nobody to read it.
-pub(super) fn told(task: &Task, text: String) -> Result<Decision, Refusal> {
+pub(super) fn told(task: &Task, from: Speaker, text: String) -> Result<Decision, Refusal> {
     let effects = match &task.state {
         State::Queued { .. } => Vec::new(),
         State::Running { stage, .. } => match stage {
@@ -32,7 +33,11 @@ pub(super) fn told(task: &Task, text: String) -> Result<Decision, Refusal> {
     };
     let id = task.id.message(task.seq + 1);
     Ok(Decision {
-        events: vec![Event::Messaged { id, text }],
+        events: vec![Event::Messaged {
+            id,
+            from: Some(from),
+            text,
+        }],
         effects,
     })
 }

@@ -7,6 +7,7 @@ use crate::{
     id::{PostId, SessionId, TaskId},
     moment::Moment,
     notify::Batch,
+    speaker::Speaker,
     task::Task,
 };
 
@@ -59,6 +60,8 @@ pub trait Tasks {
 pub struct Messaged {
     /// Its name in the outbox and in the child's session.
     pub id: PostId,
+    /// Who told it, if that was saved.
+    pub from: Option<Speaker>,
     pub text: String,
     pub at: Moment,
     /// Whether it goes with the prompt, for it was said before the run began.

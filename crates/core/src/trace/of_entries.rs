@@ -25,14 +25,18 @@ impl RunEnd {
 }
 
 /// What the entries of a session say about one of its runs: the steps, and how it ended if it
-/// has.
-pub(super) fn steps_of_entries(entries: &[Filed], prompt: &PostId) -> (Vec<Step>, Option<RunEnd>) {
+/// has. `told` is what its task was told, by the names of the entries.
+pub(super) fn steps_of_entries(
+    entries: &[Filed],
+    prompt: &PostId,
+    told: &HashMap<&PostId, StepKind>,
+) -> (Vec<Step>, Option<RunEnd>) {
     let begins =
         |filed: &Filed| matches!(&filed.entry, Entry::Prompted { post, .. } if post == prompt);
     let Some(begun) = entries.iter().position(begins) else {
         return (Vec::new(), None);
     };
-    let mut run = Reading::new(entries[begun].at);
+    let mut run = Reading::new(entries[begun].at, told);
     for filed in &entries[begun + 1..] {
         match &filed.entry {
             Entry::Ended {
@@ -56,7 +60,8 @@ pub(super) fn steps_of_entries(entries: &[Filed], prompt: &PostId) -> (Vec<Step>
 }
 
 /// A run that is being read.
-struct Reading {
+struct Reading<'a> {
+    told: &'a HashMap<&'a PostId, StepKind>,
     steps: Vec<Step>,
     /// When the newest entry was saved.
     last: Moment,
@@ -78,9 +83,10 @@ struct Open {
     began: bool,
 }
 
-impl Reading {
-    fn new(begun: Moment) -> Self {
+impl<'a> Reading<'a> {
+    fn new(begun: Moment, told: &'a HashMap<&'a PostId, StepKind>) -> Self {
         Self {
+            told,
             steps: Vec::new(),
             last: begun,
             before: begun,
@@ -113,10 +119,10 @@ impl Reading {
             Entry::ToolEnded { call, outcome } => self.ended(filed.at, call, outcome),
             Entry::Notice { post, visible, .. } => {
                 let text = visible.clone();
-                let what = if post.is_message() {
-                    StepKind::Message { text }
-                } else {
-                    StepKind::Notice { text }
+                let what = match self.told.get(post) {
+                    Some(told) => told.clone(),
+                    None if post.is_message() => StepKind::Message { from: None, text },
+                    None => StepKind::Notice { text },
                 };
                 self.note(filed, what);
             }

@@ -1,12 +1,30 @@
 //! The steps of a run in another host, as far as the task's own events tell them.
 
+use std::collections::HashMap;
+
 use super::{Step, StepKind, ToolResult};
 use crate::{
     agent::Usage,
     event::{Event, Saved},
+    id::PostId,
     moment::Moment,
     progress::Observation,
+    speaker::Speaker,
 };
+
+/// What a task was told, by the name that it has in the child's session.
+pub(super) fn told(events: &[Saved]) -> HashMap<&PostId, StepKind> {
+    let told = events.iter().filter_map(|saved| match &saved.event {
+        Event::Messaged { id, from, text } => Some((id, message(*from, text))),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn message(from: Option<Speaker>, text: &str) -> StepKind {
+    let text = text.to_owned();
+    StepKind::Message { from, text }
+}
 
 /// What a task's events say about one of its runs.
 pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
@@ -37,7 +55,7 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
                 result: ToolResult::NotReported,
                 retries: 0,
             },
-            Event::Messaged { text, .. } => StepKind::Message { text: text.clone() },
+            Event::Messaged { from, text, .. } => message(*from, text),
             Event::Replied { reply, .. } => StepKind::Reply {
                 text: reply.shown(),
             },

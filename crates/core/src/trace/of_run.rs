@@ -1,7 +1,11 @@
 //! A run as a trace, from what the journal says about it. The runs below it are not in it yet.
 
+use std::collections::HashMap;
+
 use super::{
-    Chain, Trace, TraceState, TraceTotals, of_entries::steps_of_entries, of_events::steps_of_events,
+    Chain, Trace, TraceState, TraceTotals,
+    of_entries::steps_of_entries,
+    of_events::{steps_of_events, told},
 };
 use crate::{
     agent::{Entry, Filed},
@@ -24,7 +28,7 @@ pub fn trace_of_task(
     entries: &[Filed],
     now: Moment,
 ) -> Trace {
-    let (mut steps, end) = steps_of_entries(entries, &task.id.prompt(run));
+    let (mut steps, end) = steps_of_entries(entries, &task.id.prompt(run), &told(events));
     let only_events = entries.is_empty();
     if only_events {
         steps = steps_of_events(events, run);
@@ -70,7 +74,7 @@ pub fn trace_of_session(
     entries: &[Filed],
     now: Moment,
 ) -> Trace {
-    let (steps, end) = steps_of_entries(entries, prompt);
+    let (steps, end) = steps_of_entries(entries, prompt, &HashMap::new());
     let (agent, request) = asked(entries, prompt);
     let (state, answer, at) = match end {
         None => (TraceState::Running, None, now),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{agent::Usage, budget::Cost, fallback::Fallback, id::ModelName, moment::Moment};
+use crate::{
+    agent::Usage, budget::Cost, fallback::Fallback, id::ModelName, moment::Moment, speaker::Speaker,
+};
 
 /// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,11 @@ pub enum StepKind {
     /// A background task has ended.
     Notice { text: String },
     /// The task was told something while it was queued or worked.
-    Message { text: String },
+    Message {
+        /// Who told it, if that was saved.
+        from: Option<Speaker>,
+        text: String,
+    },
     /// What it asked was answered.
     Reply { text: String },
     /// A model was unavailable, and another one was asked from here on.

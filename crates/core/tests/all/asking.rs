@@ -13,6 +13,7 @@ use asyncagents_core::{
     question::{Field, Given, Question, QuestionKind, Reply, about_call},
     refusal::Refusal,
     request::{AnswerRequest, Caller, MessageRequest},
+    speaker::Speaker,
     task::{Brief, Context, Place, Task},
     task_limits::TaskLimits,
     trace::{StepKind, trace_of_task},
@@ -222,6 +223,11 @@ fn a_model_permits_only_what_its_user_lets_it(#[case] reply: Reply, #[case] may:
     let replies = |may_permit| model.may_reply(&reply, "May I?", may_permit).is_ok();
     assert_eq!([replies(false), replies(true)], may);
     assert_eq!(Caller::Person.may_reply(&reply, "May I?", false), Ok(()));
+    let by_script = match &reply {
+        Reply::Once | Reply::Always => Err(Refusal::NotAtTerminal),
+        Reply::Reject { .. } | Reply::Values(_) => Ok(()),
+    };
+    assert_eq!(Caller::Script.may_reply(&reply, "May I?", true), by_script);
 }
 
 #[test]
@@ -274,7 +280,9 @@ fn a_task_that_sums_up_is_resumed_when_it_has_ended() {
     let why = "its budget is used up".to_owned();
     let task = working(&[Event::SummingUp { why }]);
     let text = "left".to_owned();
-    let told = decide(&task, Command::Tell { text }, at(1), &TaskLimits::default());
+    let from = Speaker::Parent;
+    let told = Command::Tell { from, text };
+    let told = decide(&task, told, at(1), &TaskLimits::default());
     let task = task.id.clone();
     assert_eq!(told.expect_err("refused"), Refusal::SummingUp { task });
 }
@@ -369,9 +377,19 @@ fn what_is_asked_and_told_is_shown_with_what_to_do() {
             MessageState::Delivered,
             MessageState::Pending,
             MessageState::Undelivered("its session is gone".to_owned()),
+            MessageState::Delivered,
         ];
-        let messages = (1..).zip(states).map(|(n, state)| ToldMessage {
+        let speakers = [
+            Some(Speaker::Person),
+            Some(Speaker::Parent),
+            Some(Speaker::Ancestor),
+            Some(Speaker::Script),
+            None,
+        ];
+        let told = states.into_iter().zip(speakers);
+        let messages = (1..).zip(told).map(|(n, (state, from))| ToldMessage {
             id: TaskId::from_random(7).message(n),
+            from,
             text: "Leave the tests\nalone.".to_owned(),
             at: at(n),
             state,
@@ -416,8 +434,10 @@ fn what_is_asked_and_told_is_shown_with_what_to_do() {
 #[test]
 fn what_a_task_was_told_and_answered_is_in_its_trace() {
     let task = working(&[]);
+    let from = Some(Speaker::Person);
     let told = Event::Messaged {
         id: task.id.message(5),
+        from,
         text: "Leave the tests alone.".to_owned(),
     };
     let replied = Event::Replied {
@@ -439,6 +459,9 @@ fn what_a_task_was_told_and_answered_is_in_its_trace() {
     let once = "once".to_owned();
     assert_eq!(
         steps,
-        [StepKind::Message { text }, StepKind::Reply { text: once }]
+        [
+            StepKind::Message { from, text },
+            StepKind::Reply { text: once }
+        ]
     );
 }

@@ -15,6 +15,7 @@ use asyncagents_core::{
     progress::{Observation, Totals},
     question::{Question, Reply},
     refusal::Refusal,
+    speaker::Speaker,
     task::{Brief, Context, Outcome, Phase, Place, Stage, State, Status, Task},
     task_limits::TaskLimits,
 };
@@ -225,6 +226,7 @@ fn spent_below(tool_calls: u64) -> Command {
 
 fn tell() -> Command {
     Command::Tell {
+        from: Speaker::Parent,
         text: "left, not right".to_owned(),
     }
 }

@@ -182,7 +182,7 @@ impl Deciding<'_> {
             if posted.iter().any(|post| post.id == told.id) {
                 continue;
             }
-            let content = Content::Message(notify::told_message(&told.text));
+            let content = Content::Message(notify::told_message(told.from, &told.text));
             self.send(task, told.id, session.clone(), content)?;
         }
         Ok(())

@@ -90,7 +90,8 @@ impl Manager {
             .write(move |journal| {
                 let mut task = find(journal, &caller, &task)?;
                 check_below(journal, &caller, &task, "tell")?;
-                let command = Command::Tell { text: text.clone() };
+                let (from, text) = (caller.speaker(&task), text.clone());
+                let command = Command::Tell { from, text };
                 shared.carry_out(journal, &mut task, command)?;
                 shown(journal, task)
             })

@@ -23,6 +23,7 @@ pub(super) fn messages(
         ToldMessage {
             state: state(task, &told, post),
             id: told.id,
+            from: told.from,
             text: told.text,
             at: told.at,
         }

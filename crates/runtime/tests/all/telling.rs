@@ -7,6 +7,7 @@ use asyncagents_core::{
     id::TaskId,
     refusal::Refusal,
     request::{Caller, MessageRequest},
+    speaker::Speaker,
     task::{Outcome, Status},
 };
 use asyncagents_runtime::Problem;
@@ -38,12 +39,21 @@ async fn tell(process: &Process, task: &TaskId, text: &str) {
     told.expect("it takes messages");
 }
 
-/// What a child was told, as its session has it.
-fn heard(harness: &Harness, task: &TaskId) -> Vec<String> {
+/// What a child was told, as its session has it: who says what.
+fn heard_of(harness: &Harness, task: &TaskId) -> Vec<String> {
     let lines = harness.child(task).into_iter();
     let told = lines.filter_map(|line| match line {
         Line::Told { visible, .. } => Some(visible),
         _ => None,
+    });
+    told.collect()
+}
+
+/// What the agent that launched it has told a child.
+fn heard(harness: &Harness, task: &TaskId) -> Vec<String> {
+    let told = heard_of(harness, task).into_iter().map(|visible| {
+        let text = visible.strip_prefix("Message from the agent that launched you:\n");
+        text.expect("who says it").to_owned()
     });
     told.collect()
 }
@@ -81,7 +91,10 @@ async fn a_queued_task_is_told_with_its_prompt() {
     tell(&process, &queued, "left").await;
     process.settled().await;
     let prompts = harness.prompts(&queued);
-    assert_eq!(prompts, ["second\n\nAdded before you began:\nleft"]);
+    assert_eq!(
+        prompts,
+        ["second\n\nAdded before you began, by the agent that launched you:\nleft"]
+    );
     assert_eq!(heard(&harness, &queued), Vec::<String>::new());
     assert_eq!(states(&process, &queued).await, [MessageState::WithPrompt]);
 }
@@ -195,6 +208,19 @@ async fn only_who_is_above_a_task_or_a_person_tells_it_something() {
         let refused = matches!(told, Err(Problem::Refused(Refusal::NotBelow { .. })));
         assert!(refused, "{told:?}");
     }
+    let said = [
+        "Message from an agent above the one that launched you:\nleft",
+        "Message from the agent that launched you:\nleft",
+        "Message from your user:\nleft",
+    ];
+    until("it is told", async || {
+        heard_of(&harness, &grandchild) == said
+    })
+    .await;
+    let messages = process.output(&grandchild).await.messages.into_iter();
+    let speakers: Vec<_> = messages.map(|told| told.from).collect();
+    let all = [Speaker::Ancestor, Speaker::Parent, Speaker::Person];
+    assert_eq!(speakers, all.map(Some));
     let stranger = tell_as(&process, &session("stranger"), &child, "left").await;
     let unknown = matches!(stranger, Err(Problem::Refused(Refusal::UnknownTask { .. })));
     assert!(unknown, "{stranger:?}");

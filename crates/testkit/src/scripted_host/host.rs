@@ -291,7 +291,9 @@ impl Inner {
                         && PostId::from(id.as_str()).is_message()
                         && (wakes || course.is_working(at))
                     {
-                        course.heard.told.push(visible.clone());
+                        // Above it stands who says it.
+                        let said = visible.lines().last().unwrap_or_default();
+                        course.heard.told.push(said.to_owned());
                         course.plan = Plan::new(&self.script, &course.heard);
                     }
                     continue;

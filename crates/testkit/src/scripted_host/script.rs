@@ -81,7 +81,8 @@ pub enum Step {
     /// `{answer}` stands for the answer.
     AskAndWait(Question),
     /// It ends with an answer. `{prompt}` stands for the prompt, `{inherited}` for how
-    /// many characters of context it has and `{told}` for what it was told meanwhile.
+    /// many characters of context it has and `{told}` for what it was told meanwhile, of each
+    /// message the last line.
     Answer(String),
     /// It ends with an error.
     Fail(String),

@@ -16,6 +16,7 @@ use asyncagents_core::{
     progress::{Observation, Totals},
     question::{Field, Question, QuestionKind, Reply},
     skill::{Role, Terms},
+    speaker::Speaker,
     task::{Brief, Context, Outcome, Place, Task},
 };
 
@@ -180,6 +181,7 @@ pub(super) fn events() -> Vec<Event> {
         }),
         Event::Messaged {
             id: "task.message.7".into(),
+            from: Some(Speaker::Parent),
             text: "Leave the tests alone".to_owned(),
         },
         Event::QuestionTold {

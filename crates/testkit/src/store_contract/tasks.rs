@@ -7,6 +7,7 @@ use asyncagents_core::{
     event::{Event, Saved},
     moment::Moment,
     notify::Batch,
+    speaker::Speaker,
     task::{Outcome, Place},
 };
 
@@ -259,6 +260,7 @@ pub(super) async fn a_batch_lasts_while_one_of_its_tasks_is_live(site: Arc<dyn S
 pub(super) async fn what_a_task_is_told_before_it_begins_is_in_its_prompt(site: Arc<dyn Site>) {
     let told = |number: u64| Event::Messaged {
         id: id(1).message(number),
+        from: (number == 2).then_some(Speaker::Person),
         text: format!("told {number}"),
     };
     let seen = on_new(&site, move |journal| {
@@ -274,12 +276,16 @@ pub(super) async fn what_a_task_is_told_before_it_begins_is_in_its_prompt(site: 
         for events in [run, vec![completed("done"), resumed], vec![told(5)]] {
             journal.append(&mut task, &events, at(1))?;
             let messages = journal.messages(&task.id)?.into_iter();
-            let messages = messages.map(|told| (told.text, told.with_prompt, told.prompted));
+            let messages =
+                messages.map(|told| (told.text, told.from, told.with_prompt, told.prompted));
             seen.push((journal.prompt(&task.id)?, messages.collect::<Vec<_>>()));
         }
         Ok(seen)
     });
-    let told = |number, with_prompt, prompted| (format!("told {number}"), with_prompt, prompted);
+    let told = |number, with_prompt, prompted| {
+        let from = (number == 2).then_some(Speaker::Person);
+        (format!("told {number}"), from, with_prompt, prompted)
+    };
     let [first, resumed, told_again] = <[_; 3]>::try_from(seen.await).expect("three");
     let all = vec![
         told(1, true, true),

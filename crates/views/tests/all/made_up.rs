@@ -12,6 +12,7 @@ use asyncagents_core::{
     progress::{OpenQuestion, Progress},
     question::Question,
     skill::Terms,
+    speaker::Speaker,
     task::{Brief, Context, Outcome, Place, Stage, State, Task},
     trace::{Step, StepKind, ToolResult, Trace, TraceState, TraceTotals},
 };
@@ -186,6 +187,10 @@ pub(crate) fn steps() -> Vec<Step> {
         tool("{}", ToolResult::Unknown, 0),
         tool("", ToolResult::NotReported, 0),
         StepKind::Notice { text: text.clone() },
+        StepKind::Message {
+            from: Some(Speaker::Ancestor),
+            text: text.clone(),
+        },
         StepKind::Nudged { text },
     ];
     let step = |(seq, what): (u64, StepKind)| Step {

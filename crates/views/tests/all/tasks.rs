@@ -1,6 +1,7 @@
 use asyncagents_core::{
     answer::{MessageState, Report, ToldMessage},
     id::TaskId,
+    speaker::Speaker,
     task::Outcome,
     transcript::{Message, MessageId, Outcome as CallOutcome, Part, Role, Text, ToolCall},
 };
@@ -76,9 +77,14 @@ fn told() -> Vec<ToldMessage> {
         MessageState::Delivered,
         MessageState::Pending,
         MessageState::Undelivered("the run ended before it was delivered".to_owned()),
+        MessageState::Delivered,
     ];
-    let told = (1..).zip(states).map(|(number, state)| ToldMessage {
+    // The last is of an older version, which did not say.
+    let speakers = Speaker::ALL.iter().map(|(_, speaker)| Some(*speaker));
+    let told = states.into_iter().zip(speakers.chain([None]));
+    let told = (1..).zip(told).map(|(number, (state, from))| ToldMessage {
         id: TaskId::from_random(7).message(number),
+        from,
         text: "Leave the tests alone.".to_owned(),
         at: made_up::later(number),
         state,
