@@ -13,7 +13,7 @@ use crate::{
 pub enum Slots {
     /// All tasks of one depth.
     Depth(u32),
-    /// Those of one model, at one depth.
+    /// Those that are asked with one model, also in place of another, at one depth.
     Model(u32, ModelName),
     /// Those of one parent.
     Parent(SessionId),
@@ -73,7 +73,7 @@ impl<'a> Schedule<'a> {
 fn wanted(task: &Task, limits: &TaskLimits) -> Vec<(Slots, u64)> {
     let depth = task.place.depth;
     let mut wanted = vec![(Slots::Depth(depth), limits.concurrency)];
-    if let Some(model) = &task.brief.model
+    if let Some(model) = task.model()
         && let Some(limit) = limits.per_model.get(model)
     {
         wanted.push((Slots::Model(depth, model.clone()), *limit));

@@ -43,7 +43,10 @@ impl<S: Sql> Queue for Transaction<S> {
         match slots {
             Slots::Depth(depth) => self.number(&format!("{taken} AND depth = ?1"), values![*depth]),
             Slots::Model(depth, model) => self.number(
-                &format!("{taken} AND depth = ?1 AND model = ?2"),
+                &format!(
+                    "{taken} AND depth = ?1 AND {} = ?2",
+                    row::model_in_use::<S>()
+                ),
                 values![*depth, model],
             ),
             Slots::Parent(parent) => {

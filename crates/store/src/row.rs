@@ -47,6 +47,11 @@ fn unpriced_sql<S: Sql>(key: &str, [tokens, cost, ..]: [&str; 4]) -> String {
     format!("coalesce({known}, CASE WHEN {cost} = 0 THEN {tokens} ELSE 0 END)")
 }
 
+/// The model that a task is asked with: the one that took the place of its own, or that.
+pub(crate) fn model_in_use<S: Sql>() -> String {
+    format!("coalesce({}, model)", S::json_text("tools", "model"))
+}
+
 /// The columns of [`task`], in the order it reads them: a search begins behind the one found last.
 pub(crate) const READ: &str = "id, tools, parent, above, root, depth, description, agent, model, \
     context, host, settings, seal, skill, max_tokens, max_cost, max_time, max_turns, max_calls, \

@@ -3,7 +3,7 @@
 //! The SQL of the journal is written once, for [`Sql`]. It is what SQLite and Postgres have in
 //! common, with numbered parameters as `?1`: a dialect that writes them otherwise (`$1`) translates
 //! them in its [`Sql::execute`] and [`Sql::all`]. Where there is no common form, the dialect is
-//! asked: [`Sql::AGE`] and [`Sql::json_number`].
+//! asked: [`Sql::AGE`], [`Sql::json_number`] and [`Sql::json_text`].
 
 use std::{borrow::Cow, cell::Cell, fmt, time::Duration};
 
@@ -42,6 +42,9 @@ pub(crate) trait Sql {
 
     /// The number under a key of the JSON object in a column; NULL if there is none.
     fn json_number(column: &str, key: &str) -> String;
+
+    /// The text there.
+    fn json_text(column: &str, key: &str) -> String;
 
     /// Damage to this database.
     fn damaged(&self, damage: Damage) -> StoreError;

@@ -62,6 +62,11 @@ impl Sql for Statements<'_> {
         format!("json_extract({column}, '$.{key}')")
     }
 
+    fn json_text(column: &str, key: &str) -> String {
+        // It has the type that the value has.
+        Self::json_number(column, key)
+    }
+
     fn damaged(&self, Damage(why): Damage) -> StoreError {
         StoreError::new(StoreErrorKind::Damaged, self.path.display(), why)
     }

@@ -104,6 +104,27 @@ async fn when_no_model_is_left_the_error_names_all() {
     assert!(told.contains(why), "{told}");
 }
 
+/// What is full is the model that is asked, not the one that was asked for.
+#[tokio::test(start_paused = true)]
+async fn a_task_takes_a_slot_of_the_model_that_goes_on_with_it() {
+    let harness = out_of_quota(Step::Unavailable("out of quota".to_owned())).with(|settings| {
+        let models = ["a/one", "b/three"];
+        settings.limits.per_model = models.map(|model| (model.into(), 1)).into();
+    });
+    let process = harness.start().await;
+    let first = process.launch_args(asking(Some("a/one"), None)).await;
+    until("it has fallen back", async || {
+        process.look(&first).await.progress.reprompted > 0
+    })
+    .await;
+    let same = process.launch_args(asking(Some("b/three"), None)).await;
+    let other = process.launch_args(asking(Some("a/one"), None)).await;
+    process.until_prompted(&other).await;
+    assert_eq!(process.status(&same).await, Status::Queued);
+    process.settled().await;
+    assert_eq!(process.status(&same).await, Status::Completed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_another_model_a_host_that_goes_on_trying_is_left_to_it() {
     let harness = out_of_quota(Step::Retry("out of quota".to_owned()))

@@ -83,6 +83,7 @@ const STORIES: &[Story] = stories! {
         first_come_first_served_page_by_page,
         only_owned_tasks_that_are_not_stopping_are_in_the_queue,
         slots_are_counted_by_depth_model_and_parent,
+        a_task_takes_a_slot_of_the_model_that_took_over,
     }
     leases {
         a_lease_lasts_by_the_time_since_boot,

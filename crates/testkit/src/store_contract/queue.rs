@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use asyncagents_core::{event::Event, schedule::Slots, task::Outcome};
+use asyncagents_core::{event::Event, progress::Observation, schedule::Slots, task::Outcome};
 
 use super::{
     Site, on_new,
-    samples::{at, completed, ended, id, launched, owned, task_with},
+    samples::{at, completed, ended, fallback, id, launched, owned, task_with},
 };
 
 fn resumed() -> Event {
@@ -90,4 +90,27 @@ pub(super) async fn slots_are_counted_by_depth_model_and_parent(site: Arc<dyn Si
     });
     let counts: Vec<u64> = counts.await;
     assert_eq!(counts, [2, 0, 1, 0, 1]);
+}
+
+pub(super) async fn a_task_takes_a_slot_of_the_model_that_took_over(site: Arc<dyn Site>) {
+    let counts = on_new(&site, |journal| {
+        let instead = fallback("test/model", "test/second");
+        let by_runtime = Event::FellBack(instead.clone());
+        let by_host = Event::Observed(Observation::FellBack(instead));
+        for (n, fell_back) in [(1, by_runtime), (2, by_host)] {
+            let mut asked = owned("main", "me");
+            asked.brief.model = Some("test/model".into());
+            task_with(journal, n, asked, &[Event::Started, fell_back])?;
+        }
+        let models = ["test/model", "test/second"];
+        let mut models = models
+            .map(|model| Slots::Model(1, model.into()))
+            .into_iter();
+        models.try_fold(Vec::new(), |mut counts, slots| {
+            counts.push(journal.taken(&slots)?);
+            Ok(counts)
+        })
+    });
+    let counts: Vec<u64> = counts.await;
+    assert_eq!(counts, [0, 2]);
 }
