@@ -2,7 +2,7 @@
 //! next driver goes on with the same one.
 
 use asyncagents_core::{
-    agent::Entry,
+    agent::{End, Entry},
     fallback::{Fallback, none_left},
     id::ModelName,
     port::SessionEvent,
@@ -17,7 +17,7 @@ impl Driver {
     /// The model gave no answer: the next one is asked if it is unavailable, else the run is over.
     pub(super) async fn model_failed(&mut self, error: &ModelError) -> Driven {
         let Some(run) = self.conversation.run().filter(|_| error.is_unavailable()) else {
-            return self.fail(error).await;
+            return self.not_answered(error.to_string()).await;
         };
         let from = self.model_name();
         let froms = run.fallbacks.iter().filter_map(|one| one.from.as_ref());
@@ -30,7 +30,7 @@ impl Driver {
             Ok(to) => to,
             Err(skipped) => {
                 let why = none_left(&run.fallbacks, (Some(&from), &why), &skipped);
-                return self.fail(&why).await;
+                return self.not_answered(why).await;
             }
         };
         tracing::warn!(session = %self.session.id, %from, %to, why, "model unavailable, falling back");
@@ -39,6 +39,19 @@ impl Driver {
         self.save(vec![Entry::FellBack(fallback)]).await?;
         self.report_fallbacks();
         Ok(())
+    }
+
+    /// Ends a run whose model cannot be asked. One that was only to sum up has ended at its limit.
+    async fn not_answered(&mut self, error: String) -> Driven {
+        let run = self.conversation.run();
+        let last = run.and_then(|run| run.last_turn.clone());
+        match last.filter(|last| last.fails) {
+            Some(last) => {
+                tracing::warn!(session = %self.session.id, error, "last turn skipped");
+                self.finish(End::Failed { why: last.why }).await
+            }
+            None => self.fail(&error).await,
+        }
     }
 
     /// Reports which models took the place of which in this run. A driver that takes the session

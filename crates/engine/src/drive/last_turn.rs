@@ -9,7 +9,7 @@ use asyncagents_core::{
     progress::Observation,
     task::State,
 };
-use asyncagents_models::Model;
+use asyncagents_models::{Model, ModelError};
 use tokio::time::{self, Instant};
 
 use super::{Driven, Driver, ask::Stream};
@@ -127,15 +127,18 @@ impl Driver {
     }
 
     /// Asks for the last answer of a run whose budget is used up: without tools, and within what
-    /// was kept back. If there is not enough for that, the newest answer counts.
+    /// was kept back. If there is not enough for that, the newest answer counts; a model that is
+    /// unavailable is replaced, and the next one is asked with what is left.
     pub(super) async fn sum_up(&mut self, model: &Model, why: String) -> Driven {
         let seen = self.conversation.newest();
-        let answer = match self.last_request(model, &why).await? {
+        let answered = match self.last_request(model, &why).await? {
             Some(last) => self.last_answer(model, &last).await?,
             None => None,
         };
-        let Some(answer) = answer else {
-            return self.finish(End::Failed { why }).await;
+        let answer = match answered {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => return self.model_failed(&error).await,
+            None => return self.finish(End::Failed { why }).await,
         };
         let turned = Observation::Turned(answer.spent());
         self.save(vec![Entry::Answered { seen, answer }]).await?;
@@ -144,7 +147,12 @@ impl Driver {
         Ok(())
     }
 
-    async fn last_answer(&self, model: &Model, last: &LastRequest) -> Driven<Option<Answer>> {
+    /// What the model says; nothing if the time for it is up.
+    async fn last_answer(
+        &self,
+        model: &Model,
+        last: &LastRequest,
+    ) -> Driven<Option<Result<Answer, ModelError>>> {
         let mut request = self.whole(&last.turns);
         request.no_tools = true;
         request.max_output = last.max_output;
@@ -159,12 +167,7 @@ impl Driver {
             ));
             return Ok(None);
         };
-        let answered = answered?;
-        Ok(answered
-            .inspect_err(|error| {
-                tracing::warn!(session = %self.session.id, %error, "last turn skipped");
-            })
-            .ok())
+        answered.map(Some)
     }
 
     /// What the last turn is asked with; nothing if what was kept back is not enough.

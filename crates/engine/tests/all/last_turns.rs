@@ -114,6 +114,45 @@ async fn before_a_budget_is_used_up_the_child_sums_up(#[case] budget: Budget, #[
     harness.close().await;
 }
 
+/// A model that is out of quota when it is to sum up is replaced as at any other time. If there is
+/// no other, what was said before counts, and the task has ended at its limit all the same.
+#[rstest]
+#[case::replaced(&["test/second"], "So far: file0 is empty.")]
+#[case::none_left(&[], "Reading file2.txt.")]
+#[tokio::test]
+async fn a_model_out_of_quota_is_replaced_for_the_last_turn(
+    #[case] fallbacks: &'static [&str],
+    #[case] says: &str,
+) {
+    let budget = Budget {
+        tokens: Some(100_000),
+        tool_calls: Some(2),
+        ..Budget::default()
+    };
+    let plan = Plan {
+        attempts: 2,
+        settings: Box::new(|settings| {
+            let policy = &mut settings.model_policy;
+            policy.fallbacks = fallbacks.iter().map(|&model| model.into()).collect();
+        }),
+        ..limited(budget)
+    };
+    let out_of_quota = Reply::status(429)
+        .code("insufficient_quota")
+        .message("the credit is used up");
+    let last = When::always()
+        .contains("This is your last turn")
+        .model("model");
+    let script = reads(lead(), 2_000).rule(last, out_of_quota);
+    let harness = Harness::with(sums_up(script), plan).await;
+    let (task, said) = child(&harness).await;
+    assert_eq!(why(&task), "the budget of 2 tool calls is used up");
+    assert_eq!(said.as_deref(), Some(says));
+    let models = task.progress.fallbacks.iter().map(|one| one.to.as_str());
+    assert_eq!(models.collect::<Vec<_>>(), fallbacks);
+    harness.close().await;
+}
+
 #[rstest]
 #[case(Wire::Anthropic, "max_tokens")]
 #[case(Wire::Chat, "max_tokens")]
