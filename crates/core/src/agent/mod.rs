@@ -26,7 +26,7 @@ pub use entry::{End, Entry, Filed};
 pub use next::{Around, Next, UsedUp, next};
 pub(crate) use permission::pieces as rule_pieces;
 pub use permission::{Kind, Mode, Permissions, Reach, Rule, RuleError, Verdict};
-pub use profile::{Profile, ProfileError, Tools};
+pub use profile::{Profile, ProfileError, TASK_TOOLS, Tools};
 pub use tool::{CallInfo, Preview, ToolOutcome, ToolSpec};
 pub use transcript::transcript;
 

@@ -87,14 +87,22 @@ impl Tools {
     /// The same in our names for tools, where other agents have their own.
     #[must_use]
     pub fn called_here(&self) -> Tools {
+        self.called_with(ANY_PREFIX)
+    }
+
+    /// The same where the prefix of the tools for background tasks is known: tools of others may
+    /// end like them.
+    #[must_use]
+    pub fn called_with(&self, prefix: &str) -> Tools {
         let here = |rules: &[Rule]| -> Vec<Rule> {
             let rules = rules.iter().cloned();
-            rules.flat_map(Rule::called_here).collect()
+            rules.flat_map(|rule| rule.called_here(prefix)).collect()
         };
+        let within = self.within.iter().map(|tools| tools.called_with(prefix));
         Tools {
             only: self.only.as_deref().map(here),
             not: here(&self.not),
-            within: self.within.iter().map(Tools::called_here).collect(),
+            within: within.collect(),
         }
     }
 
@@ -287,7 +295,7 @@ fn rules<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Rule>, ProfileE
     let mut rules = Vec::new();
     for name in names {
         let rule = Rule::from_str(name).map_err(|error| ProfileError::Tools(error.to_string()))?;
-        rules.extend(rule.called_here());
+        rules.extend(rule.called_here(ANY_PREFIX));
     }
     Ok(rules)
 }
@@ -309,18 +317,30 @@ fn denied(asked: &BTreeMap<String, Asked>) -> Result<Vec<Rule>, ProfileError> {
     rules(names.iter().map(String::as_str))
 }
 
+/// The tools for background tasks, without their prefix. Who may launch tasks may do with them what
+/// there is to do.
+pub const TASK_TOOLS: [&str; 7] = [
+    "task", "output", "list", "cancel", "message", "answer", "clear",
+];
+
+/// Where it is not known which prefix these tools have.
+const ANY_PREFIX: &str = "*";
+
 impl Rule {
     /// Other agents' names for the same tools. Those for background tasks have a prefix of
     /// the user's choice.
-    fn called_here(self) -> Vec<Rule> {
-        let here: &[&str] = match self.tool_name() {
-            "multiedit" => &["edit"],
-            "todowrite" | "todoread" | "todolist" => &["todo"],
-            "task" | "agent" => &["*task", "*output", "*list", "*cancel", "*clear"],
-            "ls" | "list" => &["glob"],
-            "shell" => &["bash"],
+    fn called_here(self, prefix: &str) -> Vec<Rule> {
+        let here = match self.tool_name() {
+            "multiedit" => "edit",
+            "todowrite" | "todoread" | "todolist" => "todo",
+            "ls" | "list" => "glob",
+            "shell" => "bash",
+            "task" | "agent" => {
+                let names = TASK_TOOLS.iter().map(|name| format!("{prefix}{name}"));
+                return names.map(|name| self.clone().renamed(&name)).collect();
+            }
             _ => return vec![self],
         };
-        here.iter().map(|name| self.clone().renamed(name)).collect()
+        vec![self.renamed(here)]
     }
 }

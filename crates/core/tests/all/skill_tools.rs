@@ -3,6 +3,7 @@
 use asyncagents_core::{
     agent::{Kind, Rule, Tools},
     skill::{Skill, Surroundings, Terms, filled_tools, lets_run, tools_below},
+    tool_set::specs,
 };
 use rstest::rstest;
 
@@ -30,6 +31,22 @@ fn terms(only: &str, not: &str) -> Terms {
         model: None,
         effort: None,
     }
+}
+
+/// Who may launch tasks may do with them what there is to do, and who may not has none of it.
+#[test]
+fn task_stands_for_every_tool_for_background_tasks() {
+    let names: Vec<String> = specs("bg_").into_iter().map(|spec| spec.name).collect();
+    let (only, not) = (tools("Task", ""), tools("", "Task"));
+    for tools in [only.called_here(), only.called_with("bg_")] {
+        assert!(names.iter().all(|name| tools.offers(name)), "{tools:?}");
+    }
+    for tools in [not.called_here(), not.called_with("bg_")] {
+        assert!(!names.iter().any(|name| tools.offers(name)), "{tools:?}");
+    }
+    // A tool of others ends like one of them.
+    assert!(!only.called_with("bg_").offers("chat_message"));
+    assert!(not.called_with("bg_").offers("chat_message"));
 }
 
 #[rstest]

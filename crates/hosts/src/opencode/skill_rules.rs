@@ -1,7 +1,7 @@
 //! A skill's tools as rules of a session. A skill narrows what its agent may do; it never
 //! widens it.
 
-use asyncagents_core::agent::{Tools, glob::fits};
+use asyncagents_core::agent::{TASK_TOOLS, Tools, glob::fits};
 
 use super::wire::Rule;
 pub(crate) use super::wire::Rule as SkillRule;
@@ -57,8 +57,7 @@ fn permissions(tool: &str, prefix: &str) -> Vec<String> {
         "shell" => &["bash"],
         "todo" | "todoread" | "todolist" => &["todowrite"],
         "task" | "agent" => {
-            let ours = ["task", "output", "list", "cancel", "clear"];
-            let ours = ours.map(|name| format!("{prefix}{name}"));
+            let ours = TASK_TOOLS.map(|name| format!("{prefix}{name}"));
             return ["task".to_owned()].into_iter().chain(ours).collect();
         }
         "skill" => return vec!["skill".to_owned(), format!("{prefix}skill")],

@@ -77,7 +77,8 @@ impl Bounds {
 
     /// The limits in our names for tools.
     fn limits(&self) -> impl Iterator<Item = Limit> {
-        self.tools.iter().map(|tools| Limit(tools.called_here()))
+        let limit = |tools: &Tools| Limit(tools.called_with(&self.prefix));
+        self.tools.iter().map(limit)
     }
 
     /// What a tool of OpenCode 2 is called in rules: by our name for it first, then by its own.
@@ -95,6 +96,9 @@ impl Bounds {
         let mut names = vec![called.to_owned()];
         if called != tool {
             names.push(tool.to_owned());
+        }
+        if called == "task" {
+            names.push(format!("{}task", self.prefix));
         }
         names
     }
@@ -336,12 +340,21 @@ mod tests {
         let ours = [
             "asyncagents_task",
             "asyncagents_list",
+            "asyncagents_message",
+            "asyncagents_answer",
             "asyncagents_skill",
             "subagent",
+            // Another's, which only ends alike.
+            "slack_send_message",
         ];
         let offered = ours.into_iter().filter(|tool| task.offers(tool));
         // OpenCode's own would be beside all limits.
-        let wanted = ["asyncagents_task", "asyncagents_list"];
+        let wanted = [
+            "asyncagents_task",
+            "asyncagents_list",
+            "asyncagents_message",
+            "asyncagents_answer",
+        ];
         assert_eq!(offered.collect::<Vec<_>>(), wanted);
         assert!(!bounds(Vec::new()).offers("subagent"));
         let skill = bounds(vec![tools(Some(&["Skill(review)"]), &[])]);
