@@ -283,9 +283,11 @@ fn is_person_there() -> bool {
     terminal && agent_shell::around().is_none()
 }
 
-/// Asks the person at the terminal, if there is one.
+/// Asks the person at the terminal, if there is one. An agent that has made a terminal for itself
+/// would answer its own questions.
 fn approver(screen: &Screen, json: bool) -> Option<Arc<dyn Approver>> {
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal() && !json;
+    let can_ask = can_ask && agent_shell::around().is_none();
     can_ask.then(|| Arc::new(screen.clone()) as Arc<dyn Approver>)
 }
 

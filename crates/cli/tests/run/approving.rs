@@ -46,6 +46,25 @@ fn a_question_is_asked_at_the_terminal_and_shows_what_it_is_about() {
     assert_eq!(home.read("a.txt"), "written by a child");
 }
 
+/// It would answer its own questions.
+#[test]
+fn an_agent_in_a_terminal_of_its_own_is_not_asked() {
+    let script = Script::new()
+        .rule(When::turn(0), append("log", ""))
+        .rule(When::always(), Reply::text("Then not."));
+    let home = Home::new(script);
+    let mut command = home.command(&["run", "Append"]);
+    command.env("ASYNCAGENTS_PERMISSIONS_MODE", "ask");
+    command.env("CLAUDECODE", "1");
+    let mut terminal = Terminal::start(&command);
+    terminal.pastes("y\n".repeat(10));
+    let (status, shown) = terminal.until_ended();
+    assert!(status.success(), "{shown}");
+    assert!(!shown.contains(ANSWERS), "{shown}");
+    assert!(shown.contains("Then not."), "{shown}");
+    assert_eq!(home.read("log"), "");
+}
+
 #[test]
 fn ctrl_c_at_a_question_stops_the_run() {
     let script = Script::new()

@@ -2,10 +2,12 @@
 
 use std::{
     ffi::OsStr,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{Read, Write},
     os::unix::ffi::OsStrExt,
-    process::{Child, Command, ExitStatus},
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, ExitStatus},
     sync::{Arc, Mutex},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -14,9 +16,11 @@ use std::{
 use asyncagents_core::lock::lock;
 
 use rustix::{
+    process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{Winsize, tcsetwinsize},
 };
+use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -27,7 +31,8 @@ pub(crate) struct Terminal {
     written: Arc<Mutex<Vec<u8>>>,
     /// Ends when the program has closed its side and all that it wrote was read.
     reader: JoinHandle<()>,
-    child: Child,
+    /// Where its process writes its ID, and how it has ended.
+    notes: TempDir,
     /// Rows and columns.
     size: (u16, u16),
 }
@@ -54,9 +59,11 @@ impl Terminal {
             let opened = OpenOptions::new().read(true).write(true).open(name);
             opened.expect("the program's side")
         };
-        let mut command = leading(command);
+        let notes = tempfile::tempdir().expect("a folder");
+        let mut command = of_nobody(command, notes.path());
         command.stdin(open()).stdout(open()).stderr(open());
-        let child = command.spawn().expect("`setsid` of util-linux");
+        let begun = command.status().expect("a shell");
+        assert!(begun.success(), "{begun}");
         // It holds the program's side open, and then nobody would see it closed.
         drop(command);
 
@@ -76,7 +83,7 @@ impl Terminal {
             keyboard,
             written,
             reader,
-            child,
+            notes,
             size: (rows, columns),
         }
     }
@@ -115,7 +122,8 @@ impl Terminal {
     pub(crate) fn until_ended(&mut self) -> (ExitStatus, String) {
         let begun = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
+            if let Some(code) = self.note("ended") {
+                let status = ExitStatus::from_raw(code << 8);
                 // What it wrote last may not have been read yet.
                 while !self.reader.is_finished() && begun.elapsed() < PATIENCE {
                     std::thread::sleep(Duration::from_millis(1));
@@ -126,6 +134,12 @@ impl Terminal {
             assert!(!late, "it never ends; shown is\n{}", self.newest());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// A number that its process has noted.
+    fn note(&self, name: &str) -> Option<i32> {
+        let noted = fs::read_to_string(self.notes.path().join(name));
+        noted.ok()?.trim().parse().ok()
     }
 
     /// The lines that a person sees, and could scroll back to.
@@ -187,10 +201,22 @@ impl Terminal {
     }
 }
 
-/// The same command, to which the keys for signals are delivered.
-fn leading(command: &Command) -> Command {
-    let mut leading = Command::new("setsid");
-    leading.arg("--ctty").arg(command.get_program());
+/// Starts a program, with `setsid` of util-linux, in the terminal on standard input. `$1` is the
+/// folder of its notes. What has started the shell is gone before the program begins.
+const START: &str = r#"exec 3<&0
+(
+    while kill -0 $$ 2>/dev/null; do sleep 0.01; done
+    sh -c 'echo $$ >"$1/pid"; shift; exec setsid --ctty "$@"' sh "$@" <&3 3<&-
+    echo $? >"$1/ended.new"
+    mv "$1/ended.new" "$1/ended"
+) &"#;
+
+/// The same command, to which the keys for signals are delivered. There is nobody above it, so that
+/// it is a person's also where an agent runs the tests.
+fn of_nobody(command: &Command, notes: &Path) -> Command {
+    let mut leading = Command::new("sh");
+    leading.args(["-c", START, "sh"]).arg(notes);
+    leading.arg(command.get_program());
     leading.args(command.get_args()).env_clear();
     let variables = command.get_envs();
     leading.envs(variables.filter_map(|(name, value)| Some((name, value?))));
@@ -205,8 +231,10 @@ fn leading(command: &Command) -> Command {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let pid = self.note("pid").filter(|_| self.note("ended").is_none());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            // It may just have ended.
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 }
