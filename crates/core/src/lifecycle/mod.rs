@@ -43,6 +43,8 @@ pub enum Command {
         answer: Option<String>,
         /// What the session has used in all, if the host says so.
         totals: Option<Totals>,
+        /// Whether it may be at work again: something was on its way to it that wakes it.
+        woken: bool,
     },
     /// It has reached a limit, or its host failed: end it and stop the host.
     GiveUp {
@@ -247,8 +249,12 @@ pub fn decide(
                 outcome,
                 answer,
                 totals,
+                woken,
             },
-        ) => finished(task, at_limit(task, outcome), answer, totals),
+        ) => {
+            let end = ends(at_limit(task, outcome), answer, woken)?;
+            Ok(finished(task, end, totals))
+        }
         (Running { .. }, Command::GiveUp { why }) => ends(Outcome::Failed { why }, None, true),
         (Running { stage, .. }, Command::SumUp { why }) => sums_up(stage, why),
         (
@@ -391,15 +397,9 @@ fn summed_up(
 }
 
 /// What is done is done: a last sum that is over the budget does not undo the answer.
-fn finished(
-    task: &Task,
-    outcome: Outcome,
-    answer: Option<String>,
-    totals: Option<Totals>,
-) -> Result<Decision, Refusal> {
-    let mut decision = ends(outcome, answer, false)?;
-    decision.spends_first(task, totals.map(Observation::Counted));
-    Ok(decision)
+fn finished(task: &Task, mut end: Decision, totals: Option<Totals>) -> Decision {
+    end.spends_first(task, totals.map(Observation::Counted));
+    end
 }
 
 /// What is spent below counts for the task too. If that is too much, it ends, and so does what it

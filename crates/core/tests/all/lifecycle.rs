@@ -208,6 +208,7 @@ fn finish(outcome: Outcome) -> Command {
         outcome,
         answer: Some("an answer".to_owned()),
         totals: None,
+        woken: false,
     }
 }
 

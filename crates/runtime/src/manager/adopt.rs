@@ -45,6 +45,7 @@ impl Manager {
                             outcome: Outcome::Failed { why: why.clone() },
                             answer: None,
                             totals: None,
+                            woken: false,
                         };
                         shared.carry_out(journal, &mut task, command)?;
                         ended += 1;

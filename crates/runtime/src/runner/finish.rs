@@ -50,28 +50,31 @@ impl Run {
     }
 
     /// Ends the run. A message may have been sent since the host was asked: then what it answered
-    /// is old, and it is asked again.
+    /// is old, and it is asked again. A child that has failed is not to go on: if the message wakes
+    /// it, it is stopped.
     pub(super) async fn finish(
         &mut self,
         outcome: Outcome,
         answer: Option<String>,
         totals: Option<Totals>,
     ) -> Result<(), RunStopped> {
-        let goes_on = outcome == Outcome::Completed && self.host.host.notices_wake();
-        let finish = Command::Finish {
-            outcome,
-            answer,
-            totals: totals.clone(),
-        };
-        let (shared, owner) = (self.shared.clone(), self.owner.clone());
+        let wakes = self.host.host.notices_wake();
+        let (shared, owner, counted) = (self.shared.clone(), self.owner.clone(), totals.clone());
         let (id, run, told) = (self.task.id.clone(), self.task.run, self.told);
         let finished = self.shared.write(move |journal| {
             let mut task = ours(journal.task(&id)?, &owner, run)?;
             let sent = SentMessages::of(journal, &task)?;
-            if goes_on && (sent.on_their_way > 0 || sent.delivered > told) {
+            let woken = wakes && (sent.on_their_way > 0 || sent.delivered > told);
+            if woken && outcome == Outcome::Completed {
                 return Ok(None);
             }
-            shared.carry_out(journal, &mut task, finish.clone())?;
+            let finish = Command::Finish {
+                outcome: outcome.clone(),
+                answer: answer.clone(),
+                totals: counted.clone(),
+                woken,
+            };
+            shared.carry_out(journal, &mut task, finish)?;
             Ok(Some(task))
         });
         let Some(task) = finished.await? else {

@@ -308,6 +308,29 @@ async fn a_child_that_is_told_something_after_it_was_stopped_is_stopped_again() 
     assert_eq!(heard(&harness, &task), ["left"]);
 }
 
+/// Its run has ended, so there is nobody who would follow what it does now.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_has_failed_is_stopped_if_a_message_wakes_it() {
+    let fails = [Step::Wait(seconds(30)), Step::Fail("no".to_owned())];
+    let harness = Harness::new(Script::of(fails));
+    harness.host.faults().notices_wake = true;
+    let process = harness.start().await;
+    let task = process.launch("go").await;
+    process.until_prompted(&task).await;
+    harness.host.faults().on_its_way = seconds(10);
+    tokio::time::sleep(seconds(25)).await;
+    tell(&process, &task, "left").await;
+    process.until_status(&task, Status::Error).await;
+    assert_eq!(heard(&harness, &task), Vec::<String>::new());
+    until("it is told", async || !heard(&harness, &task).is_empty()).await;
+    until("it is stopped", async || {
+        !process.look(&task).await.stopping
+    })
+    .await;
+    let aborts = harness.host.faults().asked.get(&Call::Abort).copied();
+    assert_eq!(aborts, Some(2));
+}
+
 /// Kills the worker inside each call that telling a child makes.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_dies_while_it_tells_a_child_leaves_nothing_untold_or_told_twice() {
