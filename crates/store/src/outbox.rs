@@ -62,13 +62,19 @@ impl<S: Sql> Outbox for Transaction<S> {
         after: i64,
         most: usize,
     ) -> Stored<Vec<PendingPost>> {
+        // The newest word to a child is what counts, so no message overtakes one before it.
+        let behind = "SELECT 1 FROM notices b WHERE b.task = n.task AND b.run = n.run \
+             AND b.kind = 'message' AND b.state = 'pending' AND b.pos < n.pos";
         // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
-        let sql = "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \
+        let sql = format!(
+            "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \
              n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply \
              FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
-             ORDER BY +n.pos LIMIT ?4";
-        self.sql.all(sql, values![owner, now, after, most], |row| {
+             AND NOT (n.kind = 'message' AND EXISTS ({behind})) \
+             ORDER BY +n.pos LIMIT ?4"
+        );
+        self.sql.all(&sql, values![owner, now, after, most], |row| {
             pending(row).map_err(|damage| of_post(row, damage))
         })
     }

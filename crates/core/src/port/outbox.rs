@@ -15,7 +15,8 @@ use crate::{
 pub trait Outbox {
     /// Puts a post about a task into the outbox, not to be sent before a moment.
     fn post(&mut self, task: &Task, post: &Post, not_before: Moment) -> Stored<()>;
-    /// The posts of an owner that are due, oldest first: up to `most` after place `after`.
+    /// The posts of an owner that are due, oldest first: up to `most` after place `after`. Of the
+    /// messages to a child only the first that is pending.
     fn due(
         &mut self,
         owner: &OwnerId,

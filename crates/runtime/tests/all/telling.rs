@@ -308,6 +308,25 @@ async fn a_child_that_is_told_something_after_it_was_stopped_is_stopped_again() 
     assert_eq!(heard(&harness, &task), ["left"]);
 }
 
+/// The newest word counts, so it has to be the last that is heard.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_first_is_told_first() {
+    let harness = Harness::new(listens(seconds(600)));
+    let process = harness.start().await;
+    let task = process.launch("go").await;
+    process.until_prompted(&task).await;
+    let child = ScriptedHost::session_of(&task);
+    harness.host.faults().busy.insert(child);
+    tell(&process, &task, "left").await;
+    // By now it is tried only every few seconds.
+    tokio::time::sleep(seconds(20)).await;
+    harness.host.faults().busy.clear();
+    tell(&process, &task, "no, right").await;
+    let report = process.wait(&task).await;
+    assert_eq!(heard(&harness, &task), ["left", "no, right"]);
+    assert_eq!(report.answer.as_deref(), Some("go / left; no, right"));
+}
+
 /// Its run has ended, so there is nobody who would follow what it does now.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_has_failed_is_stopped_if_a_message_wakes_it() {

@@ -103,6 +103,7 @@ const STORIES: &[Story] = stories! {
         a_notice_has_one_fate,
         every_kind_of_post_is_read_as_it_was_written,
         only_a_notice_keeps_the_task_above_waiting,
+        a_message_waits_for_the_one_before_it,
     }
     waits {
         the_longest_wait_counts_until_it_is_over,

@@ -289,3 +289,37 @@ pub(super) async fn only_a_notice_keeps_the_task_above_waiting(site: Arc<dyn Sit
     });
     assert_eq!(counts.await, [0, 1]);
 }
+
+/// It is not overtaken while it cannot be sent; what is for others does not wait for it.
+pub(super) async fn a_message_waits_for_the_one_before_it(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        let message = |task: &Task, number| Post {
+            id: task.id.message(number),
+            content: Content::Message(Message {
+                visible: "left".to_owned(),
+                hidden: String::new(),
+            }),
+            ..notice(task)
+        };
+        let one = task_with(journal, 1, owned("parent", "me"), &[])?;
+        let other = task_with(journal, 2, owned("parent", "me"), &[])?;
+        for (task, number, not_before) in [(&one, 1, 9), (&one, 2, 1), (&one, 3, 1), (&other, 1, 1)]
+        {
+            journal.post(task, &message(task, number), at(not_before))?;
+        }
+        journal.post(&one, &notice(&one), at(1))?;
+        let mut seen = vec![names(&journal.due(&me, at(1), 0, 99)?)];
+        seen.push(names(&journal.due(&me, at(9), 0, 99)?));
+        journal.delivered(&one.id.message(1), at(9))?;
+        journal.undelivered(&other.id.message(1), "gone", at(9))?;
+        seen.push(names(&journal.due(&me, at(9), 0, 99)?));
+        Ok(seen)
+    });
+    let told = |n, number| id(n).message(number);
+    let ended = id(1).notice(0);
+    let [first, then, last] = <[_; 3]>::try_from(seen.await).expect("three");
+    assert_eq!(first, [told(2, 1), ended.clone()]);
+    assert_eq!(then, [told(1, 1), told(2, 1), ended.clone()]);
+    assert_eq!(last, [told(1, 2), ended]);
+}
