@@ -231,7 +231,12 @@ impl Judge<'_> {
     ) -> Result<Option<Answer>, NotPermitted> {
         let here = tokio::select! {
             biased;
-            _ = self.handle.halted(Halt::Soon) => return Err(NotPermitted::Halted),
+            halt = self.handle.halted(Halt::Soon) => {
+                // What was taken from elsewhere is not asked for again after a restart.
+                let taken = open.taken().filter(|_| halt == Halt::Soon);
+                let taken = taken.map(|says| Answer { says, from: Origin::Elsewhere });
+                return taken.map(Some).ok_or(NotPermitted::Halted);
+            }
             says = open.answered() => return Ok(Some(Answer { says, from: Origin::Elsewhere })),
             says = ask_approver(approver, question) => Some(Answer { says, from: Origin::Here }),
             () = until(self.deadline) => None,

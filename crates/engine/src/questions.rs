@@ -118,12 +118,17 @@ impl OpenQuestion<'_> {
         }
     }
 
+    /// The answer that was taken and has not been waited for, if there is one.
+    pub(crate) fn taken(&mut self) -> Option<Reply> {
+        self.reply.try_recv().ok()
+    }
+
     /// Closes the question, because it was answered in another way. If an answer was taken before,
     /// that one counts.
     pub(crate) fn withdraw(&mut self) -> Option<Reply> {
         lock(&self.all.open).remove(&self.key);
         lock(&self.all.answered).insert(self.key.clone());
-        self.reply.try_recv().ok()
+        self.taken()
     }
 }
 

@@ -258,6 +258,27 @@ async fn after_a_crash_the_same_is_asked_again_and_nothing_has_run() {
     harness.close().await;
 }
 
+/// The engine is told to stop when the answer is there and the task has not gone on yet.
+#[tokio::test]
+async fn an_answer_that_was_taken_counts_though_the_engine_stops() {
+    let harness = Harness::with(writes_twice(), waiting()).await;
+    let mut events = harness.engine.subscribe();
+    let task = launched(&harness, "Write").await;
+    let (session, first, _) = asked(&mut events).await;
+    let taken = harness.engine.answer(&session, &first, Answer::Once).await;
+    assert_eq!(taken, Ok(Answered::Taken));
+    harness.engine.stop().await;
+    assert_eq!(harness.read("a.txt"), "x");
+    let harness = harness.asleep().await;
+    let mut events = harness.engine.subscribe();
+    let (_, second, text) = asked(&mut events).await;
+    assert!(text.contains("write b.txt"), "{text}");
+    let taken = harness.engine.answer(&session, &second, Answer::Once).await;
+    assert_eq!(taken, Ok(Answered::Taken));
+    assert_eq!(ended(&harness, &task).await.0, Outcome::Completed);
+    harness.close().await;
+}
+
 #[tokio::test]
 async fn a_task_that_is_cancelled_asks_no_more() {
     let harness = Harness::with(writes_twice(), waiting()).await;
