@@ -9,6 +9,7 @@ use asyncagents_core::{
     port::{Content, Journal, Post, PostKind},
     question::Reply,
     task::Task,
+    task_limits::TaskLimits,
 };
 
 use super::{shown, told::messages};
@@ -22,7 +23,18 @@ impl Shared {
         task: &mut Task,
         command: Command,
     ) -> Result<u64, Problem> {
-        self.deciding(journal).carry_out(task, command)
+        self.carry_out_within(journal, task, command, &self.settings.limits)
+    }
+
+    /// The same within the limits of the task's host, which may be lower than those of the process.
+    pub(crate) fn carry_out_within(
+        &self,
+        journal: &mut dyn Journal,
+        task: &mut Task,
+        command: Command,
+        limits: &TaskLimits,
+    ) -> Result<u64, Problem> {
+        self.deciding(journal, limits).carry_out(task, command)
     }
 
     /// Stops every unfinished task below, also below tasks that have ended themselves. Returns
@@ -32,14 +44,20 @@ impl Shared {
         journal: &mut dyn Journal,
         above: &TaskId,
     ) -> Result<u64, Problem> {
-        self.deciding(journal).stop_below(above)
+        let limits = &self.settings.limits;
+        self.deciding(journal, limits).stop_below(above)
     }
 
-    fn deciding<'j>(&'j self, journal: &'j mut dyn Journal) -> Deciding<'j> {
+    fn deciding<'j>(
+        &'j self,
+        journal: &'j mut dyn Journal,
+        limits: &'j TaskLimits,
+    ) -> Deciding<'j> {
         Deciding {
             journal,
             now: self.now(),
             settings: &self.settings,
+            limits,
         }
     }
 }
@@ -49,12 +67,13 @@ struct Deciding<'j> {
     journal: &'j mut dyn Journal,
     now: Moment,
     settings: &'j Settings,
+    limits: &'j TaskLimits,
 }
 
 impl Deciding<'_> {
     fn carry_out(&mut self, task: &mut Task, command: Command) -> Result<u64, Problem> {
         let now = self.now;
-        let decision = decide(task, command, now, &self.settings.limits)?;
+        let decision = decide(task, command, now, self.limits)?;
         if !decision.events.is_empty() {
             self.journal.append(task, &decision.events, now)?;
         }

@@ -558,11 +558,11 @@ impl Run {
             return Ok(());
         }
         let (shared, owner) = (self.shared.clone(), self.owner.clone());
-        let (id, run) = (self.task.id.clone(), self.task.run);
+        let (id, run, limits) = (self.task.id.clone(), self.task.run, self.limits.clone());
         let recorded = self.shared.write(move |journal| {
             let mut task = ours(journal.task(&id)?, &owner, run)?;
             for command in &commands {
-                shared.carry_out(journal, &mut task, command.clone())?;
+                shared.carry_out_within(journal, &mut task, command.clone(), &limits)?;
             }
             Ok(task)
         });

@@ -18,6 +18,7 @@ use asyncagents_core::{
     },
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
+    task_limits::TaskLimits,
 };
 use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
 use asyncagents_store::{Durability, Options, Sqlite};
@@ -114,12 +115,16 @@ impl Store for Flaky {
     }
 }
 
-/// A host that is always the same one.
-struct OneHost(HostRef, ScriptedHost);
+/// A host that is always the same one, in a folder with limits of its own if it says so.
+struct OneHost(HostRef, ScriptedHost, Option<TaskLimits>);
 
 impl Hosts for OneHost {
     fn serves(&self, host: &HostRef) -> bool {
         *host == self.0
+    }
+
+    fn limits(&self, _host: &HostRef, limits: &TaskLimits) -> TaskLimits {
+        self.2.clone().unwrap_or_else(|| limits.clone())
     }
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
@@ -138,6 +143,8 @@ pub(crate) struct Harness {
     pub(crate) clock: Arc<SetClock>,
     pub(crate) host: ScriptedHost,
     pub(crate) settings: Settings,
+    /// Those of the folder that the host works in, if it has some.
+    pub(crate) limits: Option<TaskLimits>,
 }
 
 /// A process: a handle and a worker.
@@ -159,6 +166,7 @@ impl Harness {
             host: ScriptedHost::new(script, World::in_memory(), Arc::new(TokioClock::start())),
             clock,
             settings,
+            limits: None,
         }
     }
 
@@ -190,7 +198,7 @@ impl Harness {
     }
 
     fn manager_of(&self, store: Arc<dyn Store>, host: HostRef) -> Manager {
-        let hosts = Arc::new(OneHost(host, self.host.clone()));
+        let hosts = Arc::new(OneHost(host, self.host.clone(), self.limits.clone()));
         Manager::new(store, hosts, self.clock.clone(), self.settings.clone())
     }
 

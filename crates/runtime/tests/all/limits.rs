@@ -11,6 +11,7 @@ use asyncagents_core::{
     question::Question,
     request::TaskArgs,
     task::Status,
+    task_limits::TaskLimits,
 };
 use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step};
 use rstest::rstest;
@@ -274,6 +275,20 @@ async fn without_progress_for_ten_minutes_a_task_has_stalled() {
         hidden.contains("it made no progress for 10m 00s"),
         "{hidden}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limits_of_a_folder_hold_for_the_tasks_in_it() {
+    let same = (0..30).flat_map(|_| [Step::Wait(seconds(1)), tool("grep")]);
+    let mut harness = Harness::new(Script::of(same));
+    harness.limits = Some(TaskLimits {
+        same_calls: 5,
+        ..harness.settings.limits.clone()
+    });
+    let process = harness.start().await;
+    let looping = process.launch("loop").await;
+    process.settled().await;
+    assert_eq!(process.look(&looping).await.progress.spent.tool_calls, 5);
 }
 
 #[tokio::test(start_paused = true)]
