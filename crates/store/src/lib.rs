@@ -16,6 +16,7 @@ mod entry;
 mod format_watch;
 mod host_setup;
 mod identity;
+mod launched;
 mod leases;
 mod open;
 mod outbox;

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     host_setup::host_setup,
+    launched::effort,
     question::OpenRecord,
-    record::{As, FallbackRecord, effort, unpriced_of},
+    record::{As, FallbackRecord, unpriced_of},
     sql::{Columns, Damage, Row, Sql, Value, unknown},
     terms::TermsRecord,
 };
