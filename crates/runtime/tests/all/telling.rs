@@ -235,7 +235,7 @@ async fn only_who_is_above_a_task_or_a_person_tells_it_something() {
 #[case::slow(|harness: &Harness| { harness.host.faults().on_its_way = seconds(5); })]
 #[tokio::test(start_paused = true)]
 async fn a_message_arrives_once_though_the_host_fails(#[case] fault: fn(&Harness)) {
-    let harness = Harness::new(listens(seconds(600)));
+    let harness = Harness::new(listens(seconds(300)));
     let process = harness.start().await;
     let task = process.launch("go").await;
     process.until_prompted(&task).await;
@@ -311,7 +311,7 @@ async fn a_child_that_is_told_something_after_it_was_stopped_is_stopped_again() 
 /// The newest word counts, so it has to be the last that is heard.
 #[tokio::test(start_paused = true)]
 async fn what_was_said_first_is_told_first() {
-    let harness = Harness::new(listens(seconds(600)));
+    let harness = Harness::new(listens(seconds(300)));
     let process = harness.start().await;
     let task = process.launch("go").await;
     process.until_prompted(&task).await;
