@@ -12,6 +12,7 @@ use rstest::rstest;
 use serde_json::Value;
 use tempfile::TempDir;
 
+const DATABASE: &str = ".local/share/asyncagents/asyncagents.db";
 const KEY: &str = "sk-never-to-be-seen";
 
 struct Home(TempDir);
@@ -56,6 +57,14 @@ impl Home {
         file
     }
 
+    /// The database, which is made by a command.
+    fn database(&self) -> PathBuf {
+        let (code, said) =
+            self.asyncagents(&["-c", "worker.autostart=false", "cancel", "task_0123"]);
+        assert_eq!(code, Some(2), "{said}");
+        self.path(DATABASE)
+    }
+
     /// What is said about one thing.
     fn checked(&self, about: &str) -> (Option<i32>, Vec<Value>) {
         let (code, said) = self.asyncagents(&["doctor", "--json"]);
@@ -85,11 +94,7 @@ fn where_nothing_is_installed_all_is_well() {
     ] {
         assert!(said.contains(line), "no `{line}`: {said}");
     }
-    let data = home
-        .0
-        .path()
-        .join(".local/share/asyncagents/asyncagents.db");
-    assert!(!data.exists(), "nothing is made");
+    assert!(!home.path(DATABASE).exists(), "nothing is made");
 }
 
 #[test]
@@ -98,14 +103,8 @@ fn a_second_copy_of_the_plugin_is_found_and_setup_mends_it() {
     home.asyncagents(&["setup", "opencode"]);
     let (code, plugins) = home.checked("plugin");
     assert_eq!(code, Some(0), "{plugins:?}");
-    let user = home
-        .0
-        .path()
-        .join(".config/opencode/plugins/asyncagents.js");
-    let second = home
-        .0
-        .path()
-        .join("project/.opencode/plugin/asyncagents.js");
+    let user = home.path(".config/opencode/plugins/asyncagents.js");
+    let second = home.path("project/.opencode/plugin/asyncagents.js");
     fs::create_dir_all(second.parent().expect("a folder")).expect("folders");
     fs::copy(user, second).expect("copied");
     let (code, plugins) = home.checked("plugin");
@@ -126,18 +125,13 @@ fn a_second_copy_of_the_plugin_is_found_and_setup_mends_it() {
 #[test]
 fn a_database_of_a_newer_version_is_named_and_left_alone() {
     let home = Home::new();
-    let (code, said) = home.asyncagents(&["-c", "worker.autostart=false", "cancel", "task_0123"]);
-    assert_eq!(code, Some(2), "{said}");
+    let db = home.database();
     let (code, found) = home.checked("database");
     assert_eq!(
         (code, &found[0]["state"]),
         (Some(0), &"ok".into()),
         "{found:?}"
     );
-    let db = home
-        .0
-        .path()
-        .join(".local/share/asyncagents/asyncagents.db");
     let connection = rusqlite::Connection::open(&db).expect("opened");
     connection
         .pragma_update(None, "user_version", 99)
@@ -260,4 +254,68 @@ fn a_projects_plugin_that_starts_another_program_is_a_problem() {
         text.ends_with("which is another program than this one"),
         "{text}"
     );
+}
+
+#[test]
+fn a_database_that_is_damaged_or_a_folder_is_named_with_what_to_do() {
+    let home = Home::new();
+    let db = home.database();
+    let connection = rusqlite::Connection::open(&db).expect("opened");
+    let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+    connection
+        .query_row(checkpoint, [], |_| Ok(()))
+        .expect("written");
+    drop(connection);
+    let mut bytes = fs::read(&db).expect("read");
+    bytes[8_192..].fill(0x5a);
+    fs::write(&db, &bytes).expect("written");
+    let (code, found) = home.checked("database");
+    assert_eq!(code, Some(1), "{found:?}");
+    let (text, mend) = (found[0]["text"].to_string(), found[0]["mend"].to_string());
+    assert!(text.contains("is damaged"), "{found:?}");
+    assert!(mend.contains("bring back a copy"), "{found:?}");
+    assert!(!text.contains("--db"), "what to do is said once: {found:?}");
+    assert_eq!(fs::read(&db).expect("read"), bytes);
+
+    fs::remove_file(&db).expect("removed");
+    fs::create_dir(&db).expect("made");
+    let (code, found) = home.checked("database");
+    assert_eq!(code, Some(1), "{found:?}");
+    assert_eq!(found[0]["text"], format!("{} is a folder", db.display()));
+}
+
+#[test]
+fn a_plugin_that_cannot_be_read_is_one_finding_among_others() {
+    let home = Home::new();
+    let file = home.path(".config/opencode/plugins/asyncagents.js");
+    fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+    symlink(&file, &file).expect("a link to itself");
+    let (code, found) = home.checked("plugin");
+    assert_eq!(code, Some(1), "{found:?}");
+    let text = found[0]["text"].as_str().expect("text");
+    let name = file.display().to_string();
+    assert!(text.starts_with(&name) && text.contains("cannot be read"));
+    assert_eq!(found[0]["mend"], "make it readable, or move it away");
+    assert_eq!(home.checked("sandbox").1.len(), 1, "the rest is checked");
+}
+
+#[test]
+fn a_server_s_file_that_others_can_read_is_a_problem_and_an_old_one_is_none() {
+    let home = Home::new();
+    home.asyncagents(&["setup", "opencode"]);
+    let file = home.path(".local/state/opencode/service.json");
+    fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+    let written = r#"{"url":"http://127.0.0.1:9","pid":4194305,"password":"sk-of-the-server"}"#;
+    fs::write(&file, written).expect("written");
+    let with_mode = |mode| {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("set");
+        let (code, mut found) = home.checked("plugin");
+        let last = found.pop().expect("a finding");
+        assert!(!last.to_string().contains("sk-of-the-server"));
+        (code, last)
+    };
+    let (code, open) = with_mode(0o644);
+    assert_eq!((code, &open["state"]), (Some(1), &"problem".into()));
+    let (code, old) = with_mode(0o600);
+    assert_eq!((code, &old["state"]), (Some(0), &"note".into()), "{old}");
 }

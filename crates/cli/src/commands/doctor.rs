@@ -139,9 +139,12 @@ fn database(path: &Path) -> FindingView {
         let text = format!("{name} is not there yet; it is made when there is a task");
         return finding(about, FindingState::Ok, text);
     };
+    if file.is_dir() {
+        let mend = "choose a file with --db, or move it away".to_owned();
+        return problem(about, format!("{name} is a folder"), mend);
+    }
     if let Err(error) = trust::check_file(path) {
-        let mend = "choose another file with --db, or mend that".to_owned();
-        return problem(about, format!("{error:#}"), mend);
+        return refused(about, &format!("{error:#}"));
     }
     let format = FormatWatch::open(path).and_then(|watch| watch.format());
     let (format, newest) = match format {
@@ -164,17 +167,17 @@ fn database(path: &Path) -> FindingView {
     match trust::look(path) {
         Ok(None) => finding(about, FindingState::Ok, format!("{text}, yours")),
         Ok(Some(why)) => problem(about, format!("{text}: it {why}"), why.hint(path)),
-        Err(Failure::Input(error) | Failure::Machine(error)) => problem(
-            about,
-            format!("{text}: {error:#}"),
-            "choose another file with --db".to_owned(),
-        ),
-        Err(Failure::Output(error)) => problem(
-            about,
-            format!("{text}: {error}"),
-            "choose another file with --db".to_owned(),
-        ),
+        Err(failure) => refused(about, &failure.to_string()),
     }
+}
+
+/// A file that a command would refuse, in its words: what is wrong and, after a semicolon, what to
+/// do.
+fn refused(about: &'static str, why: &str) -> FindingView {
+    let (text, mend) = why
+        .split_once("; ")
+        .unwrap_or((why, "choose another file with --db"));
+    problem(about, text.to_owned(), mend.to_owned())
 }
 
 /// Which providers have a key. Nothing of a key is shown.

@@ -4,7 +4,11 @@
 use std::{env, path::Path};
 
 use asyncagents_core::agent::ToolSpec;
-use asyncagents_hosts::{opencode::version, plugin};
+use asyncagents_hosts::{
+    opencode::version,
+    opencode2::service::{ServiceError, Unusable},
+    plugin,
+};
 use asyncagents_views::{FindingState, FindingView};
 
 use super::{
@@ -24,8 +28,16 @@ pub(in crate::commands) async fn findings(tools: &[ToolSpec]) -> Result<Vec<Find
     let has_opencode = found
         .iter()
         .any(|finding| finding.state == FindingState::Ok);
-    let copies = copies(&around.all())?;
-    found.extend(foreign(&around)?);
+    let looked = copies(&around.all()).and_then(|copies| Ok((copies, foreign(&around)?)));
+    let (copies, foreign) = match looked {
+        Ok(found) => found,
+        Err(error) => {
+            let mend = "make it readable, or move it away".to_owned();
+            found.push(problem("plugin", error.to_string(), mend));
+            return Ok(found);
+        }
+    };
+    found.extend(foreign);
     if copies.is_empty() {
         let text = "the plugin is not installed here".to_owned();
         found.push(if has_opencode {
@@ -139,10 +151,7 @@ async fn loaded(around: &Surroundings, copies: &[PluginCopy]) -> Option<FindingV
     let about = "plugin";
     let asked = match opencode2::ask_running(&around.here).await {
         Ok(asked) => asked?,
-        Err(error) => {
-            let text = format!("the background server of OpenCode 2 was not asked: {error:#}");
-            return Some(finding(about, FindingState::Note, text));
-        }
+        Err(error) => return Some(not_asked(about, &error)),
     };
     let files: Vec<&Path> = copies.iter().map(|copy| copy.file.as_path()).collect();
     let who = &asked.who;
@@ -154,4 +163,22 @@ async fn loaded(around: &Surroundings, copies: &[PluginCopy]) -> Option<FindingV
             problem(about, format!("not loaded by {who}"), restart())
         }
     })
+}
+
+/// A server that was not asked. One that has ended leaves its file, which is no problem; but nobody
+/// else is to read or write that.
+fn not_asked(about: &'static str, error: &anyhow::Error) -> FindingView {
+    let text = format!("the background server of OpenCode 2 was not asked: {error:#}");
+    let service = error.downcast_ref::<ServiceError>();
+    match service.map(|service| &service.why) {
+        Some(Unusable::Open(_)) => {
+            let mend = "`opencode service restart` when it is closed".to_owned();
+            problem(about, text, mend)
+        }
+        Some(Unusable::OtherUser | Unusable::NotAFile) => {
+            let mend = "remove it, then `opencode service restart`".to_owned();
+            problem(about, text, mend)
+        }
+        _ => finding(about, FindingState::Note, text),
+    }
 }
