@@ -147,7 +147,11 @@ fn a_check_runs_no_program_that_a_project_names() {
 #[rstest]
 #[case::ends(
     "echo 'database is locked' >&2; exit 1",
-    "OpenCode ended before it had answered; the last it said: database is locked"
+    "OpenCode ended before it had answered; it said: database is locked"
+)]
+#[case::bad_settings(
+    r"printf '\033[91m\033[1mError: \033[0mx.json is not JSON: \n--- Input ---\n{\n--- End ---\n' >&2; exit 1",
+    "OpenCode ended before it had answered; it said: x.json is not JSON:"
 )]
 #[case::silent("exit 1", "OpenCode ended before it had answered, and said nothing")]
 #[case::nobody(
@@ -156,7 +160,7 @@ fn a_check_runs_no_program_that_a_project_names() {
 )]
 #[case::ends_later(
     "echo opencode server listening on http://127.0.0.1:1; sleep 0.3; echo oops >&2",
-    "OpenCode ended before it had answered; the last it said: oops"
+    "OpenCode ended before it had answered; it said: oops"
 )]
 fn a_check_says_why_opencode_gave_no_answer(#[case] serve: &str, #[case] why: &str) {
     let home = Home::new();
@@ -280,7 +284,7 @@ fn a_check_finds_the_copy_that_switches_opencode_2_off() {
     let said = Said::of(&mut opencode.check(&home));
     assert_eq!(said.code, Some(1), "{said:?}");
     said.remarks(&format!(
-        "There is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one.",
+        "there is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one",
         home.project_file().display()
     ));
     assert!(home.project_file().exists(), "a check changes nothing");

@@ -3,7 +3,7 @@
 use std::{fs, process::Command};
 
 use super::{
-    Home, Said, current,
+    Home, ONLY_ONE, Said, TOOLS, current,
     fake::{FakeOpencode, Quirks, program},
 };
 
@@ -33,8 +33,8 @@ fn without_a_name_what_is_installed_is_set_up_and_checked() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let file = home.user_file();
     let begins = format!(
-        "Found OpenCode 2.0.26: {}.\nIts plugin goes to {}; nothing else is changed.\n{} is \
-         installed.\n",
+        "Found OpenCode 2.0.26: {}.\nThe plugin goes to {}. Other copies of it that OpenCode would \
+         load here are removed; nothing else is changed.\n{} is installed.\n",
         opencode.bin.display(),
         file.display(),
         file.display()
@@ -44,8 +44,67 @@ fn without_a_name_what_is_installed_is_set_up_and_checked() {
         said.answer
             .ends_with("loaded by an OpenCode 2 that was started for it")
     );
-    said.remarks("Next: restart OpenCode");
+    // It has loaded the plugin by itself.
+    said.remarks("Next: try \"Launch two background agents");
     assert_eq!(fs::read_to_string(&file).expect("read"), current());
+}
+
+/// An OpenCode 1 that sees the tools, and the PATH it is on.
+fn opencode1(home: &Home) -> (FakeOpencode, String) {
+    let opencode = FakeOpencode::new(home, "1.18.33", &TOOLS);
+    let bin = opencode.bin.parent().expect("a folder").display();
+    let path = format!("{bin}:/usr/bin:/bin");
+    (opencode, path)
+}
+
+#[test]
+fn an_opencode_1_has_to_be_restarted() {
+    let home = Home::new();
+    let (_opencode, path) = opencode1(&home);
+    let said = Said::of(&mut setup_all(&home, &path));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    said.remarks("Next: restart OpenCode and try \"Launch two background agents");
+    // Nothing has changed, so there is nothing to do.
+    let again = Said::of(&mut setup_all(&home, &path));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(!again.remarks.contains("Next:"), "{again:?}");
+}
+
+#[test]
+fn a_second_copy_is_found_by_a_check_and_removed() {
+    let home = Home::new();
+    let (_opencode, path) = opencode1(&home);
+    Said::of(&mut setup_all(&home, &path));
+    home.write(&home.project_file(), &current());
+    let check = || Said::of(setup_all(&home, &path).arg("--check"));
+    let said = check();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    said.remarks(&format!(
+        "there is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one",
+        home.project_file().display()
+    ));
+    let said = Said::of(&mut setup_all(&home, &path));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!home.project_file().exists());
+    let said = check();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    Said::of(setup_all(&home, &path).args(["--check", "opencode", "--remove"])).refused(
+        2,
+        "--check goes behind the host: `asyncagents setup opencode --check`",
+    );
+}
+
+#[test]
+fn where_the_plugin_goes_is_where_it_is_kept() {
+    let home = Home::new();
+    let (_opencode, path) = opencode1(&home);
+    Said::of(&mut setup_all(&home, &path));
+    let mut command = setup_all(&home, &path);
+    command.env("OPENCODE_CONFIG_DIR", home.path("elsewhere"));
+    let said = Said::of(&mut command);
+    let goes = format!("The plugin goes to {}.", home.user_file().display());
+    assert!(said.answer.contains(&goes), "{said:?}");
+    assert!(!home.path("elsewhere").exists());
 }
 
 #[test]

@@ -41,9 +41,6 @@ impl Check<'_> {
         }
         let plugins = look_at_plugins(self.places, self.tools).await?;
         let second = self.second_copies(&plugins);
-        for remark in &second {
-            print::remark(&format!("{remark}\n"));
-        }
         for program in programs {
             let of_program = match program.generation {
                 Err(_) => None,
@@ -52,6 +49,7 @@ impl Check<'_> {
             };
             advice.extend(of_program);
         }
+        advice.extend(second);
         if advice.is_empty() {
             return Ok(Exit::Done);
         }
@@ -100,8 +98,7 @@ impl Check<'_> {
                 broken.map(|broken| format!("OpenCode 2 has the plugin, but {}", broken.advice()))
             }
             _ if !second.is_empty() => Some(format!(
-                "{who} has not loaded the plugin, and there is more than one copy; `asyncagents \
-                 setup opencode` leaves one"
+                "{who} has not loaded the plugin, of which there is more than one copy"
             )),
             _ if plugins.is_empty() => Some(NOT_THERE.to_owned()),
             State::Failed(why) => Some(match plugins.iter().find(|plugin| !plugin.is_current) {
@@ -131,7 +128,7 @@ impl Check<'_> {
         let others = copies.into_iter().filter(|copy| copy.file != *first);
         let said = others.map(|PluginCopy { file, .. }| {
             format!(
-                "There is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one.",
+                "there is a second copy, {}: {ONLY_ONE}; `asyncagents setup opencode` leaves one",
                 shown_path(&file)
             )
         });

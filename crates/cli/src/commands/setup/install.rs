@@ -17,52 +17,78 @@ use crate::{
     print,
 };
 
-const NEXT: &str = "\
-Next: restart OpenCode (OpenCode 2 has loaded it by now) and try \"Launch two background agents: one \
-lists what this project does, one looks for dead code.\"
-`asyncagents setup opencode --check` shows whether OpenCode sees the tools.
-";
+const TRY: &str = "try \"Launch two background agents: one lists what this project does, one looks \
+                   for dead code.\"";
 
-/// Puts the plugin there, or a newer one in its place, and takes away what would be loaded beside it.
-/// Returns whether anything has changed.
-pub(super) fn install(
-    around: &Surroundings,
-    place: &Place,
-    tools: &[ToolSpec],
-) -> Result<bool, Failure> {
-    let program = own_program().map_err(Failure::Machine)?;
-    let copies = copies(&around.all())?;
-    let mut elsewhere: Vec<_> = copies.iter().filter(|copy| copy.place != *place).collect();
-    // What all environments load is kept rather than what only this one does.
-    elsewhere.sort_by_key(|copy| !around.is_usual(&copy.place));
-    if let (Whose::Project, Some(copy)) = (place.whose, elsewhere.first()) {
-        return leave_to(copy, around, &copies);
+/// One installation: what there is, and where the plugin goes.
+pub(super) struct Plan<'a> {
+    around: &'a Surroundings,
+    copies: Vec<PluginCopy>,
+    place: Place,
+}
+
+impl<'a> Plan<'a> {
+    /// To install in a place; or, for the user, where a copy is that all environments load. That is
+    /// kept rather than one that a single environment loads.
+    pub(super) fn new(around: &'a Surroundings, place: Place) -> Result<Self, Failure> {
+        let mut copies = copies(&around.all())?;
+        copies.sort_by_key(|copy| !around.is_usual(&copy.place));
+        let usual = copies.first().filter(|copy| around.is_usual(&copy.place));
+        let place = match usual {
+            Some(usual) if place.whose != Whose::Project => usual.place.clone(),
+            _ => place,
+        };
+        Ok(Self {
+            around,
+            copies,
+            place,
+        })
     }
-    let place = usual_place(around, &copies).unwrap_or(place);
-    let file = place.file();
-    may_change(place, &file)?;
-    let wanted = plugin::render(&program, tools);
-    let (happened, draft) = match plugin_file::find(&file)? {
-        Found::Foreign(what) => return Err(plugin_file::foreign(&file, what)),
-        Found::Ours(text) if text == wanted => ("is up to date", None),
-        Found::Ours(_) => ("is updated", Some(Draft::write(&file, &wanted)?)),
-        Found::Nothing => ("is installed", Some(Draft::write(&file, &wanted)?)),
-    };
-    // A running OpenCode 2 looks at once, and would find two if they went later.
-    let removed = remove_others(&copies, &file)?;
-    let changed = draft.is_some() || removed;
-    draft.map_or(Ok(()), Draft::put)?;
-    print::answer(&format!("{} {happened}.", shown_path(&file)))?;
-    if is_in_build_folder(Path::new(&program)) {
-        print::remark(&format!(
-            "It names {program}, which is in a build folder: install it again when that is gone.\n"
-        ));
+
+    /// Where the plugin goes.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
-    if place.whose == Whose::User && around.has_own() {
-        print::remark("OpenCode loads it while OPENCODE_CONFIG_DIR is set as it is now.\n");
+
+    /// Puts the plugin there, or a newer one in its place, and takes away what would be loaded beside
+    /// it. Returns whether anything has changed.
+    pub(super) fn install(&self, tools: &[ToolSpec]) -> Result<bool, Failure> {
+        let Self {
+            around,
+            copies,
+            place,
+        } = self;
+        let mut elsewhere = copies.iter().filter(|copy| copy.place != *place);
+        if let (Whose::Project, Some(copy)) = (place.whose, elsewhere.next()) {
+            return leave_to(copy, around, copies);
+        }
+        let program = own_program().map_err(Failure::Machine)?;
+        let file = place.file();
+        may_change(place, &file)?;
+        let wanted = plugin::render(&program, tools);
+        let (happened, draft) = match plugin_file::find(&file)? {
+            Found::Foreign(what) => return Err(plugin_file::foreign(&file, what)),
+            Found::Ours(text) if text == wanted => ("is up to date", None),
+            Found::Ours(_) => ("is updated", Some(Draft::write(&file, &wanted)?)),
+            Found::Nothing => ("is installed", Some(Draft::write(&file, &wanted)?)),
+        };
+        // A running OpenCode 2 looks at once, and would find two if they went later.
+        let removed = remove_others(copies, &file)?;
+        let changed = draft.is_some() || removed;
+        draft.map_or(Ok(()), Draft::put)?;
+        print::answer(&format!("{} {happened}.", shown_path(&file)))?;
+        if is_in_build_folder(Path::new(&program)) {
+            print::remark(&format!(
+                "It names {program}, which is in a build folder: install it again when that is \
+                 gone.\n"
+            ));
+        }
+        if place.whose == Whose::User && around.has_own() {
+            print::remark("OpenCode loads it while OPENCODE_CONFIG_DIR is set as it is now.\n");
+        }
+        remark_entries(around, &file);
+        Ok(changed)
     }
-    remark_entries(around, &file);
-    Ok(changed)
 }
 
 /// A project gets no copy of its own where another one is loaded.
@@ -81,22 +107,26 @@ fn leave_to(
     Ok(removed)
 }
 
-/// Where the user's copy is that all environments load, if there is one: it is kept rather than one
-/// that a single environment loads.
-fn usual_place<'a>(around: &Surroundings, copies: &'a [PluginCopy]) -> Option<&'a Place> {
-    let mut places = copies.iter().map(|copy| &copy.place);
-    places.find(|place| around.is_usual(place))
-}
-
 fn remark_entries(around: &Surroundings, kept: &Path) {
     for entry in entries(around) {
         print::remark(&format!("{}\n", entry.remark(kept)));
     }
 }
 
-/// What to do after an installation that has changed something.
-pub(super) fn say_next() {
-    print::remark(NEXT);
+/// What to do after an installation that has changed something, for the generations of OpenCode
+/// that there may be.
+pub(super) fn say_next(one: bool, two: bool) {
+    let restart = match (one, two) {
+        (true, true) => "restart OpenCode (OpenCode 2 has loaded it by now) and ",
+        (true, false) => "restart OpenCode and ",
+        (false, _) => "",
+    };
+    print::remark(&format!("Next: {restart}{TRY}\n"));
+}
+
+/// How to see whether an installation has helped.
+pub(super) fn say_check() {
+    print::remark("`asyncagents setup opencode --check` shows whether OpenCode sees the tools.\n");
 }
 
 /// Removes what OpenCode would load beside the file that stays. Returns whether there was any.

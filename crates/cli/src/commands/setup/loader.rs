@@ -153,13 +153,8 @@ impl Server {
     }
 
     fn ended(&self) -> anyhow::Error {
-        let log = self.log();
-        let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
-        match lines.next_back() {
-            Some(line) => anyhow!(
-                "OpenCode ended before it had answered; the last it said: {}",
-                shown(line)
-            ),
+        match last_words(&self.log()) {
+            Some(words) => anyhow!("OpenCode ended before it had answered; it said: {words}"),
             None => anyhow!("OpenCode ended before it had answered, and said nothing"),
         }
     }
@@ -202,6 +197,30 @@ fn complaint_in(log: &str) -> Option<String> {
     let mut reasons = ours.filter_map(|line| line.split_once(" error="));
     let (_, why) = reasons.next_back()?;
     Some(shown(why))
+}
+
+/// Why an OpenCode has ended: what it called an error, below which it may have quoted a file, or
+/// else the last that it said.
+fn last_words(log: &str) -> Option<String> {
+    let lines = log.lines().map(without_colours);
+    let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let error = lines
+        .iter()
+        .rev()
+        .find_map(|line| line.strip_prefix("Error: "));
+    let last = error.or(lines.last().map(String::as_str))?;
+    Some(shown(last.trim()))
+}
+
+/// A line without the sequences that colour it.
+fn without_colours(line: &str) -> String {
+    let mut pieces = line.split("\u{1b}[");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| c.is_ascii_alphabetic());
+        plain.push_str(end.and_then(|end| piece.get(end + 1..)).unwrap_or_default());
+    }
+    plain
 }
 
 /// As much of a line as goes onto a terminal.

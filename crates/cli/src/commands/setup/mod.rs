@@ -15,11 +15,11 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
 use asyncagents_core::tool_set;
-use asyncagents_hosts::opencode::version;
+use asyncagents_hosts::opencode::version::{self, Generation};
 use tempfile::TempDir;
 
 pub(super) use self::findings::findings;
-use self::{check::Check, place::Surroundings, programs::Program};
+use self::{check::Check, install::Plan, place::Surroundings, programs::Program};
 use super::runtime::in_runtime;
 use crate::{
     config::Config,
@@ -35,7 +35,8 @@ const RELOAD: Duration = Duration::from_millis(1_500);
 /// Give other agents the tools for background agents.
 ///
 /// Without a host: look for OpenCode (1 and 2, as `opencode` or `opencode2` on the PATH), install its
-/// plugin for all your projects, check that OpenCode sees it, and say what to restart.
+/// plugin for all your projects, remove other copies, check that OpenCode sees it, and say what to
+/// restart.
 ///
 /// Exit code 0 on success, 1 if no OpenCode was found or something is missing.
 #[derive(Debug, clap::Args)]
@@ -43,9 +44,13 @@ const RELOAD: Duration = Duration::from_millis(1_500);
     disable_help_subcommand = true,
     subcommand_value_name = "HOST",
     subcommand_help_heading = "Hosts",
-    after_help = "Examples:\n  asyncagents setup\n  asyncagents setup opencode --check"
+    after_help = "Examples:\n  asyncagents setup\n  asyncagents setup --check"
 )]
 pub(super) struct SetupArgs {
+    /// Change nothing, and check: like `asyncagents setup opencode --check`.
+    #[arg(long)]
+    check: bool,
+
     #[command(subcommand)]
     host: Option<SetupHost>,
 }
@@ -65,7 +70,7 @@ pub(super) enum SetupHost {
 ///
 /// Exit code 0 on success, 1 if that could not be done or --check found something missing, 2 if
 /// asyncagents did not write the file.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   asyncagents setup opencode                   for all your projects
@@ -102,7 +107,17 @@ pub(super) struct SetupOpencodeArgs {
 
 pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
     match &args.host {
+        None if args.check => {
+            let check = SetupOpencodeArgs {
+                check: true,
+                ..SetupOpencodeArgs::default()
+            };
+            opencode(config, &check)
+        }
         None => in_runtime(whatever_is_installed(config)),
+        Some(SetupHost::Opencode(_)) if args.check => Err(Failure::Input(anyhow!(
+            "--check goes behind the host: `asyncagents setup opencode --check`"
+        ))),
         Some(SetupHost::Opencode(args)) => opencode(config, args),
     }
 }
@@ -132,13 +147,14 @@ async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
         let version = version::in_line(version);
         print::answer(&format!("Found OpenCode {version}: {}.", shown_path(path)))?;
     }
-    let place = around.user()?;
+    let plan = Plan::new(&around, around.user()?)?;
     print::answer(&format!(
-        "Its plugin goes to {}; nothing else is changed.",
-        shown_path(&place.file())
+        "The plugin goes to {}. Other copies of it that OpenCode would load here are removed; \
+         nothing else is changed.",
+        shown_path(&plan.place().file())
     ))?;
     let tools = tool_set::specs_with_skill(&config.prefix, None);
-    let changed = install::install(&around, &place, &tools)?;
+    let changed = plan.install(&tools)?;
     if changed {
         tokio::time::sleep(RELOAD).await;
     }
@@ -150,7 +166,11 @@ async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
     };
     let done = check.run(&programs).await?;
     if changed {
-        install::say_next();
+        let has = |wanted| {
+            let mut generations = programs.iter().map(|program| &program.generation);
+            generations.any(|generation| *generation == Ok(wanted))
+        };
+        install::say_next(has(Generation::One), has(Generation::Two));
     }
     Ok(done)
 }
@@ -169,8 +189,9 @@ fn opencode(config: &Config, args: &SetupOpencodeArgs) -> Result<Exit, Failure> 
         return install::remove(&place()?);
     }
     if !args.check {
-        if install::install(&around, &place()?, &tools)? {
-            install::say_next();
+        if Plan::new(&around, place()?)?.install(&tools)? {
+            install::say_next(true, true);
+            install::say_check();
         }
         return Ok(Exit::Done);
     }
