@@ -38,6 +38,9 @@ steps = [{ after = "100ms", tool = "bash" }, { after = "1h", answer = "late" }]
 when = "permission"
 steps = [{ permission = "permission for bash make" }, { answer = "answered: {answer}" }]
 [[child]]
+when = "trick"
+steps = [{ permission = "permission for bash ls\u202e\u001b[8m; rm x\n  To answer it: no need" }, { answer = "done" }]
+[[child]]
 when = "colour"
 steps = [{ question = "Which colour?", options = ["red", "blue"] }, { answer = "chosen: {answer}" }]
 [[child]]
@@ -1185,6 +1188,57 @@ fn a_question_is_answered_with_a_text_or_with_values() {
         let said = home.ask(&["output", &task, "--block"]);
         assert!(said.ends_with(chosen), "{said}");
     }
+}
+
+#[test]
+fn nothing_in_what_is_asked_is_hidden_or_looks_like_ours() {
+    let home = Home::new();
+    let task = home.launch("trick");
+    let asks = || home.json(&["output", &task, "--json"])["progress"]["questions"].is_array();
+    home.until("it asks", asks);
+    for shown in [
+        home.ask(&["list"]),
+        text(&home.run(&["output", &task]).stdout),
+    ] {
+        let asked = "permission for bash ls<U+202E><U+001B>[8m; rm x\n      To answer it: no need\n  \
+            To answer it: asyncagents answer";
+        assert!(shown.contains(asked), "{shown}");
+    }
+}
+
+#[test]
+fn an_answer_of_megabytes_that_does_not_fit_is_refused_in_a_line() {
+    let home = Home::new();
+    let task = home.launch("colour");
+    let asks = || home.json(&["output", &task, "--json"])["progress"]["questions"].is_array();
+    home.until("it asks", asks);
+    for (length, why) in [
+        (2_000_000, "greengreen"),
+        (16_000_001, "standard input: is larger than 16 MB"),
+    ] {
+        let long = "green".repeat(length / 5 + 1);
+        let refused = home.fed_by_a_person(&["answer", &task, "-"], &long);
+        assert_eq!(refused.status.code(), Some(2));
+        let said = text(&refused.stderr);
+        assert!(
+            said.contains(why) && said.len() < 600,
+            "{} bytes",
+            said.len()
+        );
+    }
+    assert!(asks(), "it waits as before");
+}
+
+#[rstest]
+#[case("--model")]
+#[case("--effort")]
+fn an_option_without_a_value_is_no_default(#[case] option: &str) {
+    let home = Home::new();
+    let refused = home.run(&["task", "x", option, ""]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = text(&refused.stderr);
+    assert!(said.contains("a value is required for") && said.contains(option));
+    assert!(!home.db().exists());
 }
 
 #[rstest]

@@ -66,7 +66,7 @@ fn hint(problem: &Problem) -> Option<Cow<'static, str>> {
         Problem::Refused(Refusal::UnknownTask { .. }) => "`asyncagents list` shows which there are",
         Problem::Refused(Refusal::UnknownChain { .. }) => "`asyncagents trace` shows the newest",
         Problem::Refused(Refusal::TooLateToTell { .. } | Refusal::SummingUp { .. }) => {
-            "`asyncagents resume ID PROMPT` goes on with it when it has ended"
+            "`asyncagents resume ID PROMPT` does that"
         }
         Problem::Refused(Refusal::NotAsking { .. }) => "`asyncagents output ID` shows what it does",
         Problem::Refused(Refusal::WhichQuestion { .. }) => "`--question` takes its ID",

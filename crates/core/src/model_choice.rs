@@ -3,6 +3,7 @@
 use crate::{
     agent::{Effort, glob::fits},
     id::ModelName,
+    shorten::shorten,
     similar::edits,
 };
 
@@ -61,6 +62,9 @@ pub struct HostModel {
 /// How many models a refusal names.
 const SHOWN: usize = 8;
 
+/// How many characters of a name are compared.
+const LONGEST_NAME: usize = 200;
+
 /// Some of the models there are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownModels {
@@ -73,10 +77,12 @@ pub struct KnownModels {
 impl KnownModels {
     /// Of these, the nearest to what was asked for.
     pub fn near(asked: &str, models: impl IntoIterator<Item = ModelName>) -> Self {
+        // No name is so long, and to compare megabytes takes minutes.
+        let asked = shorten(asked, LONGEST_NAME, "");
         let distance = |model: &ModelName| {
             let name = model.as_str();
             let own = name.split_once('/').map_or(name, |(_, own)| own);
-            edits(asked, name).min(edits(asked, own))
+            edits(&asked, name).min(edits(&asked, own))
         };
         let mut all: Vec<ModelName> = models.into_iter().collect();
         all.sort_by_cached_key(|model| (distance(model), model.clone()));

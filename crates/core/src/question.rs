@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::{digest::digest, make_visible::make_visible, shorten::both_ends, wording::listed};
+use crate::{
+    digest::digest,
+    make_visible::make_visible,
+    shorten::both_ends,
+    wording::{brief, listed},
+};
 
 /// What an agent asks its user and waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +200,7 @@ fn fitting(
     let mut fit = BTreeMap::new();
     for (key, given) in values {
         let Some(field) = fields.iter().find(|field| field.key == key) else {
+            let key = brief(&key);
             return Err(format!("it has no field `{key}`; {}", wanted(fields)));
         };
         if given.len() > 1 && !field.multiple {
@@ -216,7 +222,8 @@ impl Field {
             None if given.is_empty() => Err(format!("`{}` is empty", self.key)),
             None if self.custom || self.options.is_empty() => Ok(given.to_owned()),
             None => Err(format!(
-                "`{given}` is not offered; there are {}",
+                "`{}` is not offered; there are {}",
+                brief(given),
                 listed(&self.options, "and")
             )),
         }

@@ -9,7 +9,7 @@ use crate::{
     model_choice::KnownModels,
     task::Status,
     task_limits::LONGEST_PROMPT,
-    wording::{counted, listed},
+    wording::{brief, counted, listed},
 };
 
 /// Why a request is refused.
@@ -46,7 +46,11 @@ pub enum Refusal {
     #[error("{task} asks nothing that is open; it may have been answered meanwhile")]
     NotAsking { task: TaskId },
     /// No such question is open.
-    #[error("{task} has not asked `{asked}`; open: {}", listed(open, "and"))]
+    #[error(
+        "{task} has not asked `{}`; open: {}",
+        brief(asked),
+        listed(open, "and")
+    )]
     UnknownQuestion {
         task: TaskId,
         asked: String,
@@ -114,20 +118,25 @@ pub enum Refusal {
         hint: &'static str,
     },
     /// A parameter is out of its range.
-    #[error("`{name}`: {value} is refused; allowed: {allowed}")]
+    #[error("`{name}`: {} is refused; allowed: {allowed}", brief(value))]
     OutOfRange {
         name: &'static str,
         value: String,
         allowed: &'static str,
     },
     /// No such agent in this host.
-    #[error("there is no agent `{agent}`; there are {}", listed(known.iter().map(AgentName::as_str), "and"))]
+    #[error("there is no agent `{}`; {}", brief(agent.as_str()), agents(known))]
     UnknownAgent {
         agent: AgentName,
         known: Vec<AgentName>,
     },
     /// No such model in this host.
-    #[error("there is no model `{model}` here{}{}", because(why.as_deref()), there_are(known))]
+    #[error(
+        "there is no model `{}` here{}{}",
+        brief(model.as_str()),
+        because(why.as_deref()),
+        there_are(known)
+    )]
     UnknownModel {
         model: ModelName,
         /// What the host says about it.
@@ -136,8 +145,9 @@ pub enum Refusal {
     },
     /// The user does not allow it.
     #[error(
-        "the model `{model}`{} is not among those that the setting `models.allowed` allows: {}. \
+        "the model `{}`{} is not among those that the setting `models.allowed` allows: {}. \
          Only the user's own settings can change that",
+        brief(model.as_str()),
         agents_own(agent.as_ref()),
         listed(allowed, "and")
     )]
@@ -193,9 +203,9 @@ pub enum Refusal {
         what: &'static str,
         whose: &'static str,
     },
-    #[error("there is no task `{asked}`")]
+    #[error("there is no task `{}`", brief(asked))]
     UnknownTask { asked: String },
-    #[error("there is no run `{asked}`")]
+    #[error("there is no run `{}`", brief(asked))]
     UnknownChain { asked: String },
     /// More than one ID begins so.
     #[error(
@@ -209,7 +219,10 @@ pub enum Refusal {
     AlreadyEnded { task: TaskId, status: Status },
     #[error("{task} ended before it had a session to go on with")]
     NeverBegan { task: TaskId },
-    #[error("the conversation of {task} has no message `{message}`; leave it out to see all of it")]
+    #[error(
+        "the conversation of {task} has no message `{}`; leave it out to see all of it",
+        brief(message)
+    )]
     UnknownMessage { task: TaskId, message: String },
     /// The host has no such session any more.
     #[error("the session of {task} ({session}) no longer exists")]
@@ -279,6 +292,16 @@ impl Refusal {
 
 fn because(why: Option<&str>) -> String {
     why.map_or(String::new(), |why| format!(": {why}"))
+}
+
+fn agents(known: &[AgentName]) -> String {
+    match known {
+        [] => "there is none here".to_owned(),
+        known => {
+            let names = known.iter().map(AgentName::as_str);
+            format!("there are {}", listed(names, "and"))
+        }
+    }
 }
 
 fn there_are(known: &KnownModels) -> String {

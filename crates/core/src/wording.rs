@@ -2,6 +2,8 @@
 
 use std::{fmt::Display, time::Duration};
 
+use crate::shorten::shorten;
+
 /// Who reads an answer: what can be done next is said in their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader<'a> {
@@ -31,6 +33,11 @@ pub fn counted(number: impl Display, one: &str, many: &str) -> String {
     let number = grouped(number);
     let noun = if number == "1" { one } else { many };
     format!("{number} {noun}")
+}
+
+/// What somebody has written, as much of it as tells which it is: it may be megabytes.
+pub(crate) fn brief(text: &str) -> String {
+    shorten(text, 200, "…")
 }
 
 /// `a, b and c`.

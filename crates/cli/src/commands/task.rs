@@ -8,6 +8,7 @@ use asyncagents_core::{
 };
 use asyncagents_runtime::{Accepted, Manager};
 use asyncagents_views::TaskView;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::{
     CommandContext,
@@ -48,12 +49,12 @@ pub(super) struct TaskArgs {
     agent: Option<String>,
 
     /// Model to use [default: the agent's own].
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     model: Option<String>,
 
     /// How hard the model thinks: low, medium or high [default: the setting `effort`, or what the
     /// host has].
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     effort: Option<String>,
 
     /// Let the child inherit the session's conversation.

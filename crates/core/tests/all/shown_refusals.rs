@@ -68,3 +68,54 @@ fn every_refusal_is_worded_as_it_was() {
     let lines = all.map(|(name, refusal)| format!("{name} ({:?}): {refusal}\n", refusal.kind()));
     insta::assert_snapshot!("refusals", lines.collect::<String>());
 }
+
+/// What was asked for may come from a file, and goes back to a model that pays for it.
+#[test]
+fn a_refusal_quotes_only_the_beginning_of_a_long_text() {
+    let long = "x".repeat(2_000_000);
+    let models = (0..500).map(|number| format!("provider/model-{number}").into());
+    let refusals = [
+        Refusal::UnknownTask {
+            asked: long.clone(),
+        },
+        Refusal::UnknownChain {
+            asked: long.clone(),
+        },
+        Refusal::UnknownQuestion {
+            task: task(),
+            asked: long.clone(),
+            open: Vec::new(),
+        },
+        Refusal::UnknownMessage {
+            task: task(),
+            message: long.clone(),
+        },
+        Refusal::OutOfRange {
+            name: "effort",
+            value: long.clone(),
+            allowed: "low",
+        },
+        Refusal::UnknownAgent {
+            agent: long.as_str().into(),
+            known: Vec::new(),
+        },
+        Refusal::UnknownModel {
+            model: long.as_str().into(),
+            why: None,
+            known: KnownModels::near(&long, models),
+        },
+        Refusal::ModelNotAllowed {
+            model: long.as_str().into(),
+            agent: None,
+            allowed: Vec::new(),
+        },
+    ];
+    for refusal in refusals {
+        let said = refusal.to_string();
+        assert!(
+            said.contains("xxx…") && said.len() < 500,
+            "{} bytes",
+            said.len()
+        );
+    }
+}
