@@ -39,7 +39,7 @@ fn with_fields(open: &OpenQuestion, text: &str) -> String {
                 .iter()
                 .filter(|field| several || !field.options.is_empty());
             let fields: String = fields
-                .map(|field| format!("\n  {}", legible(&field.shown())))
+                .map(|field| format!("\n  {}", one_line(&field.shown())))
                 .collect();
             format!("{text}{fields}")
         }
