@@ -56,6 +56,7 @@ impl Plugin {
     /// Runs a script with the plugin; what it prints, if all is well.
     async fn run(&self, script: &str, port: u16) -> String {
         let run = Command::new("node")
+            .arg("--no-warnings")
             .arg(scripts().join(script))
             .env("PLUGIN", &self.file)
             .env("BRIDGE_PORT", port.to_string())

@@ -172,6 +172,7 @@ impl Handler for Router {
             "call" => parsed(params).map(|call| self.call(call)),
             "rules" => parsed(params).map(|params| self.rules(params)),
             "permit" => parsed(params).map(|params| self.permit(params)),
+            "ping" => Ok(Box::pin(async { answer(&()) }) as BoxFuture<'static, _>),
             other => Err(Fault::unknown(other)),
         };
         answer.unwrap_or_else(|fault| Box::pin(async { Err(fault) }))

@@ -20,11 +20,13 @@ const PATIENCE = 5_000
 const FIRST_PAUSE = 500
 const LONGEST_PAUSE = 30_000
 const LONG_LIFE = 60_000
+/** How often the bridge is asked whether it is there; one that did not answer twice is replaced. */
+const PING = 30_000
 /** How long descriptions of tools are good for, and how long a model may wait for new ones. */
 const FRESH = 5_000
 const DESCRIBE = 5_000
-/** How long a session of a task may wait to be told what it may use. */
-const CHECK = 10_000
+/** How long a session of a task may wait to be told what it may use: nobody waits for it. */
+const CHECK = 60_000
 /** Text that streams in is only a sign of life, and one in this time is enough. */
 const DELTAS = 5_000
 /** The bridge does not read longer lines. */
@@ -113,9 +115,11 @@ function makeBridge() {
     const began = Date.now()
     let stderr = ""
     let over = false
+    let watch
     const end = (why) => {
       if (over) return
       over = true
+      clearInterval(watch)
       child = undefined
       wanted = followed = new Set()
       trouble = stderr.trim() ? `${why}: ${stderr.trim()}` : why
@@ -141,10 +145,27 @@ function makeBridge() {
       words.setEncoding("utf8").on("data", (text) => (stderr = (stderr + text).slice(-2_000)))
       stdout.setEncoding("utf8").on("data", lines((line) => receive(started, line)))
       child = started
+      watch = unref(watching(started, end))
       instances.forEach(greet)
     } catch (error) {
       failed(error)
     }
+  }
+
+  /** A process that was stopped, or waits for a disk, does not end, and all that it does stands still. */
+  function watching(started, end) {
+    let unanswered = 0
+    let last = Date.now()
+    const alive = () => (unanswered = 0)
+    return setInterval(() => {
+      // Then this process, or the machine, has slept as well.
+      if (Date.now() - last > PING * 2) alive()
+      last = Date.now()
+      if (unanswered === 2) return started.kill("SIGKILL"), end("it did not answer")
+      unanswered += 1
+      // An older one does not know the word, but it answers.
+      request("ping", {}).then(alive, (error) => error instanceof Gone || alive())
+    }, PING)
   }
 
   /** Writes to the child that is meant: the one that asked, not the one that came after it. */
@@ -153,7 +174,7 @@ function makeBridge() {
     if (Buffer.byteLength(line) > LONGEST_LINE) throw new TooLong("this is too long to be passed on")
     to?.stdin.write(line)
     // One that reads no more would fill OpenCode's memory.
-    if (to?.stdin.writableLength > LONGEST_LINE * 2) to.kill()
+    if (to?.stdin.writableLength > LONGEST_LINE * 2) to.kill("SIGKILL")
   }
 
   function request(method, params, signal) {

@@ -1,6 +1,6 @@
 // The plugin as OpenCode 2 sees it. Run by tests/plugin.rs, which renders it.
 import assert from "node:assert/strict"
-import { test } from "node:test"
+import { mock, test } from "node:test"
 import { again, bridges, fakeOpenCode2, load } from "./fakes.mjs"
 
 const FOLDER = "/home/user/project"
@@ -270,9 +270,22 @@ story("without an answer a session of a task gets no tools, others keep theirs",
   const opencode = await open()
   assert.deepEqual(Object.keys(await opencode.shows("ses_1")), ["shell", "asyncagents_task"])
   await opencode.before("ses_1", "shell", {})
-  const [shown, refused] = await Promise.allSettled([opencode.shows(CHILD), opencode.before(CHILD, "shell", {})])
-  assert.deepEqual(shown.value, {})
-  assert.match(refused.reason.message, /asyncagents cannot be reached/)
+  mock.timers.enable({ apis: ["setTimeout"] })
+  try {
+    let settled
+    Promise.allSettled([opencode.shows(CHILD), opencode.before(CHILD, "shell", {})]).then((both) => (settled = both))
+    let seconds = 0
+    for (; !settled; seconds += 1) {
+      await new Promise(setImmediate)
+      mock.timers.tick(1_000)
+    }
+    const [shown, refused] = settled
+    assert.ok(seconds > 50, "nobody waits for a task's session, so it has time")
+    assert.deepEqual(shown.value, {})
+    assert.match(refused.reason.message, /asyncagents cannot be reached/)
+  } finally {
+    mock.timers.reset()
+  }
 })
 
 story("a session that nothing binds loses only our tools when the bridge cannot say", async ({ opened }) => {

@@ -1,6 +1,6 @@
 // The plugin as OpenCode sees it. Run by tests/plugin.rs, which renders it.
 import assert from "node:assert/strict"
-import { test } from "node:test"
+import { mock, test } from "node:test"
 import { again, bridges, context, fakeClient, load } from "./fakes.mjs"
 
 const FOLDER = "/home/user/project"
@@ -111,6 +111,36 @@ story("api requests are served by OpenCode's client", async ({ place, init }) =>
   bridge.say({ id: 6, method: "dance" })
   const dance = await bridge.hears(({ id }) => id === 6)
   assert.match(dance.error.message, /no method dance/)
+})
+
+story("a bridge that is alive and does not answer is replaced", async ({ place, init }) => {
+  mock.timers.enable({ apis: ["setInterval"] })
+  try {
+    const hooks = await init()
+    const list = calling(hooks, {}, context(), "asyncagents_list")
+    const first = await place.next()
+    await first.welcome()
+    // It answers, though it does not know the word: it is of an older version.
+    for (let times = 0; times < 4; times += 1) {
+      mock.timers.tick(30_000)
+      const { id } = await first.requested("ping")
+      first.say({ id, error: { code: -32601, message: "there is no method ping" } })
+      await first.api(times, { directory: FOLDER, method: "GET", path: "/list" })
+    }
+    mock.timers.tick(30_000)
+    await first.requested("ping")
+    mock.timers.tick(30_000)
+    await first.requested("ping")
+    mock.timers.tick(30_000)
+    await assert.rejects(list, /asyncagents ended during the call \(it did not answer\): it can be called again/)
+    const second = await place.next()
+    await second.welcome()
+    const again = calling(hooks, {}, context(), "asyncagents_list")
+    await second.answer("call", { output: "none" })
+    assert.equal((await again).output, "none")
+  } finally {
+    mock.timers.reset()
+  }
 })
 
 story("a bridge that dies costs the call in flight, and is started again", async ({ place, init }) => {
