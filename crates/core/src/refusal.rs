@@ -63,7 +63,7 @@ pub enum Refusal {
         if open.len() > 1 {
             "asks several things"
         } else {
-            "has only just asked this, and something else may have been meant"
+            "has only just asked this, or something else before it, which may have been meant"
         },
         listed(open, "and")
     )]

@@ -165,7 +165,7 @@ async fn a_task_that_a_terminal_launched_is_a_session_of_its_own() {
     assert_eq!(first, second);
     let body = world.opencode.sent_once(Method::Post, "/session");
     assert_eq!(body.get("parentID"), None);
-    assert_eq!(body["permission"], Value::Array(Vec::new()));
+    assert_eq!(body["permission"], json!([no_own_sub_agents()]));
     let asked = world.opencode.asked();
     assert!(
         !asked.iter().any(|asked| asked.contains("terminal")),

@@ -113,7 +113,8 @@ impl Manager {
         let given = self.shared.write(move |journal| {
             let mut task = find(journal, &caller, &request.task)?;
             check_below(journal, &caller, &task, "answer")?;
-            let (question, asked, others) = chosen(&task, &request, shared.now())?;
+            let is_first = !was_answered(journal, &task)?;
+            let (question, asked, others) = chosen(&task, &request, is_first, shared.now())?;
             check_unanswered(journal, &task, (&question, &asked))?;
             let reply = fitting(&task, &question, &request)?;
             let may_permit = shared.settings.model_may_permit && !is_in_task(journal, &caller)?;
@@ -213,6 +214,7 @@ fn is_below(journal: &mut dyn Journal, session: &SessionId, task: &Task) -> Resu
 fn chosen(
     task: &Task,
     request: &AnswerRequest,
+    is_first: bool,
     now: Moment,
 ) -> Result<(String, String, Vec<String>), Refusal> {
     let open = task.progress.open_questions();
@@ -234,7 +236,7 @@ fn chosen(
                 open: all(),
             })?
         }
-        (None, [only]) if is_clear(only.1, &request.given, now) => only,
+        (None, [only]) if is_clear(only.1, &request.given, is_first, now) => only,
         (None, _) => {
             let (task, open) = (task.id.clone(), all());
             return Err(Refusal::WhichQuestion { task, open });
@@ -268,11 +270,19 @@ fn check_unanswered(
     Ok(())
 }
 
+/// Whether something that the task asked in this run was answered.
+fn was_answered(journal: &mut dyn Journal, task: &Task) -> Result<bool, Problem> {
+    let posts = journal.posts(&task.id)?;
+    let mut own = posts.iter().filter(|post| post.run == task.run);
+    Ok(own.any(|post| post.kind == PostKind::Answer))
+}
+
 /// Whether the only question can be meant by an answer that does not name it. What would be
-/// permitted must have been there for whoever permits it to see.
-fn is_clear(open: &OpenQuestion, given: &Given, now: Moment) -> bool {
+/// permitted must have been there for whoever permits it to see: a model can reject what a person
+/// is looking at, and have the task ask for something else in its place.
+fn is_clear(open: &OpenQuestion, given: &Given, is_first: bool, now: Moment) -> bool {
     match given {
-        Given::Once | Given::Always => now.since(open.since) >= SEEN_AFTER,
+        Given::Once | Given::Always => is_first && now.since(open.since) >= SEEN_AFTER,
         Given::Reject { .. } | Given::Text(_) | Given::Values(_) => true,
     }
 }

@@ -341,6 +341,36 @@ async fn what_was_asked_only_just_now_is_permitted_by_its_name_alone() {
     assert_eq!(replies(&harness, &task), ["once"]);
 }
 
+/// A model may reject what a person looks at, and have the child ask for something else.
+#[tokio::test(start_paused = true)]
+async fn what_took_the_place_of_another_question_is_permitted_by_its_name_alone() {
+    let write = Question::permission("permission for write a.txt");
+    let harness = Harness::new(script([permission(), write]));
+    let process = harness.start().await;
+    let task = process.launch("build").await;
+    until_asking(&process, &task).await;
+    let rejected = answer_as(
+        &process,
+        &crate::harness::session("main"),
+        &task,
+        Some("reject"),
+        None,
+    )
+    .await;
+    rejected.expect("a model may reject");
+    until("it asks for something else", async || {
+        let open = process.look(&task).await.progress.asking;
+        open.contains_key("question.2")
+    })
+    .await;
+    tokio::time::sleep(seconds(60)).await;
+    let refused = permit_unnamed(&process, &task).await;
+    let refused = refused.expect_err("the first may be meant").to_string();
+    assert!(refused.contains("permission for write a.txt"), "{refused}");
+    permit(&process, &task).await.expect("by its name");
+    assert_eq!(replies(&harness, &task), ["reject", "once"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_answered_in_time_is_never_told() {
     let harness = Harness::new(script([permission()]));
