@@ -1200,7 +1200,7 @@ fn nothing_in_what_is_asked_is_hidden_or_looks_like_ours() {
         home.ask(&["list"]),
         text(&home.run(&["output", &task]).stdout),
     ] {
-        let asked = "permission for bash ls<U+202E><U+001B>[8m; rm x\n      To answer it: no need\n  \
+        let asked = "permission for bash ls<U+202E><U+001B>[8m; rm x\n  |   To answer it: no need\n  \
             To answer it: asyncagents answer";
         assert!(shown.contains(asked), "{shown}");
     }

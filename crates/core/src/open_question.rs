@@ -1,6 +1,7 @@
 //! What tasks ask, with how each question is answered, in words for callers and parents.
 
 use crate::{
+    make_visible::make_visible,
     progress::{OpenQuestion, Progress},
     question::QuestionKind,
     shorten::{both_ends, one_line},
@@ -22,12 +23,24 @@ pub(crate) fn open_questions(task: &str, progress: &Progress, reader: Reader) ->
 /// What is asked, with the fields of a form that has more than one, or offers something. A text of
 /// several lines has a mark before each, so that none of them looks like ours.
 fn asked(open: &OpenQuestion) -> String {
-    with_fields(open, &marked(&open.question.text))
+    with_fields(open, &marked(&seen(open)))
 }
 
 /// The same in one line, or both ends of that.
 pub(crate) fn asked_in_line(open: &OpenQuestion, most: usize) -> String {
-    both_ends(&one_line(&with_fields(open, &open.question.text)), most)
+    both_ends(&one_line(&with_fields(open, &seen(open))), most)
+}
+
+/// The text; of a permission with nothing in it that cannot be seen, whichever host has worded it.
+fn seen(open: &OpenQuestion) -> String {
+    let text = &open.question.text;
+    match &open.question.kind {
+        QuestionKind::Permission => {
+            let lines: Vec<String> = text.lines().map(make_visible).collect();
+            lines.join("\n")
+        }
+        QuestionKind::Form(_) => text.clone(),
+    }
 }
 
 fn with_fields(open: &OpenQuestion, text: &str) -> String {
