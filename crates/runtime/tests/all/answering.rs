@@ -349,14 +349,7 @@ async fn what_took_the_place_of_another_question_is_permitted_by_its_name_alone(
     let process = harness.start().await;
     let task = process.launch("build").await;
     until_asking(&process, &task).await;
-    let rejected = answer_as(
-        &process,
-        &crate::harness::session("main"),
-        &task,
-        Some("reject"),
-        None,
-    )
-    .await;
+    let rejected = answer_as(&process, &session("main"), &task, Some("reject"), None).await;
     rejected.expect("a model may reject");
     until("it asks for something else", async || {
         let open = process.look(&task).await.progress.asking;
