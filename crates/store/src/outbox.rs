@@ -62,9 +62,11 @@ impl<S: Sql> Outbox for Transaction<S> {
         after: i64,
         most: usize,
     ) -> Stored<Vec<PendingPost>> {
-        // The newest word to a child is what counts, so no message overtakes one before it.
+        // The newest word to a child is what counts, so no message overtakes one before it. One that
+        // the host has, and only its history does not yet, is not overtaken any more.
         let behind = "SELECT 1 FROM notices b WHERE b.task = n.task AND b.run = n.run \
-             AND b.kind = 'message' AND b.state = 'pending' AND b.pos < n.pos";
+             AND b.kind = 'message' AND b.state = 'pending' AND b.pos < n.pos \
+             AND (b.attempted IS NULL OR b.attempts = 0)";
         // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
         let sql = format!(
             "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \

@@ -16,7 +16,7 @@ pub trait Outbox {
     /// Puts a post about a task into the outbox, not to be sent before a moment.
     fn post(&mut self, task: &Task, post: &Post, not_before: Moment) -> Stored<()>;
     /// The posts of an owner that are due, oldest first: up to `most` after place `after`. Of the
-    /// messages to a child only the first that is pending.
+    /// messages to a child, up to the first that its host does not have.
     fn due(
         &mut self,
         owner: &OwnerId,

@@ -311,6 +311,9 @@ pub(super) async fn a_message_waits_for_the_one_before_it(site: Arc<dyn Site>) {
         journal.post(&one, &notice(&one), at(1))?;
         let mut seen = vec![names(&journal.due(&me, at(1), 0, 99)?)];
         seen.push(names(&journal.due(&me, at(9), 0, 99)?));
+        // The host has it, though not yet in the history.
+        journal.put_off(&one.id.message(1), at(20), Some(at(9)))?;
+        seen.push(names(&journal.due(&me, at(9), 0, 99)?));
         journal.delivered(&one.id.message(1), at(9))?;
         journal.undelivered(&other.id.message(1), "gone", at(9))?;
         seen.push(names(&journal.due(&me, at(9), 0, 99)?));
@@ -318,8 +321,9 @@ pub(super) async fn a_message_waits_for_the_one_before_it(site: Arc<dyn Site>) {
     });
     let told = |n, number| id(n).message(number);
     let ended = id(1).notice(0);
-    let [first, then, last] = <[_; 3]>::try_from(seen.await).expect("three");
+    let [first, then, taken, last] = <[_; 4]>::try_from(seen.await).expect("four");
     assert_eq!(first, [told(2, 1), ended.clone()]);
     assert_eq!(then, [told(1, 1), told(2, 1), ended.clone()]);
+    assert_eq!(taken, [told(1, 2), told(2, 1), ended.clone()]);
     assert_eq!(last, [told(1, 2), ended]);
 }
