@@ -98,6 +98,26 @@ fn where_nothing_is_installed_all_is_well() {
 }
 
 #[test]
+fn keys_that_are_not_there_are_named() {
+    let home = Home::new();
+    let (_, said) = home.asyncagents(&["doctor"]);
+    assert!(said.contains("keys go: anthropic; not set: "), "{said}");
+    assert!(said.contains("OPENAI_API_KEY"), "{said}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+    command.env_clear().env("HOME", home.0.path()).arg("doctor");
+    let said = command
+        .current_dir(home.0.path())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8(said.stdout).expect("text");
+    assert!(
+        said.contains("note     models       no key for any provider; not set: "),
+        "{said}"
+    );
+    assert!(said.contains("ANTHROPIC_API_KEY"), "{said}");
+}
+
+#[test]
 fn a_second_copy_of_the_plugin_is_found_and_setup_mends_it() {
     let home = Home::new();
     home.asyncagents(&["setup", "opencode"]);

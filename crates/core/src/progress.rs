@@ -38,6 +38,8 @@ pub struct Progress {
     pub repeated: Repeated,
     /// What it has asked its user and waits for, by the host's names for the questions.
     pub asking: BTreeMap<String, OpenQuestion>,
+    /// How many questions it has asked, in all its runs.
+    pub asked: u32,
     /// The model that took the place of its own, in this run or an earlier one.
     pub model: Option<ModelName>,
     /// Which models took the place of which in this run.
@@ -161,6 +163,9 @@ impl Progress {
                 self.spent = self.spent.plus(*answer);
             }
             Observation::Asked { id, question } => {
+                if !self.asking.contains_key(id) {
+                    self.asked = self.asked.saturating_add(1);
+                }
                 let open = self.asking.entry(id.clone());
                 let open = open.or_insert_with(|| OpenQuestion {
                     question: question.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     digest::digest,
     make_visible::make_visible,
-    shorten::both_ends,
+    shorten::{both_ends, one_line},
     wording::{brief, listed},
 };
 
@@ -44,6 +44,9 @@ pub struct Field {
 
 /// How much of each text somebody who answers is shown, in characters.
 const MOST_SHOWN: usize = 4_000;
+
+/// The same where a question is spoken of in one line.
+const LONGEST_LINE: usize = 500;
 
 /// A text that is to be judged by who answers: whole, or so that it shows that it is not.
 pub fn excerpt(text: &str) -> String {
@@ -135,6 +138,11 @@ impl Question {
             text: text.into(),
             kind: QuestionKind::Permission,
         }
+    }
+
+    /// What is asked, in one line, or both ends of that.
+    pub fn in_line(&self) -> String {
+        both_ends(&one_line(&self.text), LONGEST_LINE)
     }
 
     /// A short name for people to type, made from the host's name for the question and from what is

@@ -377,7 +377,7 @@ fn guarded(response: reqwest::Response) -> impl Stream<Item = Result<Bytes, io::
 #[derive(Debug, Default)]
 struct EventSize {
     lines: usize,
-    /// Of the line that has not ended.
+    /// Of the line that has not ended, without carriage returns: an empty line may have one.
     line: usize,
 }
 
@@ -385,19 +385,24 @@ impl EventSize {
     fn add(&mut self, chunk: &[u8]) {
         let mut begin = 0;
         for end in memchr::memchr_iter(b'\n', chunk) {
-            self.line += end - begin;
+            self.line += seen(&chunk[begin..end]);
             begin = end + 1;
-            // An empty line may have a carriage return.
-            let is_empty = self.line <= 1;
-            self.lines = if is_empty { 0 } else { self.lines + self.line };
+            self.lines = match self.line {
+                0 => 0,
+                line => self.lines + line,
+            };
             self.line = 0;
         }
-        self.line += chunk.len() - begin;
+        self.line += seen(&chunk[begin..]);
     }
 
     fn bytes(&self) -> usize {
         self.lines + self.line
     }
+}
+
+fn seen(part: &[u8]) -> usize {
+    part.len() - memchr::memchr_iter(b'\r', part).count()
 }
 
 fn broken(error: &sse_stream::Error) -> String {

@@ -352,7 +352,7 @@ async fn an_event_without_end_is_left_and_many_of_them_are_not() {
     assert_eq!(heard(&mut signals).await, IDLE);
     // Lines of one event: only an empty one would end it.
     for _ in 0..70 {
-        let _ = line.events.send(format!("data: {megabyte}\n"));
+        let _ = line.events.send(format!("data: {megabyte}\n:\n"));
     }
     line.is_left().await;
     server.line().await.says(CONNECTED);

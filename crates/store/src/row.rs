@@ -96,6 +96,8 @@ struct Tools {
     fallbacks: Vec<SavedFallback>,
     #[serde(default, skip_serializing_if = "is_zero")]
     reprompted: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    asked: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -243,6 +245,7 @@ fn tools(task: &Task) -> String {
             .map(SavedFallback)
             .collect(),
         reprompted: progress.reprompted,
+        asked: progress.asked,
     };
     serde_json::to_string(&tools).unwrap_or_default()
 }
@@ -383,6 +386,7 @@ fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
             .map(|SavedFallback(one)| one)
             .collect(),
         reprompted: tools.reprompted,
+        asked: tools.asked,
         beside: Spent {
             tokens,
             cost: Cost(cost),

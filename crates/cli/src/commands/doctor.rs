@@ -4,6 +4,7 @@
 use std::{env, fs, path::Path};
 
 use asyncagents_core::tool_set;
+use asyncagents_models::{KeyState, ProviderOverview};
 use asyncagents_store::{FormatWatch, newest_format};
 use asyncagents_tools::{Sandbox, SandboxMode, Toolbox};
 use asyncagents_views::{DoctorView, FindingState, FindingView};
@@ -97,9 +98,17 @@ fn this_program() -> FindingView {
 
 /// The workers or bridges that run. One of another program file may be of another version.
 fn of_role(processes: &[LiveProcess], role: Role) -> Vec<FindingView> {
-    let (about, again) = match role {
-        Role::Bridge => ("bridge", "its OpenCode starts another"),
-        Role::Worker | Role::Other => ("worker", "the next command starts another"),
+    let (about, again, none) = match role {
+        Role::Bridge => (
+            "bridge",
+            "its OpenCode starts another",
+            "none runs; an OpenCode with the plugin starts one",
+        ),
+        Role::Worker | Role::Other => (
+            "worker",
+            "the next command starts another",
+            "none runs; one is started when there is work",
+        ),
     };
     let here = processes.iter().filter(|process| process.role == role);
     let said = here.map(
@@ -125,8 +134,7 @@ fn of_role(processes: &[LiveProcess], role: Role) -> Vec<FindingView> {
     );
     let said: Vec<FindingView> = said.collect();
     if said.is_empty() {
-        let text = "none runs; one is started when there is work".to_owned();
-        return vec![finding(about, FindingState::Ok, text)];
+        return vec![finding(about, FindingState::Ok, none.to_owned())];
     }
     said
 }
@@ -191,20 +199,32 @@ fn models(config: &Config) -> FindingView {
         }
     };
     let providers = models.overview();
-    let usable = providers.iter().filter(|provider| provider.key.is_usable());
-    let names: Vec<&str> = usable.map(|provider| provider.name.as_str()).collect();
-    let text = match names.as_slice() {
-        [] => {
-            "no key for any provider; OpenCode needs none here, the built-in agent does".to_owned()
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for ProviderOverview { name, key, .. } in &providers {
+        match key {
+            // A program on this machine, which may or may not run.
+            KeyState::NotNeeded | KeyState::Variable { needed: false, .. } => {}
+            KeyState::Variable {
+                name,
+                is_set: false,
+                ..
+            } => missing.push(name.as_str()),
+            KeyState::Variable { .. } | KeyState::Command | KeyState::Given => {
+                there.push(name.as_str());
+            }
         }
-        names => format!("can be asked, as far as keys go: {}", names.join(", ")),
+    }
+    let missing = match missing.as_slice() {
+        [] => String::new(),
+        names => format!("; not set: {}", names.join(", ")),
     };
-    let state = if names.is_empty() {
-        FindingState::Note
-    } else {
-        FindingState::Ok
-    };
-    finding(about, state, text)
+    if there.is_empty() {
+        let text = format!("no key for any provider{missing}; OpenCode needs none here");
+        return finding(about, FindingState::Note, text);
+    }
+    let there = there.join(", ");
+    let text = format!("can be asked, as far as keys go: {there}{missing}");
+    finding(about, FindingState::Ok, text)
 }
 
 /// Whether commands of the built-in agent run in a sandbox.

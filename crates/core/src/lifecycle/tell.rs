@@ -96,7 +96,7 @@ pub fn unanswered(task: &Task, why: String) -> String {
     match task.progress.oldest_question() {
         Some((_, open)) => format!(
             "nobody answered what it asked: {} ({why})",
-            open.question.text
+            open.question.in_line()
         ),
         None => why,
     }

@@ -17,5 +17,7 @@ pub(crate) fn long_wait(said: Option<&str>, next: Moment, now: Moment) -> Option
         let wait = wait.as_secs();
         return Some(format!("{said}; it asks for a wait of {wait} s"));
     }
-    is_out_of_credit(said).then(|| said.to_owned())
+    // Limits per minute are worded like a quota, with when to ask again.
+    let is_soon_over = said.to_lowercase().contains("retry in");
+    (is_out_of_credit(said) && !is_soon_over).then(|| said.to_owned())
 }

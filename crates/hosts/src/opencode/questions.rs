@@ -52,7 +52,7 @@ fn fields(questions: &[wire::Question]) -> Vec<Field> {
         let options = question.options.iter();
         Field {
             key,
-            text: question.question.clone().unwrap_or_default(),
+            text: excerpt(question.question.as_deref().unwrap_or_default()),
             options: options.filter_map(|option| option.label.clone()).collect(),
             custom: question.custom.unwrap_or(true),
             multiple: question.multiple,

@@ -76,9 +76,8 @@ fn inherited(parent: Option<&Session>, may_delegate: bool, prefix: &str) -> Vec<
     let ours = format!("{prefix}*");
     rules.retain(|rule| rule.permission != ours || rule.action != "deny");
     let alone = Rule::new(OWN_SUB_AGENTS, "*", "deny");
-    if !rules.contains(&alone) {
-        rules.push(alone);
-    }
+    rules.retain(|rule| *rule != alone);
+    rules.push(alone);
     if !may_delegate {
         rules.push(Rule::new(&ours, "*", "deny"));
     }

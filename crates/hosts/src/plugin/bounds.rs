@@ -88,7 +88,6 @@ impl Bounds {
             (Some("skill"), _) => "skill",
             (_, "shell") => "bash",
             (_, "patch" | "apply_patch" | "multiedit") => "edit",
-            (_, "subagent") => "task",
             (_, "list" | "ls") => "glob",
             (_, "todowrite" | "todoread") => "todo",
             (_, other) => other,
@@ -96,9 +95,6 @@ impl Bounds {
         let mut names = vec![called.to_owned()];
         if called != tool {
             names.push(tool.to_owned());
-        }
-        if called == "task" {
-            names.push(format!("{}task", self.prefix));
         }
         names
     }

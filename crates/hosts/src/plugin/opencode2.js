@@ -141,7 +141,8 @@ function makeOpenCode2({ bridge, add, remove, described, isUp, request, event, m
         async permit({ sessionID, tool, input }) {
           const session = await boundBy(ctx, sessionID)
           const known = session && rules.get(session)
-          if (!session || (known && !known.guarded && !known.hidden.has(tool))) return
+          const isOffered = known?.seen.has(tool) && !known.hidden.has(tool)
+          if (!session || (isOffered && !known.guarded)) return
           const directory = await folderOf(ctx, sessionID)
           await request(instance, CHECK, "permit", { sessionID: session, directory, tool, input })
         },

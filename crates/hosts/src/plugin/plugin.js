@@ -22,11 +22,13 @@ const LONGEST_PAUSE = 30_000
 const LONG_LIFE = 60_000
 /** How often the bridge is asked whether it is there; one that did not answer twice is replaced. */
 const PING = 30_000
+/** How many times one may be silent that starts: it may have to bring a large database up to date. */
+const STARTING = 20
 /** How long descriptions of tools are good for, and how long a model may wait for new ones. */
 const FRESH = 5_000
 const DESCRIBE = 5_000
 /** How long a session of a task may wait to be told what it may use: nobody waits for it. */
-const CHECK = 60_000
+const CHECK = 120_000
 /** Text that streams in is only a sign of life, and one in this time is enough. */
 const DELTAS = 5_000
 /** The bridge does not read longer lines. */
@@ -154,12 +156,12 @@ function makeBridge() {
 
   /** A process that was stopped, or waits for a disk, does not end, and all that it does stands still. */
   function watching(started, end) {
-    let unanswered = 0
+    let unanswered = -STARTING
     let last = Date.now()
     const alive = () => (unanswered = 0)
     return setInterval(() => {
       // Then this process, or the machine, has slept as well.
-      if (Date.now() - last > PING * 2) alive()
+      if (Date.now() - last > PING * 2) unanswered = Math.min(unanswered, 0)
       last = Date.now()
       if (unanswered === 2) return started.kill("SIGKILL"), end("it did not answer")
       unanswered += 1
@@ -209,6 +211,7 @@ function makeBridge() {
       return
     }
     const { id, method, params, result, error } = message ?? {}
+    if (method && from !== child && id === undefined) return
     if (method === "listen") wanted = new Set(params?.events)
     else if (method === "follow") followed = new Set(params?.events)
     else if (method) quietly(answer)(from, id, method, params)
@@ -370,9 +373,10 @@ function makeBridge() {
     isUp: () => child !== undefined,
     request: (instance, time, method, params) => {
       if (!instance) return late()
-      const asking = instance.ready.then(() => request(method, params))
-      const ended = (error) => (error instanceof Gone ? late() : Promise.reject(error))
-      return within(time, [asking.catch(ended)], late)
+      // One that ended says nothing; the next one is asked.
+      const ended = (error) => (error instanceof Gone ? ask() : Promise.reject(error))
+      const ask = () => instance.ready.then(() => request(method, params)).catch(ended)
+      return within(time, [ask()], late)
     },
     event(type, event) {
       if (!followed.has(type)) return

@@ -12,7 +12,6 @@ use asyncagents_core::{
     question::{Given, Reply},
     refusal::Refusal,
     request::{AnswerRequest, Caller, MessageRequest},
-    shorten::{both_ends, one_line},
     task::Task,
 };
 use tokio::time;
@@ -29,9 +28,6 @@ const CONFIRM_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A permission that has been asked for so long can be meant by an answer that does not name it. A
 /// younger question may have taken the place of the one that was seen.
 const SEEN_AFTER: Duration = Duration::from_secs(5);
-
-/// How long what is asked may be where an answer is spoken of.
-const LONGEST_ASKED: usize = 500;
 
 /// A message that a task will be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,8 +109,7 @@ impl Manager {
         let given = self.shared.write(move |journal| {
             let mut task = find(journal, &caller, &request.task)?;
             check_below(journal, &caller, &task, "answer")?;
-            let is_first = !was_answered(journal, &task)?;
-            let (question, asked, others) = chosen(&task, &request, is_first, shared.now())?;
+            let (question, asked, others) = chosen(&task, &request, shared.now())?;
             check_unanswered(journal, &task, (&question, &asked))?;
             let reply = fitting(&task, &question, &request)?;
             let may_permit = shared.settings.model_may_permit && !is_in_task(journal, &caller)?;
@@ -214,12 +209,12 @@ fn is_below(journal: &mut dyn Journal, session: &SessionId, task: &Task) -> Resu
 fn chosen(
     task: &Task,
     request: &AnswerRequest,
-    is_first: bool,
     now: Moment,
 ) -> Result<(String, String, Vec<String>), Refusal> {
     let open = task.progress.open_questions();
+    let is_first = task.progress.asked <= 1;
     let shown = |(id, open): &(&str, &OpenQuestion)| {
-        format!("{}: {}", open.question.code(id), in_line(open))
+        format!("{}: {}", open.question.code(id), open.question.in_line())
     };
     let all = || open.iter().map(shown).collect();
     let (id, found) = match (&request.question, open.as_slice()) {
@@ -243,13 +238,8 @@ fn chosen(
         }
     };
     let others = open.iter().filter(|(other, _)| other != id).map(shown);
-    let asked = in_line(found);
+    let asked = found.question.in_line();
     Ok(((*id).to_owned(), asked, others.collect()))
-}
-
-/// What is asked, in one line.
-fn in_line(open: &OpenQuestion) -> String {
-    both_ends(&one_line(&open.question.text), LONGEST_ASKED)
 }
 
 /// A question is answered once: what was said first, or to the question that was open then, counts.
@@ -268,13 +258,6 @@ fn check_unanswered(
         return Err(Refusal::BeingAnswered { task, question }.into());
     }
     Ok(())
-}
-
-/// Whether something that the task asked in this run was answered.
-fn was_answered(journal: &mut dyn Journal, task: &Task) -> Result<bool, Problem> {
-    let posts = journal.posts(&task.id)?;
-    let mut own = posts.iter().filter(|post| post.run == task.run);
-    Ok(own.any(|post| post.kind == PostKind::Answer))
 }
 
 /// Whether the only question can be meant by an answer that does not name it. What would be
@@ -296,7 +279,7 @@ fn fitting(task: &Task, question: &str, request: &AnswerRequest) -> Result<Reply
     let reply = open.question.reply(request.given.clone());
     reply.map_err(|why| Refusal::Unfit {
         task: task.id.clone(),
-        question: open.question.text.clone(),
+        question: open.question.in_line(),
         why,
     })
 }

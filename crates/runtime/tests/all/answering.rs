@@ -318,6 +318,10 @@ async fn a_notice_that_comes_too_late_answers_no_other_question() {
     let given = process.manager.answer(&Caller::Person, request).await;
     let refused = given.expect_err("it is not open any more").to_string();
     assert!(refused.contains("permission for write a.txt"), "{refused}");
+    // Nor does an answer without a name, however long the other one is open by now.
+    tokio::time::sleep(seconds(60)).await;
+    let unnamed = permit_unnamed(&process, &task).await;
+    assert!(unnamed.is_err(), "{unnamed:?}");
     assert_eq!(replies(&harness, &task), ["reject"]);
 }
 
