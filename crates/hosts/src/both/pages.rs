@@ -11,6 +11,13 @@ use super::response::{TOO_LONG, parse};
 /// each page has twice as many as the one before.
 pub(crate) const PAGE: usize = 100;
 
+/// How much of a conversation is read at most, in bytes, as for one answer: a server may always
+/// have one more page.
+const LONGEST_READING: usize = 256 * 1024 * 1024;
+
+/// What a page counts for at least, so that empty ones come to an end as well.
+const LEAST_PAGE: usize = 16 * 1024;
+
 /// How a generation of OpenCode lists the messages of a session.
 pub(crate) trait MessagePages: Sync {
     fn connection(&self) -> &dyn Connection;
@@ -56,6 +63,8 @@ pub(crate) struct Pages<'a> {
     size: usize,
     widest: usize,
     next: Next,
+    /// How much was read, in bytes.
+    read: usize,
 }
 
 #[derive(Clone)]
@@ -73,11 +82,12 @@ impl<'a> Pages<'a> {
             size,
             widest: api.widest(),
             next: Next::Newest,
+            read: 0,
         }
     }
 
-    /// The next page. Where so many messages do not get through, fewer are asked for, then and
-    /// later.
+    /// The next page, unless too much was read. Where so many messages do not get through, fewer
+    /// are asked for, then and later.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>, HostError> {
         let before = match &self.next {
             Next::Newest => None,
@@ -98,6 +108,12 @@ impl<'a> Pages<'a> {
             self.size /= 2;
             self.widest = self.size;
         };
+        self.read = self.read.saturating_add(page.list.len().max(LEAST_PAGE));
+        if self.read > LONGEST_READING {
+            let (session, most) = (self.session, LONGEST_READING / (1024 * 1024));
+            let why = format!("the conversation of {session} is longer than {most} MB");
+            return Err(HostError::Refused(why));
+        }
         self.size = (self.size * 2).min(self.widest);
         self.next = match &page.older {
             Some(cursor) => Next::Before(cursor.clone()),

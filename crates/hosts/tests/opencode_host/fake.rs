@@ -37,6 +37,8 @@ struct Inside {
     served: usize,
     /// As many messages as get through at once.
     widest: usize,
+    /// The page that comes again and again, always with one more behind it.
+    endless: Option<String>,
     /// What was asked and not answered.
     questions: Vec<Value>,
     /// What was answered, by the question.
@@ -101,6 +103,7 @@ impl FakeOpenCode {
             requests: Vec::new(),
             served: 0,
             widest: usize::MAX,
+            endless: None,
             questions: Vec::new(),
             replies: HashMap::new(),
             accidents: Vec::new(),
@@ -322,6 +325,11 @@ impl FakeOpenCode {
     /// From now on more messages than these do not get through at once.
     pub(crate) fn narrow(&self, widest: usize) {
         self.lock().widest = widest;
+    }
+
+    /// From now on every page has these messages, and there is always one more.
+    pub(crate) fn never_ends(&self, page: &Value) {
+        self.lock().endless = Some(page.to_string());
     }
 
     /// How many messages were read.
@@ -600,6 +608,14 @@ impl Inside {
 
     /// The newest messages, or the newest before a page.
     fn page(&mut self, id: &str, request: &Request) -> Response {
+        if let Some(page) = &self.endless {
+            assert!(self.requests.len() < 100_000, "it is read for ever");
+            return Response {
+                status: 200,
+                body: page.clone(),
+                next: Some(format!("before {}", self.requests.len())),
+            };
+        }
         let all = &self.messages[id];
         let limit = number(request, "limit").expect("never all at once");
         let before = request.query.iter().find(|(key, _)| *key == "before");

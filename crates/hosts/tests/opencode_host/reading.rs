@@ -79,6 +79,33 @@ async fn messages_with_much_in_them_are_read_in_smaller_pages() {
     assert_eq!(error, Some(HostError::Refused(why)));
 }
 
+fn too_long(session: &SessionId) -> Option<HostError> {
+    let why = format!("the conversation of {session} is longer than 256 MB");
+    Some(HostError::Refused(why))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_never_ends_is_read_as_far_as_one_answer_may_be_long() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let mut message = agent(vec![text(&"a".repeat(16 * 1024 * 1024))]);
+    message["info"]["id"] = json!("msg_1");
+    world.opencode.never_ends(&json!([message]));
+    let error = world.host.messages(&parent).await.err();
+    assert_eq!(error, too_long(&parent));
+    assert_eq!(world.opencode.asked().len(), 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_without_messages_are_not_read_for_ever_either() {
+    let mut world = World::new();
+    let (child, prompt) = world.working_child().await;
+    world.hears_idle(&child).await;
+    world.opencode.never_ends(&json!([]));
+    let error = world.host.inspect(&child, &prompt).await.err();
+    assert_eq!(error, too_long(&child));
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_twenty_thousand_messages_only_the_newest_are_fetched() {
     let world = World::new();
