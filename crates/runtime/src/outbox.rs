@@ -8,7 +8,10 @@ use asyncagents_core::{
     lifecycle::Command,
     moment::Moment,
     notify::Message,
-    port::{Content, Delivery, HostError, Journal, Notice, PendingPost, PostKind, Stored},
+    port::{
+        Content, Delivery, HostError, Journal, Notice, PendingPost, PostKind, Stored,
+        UnreadablePost,
+    },
     progress::Observation,
     question::{Answered, Reply},
     task::{Stage, State, Task},
@@ -75,6 +78,20 @@ pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, posts: Vec<Pend
         }
     }
     shared.written();
+}
+
+/// Settles posts that cannot be read, so that they are not in the way of all others.
+pub(crate) async fn give_up(shared: &Shared, posts: Vec<UnreadablePost>) {
+    for post in posts {
+        let (why, now) = (post.why.clone(), shared.now());
+        match note(shared, move |journal| journal.give_up(&post, now)).await {
+            Ok(()) => {
+                tracing::error!(why, "post is unreadable and was given up");
+                shared.written();
+            }
+            Err(problem) => tracing::warn!(why, %problem, "store failed, unreadable post stays"),
+        }
+    }
 }
 
 async fn settle(

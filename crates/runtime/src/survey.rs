@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use asyncagents_core::{
     id::OwnerId,
     moment::Moment,
-    port::{Journal, PendingPost},
+    port::{Journal, PendingPost, UnreadablePost},
     schedule::{Schedule, Slots},
     task::Task,
     task_limits::TaskLimits,
@@ -27,6 +27,8 @@ pub(crate) struct Round {
     pub(crate) unowned: bool,
     pub(crate) to_stop: Vec<Task>,
     pub(crate) due: Vec<PendingPost>,
+    /// Posts that were to be delivered and cannot be read.
+    pub(crate) unreadable: Vec<UnreadablePost>,
     pub(crate) next_due: Option<Moment>,
 }
 
@@ -44,36 +46,48 @@ pub(crate) async fn survey(
             let queued =
                 journal.any_queued(&owner)? && !startable(journal, &owner, limits, 1)?.is_empty();
             let unowned = journal.unowned()?;
+            let (due, unreadable) = due(journal, &owner, now, &busy)?;
             Ok(Round {
                 queued,
                 unowned: unowned.iter().any(|host| handle.serves(host)),
                 to_stop: journal.to_stop(&owner)?,
-                due: due(journal, &owner, now, &busy)?,
+                due,
+                unreadable,
                 next_due: journal.next_due(&owner, now)?,
             })
         })
         .await
 }
 
-/// Posts that are due, to those who are not being told something already.
+/// Posts that are due, to those who are not being told something already; and those that cannot be
+/// read.
 fn due(
     journal: &mut dyn Journal,
     owner: &OwnerId,
     now: Moment,
     busy: &HashSet<Lane>,
-) -> Result<Vec<PendingPost>, Problem> {
-    let mut due = Vec::new();
+) -> Result<(Vec<PendingPost>, Vec<UnreadablePost>), Problem> {
+    let (mut due, mut unreadable) = (Vec::new(), Vec::new());
     let mut after = 0;
     while due.len() < POSTS_AT_ONCE {
         let page = journal.due(owner, now, after, POSTS_AT_ONCE)?;
-        let Some(last) = page.last() else { break };
-        after = last.place;
-        due.extend(
-            page.into_iter()
-                .filter(|pending| !busy.contains(&Lane::of(pending))),
-        );
+        if page.is_empty() {
+            break;
+        }
+        for found in page {
+            match found {
+                Ok(pending) => {
+                    after = pending.place;
+                    due.extend(Some(pending).filter(|found| !busy.contains(&Lane::of(found))));
+                }
+                Err(found) => {
+                    after = found.place;
+                    unreadable.push(found);
+                }
+            }
+        }
     }
-    Ok(due)
+    Ok((due, unreadable))
 }
 
 /// The queued tasks of this owner for which there are slots, first come first served among

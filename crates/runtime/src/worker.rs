@@ -186,6 +186,7 @@ impl WorkerLoop {
         for task in round.to_stop {
             self.stop(task);
         }
+        outbox::give_up(&self.shared, round.unreadable).await;
         self.deliver(round.due);
         if round.unowned {
             self.keep_lease().await;

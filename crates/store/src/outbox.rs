@@ -5,7 +5,7 @@ use asyncagents_core::{
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Message,
-    port::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted, Stored},
+    port::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted, Stored, UnreadablePost},
     task::Task,
 };
 use serde::Deserialize;
@@ -61,7 +61,7 @@ impl<S: Sql> Outbox for Transaction<S> {
         now: Moment,
         after: i64,
         most: usize,
-    ) -> Stored<Vec<PendingPost>> {
+    ) -> Stored<Vec<Result<PendingPost, UnreadablePost>>> {
         // The newest word to a child is what counts, so no message overtakes one before it. One that
         // the host has, and only its history does not yet, is not overtaken any more.
         let behind = "SELECT 1 FROM notices b WHERE b.task = n.task AND b.run = n.run \
@@ -77,15 +77,19 @@ impl<S: Sql> Outbox for Transaction<S> {
              ORDER BY +n.pos LIMIT ?4"
         );
         self.sql.all(&sql, values![owner, now, after, most], |row| {
-            pending(row).map_err(|damage| of_post(row, damage))
+            let place = row.get("pos")?;
+            let unreadable = |Damage(why)| UnreadablePost { place, why };
+            Ok(pending(row, place).map_err(|damage| unreadable(of_post(row, damage))))
         })
     }
 
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>> {
+        // Whatever is no number is greater than all of them, and never due.
         self.number(
             "SELECT min(n.not_before) AS found FROM notices n JOIN tasks t ON t.id = n.task \
-             WHERE n.state = 'pending' AND n.not_before > ?2 AND t.owner = ?1",
-            values![owner, now],
+             WHERE n.state = 'pending' AND n.not_before > ?2 AND n.not_before <= ?3 \
+             AND t.owner = ?1",
+            values![owner, now, i64::MAX],
         )
     }
 
@@ -135,6 +139,12 @@ impl<S: Sql> Outbox for Transaction<S> {
         self.run(sql, values![post, why, at])
     }
 
+    fn give_up(&mut self, post: &UnreadablePost, at: Moment) -> Stored<()> {
+        let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
+             WHERE pos = ?1 AND state = 'pending'";
+        self.run(sql, values![post.place, post.why.as_str(), at])
+    }
+
     fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
              WHERE id = ?1 AND state = 'pending' AND attempted IS NULL";
@@ -145,7 +155,8 @@ impl<S: Sql> Outbox for Transaction<S> {
         let sql = "SELECT id, kind, run, question, attempted, state, why FROM notices \
              WHERE task = ?1 ORDER BY pos";
         self.sql.all(sql, values![task], |row| {
-            posted(row).map_err(|damage| of_post(row, damage))
+            let posted = posted(row).or_else(|damage| given_up(row).ok_or(damage));
+            posted.map_err(|damage| of_post(row, damage))
         })
     }
 }
@@ -157,7 +168,7 @@ fn of_post(row: &Row<'_>, damage: Damage) -> Damage {
     }
 }
 
-fn pending(row: &Row<'_>) -> Result<PendingPost, Damage> {
+fn pending(row: &Row<'_>, place: i64) -> Result<PendingPost, Damage> {
     Ok(PendingPost {
         post: Post {
             id: row.get("id")?,
@@ -169,7 +180,7 @@ fn pending(row: &Row<'_>) -> Result<PendingPost, Damage> {
         host: host_setup(row)?,
         attempted: row.get("attempted")?,
         attempts: row.get("attempts")?,
-        place: row.get("pos")?,
+        place,
     })
 }
 
@@ -203,6 +214,22 @@ fn posted(row: &Row<'_>) -> Result<Posted, Damage> {
         fate: fate(row)?,
         attempted: row.get::<Option<Moment>>("attempted")?.is_some(),
     })
+}
+
+/// A post that was given up because it cannot be read. Whatever it was, it will not be delivered: it
+/// is only told what became of it, by its name.
+fn given_up(row: &Row<'_>) -> Option<Posted> {
+    match fate(row).ok()? {
+        fate @ Fate::Undelivered(_) => Some(Posted {
+            id: row.get("id").ok()?,
+            kind: kind(row).unwrap_or(PostKind::Message),
+            run: row.get("run").unwrap_or_default(),
+            question: None,
+            fate,
+            attempted: false,
+        }),
+        Fate::Pending | Fate::Delivered => None,
+    }
 }
 
 fn kind(row: &Row<'_>) -> Result<PostKind, Damage> {

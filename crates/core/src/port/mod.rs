@@ -25,7 +25,7 @@ pub use host::{
     OneQuestion, Prompt, Recent, Report, SessionEvent, WantedModel,
 };
 pub use leases::{Lapsed, LeaseTime, Leases};
-pub use outbox::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted};
+pub use outbox::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted, UnreadablePost};
 pub use queue::Queue;
 pub use sessions::{Base, Session, Sessions};
 pub use store::{Journal, Store, Work};

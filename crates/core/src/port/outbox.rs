@@ -23,7 +23,7 @@ pub trait Outbox {
         now: Moment,
         after: i64,
         most: usize,
-    ) -> Stored<Vec<PendingPost>>;
+    ) -> Stored<Vec<Result<PendingPost, UnreadablePost>>>;
     /// When the next post of an owner that is not due yet will be.
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>>;
     /// Marks a post as about to be sent. False if it is not as it was found: no longer
@@ -42,6 +42,8 @@ pub trait Outbox {
     fn delivered(&mut self, post: &PostId, at: Moment) -> Stored<()>;
     /// A post will not be delivered, for this reason.
     fn undelivered(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()>;
+    /// A post that cannot be read will not be delivered.
+    fn give_up(&mut self, post: &UnreadablePost, at: Moment) -> Stored<()>;
     /// Withdraws one post, unless someone has begun to send it.
     fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// A task's posts, and what became of each, oldest first.
@@ -151,4 +153,13 @@ pub struct PendingPost {
     pub attempted: Option<Moment>,
     /// How often it was put off.
     pub attempts: u32,
+}
+
+/// A post that is due and cannot be read: it was damaged, or another program wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadablePost {
+    /// Its place in the outbox.
+    pub place: i64,
+    /// What is wrong with it.
+    pub why: String,
 }

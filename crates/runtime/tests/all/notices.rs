@@ -7,6 +7,7 @@ use asyncagents_core::{
     task::Status,
 };
 use asyncagents_testkit::scripted_host::{Call, Script, ScriptedHost, Step};
+use rstest::rstest;
 
 use super::harness::{Harness, fates, seconds, session, takes, usual};
 
@@ -289,6 +290,29 @@ async fn a_parent_that_is_gone_is_not_told_for_ever() {
     process.settled().await;
     assert_eq!(process.status(&task).await, Status::Completed);
     assert_eq!(visible(&harness, "main").len(), 0);
+}
+
+#[rstest]
+#[case::of_another_version("kind = 'strange'")]
+#[case::of_no_run("run = -5")]
+#[case::of_no_text("visible = x'00'")]
+#[case::to_no_question("kind = 'answer', reply = '{\"reply\":\"once\"}'")]
+#[case::of_no_sense("kind = 'answer', question = 'one', reply = '{{{'")]
+#[tokio::test(start_paused = true)]
+async fn a_post_that_cannot_be_read_is_in_the_way_of_nothing_else(#[case] damage: &str) {
+    let harness = Harness::new(usual());
+    let process = harness.start().await;
+    harness.host.faults().busy.insert("main".into());
+    let task = process.launch("one").await;
+    process.until_status(&task, Status::Completed).await;
+    harness.damage(&format!("UPDATE notices SET {damage}"));
+    harness.host.faults().busy.clear();
+    let next = process.launch("two").await;
+    process.settled().await;
+    assert_eq!(process.status(&next).await, Status::Completed);
+    assert_eq!(visible(&harness, "main").len(), 1, "only of the second");
+    let first = process.output(&task).await;
+    assert_eq!(first.answer.as_deref(), Some("Found: one"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -79,6 +79,28 @@ async fn a_child_that_works_is_told_once_and_takes_it_into_account() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_be_read_is_not_told_and_the_next_one_is() {
+    let harness = Harness::new(listens(seconds(60)));
+    let process = harness.start().await;
+    let task = process.launch("go").await;
+    process.until_prompted(&task).await;
+    let child = ScriptedHost::session_of(&task);
+    harness.host.faults().busy.insert(child);
+    tell(&process, &task, "left").await;
+    harness.damage("UPDATE notices SET kind = 'strange'");
+    harness.host.faults().busy.clear();
+    tokio::time::sleep(seconds(10)).await;
+    tell(&process, &task, "right").await;
+    let report = process.wait(&task).await;
+    assert_eq!(report.answer.as_deref(), Some("go / right"));
+    let states = states(&process, &task).await;
+    let [MessageState::Undelivered(why), MessageState::Delivered] = states.as_slice() else {
+        panic!("{states:?}");
+    };
+    assert!(why.contains("unknown word `strange`"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_queued_task_is_told_with_its_prompt() {
     let harness = Harness::new(listens(seconds(60))).with(|settings| {
         settings.limits.concurrency = 1;

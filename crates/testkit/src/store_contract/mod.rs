@@ -104,6 +104,7 @@ const STORIES: &[Story] = stories! {
         every_kind_of_post_is_read_as_it_was_written,
         only_a_notice_keeps_the_task_above_waiting,
         a_message_waits_for_the_one_before_it,
+        a_post_that_cannot_be_read_is_given_up_by_its_place,
     }
     waits {
         the_longest_wait_counts_until_it_is_over,

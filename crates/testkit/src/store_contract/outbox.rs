@@ -5,7 +5,8 @@ use std::sync::Arc;
 use asyncagents_core::{
     event::Event,
     host_ref::HostRef,
-    id::PostId,
+    id::{OwnerId, PostId},
+    moment::Moment,
     notify::Message,
     port::{Content, Fate, Journal, PendingPost, Post, Stored},
     question::Reply,
@@ -26,6 +27,19 @@ fn posted(journal: &mut dyn Journal, n: u128, owner: &str, not_before: i64) -> S
     Ok(task)
 }
 
+/// The posts that are due, all of which can be read.
+fn due(
+    journal: &mut dyn Journal,
+    owner: &OwnerId,
+    now: Moment,
+    after: i64,
+    most: usize,
+) -> Stored<Vec<PendingPost>> {
+    let found = journal.due(owner, now, after, most)?;
+    let found: Result<_, _> = found.into_iter().collect();
+    Ok(found.expect("readable"))
+}
+
 fn names(due: &[PendingPost]) -> Vec<PostId> {
     due.iter().map(|due| due.post.id.clone()).collect()
 }
@@ -42,9 +56,9 @@ pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
             posted(journal, n, "me", not_before)?;
         }
         posted(journal, 1, "you", 10)?;
-        let first = journal.due(&me, at(30), 0, 2)?;
+        let first = due(journal, &me, at(30), 0, 2)?;
         let after = first.last().map_or(0, |last| last.place);
-        let second = journal.due(&me, at(30), after, 2)?;
+        let second = due(journal, &me, at(30), after, 2)?;
         let next = journal.next_due(&me, at(30))?;
         let never = journal.next_due(&me, at(90))?;
         Ok((first, names(&second), next, never))
@@ -88,7 +102,7 @@ pub(super) async fn a_notice_is_marked_by_one_worker_only(site: Arc<dyn Site>) {
     let seen = on_new(&site, |journal| {
         let (me, you) = ("me".into(), "you".into());
         posted(journal, 1, "me", 1)?;
-        let mut found = journal.due(&me, at(1), 0, 9)?;
+        let mut found = due(journal, &me, at(1), 0, 9)?;
         let found = found.remove(0);
         let marks = [
             // The notice is another worker's.
@@ -97,7 +111,7 @@ pub(super) async fn a_notice_is_marked_by_one_worker_only(site: Arc<dyn Site>) {
             // It was marked since it was found.
             journal.sending(&found, &me, at(4))?,
         ];
-        let marked = journal.due(&me, at(5), 0, 9)?.remove(0);
+        let marked = due(journal, &me, at(5), 0, 9)?.remove(0);
         let again = journal.sending(&marked, &me, at(6))?;
         journal.delivered(&found.post.id, at(7))?;
         let marked_now = PendingPost {
@@ -119,11 +133,11 @@ pub(super) async fn a_notice_that_is_put_off_comes_again(site: Arc<dyn Site>) {
         let task = posted(journal, 1, "me", 1)?;
         let name = notice(&task).id;
         journal.put_off(&name, at(50), Some(at(2)))?;
-        let early = journal.due(&me, at(49), 0, 9)?.len();
-        let mut late = journal.due(&me, at(50), 0, 9)?;
+        let early = due(journal, &me, at(49), 0, 9)?.len();
+        let mut late = due(journal, &me, at(50), 0, 9)?;
         let first = late.remove(0);
         journal.put_off(&name, at(60), None)?;
-        let second = journal.due(&me, at(60), 0, 9)?.remove(0);
+        let second = due(journal, &me, at(60), 0, 9)?.remove(0);
         Ok((early, first, second))
     });
     let (early, first, second) = seen.await;
@@ -136,13 +150,13 @@ pub(super) async fn notices_that_may_have_been_sent_settle_first(site: Arc<dyn S
     let seen = on_new(&site, |journal| {
         let me = "me".into();
         let (sent, fresh) = (posted(journal, 1, "me", 1)?, posted(journal, 2, "me", 1)?);
-        let found = journal.due(&me, at(1), 0, 1)?.remove(0);
+        let found = due(journal, &me, at(1), 0, 1)?.remove(0);
         journal.sending(&found, &me, at(2))?;
         for task in [&sent, &fresh] {
             journal.postpone_posts(&task.id, at(10), at(20))?;
         }
-        let early = names(&journal.due(&me, at(19), 0, 9)?);
-        let settled = journal.due(&me, at(20), 0, 1)?.remove(0);
+        let early = names(&due(journal, &me, at(19), 0, 9)?);
+        let settled = due(journal, &me, at(20), 0, 1)?.remove(0);
         Ok((early, settled.attempted))
     });
     let (early, attempted) = seen.await;
@@ -161,7 +175,7 @@ pub(super) async fn a_parent_that_is_ready_hurries_its_notices(site: Arc<dyn Sit
             journal.hurry(&parent, at(5))?,
             journal.hurry(&parent, at(5))?,
         ];
-        let due = ["me", "you"].map(|owner| journal.due(&owner.into(), at(5), 0, 9));
+        let due = ["me", "you"].map(|owner| due(journal, &owner.into(), at(5), 0, 9));
         journal.delivered(&notice(&task).id, at(6))?;
         let over = journal.any_pending(&parent)?;
         Ok((
@@ -191,7 +205,7 @@ pub(super) async fn a_notice_has_one_fate(site: Arc<dyn Site>) {
         journal.delivered(&name(&untold), at(3))?;
         journal.withdraw(&name(&withdrawn), "cleared", at(2))?;
         // What may have been sent cannot be taken back.
-        let found = journal.due(&me, at(1), 0, 9)?.remove(0);
+        let found = due(journal, &me, at(1), 0, 9)?.remove(0);
         journal.sending(&found, &me, at(2))?;
         journal.withdraw(&name(&sent), "cleared", at(3))?;
         let all = [&told, &untold, &withdrawn, &sent];
@@ -249,7 +263,7 @@ pub(super) async fn every_kind_of_post_is_read_as_it_was_written(site: Arc<dyn S
         for post in &posts {
             journal.post(&task, post, at(1))?;
         }
-        let due = journal.due(&"me".into(), at(1), 0, 99)?;
+        let due = due(journal, &"me".into(), at(1), 0, 99)?;
         let due: Vec<Post> = due.into_iter().map(|due| due.post).collect();
         let kinds = journal.posts(&task.id)?.into_iter();
         let kinds: Vec<_> = kinds.map(|post| (post.kind, post.question)).collect();
@@ -309,14 +323,14 @@ pub(super) async fn a_message_waits_for_the_one_before_it(site: Arc<dyn Site>) {
             journal.post(task, &message(task, number), at(not_before))?;
         }
         journal.post(&one, &notice(&one), at(1))?;
-        let mut seen = vec![names(&journal.due(&me, at(1), 0, 99)?)];
-        seen.push(names(&journal.due(&me, at(9), 0, 99)?));
+        let mut seen = vec![names(&due(journal, &me, at(1), 0, 99)?)];
+        seen.push(names(&due(journal, &me, at(9), 0, 99)?));
         // The host has it, though not yet in the history.
         journal.put_off(&one.id.message(1), at(20), Some(at(9)))?;
-        seen.push(names(&journal.due(&me, at(9), 0, 99)?));
+        seen.push(names(&due(journal, &me, at(9), 0, 99)?));
         journal.delivered(&one.id.message(1), at(9))?;
         journal.undelivered(&other.id.message(1), "gone", at(9))?;
-        seen.push(names(&journal.due(&me, at(9), 0, 99)?));
+        seen.push(names(&due(journal, &me, at(9), 0, 99)?));
         Ok(seen)
     });
     let told = |n, number| id(n).message(number);
@@ -326,4 +340,37 @@ pub(super) async fn a_message_waits_for_the_one_before_it(site: Arc<dyn Site>) {
     assert_eq!(then, [told(1, 1), told(2, 1), ended.clone()]);
     assert_eq!(taken, [told(1, 2), told(2, 1), ended.clone()]);
     assert_eq!(last, [told(1, 2), ended]);
+}
+
+pub(super) async fn a_post_that_cannot_be_read_is_given_up_by_its_place(site: Arc<dyn Site>) {
+    on_new(&site, |journal| {
+        posted(journal, 1, "me", 1)?;
+        posted(journal, 2, "me", 1)
+    })
+    .await;
+    let first = id(1).notice(0);
+    site.tamper(&format!(
+        "UPDATE notices SET kind = 'strange', run = -5 WHERE id = '{first}'"
+    ));
+    let store = site.open();
+    let seen = write(&store, |journal| {
+        let me = "me".into();
+        let found = journal.due(&me, at(1), 0, 9)?;
+        for unreadable in found.iter().filter_map(|found| found.as_ref().err()) {
+            journal.give_up(unreadable, at(2))?;
+        }
+        let left = names(&due(journal, &me, at(1), 0, 9)?);
+        let posts = journal.posts(&id(1))?;
+        Ok((found.len(), left, posts))
+    });
+    let (found, left, posts) = seen.await.expect("written");
+    assert_eq!((found, left), (2, vec![id(2).notice(0)]));
+    let [post] = posts.as_slice() else {
+        panic!("{posts:?}");
+    };
+    assert_eq!(post.id, first);
+    let Fate::Undelivered(why) = &post.fate else {
+        panic!("{post:?}");
+    };
+    assert!(why.contains(first.as_str()), "{why}");
 }
