@@ -9,7 +9,7 @@ use crate::{
     moment::Moment,
     open_question::open_questions,
     question::Reply,
-    shorten::short_line,
+    shorten::{both_ends, one_line, short_line},
     speaker::Speaker,
     task::{Brief, Context, Outcome, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
@@ -34,6 +34,17 @@ pub struct Report {
     pub conversation: Option<Vec<Message<'static>>>,
     /// What it was told in its newest run.
     pub messages: Vec<ToldMessage>,
+    /// What it was answered in its newest run, and did not get.
+    pub not_taken: Vec<NotTaken>,
+}
+
+/// An answer that did not reach its question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotTaken {
+    pub reply: Reply,
+    /// What the task had asked.
+    pub asked: String,
+    pub why: String,
 }
 
 /// Something that a task was told, and what became of it.
@@ -327,7 +338,8 @@ fn standing(report: &Report, now: Moment, reader: Reader) -> String {
         task.brief.description,
         task.brief.agent
     );
-    let told: String = report.messages.iter().map(told).collect();
+    let lost = report.not_taken.iter().map(not_taken);
+    let told: String = report.messages.iter().map(told).chain(lost).collect();
     match &task.state {
         State::Queued { since } => format!(
             "{headline}, waiting for a free slot for {}.{told}",
@@ -401,6 +413,13 @@ fn told(message: &ToldMessage) -> String {
         MessageState::Pending => format!("\nTo be told{by} before its next step: {text}"),
         MessageState::Undelivered(why) => format!("\nNot told{by} ({why}): {text}"),
     }
+}
+
+/// An answer that did not reach its question, in a line of its own.
+fn not_taken(NotTaken { reply, asked, why }: &NotTaken) -> String {
+    let reply = short_line(&reply.shown(), DESCRIPTION);
+    let asked = both_ends(&one_line(asked), TOLD);
+    format!("\nNot taken ({why}): the answer \"{reply}\" to: {asked}")
 }
 
 /// A conversation, each message with its ID.

@@ -1,7 +1,7 @@
 //! What a task asks, and what it was told.
 
 use asyncagents_core::{
-    answer::{AnswerState, MessageState, Shown, ToldMessage},
+    answer::{AnswerState, MessageState, NotTaken, Shown, ToldMessage},
     progress::OpenQuestion,
     question::{Field, QuestionKind, Reply},
     speaker::Speaker,
@@ -105,6 +105,24 @@ impl<'a> ToldView<'a> {
             why,
             from: told.from.map(Speaker::word),
             text: &told.text,
+        }
+    }
+}
+
+/// An answer that did not reach its question.
+#[derive(Debug, Serialize)]
+pub(crate) struct NotTakenView<'a> {
+    asked: &'a str,
+    reply: String,
+    why: &'a str,
+}
+
+impl<'a> NotTakenView<'a> {
+    pub(crate) fn new(answer: &'a NotTaken) -> Self {
+        Self {
+            asked: &answer.asked,
+            reply: answer.reply.shown(),
+            why: &answer.why,
         }
     }
 }

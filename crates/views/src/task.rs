@@ -13,7 +13,7 @@ use asyncagents_core::{
 use serde::Serialize;
 
 use crate::{
-    question::{QuestionView, ToldView, asked, questions},
+    question::{NotTakenView, QuestionView, ToldView, asked, questions},
     values::{millis, time},
 };
 
@@ -50,6 +50,8 @@ pub struct TaskView<'a> {
     conversation: Option<Vec<MessageView<'a>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<ToldView<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_taken: Vec<NotTakenView<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -155,6 +157,7 @@ impl<'a> TaskView<'a> {
             answer: None,
             conversation: None,
             messages: Vec::new(),
+            not_taken: Vec::new(),
         }
     }
 
@@ -165,6 +168,7 @@ impl<'a> TaskView<'a> {
             answer: report.answer.as_deref(),
             conversation: conversation.map(|all| all.iter().map(MessageView::new).collect()),
             messages: report.messages.iter().map(ToldView::new).collect(),
+            not_taken: report.not_taken.iter().map(NotTakenView::new).collect(),
             ..Self::new(&report.shown, now)
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use asyncagents_core::{
-    answer::{self, AnswerState, MessageState, Reader, Report, Shown, ToldMessage},
+    answer::{self, AnswerState, MessageState, NotTaken, Reader, Report, Shown, ToldMessage},
     event::{Event, Launched, Saved},
     host_ref::{HostRef, HostSetup},
     id::TaskId,
@@ -399,6 +399,11 @@ fn what_is_asked_and_told_is_shown_with_what_to_do() {
             answer: None,
             conversation: None,
             messages: messages.collect(),
+            not_taken: vec![NotTaken {
+                reply: Reply::Once,
+                asked: "permission for bash\nmake".to_owned(),
+                why: "it had been answered meanwhile".to_owned(),
+            }],
         };
         let model = Reader::Model {
             prefix: "asyncagents_",

@@ -14,7 +14,10 @@ use asyncagents_core::{
 };
 use tokio::{sync::mpsc, time};
 
-use super::{Manager, find, shown, told::messages};
+use super::{
+    Manager, find, shown,
+    told::{messages, not_taken},
+};
 use crate::{Problem, shared::Shared};
 
 impl Manager {
@@ -248,6 +251,7 @@ fn look(journal: &mut dyn Journal, id: &TaskId) -> Result<Report, Problem> {
     };
     Ok(Report {
         messages: messages(journal, &task)?,
+        not_taken: not_taken(journal, &task)?,
         shown: shown(journal, task)?,
         answer,
         conversation: None,

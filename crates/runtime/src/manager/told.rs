@@ -1,8 +1,13 @@
 //! What a task was told, and what became of it.
 
+use std::collections::HashMap;
+
 use asyncagents_core::{
-    answer::{MessageState, ToldMessage},
-    port::{Fate, Journal, Messaged, Posted},
+    answer::{MessageState, NotTaken, ToldMessage},
+    event::Event,
+    id::PostId,
+    port::{Fate, Journal, Messaged, PostKind, Posted},
+    progress::Observation,
     task::{Outcome, State, Task},
 };
 
@@ -29,6 +34,45 @@ pub(super) fn messages(
         }
     });
     Ok(told.collect())
+}
+
+/// What a task was answered in its newest run, and did not get.
+pub(super) fn not_taken(journal: &mut dyn Journal, task: &Task) -> Result<Vec<NotTaken>, Problem> {
+    let posts = journal.posts(&task.id)?;
+    let own = |post: &Posted| post.run == task.run && post.kind == PostKind::Answer;
+    let lost = posts.into_iter().filter(own).filter_map(|post| {
+        let Fate::Undelivered(why) = post.fate else {
+            return None;
+        };
+        Some((post.id, why))
+    });
+    let lost: Vec<(PostId, String)> = lost.collect();
+    if lost.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut asked = HashMap::new();
+    let mut not_taken = Vec::new();
+    for saved in journal.events(&task.id)? {
+        match saved.event {
+            Event::Observed(Observation::Asked { id, question }) => {
+                asked.insert(id, question.text);
+            }
+            Event::Replied {
+                id,
+                question,
+                reply,
+            } => {
+                let why = lost.iter().find(|(post, _)| *post == id);
+                not_taken.extend(why.map(|(_, why)| NotTaken {
+                    reply,
+                    asked: asked.get(&question).cloned().unwrap_or_default(),
+                    why: why.clone(),
+                }));
+            }
+            _ => {}
+        }
+    }
+    Ok(not_taken)
 }
 
 fn state(task: &Task, told: &Messaged, post: Option<&Posted>) -> MessageState {

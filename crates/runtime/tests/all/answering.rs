@@ -452,6 +452,30 @@ async fn an_answer_whose_confirmation_is_lost_is_not_claimed_to_be_taken() {
     assert_eq!(replies(&harness, &task), ["once"]);
 }
 
+/// Whoever was told that it is on its way can see later that it did not get there.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_reach_its_question_is_shown_as_not_taken() {
+    let harness = Harness::new(script([permission()]));
+    let process = harness.start().await;
+    let task = process.launch("build").await;
+    until_asking(&process, &task).await;
+    harness.host.faults().fail.insert(Call::Answer, 1_000);
+    let given = permit(&process, &task).await.expect("answered");
+    assert_eq!(given.state, AnswerState::OnItsWay);
+    assert_eq!(process.output(&task).await.not_taken, []);
+    let parent = session("main");
+    let cancelled = process.manager.cancel(&parent, task.as_str());
+    cancelled.await.expect("cancelled");
+    process.settled().await;
+    let not_taken = process.output(&task).await.not_taken;
+    let [lost] = not_taken.as_slice() else {
+        panic!("{not_taken:?}");
+    };
+    assert_eq!(lost.asked, "permission for bash make");
+    assert_eq!(lost.reply, Reply::Once);
+    assert!(lost.why.starts_with("the run ended before"), "{lost:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_caller_whose_answer_is_not_confirmed_soon_is_told_that_it_is_on_its_way() {
     let harness = Harness::new(script([permission()]));

@@ -1,6 +1,7 @@
 use asyncagents_core::{
-    answer::{MessageState, Report, ToldMessage},
+    answer::{MessageState, NotTaken, Report, ToldMessage},
     id::TaskId,
+    question::Reply,
     speaker::Speaker,
     task::Outcome,
     transcript::{Message, MessageId, Outcome as CallOutcome, Part, Role, Text, ToolCall},
@@ -58,6 +59,11 @@ pub(crate) fn report() -> Report {
     Report {
         shown: made_up::ended(Outcome::Completed),
         messages: told(),
+        not_taken: vec![NotTaken {
+            reply: Reply::Once,
+            asked: "permission for bash make".to_owned(),
+            why: "it had been answered meanwhile".to_owned(),
+        }],
         answer: Some("There is one file.".to_owned()),
         conversation: Some(vec![
             message(None, Role::User, vec![Part::Text(Text::new("Look."))]),
