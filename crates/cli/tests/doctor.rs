@@ -162,6 +162,80 @@ fn a_database_of_a_newer_version_is_named_and_left_alone() {
     assert_eq!(found[0]["mend"], "update asyncagents");
 }
 
+#[test]
+fn a_database_of_another_program_is_named_as_every_command_names_it() {
+    for format in [0, -1] {
+        let home = Home::new();
+        let db = home.database();
+        let connection = rusqlite::Connection::open(&db).expect("opened");
+        let changed = connection.pragma_update(None, "user_version", format);
+        changed.expect("changed");
+        drop(connection);
+        let (code, found) = home.checked("database");
+        assert_eq!(code, Some(1), "{found:?}");
+        let said = found[0]["text"].as_str().expect("text");
+        assert!(
+            said.ends_with("is a database of another program"),
+            "{found:?}"
+        );
+        let (code, said) = home.asyncagents(&["list"]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("is a database of another program"), "{said}");
+    }
+}
+
+/// Everything below a folder is given to another user, if the test runs as one whom permissions do
+/// not bind.
+#[cfg(target_os = "linux")]
+fn give_away(folder: &Path) -> Option<u32> {
+    const NOBODY: u32 = 65_534;
+    let own = fs::metadata("/proc/self").expect("Linux has it");
+    if std::os::unix::fs::MetadataExt::uid(&own) != 0 {
+        return None;
+    }
+    let mut command = Command::new("chown");
+    command.args(["-R", &NOBODY.to_string()]).arg(folder);
+    assert!(command.status().expect("it runs").success());
+    Some(NOBODY)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_database_that_can_only_be_read_is_no_problem() {
+    let home = Home::new();
+    let db = home.database();
+    // A program that is being written cannot be started, so another process writes it.
+    let program = home.path("program");
+    let mut install = Command::new("install");
+    install.args(["-m", "755", env!("CARGO_BIN_EXE_asyncagents")]);
+    assert!(install.arg(&program).status().expect("it runs").success());
+    let folder = db.parent().expect("a folder");
+    let user = give_away(home.0.path());
+    for (path, mode) in [(&*db, 0o444), (folder, 0o555)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    }
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.current_dir(home.path("project")).env_clear();
+        command.env("HOME", home.0.path()).args(args);
+        if let Some(user) = user {
+            std::os::unix::process::CommandExt::uid(&mut command, user);
+        }
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8([output.stdout, output.stderr].concat());
+        (output.status.code(), said.expect("text"))
+    };
+    let (code, listed) = run(&["list"]);
+    assert_eq!(code, Some(0), "{listed}");
+    let (code, said) = run(&["doctor"]);
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("set");
+    let line = said.lines().find(|line| line.contains("  database  "));
+    let line = line.expect("a line about it");
+    assert!(line.starts_with("note "), "{line}");
+    assert!(line.contains("yours; it cannot be written"), "{line}");
+    assert_eq!(code, Some(0), "{said}");
+}
+
 /// A plugin of the user's, and how large this process would have to be to hold the project's.
 fn with_endless_files() -> Home {
     let home = Home::new();

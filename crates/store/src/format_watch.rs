@@ -18,6 +18,15 @@ pub fn newest_format() -> i64 {
     open::newest_format()
 }
 
+/// The format of a database of asyncagents, which may be one that cannot be written; 0 of an empty
+/// file.
+///
+/// # Errors
+/// When it cannot be read, or is another program's.
+pub fn format_of(path: &Path) -> Stored<i64> {
+    open::format_of(path)
+}
+
 /// Looks at the format of a database, and changes nothing.
 pub struct FormatWatch {
     path: PathBuf,

@@ -34,7 +34,7 @@ mod terms;
 mod transaction;
 mod waits;
 
-pub use format_watch::{FormatWatch, newest_format};
+pub use format_watch::{FormatWatch, format_of, newest_format};
 pub use identity::{Identity, Introduction, Origin};
 pub use open::{Durability, Options};
 pub use sqlite::Sqlite;

@@ -100,13 +100,40 @@ fn error(path: &Path, kind: StoreErrorKind) -> StoreError {
 
 /// How a file can be read that cannot be written, if it is ours and in the newest format.
 pub(crate) fn to_read(path: &Path, options: Options) -> Stored<Access> {
-    match check_readable(path, options, Access::Read) {
-        // SQLite's readers share a second file, which is missing and cannot be made here.
-        Err(error) if is_read_only(&error) && has_empty_log(path) => {
-            check_readable(path, options, Access::Immutable)?;
-            Ok(Access::Immutable)
+    let (access, ()) = look(path, options, |connection| {
+        if format(connection, path)? < newest_format() {
+            // A migration would have to write.
+            return Err(error(path, StoreErrorKind::ReadOnly));
         }
-        checked => checked.map(|()| Access::Read),
+        Ok(())
+    })?;
+    Ok(access)
+}
+
+/// The format of a file that is ours, or of an empty one, whether or not it can be written.
+pub(crate) fn format_of(path: &Path) -> Stored<i64> {
+    let (_, format) = look(path, Options::default(), |connection| {
+        let format = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+        format.at(path)
+    })?;
+    Ok(format)
+}
+
+/// Looks at a file that is ours, and says how it could be read.
+fn look<T>(
+    path: &Path,
+    options: Options,
+    what: impl Fn(&Connection) -> Stored<T>,
+) -> Stored<(Access, T)> {
+    let by = |access: Access| -> Stored<(Access, T)> {
+        let connection = connect(path, options, access)?;
+        check_application(&connection, path)?;
+        Ok((access, what(&connection)?))
+    };
+    match by(Access::Read) {
+        // SQLite's readers share a second file, which is missing and cannot be made here.
+        Err(error) if is_read_only(&error) && has_empty_log(path) => by(Access::Immutable),
+        looked => looked,
     }
 }
 
@@ -122,16 +149,6 @@ fn has_empty_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     std::fs::metadata(log).map_or(true, |found| found.len() == 0)
-}
-
-fn check_readable(path: &Path, options: Options, access: Access) -> Stored<()> {
-    let connection = connect(path, options, access)?;
-    check_application(&connection, path)?;
-    if format(&connection, path)? < newest_format() {
-        // A migration would have to write.
-        return Err(error(path, StoreErrorKind::ReadOnly));
-    }
-    Ok(())
 }
 
 pub(crate) fn newest_format() -> i64 {

@@ -5,7 +5,7 @@ use std::{env, fs, path::Path};
 
 use asyncagents_core::tool_set;
 use asyncagents_models::{KeyState, ProviderOverview};
-use asyncagents_store::{FormatWatch, newest_format};
+use asyncagents_store::{format_of, newest_format};
 use asyncagents_tools::{Sandbox, SandboxMode, Toolbox};
 use asyncagents_views::{DoctorView, FindingState, FindingView};
 
@@ -16,6 +16,7 @@ use crate::{
     hosts,
     live_processes::{LiveProcess, Role, with_open},
     make_visible::make_visible,
+    own_file::can_write,
     print, trust,
 };
 
@@ -154,8 +155,7 @@ fn database(path: &Path) -> FindingView {
     if let Err(error) = trust::check_file(path) {
         return refused(about, &format!("{error:#}"));
     }
-    let format = FormatWatch::open(path).and_then(|watch| watch.format());
-    let (format, newest) = match format {
+    let (format, newest) = match format_of(path) {
         Ok(format) => (format, newest_format()),
         Err(error) => {
             let mend = "choose another file with --db, or bring back a copy".to_owned();
@@ -168,12 +168,21 @@ fn database(path: &Path) -> FindingView {
         let text = format!("{text}, which a newer version made; this one knows {newest}");
         return problem(about, text, "update asyncagents".to_owned());
     }
-    if format < newest {
+    let writable = can_write(path);
+    if format < newest && writable {
         let text = format!("{text}; the next command brings it to format {newest}");
         return finding(about, FindingState::Note, text);
     }
     match trust::look(path) {
-        Ok(None) => finding(about, FindingState::Ok, format!("{text}, yours")),
+        Ok(None) if writable => finding(about, FindingState::Ok, format!("{text}, yours")),
+        Ok(None) => FindingView {
+            mend: Some("make it writable to work with it".to_owned()),
+            ..finding(
+                about,
+                FindingState::Note,
+                format!("{text}, yours; it cannot be written, and is only looked at"),
+            )
+        },
         Ok(Some(why)) => problem(about, format!("{text}: it {why}"), why.hint(path)),
         Err(failure) => refused(about, &failure.to_string()),
     }
