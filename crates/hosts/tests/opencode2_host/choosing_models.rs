@@ -66,6 +66,31 @@ async fn an_effort_is_the_variant_of_its_name() {
     assert_eq!(sent, [json!({"model": high})]);
 }
 
+/// Only what an agent's file names may not be allowed though nobody has asked for it.
+#[tokio::test(start_paused = true)]
+async fn the_model_of_a_task_is_asked_for_or_its_agent_s_or_its_parent_s() {
+    let world = World::new(Build::measured());
+    let of = async |asked: Option<&str>, agent: &str| {
+        let wanted = WantedModel {
+            asked: asked.map(ModelName::from),
+            agent: agent.into(),
+            parent: world.parent.clone(),
+        };
+        world.host.model_of(&wanted).await
+    };
+    let first = || Ok(Some(model("fake/fake-1", &[Effort::High])));
+    let own = HostModel {
+        of_agent: true,
+        ..model("fake/fake-2", &[])
+    };
+    assert_eq!(of(None, "explore").await, Ok(Some(own)));
+    assert_eq!(of(None, "general").await, first());
+    assert_eq!(of(Some("fake/fake-1"), "explore").await, first());
+    assert_eq!(of(Some(ModelName::INHERIT), "explore").await, first());
+    let named = of(Some("fake/fake-2"), "explore").await;
+    assert_eq!(named, Ok(Some(model("fake/fake-2", &[]))));
+}
+
 /// A session that was begun without a model has none, however long it works.
 #[tokio::test(start_paused = true)]
 async fn an_effort_without_a_model_is_that_of_the_model_opencode_would_choose() {

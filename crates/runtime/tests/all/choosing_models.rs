@@ -300,6 +300,35 @@ async fn only_what_the_user_allows_may_be_named() {
     assert_eq!(prompts(&harness, &task), ["0 a/two low"]);
 }
 
+/// The file that gives an agent its model may be a project's.
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_own_model_is_not_allowed_is_refused() {
+    let script = Script::of([Step::Answer("ok".to_owned())])
+        .with_models(&[("a/one", ALL), ("b/three", &[])])
+        .with_model_of_agent("general", "a/one")
+        .with_model_of_agent("explore", "b/three");
+    let harness = Harness::new(script).with(|settings| {
+        settings.models.allowed = AllowedModels::new(vec!["a/*".to_owned()]);
+    });
+    let process = harness.start().await;
+    let explore = |model: Option<&str>| TaskArgs {
+        agent: "explore".to_owned(),
+        ..asking(model, None)
+    };
+    let refused = process.try_task(explore(None)).await;
+    assert_eq!(
+        refused.expect_err("refused").to_string(),
+        "the model `b/three` of the agent `explore` is not among those that the setting \
+         `models.allowed` allows: a/*. Only the user's own settings can change that"
+    );
+    assert_eq!(process.list("main").await, "No background tasks found");
+    // With another model, or where its own is allowed, an agent works.
+    process.launch_args(explore(Some("a/one"))).await;
+    process.launch_args(explore(Some("inherit"))).await;
+    process.launch_args(asking(None, None)).await;
+    process.settled().await;
+}
+
 /// A host that says nothing of its models is given any; an effort it might pass over.
 #[tokio::test(start_paused = true)]
 async fn a_host_that_cannot_say_is_told_no_effort() {

@@ -17,7 +17,7 @@ use asyncagents_core::{
     moment::Moment,
     port::{
         Clock, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        OneAnswer, OneQuestion, Prompt, Report, SessionEvent,
+        OneAnswer, OneQuestion, Prompt, Report, SessionEvent, WantedModel,
     },
     progress::{Observation, Progress, Totals},
     question::{Answered, Question, Reply},
@@ -435,6 +435,20 @@ impl Host for ScriptedHost {
         self.enter(Call::Models).await?;
         let models = &self.inner.script.models;
         Ok((!models.is_empty()).then(|| models.clone()))
+    }
+
+    async fn model_of(&self, wanted: &WantedModel) -> Result<Option<HostModel>, HostError> {
+        self.enter(Call::Models).await?;
+        let script = &self.inner.script;
+        let own = script.models_of_agents.get(&wanted.agent);
+        let own = own.filter(|_| wanted.asked.is_none());
+        let name = wanted.asked.as_ref().or(own);
+        let mut models = script.models.iter();
+        let found = models.find(|model| Some(&model.name) == name);
+        Ok(found.map(|model| HostModel {
+            of_agent: own.is_some(),
+            ..model.clone()
+        }))
     }
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {

@@ -1,6 +1,7 @@
 //! What the children do.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 use asyncagents_core::{
     agent::Effort,
     budget::Cost,
-    id::AgentName,
+    id::{AgentName, ModelName},
     model_choice::HostModel,
     question::{Field, Question, QuestionKind},
     read::{Format, ReadError},
@@ -24,6 +25,8 @@ pub struct Script {
     pub agents: Vec<AgentName>,
     /// The models there are; without any, the host cannot say.
     pub models: Vec<HostModel>,
+    /// The models that agents have of their own.
+    pub models_of_agents: BTreeMap<AgentName, ModelName>,
     /// What the children do; the first that fits a prompt counts.
     pub children: Vec<Child>,
     /// What every session that is no child has said so far, as OpenCode saves it.
@@ -200,6 +203,7 @@ impl Script {
         Self {
             agents: usual_agents().into_iter().map(AgentName::from).collect(),
             models: Vec::new(),
+            models_of_agents: BTreeMap::new(),
             children: vec![Child {
                 when: None,
                 steps: steps.into_iter().collect(),
@@ -225,6 +229,13 @@ impl Script {
             of_agent: false,
         };
         self.models = models.iter().map(model).collect();
+        self
+    }
+
+    /// This script, in a host whose agent has a model of its own.
+    #[must_use]
+    pub fn with_model_of_agent(mut self, agent: &str, model: &str) -> Self {
+        self.models_of_agents.insert(agent.into(), model.into());
         self
     }
 
@@ -295,6 +306,7 @@ impl Script {
         let models: Result<Vec<HostModel>, String> = models.collect();
         Ok(Self {
             models: models.map_err(malformed)?,
+            models_of_agents: BTreeMap::new(),
             agents: file.agents.into_iter().map(AgentName::from).collect(),
             children,
             conversation,
