@@ -30,13 +30,17 @@ fn failed(why: &str) -> Outcome {
 
 /// A child with a model that is not there.
 async fn without_model(world: &World) -> SessionId {
+    with_model(world, "fake/nope").await
+}
+
+async fn with_model(world: &World, model: &str) -> SessionId {
     let new = NewSession {
-        model: Some("fake/nope".into()),
+        model: Some(model.into()),
         ..world.new_session()
     };
     let session = world.host.create(new).await.expect("a session");
     let prompt = Prompt {
-        model: Some("fake/nope".into()),
+        model: Some(model.into()),
         ..prompt(COUNT)
     };
     world.host.prompt(&session, prompt).await.expect("taken");
@@ -74,6 +78,32 @@ async fn an_unknown_model_is_found_out_where_the_event_was_missed() {
         let world = world.restarted();
         assert_eq!(world.outcome(&session).await, failed(why));
     }
+}
+
+/// Another model may go on then, so it is the model that is unavailable, heard of or not.
+#[tokio::test(start_paused = true)]
+async fn an_unknown_variant_makes_a_model_unavailable() {
+    let mut world = World::new(Build::measured());
+    let session = with_model(&world, "fake/fake-1#wide").await;
+    world.until_idle().await;
+    let why = async |world: &World| match world.standing(&session).await {
+        Standing::ModelUnavailable(unavailable) => unavailable.why,
+        other => panic!("it has a model: {other:?}"),
+    };
+    let heard = "Variant unavailable for fake/fake-1: wide";
+    assert_eq!(why(&world).await, heard);
+    let found = "Variant unavailable: fake/fake-1#wide";
+    assert_eq!(why(&world.restarted()).await, found);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_variant_does_not() {
+    let mut world = World::new(Build::measured());
+    let session = with_model(&world, "fake/fake-1#high").await;
+    world.until_idle().await;
+    assert_eq!(world.outcome(&session).await, Outcome::Completed);
+    let world = world.restarted();
+    assert_eq!(world.outcome(&session).await, Outcome::Completed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -480,7 +480,7 @@ fn agents() -> Vec<Value> {
     ]
 }
 
-fn models() -> Vec<Value> {
+pub(crate) fn models() -> Vec<Value> {
     vec![
         json!({"id": "fake-1", "providerID": "fake", "variants": [{"id": "high"}]}),
         json!({"id": "fake-2", "providerID": "fake", "variants": []}),

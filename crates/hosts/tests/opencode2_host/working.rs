@@ -8,7 +8,7 @@ use asyncagents_testkit::host_contract::{Does, SCRIPT, TOOL};
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::fake::FakeOpenCode;
+use crate::fake::{FakeOpenCode, find, models};
 
 /// Prompts that the script of all hosts does not have.
 pub(crate) const ASK_PERMISSION: &str = "List the files with a command";
@@ -190,6 +190,7 @@ impl FakeOpenCode {
         let broken =
             |kind: &str, message: String| Err(Broken(json!({"type": kind, "message": message})));
         let known = ["build", "general", "explore"];
+        let variant = set["variant"].as_str().filter(|it| *it != "default");
         match (what, set.as_str(), set["id"].as_str()) {
             ("agent", Some(agent), _) if !known.contains(&agent) => {
                 broken("unknown", format!("Agent not found: \"{agent}\""))
@@ -198,6 +199,15 @@ impl FakeOpenCode {
                 "provider.no-route",
                 format!("Model unavailable: fake/{model}"),
             ),
+            ("model", _, Some(model)) if variant.is_some_and(|it| !has_variant(model, it)) => {
+                broken(
+                    "provider.no-route",
+                    format!(
+                        "Variant unavailable for fake/{model}: {}",
+                        variant.unwrap_or_default()
+                    ),
+                )
+            }
             _ => Ok(()),
         }
     }
@@ -399,6 +409,12 @@ impl FakeOpenCode {
         data["sessionID"] = json!(id);
         self.emit(kind, data);
     }
+}
+
+fn has_variant(model: &str, variant: &str) -> bool {
+    let model = find(&models(), model).unwrap_or_default();
+    let variants = model["variants"].as_array().cloned();
+    find(&variants.unwrap_or_default(), variant).is_some()
 }
 
 fn is_unfinished(message: &Value) -> bool {
