@@ -71,6 +71,18 @@ impl Build {
         }
     }
 
+    /// As the types of 2.0.18 are: a session has rules and says how it ended, but has no parent, and
+    /// the paths are the old ones.
+    pub(crate) fn v2_0_18() -> Self {
+        Self {
+            keeps_rules: true,
+            keeps_outcome: true,
+            writes_idle: true,
+            nests_time: true,
+            ..Self::measured()
+        }
+    }
+
     /// As the releases are described.
     pub(crate) fn release() -> Self {
         Self {

@@ -114,3 +114,9 @@ async fn opencode_2_keeps_the_promises_of_a_host() {
 async fn a_release_of_opencode_2_keeps_the_promises_of_a_host() {
     host_contract(async || Talking::new(Build::release())).await;
 }
+
+/// One that has some of what later releases have.
+#[tokio::test(start_paused = true)]
+async fn an_early_release_of_opencode_2_keeps_the_promises_of_a_host() {
+    host_contract(async || Talking::new(Build::v2_0_18())).await;
+}

@@ -79,7 +79,11 @@ async fn agents_are_asked_for_until_the_folder_is_loaded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_knows_whose_child_a_session_is() {
-    for (build, keeps) in [(Build::measured(), false), (Build::release(), true)] {
+    for (build, keeps, notes) in [
+        (Build::measured(), false, false),
+        (Build::v2_0_18(), false, true),
+        (Build::release(), true, true),
+    ] {
         let world = World::new(build);
         let session = world.child().await;
         let info = world
@@ -89,7 +93,7 @@ async fn a_release_knows_whose_child_a_session_is() {
         let parent = json!(world.parent.as_str());
         assert_eq!(info["parentID"] == parent, keeps);
         let ours = &info["metadata"]["asyncagents"];
-        assert_eq!(ours["task"] == json!(task().as_str()), keeps);
+        assert_eq!(ours["task"] == json!(task().as_str()), notes);
     }
 }
 
@@ -139,7 +143,7 @@ async fn an_agent_with_a_model_of_its_own_keeps_it() {
 
 #[tokio::test(start_paused = true)]
 async fn the_instructions_of_a_skill_are_in_the_system_prompt() {
-    for build in [Build::measured(), Build::release()] {
+    for build in [Build::measured(), Build::v2_0_18(), Build::release()] {
         let world = World::new(build);
         let session = world.child().await;
         let prompted = world.host.prompt(&session, of_skill("Be kind.")).await;
@@ -201,17 +205,19 @@ async fn a_skill_is_bound_by_rules_or_by_the_plugin_or_not_run() {
     });
     assert!(world.host.create(bound(&world)).await.is_ok());
 
-    let world = World::new(Build::release());
-    let session = world.host.create(bound(&world)).await.expect("a session");
-    let info = world
-        .opencode
-        .with(session.as_str(), |it| it.info.clone())
-        .expect("a session");
-    let rules = info["permissions"].as_array().expect("rules");
-    let all = json!({"action": "*", "resource": "*", "effect": "deny"});
-    assert!(rules.contains(&all), "{rules:?}");
-    let shell = json!({"action": "shell", "resource": "git *", "effect": "ask"});
-    assert_eq!(rules.last(), Some(&shell), "as its agent may, no more");
+    for build in [Build::v2_0_18(), Build::release()] {
+        let world = World::new(build);
+        let session = world.host.create(bound(&world)).await.expect("a session");
+        let info = world
+            .opencode
+            .with(session.as_str(), |it| it.info.clone())
+            .expect("a session");
+        let rules = info["permissions"].as_array().expect("rules");
+        let all = json!({"action": "*", "resource": "*", "effect": "deny"});
+        assert!(rules.contains(&all), "{rules:?}");
+        let shell = json!({"action": "shell", "resource": "git *", "effect": "ask"});
+        assert_eq!(rules.last(), Some(&shell), "as its agent may, no more");
+    }
 }
 
 #[tokio::test(start_paused = true)]

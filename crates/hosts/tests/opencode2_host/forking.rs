@@ -111,6 +111,7 @@ async fn without_last(world: &World, session: &SessionId) -> String {
 async fn a_branch_is_one_call_in_every_build() {
     for (build, path) in [
         (Build::measured(), "/api/session/import"),
+        (Build::v2_0_18(), "/api/session/import"),
         (Build::release(), "/api/experimental/session/import"),
     ] {
         let (session, asked_in) = launched(reads(Session::new(), 3, 50));
