@@ -123,7 +123,8 @@ impl Launches {
     }
 
     /// What is sealed has stayed the same since hosts have seals: the name of the host, and its
-    /// details or settings. No host has both.
+    /// details and settings. Each is one object of JSON or nothing, and the kind of host says
+    /// whether it has details, so one text is never another pair of them.
     fn sealing<T>(&self, setup: &HostSetup, seal: impl FnOnce(&[&[u8]]) -> T) -> T {
         let HostSetup { host, settings } = setup;
         let rest = host.details() + &settings.json;

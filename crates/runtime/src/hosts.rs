@@ -51,6 +51,13 @@ pub trait Hosts: Send + Sync {
         usual.clone()
     }
 
+    /// Whether what a task asks is rejected, because its launch says that nobody will answer.
+    /// Nothing if the launch does not say, or the host sees to it.
+    fn rejects_questions(&self, setup: &HostSetup) -> Option<bool> {
+        let _ = setup;
+        None
+    }
+
     /// Opens a host. It is asked once for each setup, unless it fails.
     ///
     /// # Errors

@@ -337,6 +337,8 @@ impl WorkerLoop {
             waits: false,
             told: 0,
             unanswered: 0,
+            rejects: false,
+            rejected: HashSet::new(),
         };
         self.begin(Job::Run(key), run.drive());
     }

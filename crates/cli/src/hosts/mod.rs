@@ -63,6 +63,11 @@ pub trait HostKind: Send + Sync {
         usual.clone()
     }
 
+    /// See [`Hosts::rejects_questions`].
+    fn rejects_questions(&self, _setup: &HostSetup) -> Option<bool> {
+        None
+    }
+
     /// The host, as the launcher of a task has set it up.
     ///
     /// # Errors
@@ -281,6 +286,10 @@ impl Hosts for KnownHosts {
 
     fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
         self.kind(&setup.host).model_policy(setup, usual)
+    }
+
+    fn rejects_questions(&self, setup: &HostSetup) -> Option<bool> {
+        self.kind(&setup.host).rejects_questions(setup)
     }
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {

@@ -10,6 +10,7 @@ use asyncagents_core::{
     port::{Host, HostError},
     secret::Secret,
 };
+use asyncagents_engine::Unanswered;
 use asyncagents_hosts::{
     Address, Connection, HttpConnection, Protocol, Request, Response,
     opencode::{self, OpenCode, version::Generation},
@@ -27,6 +28,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 const TRIES: usize = 3;
 
 pub(super) struct OpenCodeUrlHosts(pub(super) Arc<HostContext>);
+
+/// The one setting of a launch that counts here, and what it says.
+const UNANSWERED: &str = "permissions.unanswered";
+const WAIT: &str = "wait";
+const REFUSE: &str = "refuse";
 
 /// Where a server is.
 #[derive(Clone, Copy)]
@@ -143,10 +149,21 @@ impl Server {
 }
 
 impl OpenCodeUrlHosts {
-    /// Address and folder are sealed: where something runs is for the user to say, and others may
-    /// have changed the database.
-    fn seal(&self, host: HostRef) -> anyhow::Result<HostSetup> {
-        Ok(self.0.launches()?.seal(host, String::new()))
+    /// Address, folder and settings are sealed: where and how something runs is for the user to
+    /// say, and others may have changed the database.
+    fn seal(&self, host: HostRef, settings: String) -> anyhow::Result<HostSetup> {
+        Ok(self.0.launches()?.seal(host, settings))
+    }
+
+    /// What goes with a launch. Where nobody could answer what a task asks, it does not wait.
+    fn settings(&self, overrides: &Overrides) -> anyhow::Result<String> {
+        let waits = match self.0.config.agent_config.unanswered {
+            Some(said) => said == Unanswered::Wait,
+            None => overrides.get(UNANSWERED).is_some_and(|said| said == WAIT),
+        };
+        let unanswered = if waits { WAIT } else { REFUSE };
+        let settings = Overrides::from([(UNANSWERED.to_owned(), unanswered.to_owned())]);
+        Ok(serde_json::to_string(&settings)?)
     }
 
     /// The server is asked which generation it is. A child works in the folder of its parent;
@@ -179,8 +196,9 @@ impl OpenCodeUrlHosts {
             folder: folder.as_deref(),
             ..place
         };
-        let host = self.seal(place.host(generation)).map_err(Failure::Input)?;
-        launch.host = host;
+        let settings = launch.host.settings.json.to_string();
+        let host = self.seal(place.host(generation), settings);
+        launch.host = host.map_err(Failure::Input)?;
         Ok(())
     }
 
@@ -210,7 +228,7 @@ impl OpenCodeUrlHosts {
 
 impl HostKind for OpenCodeUrlHosts {
     /// The generation is found out before the launch.
-    fn named(&self, rest: Option<&str>, _: &Overrides) -> anyhow::Result<HostSetup> {
+    fn named(&self, rest: Option<&str>, overrides: &Overrides) -> anyhow::Result<HostSetup> {
         let url = rest.unwrap_or_default().trim_end_matches('/');
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             anyhow::bail!(
@@ -227,7 +245,13 @@ impl HostKind for OpenCodeUrlHosts {
             );
         }
         let place = Place { url, folder: None };
-        self.seal(place.host(Generation::One))
+        self.seal(place.host(Generation::One), self.settings(overrides)?)
+    }
+
+    fn rejects_questions(&self, setup: &HostSetup) -> Option<bool> {
+        // A launch of an older version has no settings.
+        let settings: Overrides = serde_json::from_str(&setup.settings.json).ok()?;
+        settings.get(UNANSWERED).map(|said| said == REFUSE)
     }
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {

@@ -37,6 +37,7 @@ impl Run {
         // What was found out on taking the task over may have been too much.
         self.check_budget(session).await?;
         loop {
+            self.reject_questions().await?;
             self.tell_questions().await?;
             let wake = self.next_wake(&quiet);
             let first = tokio::select! {

@@ -7,9 +7,10 @@ mod follow;
 mod inspect;
 mod make_session;
 mod news;
+mod reject_questions;
 mod sum_up;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use asyncagents_core::{
     event::Launched,
@@ -53,6 +54,10 @@ pub(crate) struct Run {
     pub(crate) told: usize,
     /// How many times in a row the host was asked about the child and did not answer.
     pub(crate) unanswered: u32,
+    /// Whether what the child asks is rejected.
+    pub(crate) rejects: bool,
+    /// The questions that need not be looked at again for that.
+    pub(crate) rejected: HashSet<String>,
 }
 
 /// Why a runner lets go of its task.
@@ -99,6 +104,7 @@ impl Run {
         if let Err(why) = self.read_role().await {
             return Err(self.give_up(why).await);
         }
+        self.read_unanswered().await?;
         let known = self.task.session.clone();
         // A session that is not known to the task has never been sent a prompt.
         let got = known.as_ref().map_or(Origin::Started, |_| self.got);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     answer::AnswerState,
+    host_ref::HostSetup,
     id::TaskId,
     port::Host,
     question::{Field, Question, QuestionKind, Reply},
@@ -15,7 +16,7 @@ use asyncagents_runtime::{AnswerGiven, Problem};
 use asyncagents_testkit::scripted_host::{Call, Child, Line, Script, ScriptedHost, Step};
 use rstest::rstest;
 
-use crate::harness::{Harness, Process, seconds, session, until};
+use crate::harness::{Harness, Process, asks as args, key, seconds, session, until};
 
 fn permission() -> Question {
     Question::permission("permission for bash make")
@@ -408,6 +409,100 @@ async fn a_task_that_nobody_answers_ends_with_that_reason() {
     let why = format!("{:?}", task.state);
     let said = "nobody answered what it asked: permission for bash make";
     assert!(why.contains(said), "{why}");
+}
+
+/// A session whose launches say what becomes of questions.
+fn session_that_says(name: &str, unanswered: &str) -> Caller {
+    let mut host = HostSetup::from(key());
+    host.settings.json = unanswered.into();
+    Caller::Session {
+        session: name.into(),
+        host,
+        message: None,
+    }
+}
+
+async fn launch_saying(process: &Process, unanswered: &str, from: &str, prompt: &str) -> TaskId {
+    let caller = session_that_says(from, unanswered);
+    let accepted = process.manager.task(&caller, args(prompt)).await;
+    accepted.expect("launched").shown.task.id
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_asks_that_was_launched_where_nobody_answers_is_rejected_at_once() {
+    let harness = Harness::new(script([permission(), colour(), permission()]));
+    let process = harness.start().await;
+    let task = launch_saying(&process, "refuse", "main", "build").await;
+    let answer = process.wait(&task).await.answer.expect("it went on");
+    assert!(answer.contains("Nobody can be asked here"), "{answer}");
+    let replies = replies(&harness, &task);
+    assert_eq!(replies.len(), 3, "{replies:?}");
+    let mut rejected = replies.iter();
+    assert!(
+        rejected.all(|reply| reply.starts_with("reject: Nobody")),
+        "{replies:?}"
+    );
+    assert_eq!(harness.told("main"), [], "nobody is asked");
+}
+
+/// What is launched by a task says nothing itself; a person's launch below one does.
+#[tokio::test(start_paused = true)]
+async fn the_nearest_launch_above_a_task_says_what_becomes_of_its_questions() {
+    for (above, own, is_rejected) in [
+        ("refuse", "", true),
+        ("refuse", "wait", false),
+        ("wait", "", false),
+        ("wait", "refuse", true),
+        ("", "", false),
+    ] {
+        let harness = Harness::new(Script {
+            children: vec![
+                Child {
+                    when: Some("ask".to_owned()),
+                    steps: asks([permission()]),
+                },
+                Child {
+                    when: None,
+                    steps: vec![Step::Hang],
+                },
+            ],
+            ..crate::harness::usual()
+        });
+        let process = harness.start().await;
+        let child = launch_saying(&process, above, "main", "wait").await;
+        process.until_prompted(&child).await;
+        let in_child = ScriptedHost::session_of(&child);
+        let grandchild = launch_saying(&process, own, in_child.as_str(), "ask").await;
+        until("it asks or is done", async || {
+            let task = process.look(&grandchild).await;
+            !task.is_live() || !task.progress.asking.is_empty()
+        })
+        .await;
+        tokio::time::sleep(seconds(60)).await;
+        let rejected = replies(&harness, &grandchild).len();
+        assert_eq!(rejected, usize::from(is_rejected), "{above} {own}");
+    }
+}
+
+/// The worker dies before it has heard of the question, or while its answer does not get through.
+#[rstest]
+#[case::unheard(|harness: &Harness| harness.host.faults().mute = true)]
+#[case::unsent(|harness: &Harness| { harness.host.faults().fail.insert(Call::Answer, 1_000); })]
+#[tokio::test(start_paused = true)]
+async fn the_next_worker_rejects_what_the_last_one_has_not(#[case] fault: fn(&Harness)) {
+    let harness = Harness::new(script([permission()]));
+    let process = harness.start().await;
+    fault(&harness);
+    let task = launch_saying(&process, "refuse", "main", "build").await;
+    process.until_prompted(&task).await;
+    tokio::time::sleep(seconds(3)).await;
+    process.worker.kill();
+    harness.host.faults().mute = false;
+    harness.host.faults().fail.clear();
+    let process = harness.start().await;
+    let answer = process.wait(&task).await.answer.expect("it went on");
+    assert!(answer.contains("Nobody can be asked here"), "{answer}");
+    assert_eq!(replies(&harness, &task).len(), 1);
 }
 
 /// The host does what it is asked, whatever it answers.

@@ -127,6 +127,14 @@ impl Hosts for OneHost {
         self.2.clone().unwrap_or_else(|| limits.clone())
     }
 
+    fn rejects_questions(&self, setup: &HostSetup) -> Option<bool> {
+        match &*setup.settings.json {
+            "refuse" => Some(true),
+            "wait" => Some(false),
+            _ => None,
+        }
+    }
+
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         let host = &setup.host;
         if self.serves(host) {
