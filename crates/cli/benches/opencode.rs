@@ -22,7 +22,6 @@ use std::{
 };
 
 use asyncagents_scripted_model::{Recorded, Reply};
-use asyncagents_testkit::opencode2;
 use harness::{Opencode, Serve, Session, Setup, asked, child, forked, launch, story};
 use serde_json::{Value, json};
 
@@ -35,22 +34,8 @@ fn main() {
     for opencode in [Opencode::V1, Opencode::V2Background] {
         println!("\n{opencode:?}");
         calls(opencode);
-        for mode in ["transcript", "messages"] {
-            forks(opencode, mode, Parent::Notes);
-            if opencode.is_v2() {
-                forks(opencode, mode, Parent::Results);
-            }
-        }
+        forks(opencode);
     }
-}
-
-/// What the session is made of that is forked.
-#[derive(Debug, Clone, Copy)]
-enum Parent {
-    /// Remarks of a hundred characters.
-    Notes,
-    /// Questions, each with a tool call whose result has 10 kB.
-    Results,
 }
 
 /// From a line on the bridge's stdin to the answer on its stdout, without OpenCode.
@@ -179,12 +164,11 @@ fn uses(session: &Session, tool: &str) -> Vec<(u64, u64)> {
 }
 
 /// From the call that launches a forked task to its child's first request.
-fn forks(opencode: Opencode, mode: &str, what: Parent) {
+fn forks(opencode: Opencode) {
     let script = story().rule(child("Use what you know"), Reply::text("Used."));
-    let settings = format!("[fork]\nmode = \"{mode}\"\n");
-    let world = Setup::new(opencode, script).settings(&settings).world();
+    let world = Setup::new(opencode, script).world();
     let server = world.serve();
-    let parent = long_session(&server, what);
+    let parent = long_session(&server);
     let mut steps: Vec<Vec<f64>> = Vec::new();
     for number in 1..=FORKS {
         parent.uses("asyncagents_task", forked("fork", "Use what you know"));
@@ -199,10 +183,7 @@ fn forks(opencode: Opencode, mode: &str, what: Parent) {
         let rest = whole - inside.iter().sum::<f64>();
         steps.push([&inside[..], &[rest, whole]].concat());
     }
-    let what = format!("{what:?}").to_lowercase();
-    println!(
-        "\na fork by {mode} of a session of {MESSAGES} messages ({what}), {FORKS} times, medians:"
-    );
+    println!("\na fork by transcript of a session of {MESSAGES} messages, {FORKS} times, medians:");
     let names = [
         "reading the parent's newest messages",
         "cutting and counting",
@@ -219,7 +200,7 @@ fn forks(opencode: Opencode, mode: &str, what: Parent) {
 }
 
 /// A session with many messages.
-fn long_session<'s>(server: &'s Serve<'_>, what: Parent) -> Session<'s> {
+fn long_session<'s>(server: &'s Serve<'_>) -> Session<'s> {
     let said = |number: usize| format!("Note {number}. {}", "What was found out there. ".repeat(4));
     if !server.world().opencode.is_v2() {
         let parent = server.session();
@@ -231,17 +212,22 @@ fn long_session<'s>(server: &'s Serve<'_>, what: Parent) -> Session<'s> {
         }
         return parent;
     }
-    let path = format!("/api/session/{}", server.session().id);
-    let mut info = server.get(&path).body["data"].clone();
+    let empty = server
+        .get(&format!("/api/session/{}", server.session().id))
+        .body;
+    let mut info = empty["data"].clone();
     info["id"] = json!("ses_long");
-    let result = "src/shelf.rs:17: let books = shelf.count();\n".repeat(230);
-    let session = (0..MESSAGES).fold(opencode2::Session::new(), |session, number| match what {
-        Parent::Results if number % 2 == 1 => session.agent(vec![opencode2::result(&result)]),
-        Parent::Notes | Parent::Results => session.user(&said(number)),
-    });
-    let whole = json!({
-        "info": info, "messages": session.messages(), "location": info["location"],
-    });
+    let now = info["time"]["created"].clone();
+    let message = |number: usize| {
+        json!({
+            "id": format!("msg_long_{number:05}"),
+            "type": "user",
+            "text": said(number),
+            "time": {"created": now},
+        })
+    };
+    let messages: Vec<Value> = (0..MESSAGES).map(message).collect();
+    let whole = json!({"info": info, "messages": messages, "location": info["location"]});
     let imported = server.post("/api/session/import", whole);
     assert_eq!(imported.status, 200, "{imported:?}");
     server.session_of("ses_long")
