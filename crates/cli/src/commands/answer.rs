@@ -42,8 +42,9 @@ pub(super) struct AnswerArgs {
     #[arg(long = "value", value_name = "KEY=VALUE", conflicts_with = "answer", value_parser = key_and_value)]
     values: Vec<(String, String)>,
 
-    /// Which question, by its ID as `asyncagents output` shows it. Needed if several are open, and
-    /// to permit what was asked less than five seconds ago.
+    /// Which question, by its ID as `asyncagents output` shows it. Needed if several are open; to
+    /// permit what was asked less than five seconds ago; and to permit anything but the first
+    /// question of a task.
     #[arg(long, value_name = "QUESTION")]
     question: Option<String>,
 
