@@ -54,6 +54,7 @@ async fn main() -> anyhow::Result<()> {
         models: Models::new(models)?,
         toolbox: Toolbox::new(tools)?,
         delegation: Arc::new(ToolDoor::new(&manager, host.clone())),
+        commands: Arc::default(),
         approver: None,
         owner: Arc::new(|| None),
     });

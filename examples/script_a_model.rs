@@ -37,6 +37,7 @@ async fn main() -> anyhow::Result<()> {
         turns: &[Turn::Said("Hello, I am Ada.".to_owned())],
         no_tools: true,
         max_output: None,
+        inherited: 0,
         cache_key: "example",
         effort: None,
     };

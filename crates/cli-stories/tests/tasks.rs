@@ -221,15 +221,18 @@ impl Home {
         });
     }
 
-    /// What the parent was told.
+    /// The ends that the parent was told of, in one message or another: the line of each.
     fn told(&self) -> Vec<String> {
         let file = self.path("data/asyncagents/asyncagents.db.sessions/shell.jsonl");
-        let lines = fs::read_to_string(file).unwrap_or_default();
-        let lines = lines.lines().map(|line| {
+        let messages = fs::read_to_string(file).unwrap_or_default();
+        let ends = messages.lines().flat_map(|line| {
             let line: Value = serde_json::from_str(line).expect("JSON");
-            line["visible"].as_str().expect("text").to_owned()
+            let visible = line["visible"].as_str().expect("text").to_owned();
+            let lines = visible.lines().map(str::to_owned);
+            let ends = lines.filter(|line| line.starts_with(['✓', '✗', '⊘']));
+            ends.collect::<Vec<_>>()
         });
-        lines.collect()
+        ends.collect()
     }
 }
 
@@ -889,7 +892,7 @@ fn a_newer_and_a_damaged_database_are_clear_errors() {
         (
             &newer,
             2,
-            "has format 99, and this version knows formats up to 6; it was left alone. Update asyncagents",
+            "has format 99, and this version knows formats up to 7; it was left alone. Update asyncagents",
         ),
         (&whole[..whole.len() / 2], 1, "is damaged"),
     ];

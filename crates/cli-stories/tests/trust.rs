@@ -168,6 +168,7 @@ const FOR_PROJECTS: &[&str] = &[
     "fork.preset",
     "limits.concurrency",
     "limits.depth",
+    "limits.opencode",
     "limits.per_model",
     "limits.per_parent",
     "limits.same_calls",
@@ -320,7 +321,7 @@ fn a_database_from_before_there_were_seals_is_believed_only_in_the_usual_place()
     let older = rusqlite::Connection::open(&usual).expect("opens");
     older
         .execute_batch(
-            "ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;",
+            &format!("{SIXTH_FORMAT} ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; DROP TABLE identity; ALTER TABLE owners DROP COLUMN boot; ALTER TABLE owners DROP COLUMN steady; PRAGMA user_version = 3;"),
         )
         .expect("as it was");
     drop(older);
@@ -533,6 +534,9 @@ fn a_host_that_somebody_wrote_into_the_database_is_not_gone_to(#[case] host: &st
     assert!(said.contains("not sealed with your key"), "{said}");
 }
 
+/// What the newest format has changed, changed back.
+const SIXTH_FORMAT: &str = include_str!("../../store/tests/on_disk/sixth_format.sql");
+
 /// What the fifth format took apart, together again: as the version before left it.
 const FOURTH_FORMAT: &str = "UPDATE tasks SET host = host || '//?' || settings || '//#' || seal;
     ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal;
@@ -555,7 +559,8 @@ fn a_launch_of_the_version_before_is_still_known_as_the_users() {
     ];
     let id = user.ask(&launch);
     let older = rusqlite::Connection::open(&db).expect("opens");
-    older.execute_batch(FOURTH_FORMAT).expect("as it was");
+    let fourth = format!("{SIXTH_FORMAT} {FOURTH_FORMAT}");
+    older.execute_batch(&fourth).expect("as it was");
     drop(older);
     let output = user.run(&["output", &id, "--block"]);
     let said = text(&output.stdout);
@@ -576,7 +581,8 @@ fn a_copy_of_an_older_format_is_not_brought_to_the_newest_by_looking_at_it() {
         "hello",
     ]);
     let older = rusqlite::Connection::open(&db).expect("opens");
-    older.execute_batch(FOURTH_FORMAT).expect("as it was");
+    let fourth = format!("{SIXTH_FORMAT} {FOURTH_FORMAT}");
+    older.execute_batch(&fourth).expect("as it was");
     older
         .execute_batch("UPDATE tasks SET host = 'scripted'; PRAGMA wal_checkpoint(TRUNCATE);")
         .expect("as it was");

@@ -25,7 +25,6 @@ use asyncagents_core::{
 use asyncagents_testkit::generate;
 
 fn main() {
-    tokens::warm_up();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut pipeline = Vec::new();
 
@@ -57,13 +56,11 @@ fn main() {
 
     println!("\npipeline (d)/(b): {:.2}", ratio(pipeline[3], pipeline[1]));
     println!("looking through (d) once: {}", look_through().shown());
-    let (again, first) = count_full_context();
     println!(
-        "{FULL_CONTEXT} characters: {} to count, {} the first time",
-        again.shown(),
-        first.shown()
+        "{FULL_CONTEXT} characters: {} to count",
+        count_full_context().shown()
     );
-    compare_with_node(&folder.path().join("d.json"));
+    compare_with_parsers(&folder.path().join("d.json"));
 }
 
 /// The longest context that the default limits allow.
@@ -113,10 +110,8 @@ fn look_through() -> Times {
     summed_up(looks.collect())
 }
 
-/// Exactly as many characters as fit, of the kind that sessions hold; counted again and
-/// again, and each time anew. The tokenizer remembers words, for each thread apart, so a
-/// new thread knows none.
-fn count_full_context() -> (Times, Times) {
+/// Exactly as many characters as fit, of the kind that sessions hold, counted again and again.
+fn count_full_context() -> Times {
     let (_, shape) = generate::BENCHMARK[1];
     let json = generate::session(shape);
     let parent = read(&json);
@@ -129,14 +124,7 @@ fn count_full_context() -> (Times, Times) {
         FULL_CONTEXT,
         "the session is long enough"
     );
-    let count = || {
-        let begun = Instant::now();
-        black_box(tokens::o200k(&full));
-        begun.elapsed()
-    };
-    let anew = || std::thread::scope(|scope| scope.spawn(count).join());
-    let first = (0..21).map(|_| anew().expect("counted")).collect();
-    (time(51, count), summed_up(first))
+    time(51, || tokens::o200k(&full))
 }
 
 struct Run {
@@ -161,30 +149,37 @@ fn run_asyncagents(file: &Path) -> Run {
     run(command.arg("fork").arg(file))
 }
 
-/// Both in turn, so that both meet the same noise.
-fn compare_with_node(file: &Path) {
-    if Command::new("node")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_err()
-    {
-        println!("no `node` here to compare with");
-        return;
-    }
+/// What others need to parse the file and do nothing with it.
+const PARSERS: [&str; 2] = ["node", "bun"];
+
+/// All in turn, so that all meet the same noise.
+fn compare_with_parsers(file: &Path) {
     let script = "JSON.parse(require('fs').readFileSync(process.argv[1], 'utf8'))";
-    let (mut ours, mut nodes) = (Vec::new(), Vec::new());
+    let is_here = |parser: &&str| {
+        let mut version = Command::new(parser);
+        let version = version.arg("--version").stdout(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    };
+    let parsers: Vec<&str> = PARSERS.into_iter().filter(is_here).collect();
+    let mut ours = Vec::new();
+    let mut theirs = vec![Vec::new(); parsers.len()];
     for _ in 0..7 {
         ours.push(run_asyncagents(file).time);
-        nodes.push(run(Command::new("node").args(["-e", script]).arg(file)).time);
+        for (parser, times) in parsers.iter().zip(&mut theirs) {
+            times.push(run(Command::new(parser).args(["-e", script]).arg(file)).time);
+        }
     }
-    let (ours, nodes) = (summed_up(ours).median, summed_up(nodes).median);
-    println!(
-        "whole command on (d): {}, node's JSON.parse alone: {}, ratio {:.2}",
-        shown(ours),
-        shown(nodes),
-        ratio(ours, nodes),
-    );
+    let ours = summed_up(ours);
+    println!("whole command on (d): {}", ours.shown());
+    for (parser, times) in parsers.iter().zip(theirs) {
+        let theirs = summed_up(times);
+        println!(
+            "  {parser}'s JSON.parse alone: {}, ratio {:.2} [{:.2}]",
+            theirs.shown(),
+            ratio(ours.median, theirs.median),
+            ratio(ours.best, theirs.best),
+        );
+    }
 }
 
 fn run(command: &mut Command) -> Run {

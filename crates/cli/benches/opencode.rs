@@ -1,7 +1,8 @@
 //! What tasks cost inside the real OpenCode: how long a tool call takes, and a fork of a long
 //! session step by step.
 //!
-//! `cargo bench -p asyncagents --bench opencode` prints what is in `docs/benchmarks.md`.
+//! `cargo bench -p asyncagents --bench opencode` prints what is in `docs/benchmarks.md`. With
+//! `-- forks` after it, only the forks in OpenCode 1 are made.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -15,21 +16,26 @@
 mod harness;
 
 use std::{
-    fs,
+    env, fs,
     io::{BufRead, BufReader, Write},
     process::{Command, Stdio},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use asyncagents_scripted_model::{Recorded, Reply};
-use harness::{Opencode, Serve, Session, Setup, asked, child, forked, launch, story};
+use asyncagents_testkit::generate::{self, Shape};
+use harness::{Opencode, Serve, Session, Setup, World, asked, child, forked, launch, story};
 use serde_json::{Value, json};
 
 const CALLS: usize = 100;
-const MESSAGES: usize = 2_000;
+/// The messages of the parent that has nothing but short ones.
+const NOTES: usize = 2_000;
 const FORKS: usize = 10;
 
 fn main() {
+    if env::args().any(|argument| argument == "forks") {
+        return forks(Opencode::V1);
+    }
     bridge();
     for opencode in [Opencode::V1, Opencode::V2Background] {
         println!("\n{opencode:?}");
@@ -165,29 +171,62 @@ fn uses(session: &Session, tool: &str) -> Vec<(u64, u64)> {
 
 /// From the call that launches a forked task to its child's first request.
 fn forks(opencode: Opencode) {
+    if !opencode.is_v2() {
+        for (_, shape) in &generate::BENCHMARK[..2] {
+            let export = export(*shape);
+            let size = export.len() as f64 / 1e6;
+            let title = format!(
+                "{} messages with results of tools, {size:.1} MB",
+                shape.turns * 2
+            );
+            let world = world(opencode);
+            world.imports(&export);
+            let server = world.serve();
+            fork_of(&world, &server.session_of(IMPORTED), &title);
+        }
+    }
+    let world = world(opencode);
+    let server = world.serve();
+    let parent = short_messages(&server);
+    fork_of(&world, &parent, &format!("{NOTES} short messages"));
+}
+
+fn world(opencode: Opencode) -> World {
     let script = story().rule(child("Use what you know"), Reply::text("Used."));
     let world = Setup::new(opencode, script).world();
-    let server = world.serve();
-    let parent = long_session(&server);
+    // The whole of a long session is more than the model takes, by its own count.
+    let file = world.project("opencode.json");
+    let config = fs::read(&file).expect("a configuration");
+    let mut config: Value = serde_json::from_slice(&config).expect("JSON");
+    config["compaction"] = json!({"auto": false, "prune": false});
+    fs::write(&file, config.to_string()).expect("written");
+    world
+}
+
+fn fork_of(world: &World, parent: &Session<'_>, title: &str) {
     let mut steps: Vec<Vec<f64>> = Vec::new();
-    for number in 1..=FORKS {
+    // The first waits for the bridge, and for all that OpenCode loads when it is used.
+    for number in 1..=FORKS + 1 {
         parent.uses("asyncagents_task", forked("fork", "Use what you know"));
         parent.until_told(number);
         let mut requests = world.requests_with("Use what you know");
         requests.retain(|request| session_of(request) != Some(&parent.id));
         let request = requests.get(number - 1).expect("a request of the child");
-        let launched = started(&parent, "asyncagents_task");
+        let launched = started(parent, "asyncagents_task");
         let log = fs::read_to_string(world.log()).expect("a log");
         let inside = ["read", "cut", "created", "injected"].map(|step| last_time(&log, step));
+        let [read, cut, created, injected] = inside;
         let whole = unix_millis(request.at) - launched;
-        let rest = whole - inside.iter().sum::<f64>();
+        // The session is made while the parent is read.
+        let rest = whole - (read + cut).max(created) - injected;
         steps.push([&inside[..], &[rest, whole]].concat());
     }
-    println!("\na fork by transcript of a session of {MESSAGES} messages, {FORKS} times, medians:");
+    steps.remove(0);
+    println!("\na fork by transcript of a session of {title}, {FORKS} times, medians:");
     let names = [
         "reading the parent's newest messages",
         "cutting and counting",
-        "making the session",
+        "making the session, meanwhile",
         "passing the context on",
         "the call itself, the prompt, and OpenCode until it asks its model",
         "launch to the child's first request",
@@ -195,17 +234,71 @@ fn forks(opencode: Opencode) {
     for (at, name) in names.iter().enumerate() {
         let mut times: Vec<f64> = steps.iter().map(|step| step[at]).collect();
         times.sort_by(f64::total_cmp);
-        println!("  {name}: {:.0} ms", times[times.len() / 2]);
+        let (median, best) = (times[times.len() / 2], times[0]);
+        println!("  {name}: {median:.0} ms [{best:.0}]");
     }
 }
 
-/// A session with many messages.
-fn long_session<'s>(server: &'s Serve<'_>) -> Session<'s> {
+/// The session that [`export`] names.
+const IMPORTED: &str = "ses_e1f89098cffeyOhXrADvh1ZfMG";
+
+/// A session as OpenCode 1 exports it. The generator writes what a fork looks at; OpenCode wants
+/// more than that.
+fn export(shape: Shape) -> String {
+    let now = unix_millis(Instant::now()) as u64;
+    let session = generate::session(shape);
+    let mut messages: Vec<Value> = serde_json::from_str(&session).expect("a list");
+    let mut asked = Value::Null;
+    for (number, message) in messages.iter_mut().enumerate() {
+        // They are sorted by time and by name.
+        let at = now - 1_000_000_000 + number as u64;
+        let name = |kind: &str| json!(format!("{kind}_{number:012x}AAAAAAAAAAAAAA"));
+        let info = &mut message["info"];
+        info["id"] = name("msg");
+        info["time"] = json!({"created": at, "completed": at});
+        let model = json!({"providerID": "scripted", "modelID": harness::FIRST_MODEL});
+        if info["role"] == "user" {
+            asked = info["id"].clone();
+            info["model"] = model;
+        } else {
+            info["parentID"] = asked.clone();
+            info["providerID"] = model["providerID"].clone();
+            info["modelID"] = model["modelID"].clone();
+            info["mode"] = json!("build");
+            info["cost"] = json!(0);
+            info["tokens"] = tokens();
+        }
+        let id = info["id"].clone();
+        let parts = message["parts"].as_array_mut().expect("parts");
+        for (place, part) in parts.iter_mut().enumerate() {
+            part["id"] = json!(format!("prt_{number:012x}AAAAAAAAAAAA{place:02}"));
+            part["messageID"] = id.clone();
+            part["sessionID"] = json!(IMPORTED);
+            if part["type"] == "step-finish" {
+                part["tokens"] = tokens();
+            }
+        }
+    }
+    let info = json!({
+        "id": IMPORTED, "slug": "long", "projectID": "global", "directory": "/", "title": "Long",
+        "version": "1.0.0", "time": {"created": now, "updated": now},
+    });
+    json!({"info": info, "messages": messages}).to_string()
+}
+
+/// Few, so that OpenCode does not want to compact the session.
+fn tokens() -> Value {
+    let cache = json!({"read": 0, "write": 0});
+    json!({"input": 8_124, "output": 8, "reasoning": 0, "cache": cache})
+}
+
+/// A session with many short messages.
+fn short_messages<'s>(server: &'s Serve<'_>) -> Session<'s> {
     let said = |number: usize| format!("Note {number}. {}", "What was found out there. ".repeat(4));
     if !server.world().opencode.is_v2() {
         let parent = server.session();
         let path = format!("/session/{}/message", parent.id);
-        for number in 0..MESSAGES {
+        for number in 0..NOTES {
             let parts = json!([{"type": "text", "text": said(number)}]);
             let body = json!({"noReply": true, "parts": parts});
             assert_eq!(server.post(&path, body).status, 200);
@@ -226,7 +319,7 @@ fn long_session<'s>(server: &'s Serve<'_>) -> Session<'s> {
             "time": {"created": now},
         })
     };
-    let messages: Vec<Value> = (0..MESSAGES).map(message).collect();
+    let messages: Vec<Value> = (0..NOTES).map(message).collect();
     let whole = json!({"info": info, "messages": messages, "location": info["location"]});
     let imported = server.post("/api/session/import", whole);
     assert_eq!(imported.status, 200, "{imported:?}");

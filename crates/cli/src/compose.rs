@@ -9,7 +9,7 @@ use std::{
 use anyhow::anyhow;
 use asyncagents_core::port::{Clock, Store};
 use asyncagents_runtime::{Manager, SystemClock};
-use asyncagents_store::{FormatWatch, Sqlite, newest_format};
+use asyncagents_store::{FormatWatch, Options as StoreOptions, Sqlite, newest_format};
 
 use crate::{
     config::Config,
@@ -22,7 +22,7 @@ use crate::{
     trust::{self, Database, Launches, Older, Ownership, Sealed},
 };
 
-/// How often a bridge polls for writes of other processes. Nearly everything about its
+/// How often a bridge polls for writes of other processes where the kernel does not tell. Nearly everything about its
 /// tasks comes through itself, and it is there for as long as OpenCode is.
 const POLL_INTERVAL_OF_BRIDGES: Duration = Duration::from_millis(500);
 
@@ -57,10 +57,7 @@ pub(crate) fn open(config: &Config, options: AppOptions) -> Result<App, Failure>
     let (store, launches) = open_store(config, &options)?;
     let store: Arc<dyn Store> = Arc::new(store);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let mut settings = config.runtime();
-    if options.hosts.bridges.is_some() {
-        settings.poll_interval = POLL_INTERVAL_OF_BRIDGES;
-    }
+    let settings = config.runtime();
     let context = HostContext {
         config: config.clone(),
         store: store.clone(),
@@ -106,7 +103,11 @@ fn open_store(
     let opened = if options.read_only && !can_write(&config.db) {
         trust::open_read_only(&config.db)
     } else {
-        trust::open(&config.db, options.older, options.sealed)
+        let mut store = StoreOptions::default();
+        if options.hosts.bridges.is_some() {
+            store.poll_interval = POLL_INTERVAL_OF_BRIDGES;
+        }
+        trust::open(&config.db, store, options.older, options.sealed)
     };
     let Database { store, ownership } = opened?;
     match ownership {

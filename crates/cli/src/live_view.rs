@@ -18,6 +18,7 @@ const LAST_LINES: usize = 15;
 
 /// Shown while the model has sent nothing yet.
 const THINKING: &str = "thinking";
+const QUEUED: &str = "waiting for a slot: as many commands run as may (limits.commands)";
 
 /// A session on the screen.
 pub(crate) struct LiveView {
@@ -87,6 +88,7 @@ impl LiveView {
                 self.remark("· the conversation is summarised");
                 self.screen.doing("summarising");
             }
+            Live::CommandQueued => self.screen.doing(QUEUED),
             Live::Waiting | Live::Ended(_) => self.screen.doing_nothing(),
         }
     }

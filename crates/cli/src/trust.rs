@@ -161,7 +161,12 @@ pub(crate) enum Older {
 }
 
 /// Opens a database and judges it.
-pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database, Failure> {
+pub(crate) fn open(
+    path: &Path,
+    options: Options,
+    older: Older,
+    sealed: Sealed,
+) -> Result<Database, Failure> {
     check_file(path).map_err(Failure::Input)?;
     let key = key(sealed)?;
     let introduce = |origin| match (origin, older) {
@@ -179,7 +184,7 @@ pub(crate) fn open(path: &Path, older: Older, sealed: Sealed) -> Result<Database
             }
         }
     };
-    let store = Sqlite::open_as(path, Options::default(), &introduce).map_err(Failure::store)?;
+    let store = Sqlite::open_as(path, options, &introduce).map_err(Failure::store)?;
     let ownership = judge(&store, &key).map_err(Failure::store)?;
     Ok(Database { store, ownership })
 }

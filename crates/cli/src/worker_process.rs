@@ -234,6 +234,10 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    let (memory, shared) = asyncagents_tools::WORKERS_MEMORY;
+    if env::var_os(memory).is_none() {
+        command.env(memory, shared);
+    }
     // Ctrl-C in this terminal is not meant for the worker.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut worker = command.spawn()?;

@@ -19,6 +19,8 @@ use tempfile::TempDir;
 mod answering;
 #[path = "run/approving.rs"]
 mod approving;
+#[path = "run/commands.rs"]
+mod commands;
 #[path = "run/seeing.rs"]
 mod seeing;
 #[path = "run/terminal.rs"]

@@ -11,7 +11,7 @@ use crate::{
     question::Reply,
     shorten::{both_ends, one_line, short_line},
     speaker::Speaker,
-    task::{Brief, Context, Outcome, State, Status, Task},
+    task::{Brief, Context, Outcome, Phase, State, Status, Task},
     transcript::{self, Message, Part, Role, ToolCall},
     wording::{counted, duration},
 };
@@ -275,12 +275,12 @@ fn fitting(text: &str, columns: usize) -> String {
 }
 
 fn status(task: &Task) -> String {
-    let asks = if task.progress.asking.is_empty() {
-        ""
-    } else {
-        " (asks)"
+    let waits = match task.phase() {
+        _ if !task.progress.asking.is_empty() => " (asks)",
+        Some(Phase::CommandQueued) => " (command queued)",
+        _ => "",
     };
-    format!("{}{asks}", task.status())
+    format!("{}{waits}", task.status())
 }
 
 /// Whether a task inherited a conversation, and whether it was resumed.
@@ -319,12 +319,22 @@ fn summary(tasks: &[Shown], reader: Reader) -> String {
     text
 }
 
+/// The parameters that a model is told of where they can be used, not with every request.
+const CHOICE: &str = "[include_tool_results, message_limit and since_message_id choose what of the \
+    conversation is shown]\n";
+
 /// Where a task stands, and its result if it has ended; then the child's conversation, if
 /// it was asked for.
 pub fn output(report: &Report, now: Moment, reader: Reader) -> String {
     let standing = standing(report, now, reader);
     match &report.conversation {
-        Some(messages) => format!("{standing}\n\n{}", conversation(messages)),
+        Some(messages) => {
+            let choice = match reader {
+                Reader::Model { .. } => CHOICE,
+                Reader::Person => "",
+            };
+            format!("{standing}\n\n{}{choice}", conversation(messages))
+        }
         None => standing,
     }
 }

@@ -1,4 +1,5 @@
-//! What can happen to a task. Events are saved and never changed.
+//! What can happen to a task. Events are saved and never changed; they are deleted
+//! only with their whole task.
 
 use crate::{
     budget::{Budget, Spent},

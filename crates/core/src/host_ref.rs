@@ -102,6 +102,16 @@ impl HostRef {
         }
     }
 
+    /// What the names of all hosts of this kind begin with, up to a colon.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Engine { .. } => "engine",
+            Self::OpenCodeBridge { .. } | Self::OpenCodeUrl { .. } => "opencode",
+            Self::OpenCode2Bridge { .. } | Self::OpenCode2Url { .. } => "opencode2",
+            Self::Other(text) => text.split_once(':').map_or(text, |(kind, _)| kind),
+        }
+    }
+
     /// The details beside the name, as JSON; empty if the name says everything.
     pub fn details(&self) -> String {
         let json = match self {

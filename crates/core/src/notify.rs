@@ -1,5 +1,5 @@
-//! What sessions are told: a parent of a task that has ended or asks something, a child of what
-//! was said to it.
+//! What sessions are told: a parent of what a task asks, a child of what was said to it. What a parent
+//! is told of tasks that have ended is in `end_notice`.
 
 use crate::{
     open_question::{asked_in_line, how_to_answer},
@@ -7,9 +7,8 @@ use crate::{
     question::QuestionKind,
     shorten::one_line,
     speaker::Speaker,
-    sub_agent_report::SubAgentReport,
     task::{Outcome, State, Task},
-    wording::{Reader, counted, duration},
+    wording::{Reader, duration},
 };
 
 /// One message of two parts.
@@ -36,6 +35,9 @@ pub struct Wording {
     pub prefix: String,
     /// Whether people are told that there is a hidden part.
     pub show_hint: bool,
+    /// How many characters of a result a notice has at most; the rest is read with the tool
+    /// `output`.
+    pub result_chars: usize,
 }
 
 impl Default for Wording {
@@ -43,67 +45,19 @@ impl Default for Wording {
         Self {
             prefix: "asyncagents_".to_owned(),
             show_hint: false,
+            result_chars: 4_000,
         }
     }
 }
 
-/// What a message says of a run beside how it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunNews {
-    pub batch: Batch,
-    /// How many messages to the child came too late for it.
-    pub undelivered: u64,
-}
-
-/// The message about a task that has just ended; none if it has not. `shown` is its ID as people
-/// see it.
-pub fn message(task: &Task, shown: &str, news: RunNews, wording: &Wording) -> Option<Message> {
-    let RunNews { batch, undelivered } = news;
-    let State::Ended { outcome, .. } = &task.state else {
-        return None;
-    };
-    let (mark, headline) = headline(task)?;
-    let Batch { ended, total } = batch;
-    let hint = if wording.show_hint {
-        "\n[hint attached]"
-    } else {
-        ""
-    };
-    Some(Message {
-        visible: format!(
-            "{mark} **{headline}**\n{}Task Progress: {ended}/{total}{hint}",
-            too_late(undelivered)
-        ),
-        hidden: hidden(outcome, shown, batch, &wording.prefix),
-    })
-}
-
-/// The message about a task that ran a skill: a summary of the result, and where the whole is.
-pub fn skill_message(
-    task: &Task,
-    shown: &str,
-    answer: Option<&str>,
-    news: RunNews,
-    wording: &Wording,
-) -> Option<Message> {
-    let State::Ended { outcome, .. } = &task.state else {
-        return None;
-    };
-    let notice = message(task, shown, news, wording)?;
-    let report = SubAgentReport::new(outcome, answer, task.chain.as_ref());
-    Some(Message {
-        visible: format!("{}\n\n{}", notice.visible, report.headline()),
-        hidden: format!("{}\n{}", report.trace(), notice.hidden),
-    })
-}
-
-fn too_late(undelivered: u64) -> String {
-    match undelivered {
-        0 => String::new(),
-        some => format!(
-            "{} to it came too late and did not reach it.\n",
-            counted(some, "message", "messages")
-        ),
+impl Wording {
+    /// The last line of the visible part, if people are told that there is a hidden one.
+    pub(crate) fn hint(&self) -> &'static str {
+        if self.show_hint {
+            "\n[hint attached]"
+        } else {
+            ""
+        }
     }
 }
 
@@ -120,8 +74,7 @@ pub fn question_message(
 ) -> Message {
     let description = one_line(&task.brief.description);
     let asked = asked_in_line(open, ASKED);
-    let Wording { prefix, show_hint } = wording;
-    let hint = if *show_hint { "\n[hint attached]" } else { "" };
+    let (prefix, hint) = (&wording.prefix, wording.hint());
     let code = open.question.code(question);
     let person = how_to_answer(shown, &code, open, Reader::Person);
     let model = how_to_answer(shown, &code, open, Reader::Model { prefix });
@@ -225,24 +178,4 @@ pub fn headline(task: &Task) -> Option<(&'static str, String)> {
             format!("Agent \"{description}\" cancelled after {took}."),
         ),
     })
-}
-
-fn hidden(outcome: &Outcome, shown: &str, batch: Batch, prefix: &str) -> String {
-    let mut text = String::new();
-    if let Outcome::Failed { why } = outcome {
-        text.push_str(&format!("Error of {shown}: {why}\n"));
-    }
-    if batch.ended < batch.total {
-        text.push_str(&format!(
-            "If you need results immediately, use {prefix}output(task_id=\"{shown}\").\n\
-             You can continue working or just say 'waiting' and halt.\n\
-             WATCH OUT for leftovers, you will likely WANT to wait for all agents to complete."
-        ));
-    } else {
-        text.push_str(&format!(
-            "All {} tasks finished.\nUse {prefix}output tools to see agent responses.",
-            batch.total
-        ));
-    }
-    text
 }

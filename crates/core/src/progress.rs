@@ -28,6 +28,8 @@ pub struct Progress {
     pub turns_before: u64,
     /// The tool it called last, until its model answers.
     pub using: Option<String>,
+    /// That tool is a command, which waits until fewer of other tasks run.
+    pub command_queued: bool,
     /// How often its worker was lost since it last made progress.
     pub worker_deaths: u64,
     /// Since when no worker has it, if one has given it back.
@@ -75,6 +77,10 @@ pub enum Observation {
         /// A digest of tool and parameters, for telling calls apart.
         call: u64,
     },
+    /// The command that it called waits until fewer of other tasks run.
+    CommandQueued,
+    /// That command runs now.
+    CommandStarted,
     /// The model answered: see [`Spent::answer`].
     Turned(Spent),
     /// A model was asked one thing beside its session, which its host does not count there.
@@ -147,6 +153,12 @@ impl Progress {
         self.open_questions().into_iter().next()
     }
 
+    /// Whether it waits for somebody else, an answer of its user or the commands of other tasks,
+    /// and cannot make progress.
+    pub fn is_waiting(&self) -> bool {
+        self.command_queued || !self.asking.is_empty()
+    }
+
     /// Takes in what was observed.
     pub fn note(&mut self, observation: &Observation, at: Moment) {
         self.last_activity = Some(at);
@@ -156,8 +168,11 @@ impl Progress {
                 // A model that goes on has all its answers.
                 self.asking.clear();
                 self.using = None;
+                self.command_queued = false;
                 self.spent = self.spent.plus(*answer);
             }
+            Observation::CommandQueued => self.command_queued = true,
+            Observation::CommandStarted => self.command_queued = false,
             Observation::AskedBeside(answer) => {
                 self.beside = self.beside.plus(*answer);
                 self.spent = self.spent.plus(*answer);

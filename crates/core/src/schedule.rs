@@ -13,6 +13,8 @@ use crate::{
 pub enum Slots {
     /// All tasks of one depth.
     Depth(u32),
+    /// Those in hosts of one kind, which the names of the hosts begin with, at one depth.
+    Host(u32, Box<str>),
     /// Those that are asked with one model, also in place of another, at one depth.
     Model(u32, ModelName),
     /// Those of one parent.
@@ -73,6 +75,10 @@ impl<'a> Schedule<'a> {
 fn wanted(task: &Task, limits: &TaskLimits) -> Vec<(Slots, u64)> {
     let depth = task.place.depth;
     let mut wanted = vec![(Slots::Depth(depth), limits.concurrency)];
+    let host = &task.brief.host.host;
+    if let Some(limit) = limits.in_host(host) {
+        wanted.push((Slots::Host(depth, host.kind().into()), limit));
+    }
     if let Some(model) = task.model()
         && let Some(limit) = limits.per_model.get(model)
     {

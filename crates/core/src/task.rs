@@ -137,6 +137,8 @@ pub enum Phase<'t> {
     Working,
     /// It has called this tool, and its model has not answered since.
     Using(&'t str),
+    /// Its command waits until fewer of other tasks run.
+    CommandQueued,
     /// It waits for an answer of its user.
     Asking,
     /// A limit is reached, and it says what it has found so far.
@@ -149,6 +151,7 @@ impl fmt::Display for Phase<'_> {
             Self::Starting => f.write_str("starting"),
             Self::Working => f.write_str("working"),
             Self::Using(tool) => write!(f, "using {tool}"),
+            Self::CommandQueued => f.write_str("command queued"),
             Self::Asking => f.write_str("asking"),
             Self::SummingUp => f.write_str("summing up"),
         }
@@ -239,6 +242,7 @@ impl Task {
             (Stage::Creating | Stage::Prompting, _) => Phase::Starting,
             (Stage::SummingUp { .. }, _) => Phase::SummingUp,
             _ if !self.progress.asking.is_empty() => Phase::Asking,
+            (Stage::Working, _) if self.progress.command_queued => Phase::CommandQueued,
             (Stage::Working, Some(tool)) => Phase::Using(tool),
             (Stage::Working, None) => Phase::Working,
         })

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{budget::Budget, id::ModelName};
+use crate::{budget::Budget, host_ref::HostRef, id::ModelName};
 
 /// How many bytes a prompt may have: more than any model can read.
 pub const LONGEST_PROMPT: usize = 16_000_000;
@@ -13,6 +13,8 @@ pub struct TaskLimits {
     /// How many tasks of one depth run at once. Each depth has slots of its own: a task
     /// waits only for deeper ones, so waiting tasks can never take each other's slots.
     pub concurrency: u64,
+    /// Of these, how many in an OpenCode of one generation, whose one thread does all the work.
+    pub opencode: u64,
     /// How many tasks of a model run at once at one depth, for models that have a limit.
     pub per_model: BTreeMap<ModelName, u64>,
     /// How many tasks of one parent run at once.
@@ -33,10 +35,24 @@ pub struct TaskLimits {
     pub budget: Budget,
 }
 
+impl TaskLimits {
+    /// How many tasks of one depth run at once in a host, if its kind has a limit of its own.
+    pub(crate) fn in_host(&self, host: &HostRef) -> Option<u64> {
+        match host {
+            HostRef::OpenCodeBridge { .. }
+            | HostRef::OpenCodeUrl { .. }
+            | HostRef::OpenCode2Bridge { .. }
+            | HostRef::OpenCode2Url { .. } => Some(self.opencode),
+            HostRef::Engine { .. } | HostRef::Other(_) => None,
+        }
+    }
+}
+
 impl Default for TaskLimits {
     fn default() -> Self {
         Self {
-            concurrency: 10,
+            concurrency: 200,
+            opencode: 10,
             per_model: BTreeMap::new(),
             per_parent: None,
             depth: 2,

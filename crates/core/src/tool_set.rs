@@ -48,6 +48,9 @@ pub struct SkillCall {
 /// The tool for skills in the built-in agent. Elsewhere it has the prefix of the others.
 pub const SKILL: &str = "skill";
 
+/// The tool that answers what a task asks, after the prefix.
+pub const ANSWER: &str = "answer";
+
 /// A tool: its name after the prefix, what it does, what it takes.
 struct Tool {
     name: &'static str,
@@ -61,73 +64,63 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool {
         name: "task",
-        description: "Launch a background agent and get its task ID at once; you are told when it \
-            has finished, so go on with other work. The agent starts with its prompt alone, \
-            or with `fork: true` with this conversation as well (what was read and found out \
-            so far). With `resume`, the ID of a finished task, it goes on in that task's \
-            session with its full history instead. Launch independent tasks together.",
-        schema: r#"{"type":"object","properties":{"description":{"type":"string","description":"Short description, shown in lists"},"prompt":{"type":"string","description":"What to do, complete in itself unless forked"},"agent":{"type":"string","description":"Agent to run; see the list of agents"},"fork":{"type":"boolean","description":"Let it inherit this conversation"},"resume":{"type":"string","description":"A finished task to go on with; not together with fork"},"model":{"type":"string","description":"Model to use instead of the agent's own, as provider/model"},"effort":{"type":"string","enum":["low","medium","high"],"description":"How hard the model thinks"}},"required":["description","prompt","agent"]}"#,
+        description: "Launch a background agent; you are told when it ends, so go on with other \
+            work. It knows only its prompt; with `fork`, this conversation too. `resume` (a \
+            finished task's ID) continues that task's session.",
+        schema: r#"{"type":"object","properties":{"description":{"type":"string"},"prompt":{"type":"string"},"agent":{"type":"string"},"fork":{"type":"boolean"},"resume":{"type":"string"},"model":{"type":"string"},"effort":{"type":"string","enum":["low","medium","high"]}},"required":["description","prompt","agent"]}"#,
         example: r#"{"description": "Review parser", "prompt": "Review src/parser.rs", "agent": "general"}"#,
         read: task,
     },
     Tool {
         name: "output",
-        description: "Where a background task stands, or its result once it has ended. Answers at \
-            once, unless `block` is true: then it waits until the task has ended or `timeout` \
-            seconds (30 by default, 600 at most) are over. With `full_session`, the child's \
-            conversation too.",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"block":{"type":"boolean"},"timeout":{"type":"integer","minimum":0,"maximum":600},"full_session":{"type":"boolean"},"include_tool_results":{"type":"boolean"},"since_message_id":{"type":"string"},"message_limit":{"type":"integer","minimum":1}},"required":["task_id"]}"#,
+        description: "A task's status or result. `block` waits for its end, up to `timeout` \
+            seconds (30; 600 at most).",
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean"},"timeout":{"type":"integer"},"full_session":{"type":"boolean"}},"required":["task_id"]}"#,
         example: r#"{"task_id": "task_4f1c", "block": true, "timeout": 60}"#,
         read: output,
     },
     Tool {
         name: "list",
-        description: "The background tasks of this conversation, newest first.",
-        schema: r#"{"type":"object","properties":{"status":{"type":"string","enum":["queued","running","resumed","completed","error","cancelled"]}}}"#,
+        description: "Your tasks.",
+        schema: r#"{"type":"object","properties":{"status":{"type":"string"}}}"#,
         example: r#"{"status": "running"}"#,
         read: list,
     },
     Tool {
         name: "cancel",
-        description: "Stop a background task and everything below it.",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"}},"required":["task_id"]}"#,
+        description: "Stop a task and those below it.",
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string"}},"required":["task_id"]}"#,
         example: r#"{"task_id": "task_4f1c"}"#,
         read: |arguments| arguments.text("task_id").map(ToolRequest::Cancel),
     },
     Tool {
         name: "message",
-        description: "Tell a running background task something before its next step, once: a \
-            correction, something you found out. One that is queued gets it with its prompt; one \
-            that has finished is gone on with by `resume` instead.",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"text":{"type":"string","description":"What it is told"}},"required":["task_id","text"]}"#,
+        description: "Tell a running task something before its next step.",
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"text":{"type":"string"}},"required":["task_id","text"]}"#,
         example: r#"{"task_id": "task_4f1c", "text": "Leave the tests alone"}"#,
         read: message,
     },
     Tool {
-        name: "answer",
-        description: "Answer what a background task asks and waits for. A plain question: with \
-            `text`, or `values` by the keys of its fields. A permission: `decision: \"reject\"`, \
-            with a `text` that says what to do instead; to grant one is the user's, unless the \
-            user's settings let you grant it `once`.",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string","description":"The ID, or the beginning of it"},"decision":{"type":"string","enum":["answer","reject","once"]},"text":{"type":"string","description":"The answer, or why it is rejected"},"values":{"type":"object","description":"Values by the keys of the fields","additionalProperties":true},"question":{"type":"string","description":"Which question, by its ID as output shows it"}},"required":["task_id"]}"#,
+        name: ANSWER,
+        description: "Answer what a task asks.",
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"question":{"type":"string"},"decision":{"type":"string"},"text":{"type":"string"}}}"#,
         example: r#"{"task_id": "task_4f1c", "decision": "reject", "text": "Use the mock instead"}"#,
         read: answer,
     },
     Tool {
         name: "clear",
-        description: "Stop all background tasks of this conversation and forget them.",
+        description: "Stop and forget all your tasks.",
         schema: r#"{"type":"object","properties":{}}"#,
         example: "{}",
         read: |_| Ok(ToolRequest::Clear),
     },
 ];
 
-const SKILLS: &str = "Use a skill: instructions for a kind of work. Its text comes back as the \
-    result; follow it. A skill that runs as a sub-agent comes back with a task ID at once, and you \
-    are told when it has finished; with `background: false` the call waits for its summary \
-    instead. Use a skill when its description fits what you are asked to do.";
+const SKILLS: &str = "Use a skill: instructions for a kind of work. Do so when its description \
+    fits; follow the text that comes back. One that runs as a sub-agent returns a task ID, with \
+    `background: false` its summary.";
 
-const SKILL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string","description":"The skill"},"arguments":{"type":"string","description":"What is said behind its name: the request, or what its description asks for"},"background":{"type":"boolean","description":"false: wait for a sub-agent's summary"}},"required":["name"]}"#;
+const SKILL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"string","description":"The request, or what its description asks for"},"background":{"type":"boolean"}},"required":["name"]}"#;
 
 const SKILL_EXAMPLE: &str = r#"{"name": "review", "arguments": "src/parser.rs"}"#;
 

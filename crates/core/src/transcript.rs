@@ -2,60 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Text with its length in characters (Unicode scalar values), looked at once.
-///
-/// A fork asks every text how long it is and reads only what it keeps, so the answers
-/// are worked out while the reader has the bytes at hand.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text<'a> {
-    text: Cow<'a, str>,
-    chars: usize,
-    blank: bool,
-    ends_line: bool,
-}
-
-impl<'a> Text<'a> {
-    /// Borrows or takes `text` and counts its characters.
-    pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
-        let text = text.into();
-        Self {
-            chars: text.chars().count(),
-            blank: text.trim_start().is_empty(),
-            ends_line: text.ends_with('\n'),
-            text,
-        }
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// Its length in characters.
-    pub fn chars(&self) -> usize {
-        self.chars
-    }
-
-    /// The same text, with a text of its own.
-    pub fn into_owned(self) -> Text<'static> {
-        Text {
-            text: Cow::Owned(self.text.into_owned()),
-            chars: self.chars,
-            blank: self.blank,
-            ends_line: self.ends_line,
-        }
-    }
-
-    /// Nothing but white space, or nothing at all.
-    pub fn is_blank(&self) -> bool {
-        self.blank
-    }
-
-    /// Whether it ends with a line break.
-    pub(crate) fn ends_line(&self) -> bool {
-        self.ends_line
-    }
-}
+pub use crate::text::Text;
 
 macro_rules! host_names {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -162,9 +109,17 @@ pub enum Outcome<'a> {
     Cleared,
 }
 
-impl Outcome<'_> {
+impl<'a> Outcome<'a> {
     /// What the model reads in place of a cleared result.
     pub const CLEARED: &'static str = "[Old tool result content cleared]";
+
+    /// What the tool answered, where that is still there.
+    pub(crate) fn text(&self) -> Option<&Text<'a>> {
+        match self {
+            Self::Completed(text) | Self::Failed(text) => Some(text),
+            Self::Pending | Self::Cleared => None,
+        }
+    }
 }
 
 impl Message<'_> {

@@ -25,6 +25,7 @@ use asyncagents_core::{
     port::{Host, HostError, Prompt, Store, transact},
     request::{Caller, LaunchTask},
     task::{Context, Status},
+    task_list::ListRequest,
     tool_set,
 };
 use asyncagents_engine::{Begin, Engine, Parts, Settings};
@@ -110,6 +111,7 @@ async fn place(script: Script) -> Place {
         models: models.clone(),
         toolbox,
         delegation: Arc::new(ToolDoor::new(&manager, HostRef::engine("bench").into())),
+        commands: Arc::default(),
         approver: None,
         owner: Arc::new(|| None),
     });
@@ -210,6 +212,7 @@ async fn ask(place: &Place) -> Duration {
         system: &session.system,
         tools: &tools,
         turns: &turns,
+        inherited: 0,
         no_tools: false,
         max_output: None,
         cache_key: "bench",
@@ -294,24 +297,25 @@ async fn children(many: usize) {
             .expect("launched");
     }
     let launched = begun.elapsed();
+    let with_status = async |status| {
+        let request = ListRequest {
+            of: Some(parent.clone()),
+            status: Some(status),
+            ..ListRequest::all()
+        };
+        let list = place.manager.list(request).await;
+        list.expect("listed").tasks
+    };
     let mut peak = before;
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
         peak = peak.max(resident());
-        let left = place
-            .manager
-            .list(Some(&parent), Some(Status::Running))
-            .await;
-        if left.expect("listed").is_empty() {
+        if with_status(Status::Running).await.is_empty() {
             break;
         }
     }
     let all = begun.elapsed();
-    let done = place
-        .manager
-        .list(Some(&parent), Some(Status::Completed))
-        .await;
-    let done = done.expect("listed").len();
+    let done = with_status(Status::Completed).await.len();
     println!(
         "{done} of {many} children completed, {} requests in flight at once; launched in {:.1} s, \
          all over after {:.1} s, of which 8 s the model held back; {:.0} KB each at the peak",

@@ -9,7 +9,7 @@ use asyncagents_core::{
     model_choice::HostModel,
     port::{
         Base, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        Prompt, Report, Session, SessionEvent, WantedModel,
+        Prompt, Recent, Report, Session, SessionEvent, WantedModel,
     },
     question::{Answered, Reply},
     task::Outcome,
@@ -101,7 +101,8 @@ impl Host for Engine {
         if !is_ours(&new.parent) {
             return Err(no_conversation(&new.parent));
         }
-        let parent = self.shared.existing(&new.parent).await?;
+        let mut parent = self.shared.existing(&new.parent).await?;
+        parent.cut_to(plan.asked_in.as_deref(), &self.shared.settings.prefix);
         let conversation = parent.conversation();
         let model = conversation
             .model()
@@ -222,6 +223,18 @@ impl Host for Engine {
 
     fn sums_up(&self) -> bool {
         true
+    }
+
+    async fn recent(&self, session: &SessionId, plan: &Plan) -> Result<Recent, HostError> {
+        if !is_ours(session) {
+            return Err(no_conversation(session));
+        }
+        let mut whole = self.shared.existing(session).await?;
+        whole.cut_to(plan.asked_in.as_deref(), &self.shared.settings.prefix);
+        Ok(Recent {
+            transcript: agent::transcript(&whole.entries()),
+            unread: false,
+        })
     }
 
     async fn messages(&self, session: &SessionId) -> Result<Transcript<'static>, HostError> {

@@ -6,7 +6,9 @@
 //! after a crash goes on from what was saved.
 
 mod approve;
+mod cache_key;
 mod choose_model;
+mod command_slots;
 mod drive;
 mod drivers;
 mod engine;
@@ -22,8 +24,10 @@ mod record;
 mod settings;
 mod shared;
 mod system_prompt;
+mod toolboxes;
 
 pub use approve::{Approver, Question, Reply};
+pub use command_slots::{CommandLimit, CommandSlots};
 pub use engine::{Begin, Engine};
 pub use live::{Live, LiveEvents};
 pub use printed_lines::PrintedLines;

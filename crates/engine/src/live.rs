@@ -48,6 +48,8 @@ pub enum Live {
     },
     /// A background task has ended, which the session is notified of.
     Notice(String),
+    /// A command waits until fewer of others run.
+    CommandQueued,
     /// The conversation is summarised.
     Compacting,
     /// The run waits for background tasks.
@@ -203,7 +205,12 @@ fn text_of(live: &Live) -> usize {
         } => call.len() + name.len() + target.len() + input.len(),
         Live::ToolEnded { result, .. } => result.as_ref().map_or(0, String::len),
         // Their texts are one line.
-        Live::Answered | Live::Retrying(_) | Live::Compacting | Live::Waiting | Live::Ended(_) => 0,
+        Live::Answered
+        | Live::Retrying(_)
+        | Live::CommandQueued
+        | Live::Compacting
+        | Live::Waiting
+        | Live::Ended(_) => 0,
     }
 }
 

@@ -118,6 +118,13 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// Whether a person may be asked about a call, which takes time.
+    pub(crate) fn asks(&self, call: &Call, info: &CallInfo) -> bool {
+        let permissions = &self.shared.settings.permissions;
+        let verdict = permissions.judge(&call.name, info.kind, &info.target);
+        matches!(verdict, Verdict::Ask { .. })
+    }
+
     /// Permits a call.
     pub(crate) async fn permit(
         &self,

@@ -1,7 +1,9 @@
 //! Sessions as the journal has them.
 
+use std::collections::HashSet;
+
 use asyncagents_core::{
-    agent::{Conversation, Filed},
+    agent::{Conversation, Entry, Filed},
     id::{OwnerId, SessionId},
     port::{HostError, Journal, Session, StoreError},
 };
@@ -42,6 +44,36 @@ impl Whole {
         }
         self.own.iter().for_each(|filed| conversation.take(filed));
         conversation
+    }
+
+    /// Leaves out what was not there when a message asked for a fork: what came after it, and what
+    /// its calls of tools with this prefix came to, among them the launch of the fork itself. So
+    /// children that one message asks for inherit the same, whenever they begin.
+    pub(crate) fn cut_to(&mut self, asked_in: Option<&str>, prefix: &str) {
+        let asked_in = asked_in.and_then(|message| message.parse().ok());
+        let asking = self
+            .own
+            .iter()
+            .position(|filed| Some(filed.seq) == asked_in);
+        let Some(asking) = asking else {
+            return;
+        };
+        let Entry::Answered { answer, .. } = &self.own[asking].entry else {
+            return;
+        };
+        let others = answer.calls().filter(|call| !call.name.starts_with(prefix));
+        let others: HashSet<String> = others.map(|call| call.id.clone()).collect();
+        let later = self.own.split_off(asking + 1).into_iter();
+        let is_over = |filed: &Filed| {
+            matches!(
+                filed.entry,
+                Entry::Answered { .. } | Entry::Compacted { .. }
+            )
+        };
+        let results = later.take_while(|filed| !is_over(filed)).filter(
+            |filed| matches!(&filed.entry, Entry::ToolEnded { call, .. } if others.contains(call)),
+        );
+        self.own.extend(results);
     }
 
     /// All entries, in order.

@@ -14,7 +14,7 @@ use asyncagents_core::{
     moment::Moment,
     port::{
         Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store, query,
-        transact,
+        transact, transact_unsynced,
     },
     tool_set,
 };
@@ -23,13 +23,15 @@ use asyncagents_tools::Toolbox;
 use tokio::sync::broadcast;
 
 use crate::{
-    Approver, Live, Settings,
+    Approver, Live, Settings, Unanswered,
+    command_slots::CommandSlots,
     drivers::Drivers,
     grants::Grants,
     live::LiveSender,
     profiles::{self, Profiles},
     questions::Questions,
     record::{SessionError, Whole, whole},
+    toolboxes::Toolboxes,
 };
 
 /// How many reports a slow listener may be behind before it misses some.
@@ -46,6 +48,8 @@ pub struct Parts {
     pub toolbox: Toolbox,
     /// The tools for background tasks.
     pub delegation: Arc<dyn Delegation>,
+    /// How many commands run at once; shared by all engines of a process.
+    pub commands: Arc<CommandSlots>,
     /// Who is asked for permission. Without one, what has to be asked for is refused or waits, as
     /// the settings say.
     pub approver: Option<Arc<dyn Approver>>,
@@ -64,8 +68,9 @@ pub(crate) struct Shared {
     pub(crate) models: Models,
     /// In the engine's own folder. Those of sessions are made of it.
     pub(crate) toolbox: Toolbox,
-    toolboxes: Mutex<HashMap<SessionId, Toolbox>>,
+    toolboxes: Toolboxes,
     pub(crate) delegation: Arc<dyn Delegation>,
+    pub(crate) commands: Arc<CommandSlots>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) grants: Grants,
     pub(crate) questions: Questions,
@@ -85,8 +90,9 @@ impl Shared {
             clock: parts.clock,
             models: parts.models,
             toolbox: parts.toolbox,
-            toolboxes: Mutex::default(),
+            toolboxes: Toolboxes::default(),
             delegation: parts.delegation,
+            commands: parts.commands,
             approver: parts.approver,
             owner: parts.owner,
             grants: Grants::default(),
@@ -107,6 +113,15 @@ impl Shared {
         work: impl Fn(&mut dyn Journal) -> Result<T, SessionError> + Send + 'static,
     ) -> Result<T, SessionError> {
         transact(&*self.store, work).await
+    }
+
+    /// The same for what can be done again, or is followed at once by what is on disk before it
+    /// counts.
+    pub(crate) async fn write_unsynced<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut dyn Journal) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        transact_unsynced(&*self.store, work).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(
@@ -150,28 +165,30 @@ impl Shared {
         let _ = self.reports.send(Report::Session(session.clone(), event));
     }
 
-    /// The toolbox of a session, in its folder. What it knows of files lasts until the session is
-    /// deleted.
+    /// The toolbox of a session that is driven, in its folder.
     pub(crate) fn toolbox_of(&self, session: &Session) -> io::Result<Toolbox> {
-        let mut toolboxes = lock(&self.toolboxes);
-        if let Some(known) = toolboxes.get(&session.id) {
-            return Ok(known.clone());
+        self.toolboxes.open(&session.id, || {
+            let folder = Path::new(&session.workspace);
+            let mut allowed = self.settings.session_folders.iter();
+            let made = if allowed.any(|allowed| folder.starts_with(allowed)) {
+                self.toolbox.in_folder(folder)?
+            } else {
+                self.toolbox.for_session()
+            };
+            Ok(made.named(session.id.as_str()))
+        })
+    }
+
+    /// A session is not driven any more: what is kept of those before it is bounded.
+    pub(crate) fn rest(&self, session: &SessionId) {
+        if let Some(gone) = self.toolboxes.rest(session) {
+            self.questions.forget(&gone);
         }
-        let folder = Path::new(&session.workspace);
-        let mut allowed = self.settings.session_folders.iter();
-        let made = if allowed.any(|allowed| folder.starts_with(allowed)) {
-            self.toolbox.in_folder(folder)?
-        } else {
-            self.toolbox.for_session()
-        };
-        let made = made.named(session.id.as_str());
-        toolboxes.insert(session.id.clone(), made.clone());
-        Ok(made)
     }
 
     /// Drops what is kept of a session that is deleted.
     pub(crate) fn forget(&self, session: &SessionId) {
-        lock(&self.toolboxes).remove(session);
+        self.toolboxes.forget(session);
         self.questions.forget(session);
     }
 
@@ -206,8 +223,14 @@ impl Shared {
         let own = asyncagents_tools::specs().into_iter();
         let delegation = self.delegation.tools();
         let names = delegation.iter().map(|spec| spec.name.clone()).collect();
+        // Nothing can be answered where no task waits for an answer.
+        let answers = self.approver.is_some() || self.settings.unanswered == Unanswered::Wait;
+        let answer = format!("{}{}", self.settings.prefix, tool_set::ANSWER);
         // A skill need not be a task.
-        let may = |spec: &ToolSpec| delegates || spec.name == tool_set::SKILL;
+        let may = |spec: &ToolSpec| {
+            let usable = delegates && (answers || spec.name != answer);
+            usable || spec.name == tool_set::SKILL
+        };
         let offered = own.chain(delegation.into_iter().filter(may));
         let offered = offered.filter(|spec| tools.offers(&spec.name));
         (offered.collect(), names)
@@ -225,7 +248,8 @@ impl Shared {
         first: Option<Entry>,
     ) -> Result<SessionId, HostError> {
         let task = session.task.clone();
-        let made = self.write(move |journal| {
+        // Whatever is said in it is on disk after it; before that, another is as good.
+        let made = self.write_unsynced(move |journal| {
             if let Some(task) = &session.task
                 && let Some(made) = journal.session_for(task)?
             {

@@ -1,5 +1,6 @@
 //! The system prompt, written once, when a session begins, and kept with it: every request of the
-//! session begins with the same bytes.
+//! session begins with the same bytes. So do sessions that begin alike on the same day: it has
+//! nothing random.
 
 use std::{
     fmt::Write,
@@ -11,7 +12,6 @@ use asyncagents_core::{
     shorten::{one_line, shorten},
     skill::{self, Role},
 };
-use asyncagents_tools::Sandbox;
 
 use crate::{
     profiles::Profiles,
@@ -44,10 +44,7 @@ pub(crate) fn write(
     let date = jiff::Timestamp::from_millisecond(shared.now().as_millis())
         .map(|at| at.strftime("%Y-%m-%d").to_string())
         .unwrap_or_default();
-    let sandbox = match shared.toolbox.sandbox() {
-        Sandbox::Enforced { what } => format!("Commands run in a sandbox: {what}."),
-        Sandbox::Missing { .. } | Sandbox::Off => "Commands run without a sandbox.".to_owned(),
-    };
+    let sandbox = shared.toolbox.sandbox_rules();
     // Writing to a string cannot fail.
     let _ = write!(
         text,
@@ -61,8 +58,7 @@ pub(crate) fn write(
     if !agents.is_empty() {
         let _ = write!(
             text,
-            "\n# Background agents\n\n{prefix}task launches one and returns at once; you are told \
-             when it has finished. You may end your turn while they work. Agents:\n",
+            "\n# Agents for {prefix}task\n\nYou may end your turn while they work.\n",
         );
         let share = MOST_OF_AGENTS / agents.len();
         for agent in agents {

@@ -32,6 +32,8 @@ pub struct Request {
     pub body: Option<Value>,
     /// How long the answer may take, if not as long as usual.
     pub within: Option<Duration>,
+    /// Whether the body of a good answer is not looked at, and need not be passed on.
+    pub quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +97,13 @@ impl Request {
         self
     }
 
+    /// Wants no body, unless it is that of an error.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
     fn new(method: Method, path: impl Into<String>, body: Option<Value>) -> Self {
         Self {
             method,
@@ -102,6 +111,7 @@ impl Request {
             query: Vec::new(),
             body,
             within: None,
+            quiet: false,
         }
     }
 }

@@ -4,7 +4,6 @@
 use std::{
     error::Error,
     fmt, io,
-    net::IpAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -13,7 +12,7 @@ use async_trait::async_trait;
 use asyncagents_core::{lock::lock, port::HostError, secret::Secret};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use reqwest::{Client, RequestBuilder, Url, header::CONTENT_TYPE, redirect::Policy};
+use reqwest::{Client, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sse_stream::SseStream;
@@ -312,28 +311,11 @@ impl Remote {
     }
 }
 
-/// A proxy is never asked for this machine, and the system's certificates are only read for
-/// `https`, since that takes time.
 fn client(url: &Url) -> reqwest::Result<Client> {
-    let mut builder = Client::builder()
+    asyncagents_http::builder(url)
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
-        .redirect(Policy::none())
-        .user_agent(concat!("asyncagents/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(url) {
-        builder = builder.no_proxy();
-    }
-    if url.scheme() == "http" {
-        builder = builder.tls_certs_only([]);
-    }
-    builder.build()
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address = host.parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        .build()
 }
 
 /// The event, unless it is about the connection itself.

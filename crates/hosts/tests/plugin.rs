@@ -170,7 +170,13 @@ async fn the_plugin_and_the_bridge_understand_each_other() {
         let (stream, _) = socket.accept().await.expect("the relay");
         let (reader, writer) = stream.into_split();
         let door = Arc::clone(&door);
-        serve(reader, writer, &["session.idle"], door).await
+        serve(
+            reader,
+            writer,
+            &["session.idle", "message.part.updated"],
+            door,
+        )
+        .await
     };
     let plugin = Plugin::new();
     let (said, served) = tokio::join!(plugin.run("host.mjs", port), bridge);
@@ -212,6 +218,18 @@ async fn the_plugin_and_the_bridge_understand_each_other() {
         .expect("a hello");
     let heard = signals.recv().await.expect("an event");
     assert!(matches!(heard, Signal::Event(event) if event.get().contains("session.idle")));
+    // Of a call it is told what was called, and not what came of it.
+    let Some(Signal::Event(heard)) = signals.recv().await else {
+        panic!("no second event");
+    };
+    let heard: Value = serde_json::from_str(heard.get()).expect("JSON");
+    assert_eq!(
+        heard["properties"]["part"],
+        json!({
+            "id": "prt_1", "sessionID": "ses_1", "type": "tool", "tool": "bash",
+            "state": {"status": "completed", "input": {"command": "ls"}},
+        })
+    );
     assert!(
         signals.recv().await.is_none(),
         "the end, and nothing unwanted"

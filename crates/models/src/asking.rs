@@ -12,7 +12,7 @@ use reqwest::{
 use crate::{
     answer_limits::AnswerLimits,
     error::{Failure, ModelError, TransientKind},
-    http::{Sending, is_loopback},
+    http::Sending,
     key::{KeySource, Redactor},
     provider_error::shortened,
     rate_limit::{KEEP_ALIVE, Permit},
@@ -192,7 +192,7 @@ impl<'a> Asking<'a> {
     /// A server on this machine that is down will not be up in a minute either.
     fn most_attempts(&self, kind: TransientKind) -> u32 {
         let most = self.service.shared.settings.attempts;
-        if kind == TransientKind::Unreachable && is_loopback(&self.service.url) {
+        if kind == TransientKind::Unreachable && asyncagents_http::is_loopback(&self.service.url) {
             most.min(2)
         } else {
             most

@@ -3,7 +3,6 @@
 use std::{
     error::Error,
     io,
-    net::IpAddr,
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
@@ -13,7 +12,6 @@ use futures_util::{Stream, StreamExt, stream};
 use reqwest::{
     Client, Response, Url,
     header::{CONTENT_TYPE, HeaderMap},
-    redirect::Policy,
 };
 use sse_stream::SseStream;
 use tokio::time::{Instant, timeout};
@@ -81,36 +79,16 @@ impl Http {
         read_stream(response, &sending, fold, on_event).await
     }
 
-    /// Reading the system's certificates takes time, so it is done only for `https`. A proxy
-    /// is never asked for this machine.
     fn client(&self, url: &Url) -> reqwest::Result<&Client> {
-        let (secure, here) = (url.scheme() == "https", is_loopback(url));
+        let (secure, here) = (url.scheme() == "https", asyncagents_http::is_loopback(url));
         let slot = &self.clients[usize::from(secure)][usize::from(here)];
         if let Some(client) = slot.get() {
             return Ok(client);
         }
-        // A redirect could carry the key to another server.
-        let mut builder = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(Policy::none())
-            .user_agent(concat!("asyncagents/", env!("CARGO_PKG_VERSION")));
-        if here {
-            builder = builder.no_proxy();
-        }
-        if !secure {
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build()?;
+        let client = asyncagents_http::builder(url);
+        let client = client.connect_timeout(CONNECT_TIMEOUT).build()?;
         Ok(slot.get_or_init(|| client))
     }
-}
-
-/// Whether a server is on this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address = host.parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// The response, if it is a stream.

@@ -126,6 +126,12 @@ impl Models {
         Err(ModelError::NoModel { variables })
     }
 
+    /// Whether a model is asked over TLS: then the system's certificates will be needed.
+    pub fn uses_tls(&self, name: &str) -> bool {
+        let model = self.resolve(name);
+        model.is_ok_and(|model| model.service.url.scheme() == "https")
+    }
+
     /// All providers, for people.
     pub fn overview(&self) -> Vec<ProviderOverview> {
         let overview = |service: &Arc<Service>| ProviderOverview {

@@ -13,6 +13,9 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// The conversation. Each call of an answer has its result.
     pub turns: &'a [Turn],
+    /// How many of the first turns other conversations begin with too: the children of one fork.
+    /// They find them in the provider's cache.
+    pub inherited: usize,
     /// The tools stay declared, because the provider's cache begins with them, but the model
     /// must answer without them.
     pub no_tools: bool,

@@ -9,8 +9,10 @@
 )]
 
 use std::{
-    fs,
+    env, fs,
+    io::{self, BufRead, BufReader, Write},
     path::Path,
+    process::{Command as Program, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -31,6 +33,9 @@ use asyncagents_store::{Durability, Options, Sqlite};
 use asyncagents_testkit::scripted_host::{Line, Script, ScriptedHost, Step, World};
 
 fn main() {
+    if let Some(path) = env::var_os(WRITES_TO) {
+        return write_when_told(Path::new(&path));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -42,6 +47,7 @@ fn main() {
         appending().await;
         bursts().await;
         living().await;
+        noticing().await;
     });
 }
 
@@ -73,6 +79,8 @@ async fn place(script: Script) -> Place {
     let mut settings = Settings::default();
     settings.limits.concurrency = 1_000_000;
     settings.limits.spawns = 1_000_000;
+    // What it takes to tell of one end, not how long that waits for others.
+    settings.notice_window = Duration::ZERO;
     let hosts = Arc::new(OneHost(host.clone()));
     let manager = Manager::new(Arc::new(store), hosts, clock, settings);
     let worker = Worker::start(&manager).await.expect("a worker");
@@ -369,4 +377,60 @@ fn processor_time() -> f64 {
         .map(|ticks| ticks.parse().expect("a number"))
         .collect();
     (ticks[0] + ticks[1]) / 100.0
+}
+
+/// Where another process writes, when it is told to.
+const WRITES_TO: &str = "TASKS_BENCH_WRITES_TO";
+const WRITES: u64 = 200;
+
+/// The other process: commits for every line that it reads, and prints when it was done.
+fn write_when_told(path: &Path) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let store = Sqlite::open(path).expect("a store");
+    for _ in io::stdin().lock().lines() {
+        let work = Box::new(|journal: &mut dyn Journal| {
+            let wait = journal.wait(&"task_1".into(), &"main".into(), Moment::from_millis(1));
+            wait.is_ok()
+        });
+        runtime.block_on(store.write(work)).expect("written");
+        println!("{}", SystemClock.steady().as_nanos());
+    }
+}
+
+/// How long after a commit another process that waits has noticed it.
+async fn noticing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tasks.db");
+    let store = Sqlite::open(&path).expect("a store");
+    let mut other = Program::new(env::current_exe().expect("this program"))
+        .env(WRITES_TO, &path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("another process");
+    let mut tells = other.stdin.take().expect("its input");
+    let mut told = BufReader::new(other.stdout.take().expect("its output")).lines();
+    let mut took = Vec::new();
+    let mut version = store.version().await.expect("a version");
+    for number in 0..WRITES {
+        // Sometimes it is in the middle of a pause between two looks.
+        tokio::time::sleep(Duration::from_millis(number * 37 % 120)).await;
+        writeln!(tells, "write").expect("told");
+        version = store.changed_since(version).await;
+        let noticed = SystemClock.steady().as_nanos();
+        let written = told.next().expect("an answer").expect("an answer");
+        let written: u128 = written.parse().expect("a time");
+        // It may be noticed before the other process has gone on.
+        took.push(noticed.saturating_sub(written) as f64 / 1e6);
+    }
+    drop(tells);
+    other.wait().expect("ended");
+    took.sort_by(f64::total_cmp);
+    let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize];
+    println!(
+        "a commit of another process is noticed after {:.1} ms, 99 % {:.1} ms, at most {:.1} ms",
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
 }

@@ -28,8 +28,8 @@ mod worker;
 pub use clock::SystemClock;
 pub use hosts::{ForkSettings, Hosts};
 pub use manager::{
-    Accepted, AnswerGiven, Cancelled, Cleared, Conversations, Manager, MessageAccepted,
-    SessionBounds, SessionState, SessionSummary, WeakManager,
+    Accepted, AnswerGiven, Cancelled, Cleared, Conversations, Manager, MessageAccepted, NewSteps,
+    PruneRequest, Pruned, SessionBounds, SessionState, SessionSummary, TraceFollower, WeakManager,
 };
 pub use problem::{Problem, ProblemKind};
 pub use settings::Settings;

@@ -7,10 +7,7 @@ use asyncagents_core::{
     trace::TraceTotals,
 };
 
-use crate::{
-    manager::{DEEPEST, Traces},
-    shared::Shared,
-};
+use crate::{manager::Traces, shared::Shared};
 
 /// What all sub-agents do, in the words of the conventions.
 const OPERATION: &str = "invoke_agent";
@@ -45,8 +42,7 @@ pub(crate) async fn ended(shared: &Shared, task: &Task) {
         }
         // The run by itself, without those below it.
         let now = task.launched_at;
-        let mut trace = Traces { journal, now }.of_task(task.clone(), run, DEEPEST)?;
-        trace.add_up();
+        let trace = Traces { journal, now }.summary_of_run(&task, run, None)?;
         Ok(Some((task, trace.own)))
     });
     match looked.await {

@@ -1,16 +1,17 @@
 //! Delivers posts: retries each until it is in the session's history, and never sends it twice. An
 //! answer is retried until the host has taken it or the question is not open any more.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use asyncagents_core::{
+    end_notice::{EndMessage, EndNotice, MOST_TOGETHER, end_message},
     id::{OwnerId, PostId, SessionId, TaskId},
     lifecycle::Command,
     moment::Moment,
-    notify::Message,
+    notify::{Message, Wording},
     port::{
-        Content, Delivery, HostError, Journal, Notice, PendingPost, PostKind, Stored,
-        UnreadablePost,
+        Content, Delivery, HostError, Journal, Notice, NoticeText, PendingPost, PostKind, Stored,
+        UnreadablePost, UnsentEnd,
     },
     progress::Observation,
     question::{Answered, Reply},
@@ -65,12 +66,23 @@ enum Verdict {
     NotOurs,
 }
 
+/// What is about to be sent.
+struct Marked {
+    message: Message,
+    /// The posts that are told in this message.
+    with: Vec<PostId>,
+}
+
 /// Delivers posts to one session, one after the other.
 pub(crate) async fn deliver(shared: Arc<Shared>, owner: OwnerId, posts: Vec<PendingPost>) {
+    let mut told = HashSet::new();
     for pending in posts {
         let id = pending.post.id.clone();
+        if told.contains(&id) {
+            continue;
+        }
         match settle(&shared, &owner, pending).await {
-            Ok(()) => {}
+            Ok(with) => told.extend(with),
             Err(problem) => {
                 tracing::warn!(post = %id, %problem, "store failed, retrying delivery");
                 time::sleep(STORE_RETRY).await;
@@ -94,22 +106,23 @@ pub(crate) async fn give_up(shared: &Shared, posts: Vec<UnreadablePost>) {
     }
 }
 
+/// Returns the posts that were told, or not, with this one.
 async fn settle(
     shared: &Arc<Shared>,
     owner: &OwnerId,
     pending: PendingPost,
-) -> Result<(), Problem> {
+) -> Result<Vec<PostId>, Problem> {
     let (id, task) = (pending.post.id.clone(), pending.task.clone());
     let answers = match &pending.post.content {
         Content::Answer { question, .. } => Some(question.clone()),
         Content::Notice(_) | Content::Question { .. } | Content::Message(_) => None,
     };
-    let verdict = attempt(shared, owner, pending).await?;
+    let (verdict, with) = attempt(shared, owner, pending).await?;
     let now = shared.now();
     match verdict {
         Verdict::Delivered => match answers {
             Some(question) => note_answer(shared, task, question, id, None).await,
-            None => note(shared, move |journal| journal.delivered(&id, now)).await,
+            None => note_told(shared, id).await,
         },
         Verdict::NotAsked(why) => match answers {
             Some(question) => note_answer(shared, task, question, id, Some(why)).await,
@@ -126,7 +139,8 @@ async fn settle(
             note(shared, move |journal| journal.put_off(&id, at, attempted)).await
         }
         Verdict::NotOurs => Ok(()),
-    }
+    }?;
+    Ok(with)
 }
 
 /// One attempt. What may have been sent before is looked for before it is sent again, and
@@ -135,30 +149,30 @@ async fn attempt(
     shared: &Shared,
     owner: &OwnerId,
     pending: PendingPost,
-) -> Result<Verdict, Problem> {
-    let host = match shared.hosts.get(&pending.host) {
-        Ok(host) => host,
-        Err(error) => return Ok(retry_or_give_up(shared, &pending, error, pending.attempted)),
+) -> Result<(Verdict, Vec<PostId>), Problem> {
+    let mut with = Vec::new();
+    let verdict = match shared.hosts.get(&pending.host) {
+        Ok(host) => match &pending.post.content {
+            Content::Notice(_) | Content::Message(_) | Content::Question { .. } => {
+                tell(shared, owner, &host, pending, &mut with).await?
+            }
+            Content::Answer { question, reply } => {
+                let (question, reply) = (question.clone(), reply.clone());
+                answer(shared, owner, &host, pending, question, reply).await?
+            }
+        },
+        Err(error) => retry_or_give_up(shared, &pending, error, pending.attempted),
     };
-    let message = match &pending.post.content {
-        Content::Notice(message)
-        | Content::Message(message)
-        | Content::Question { message, .. } => message.clone(),
-        Content::Answer { question, reply } => {
-            let (question, reply) = (question.clone(), reply.clone());
-            return answer(shared, owner, &host, pending, question, reply).await;
-        }
-    };
-    tell(shared, owner, &host, pending, message).await
+    Ok((verdict, with))
 }
 
-/// Tells a session something.
+/// Tells a session something. `with` gets the posts that it is told in the same message.
 async fn tell(
     shared: &Shared,
     owner: &OwnerId,
     host: &OpenHost,
     pending: PendingPost,
-    message: Message,
+    with: &mut Vec<PostId>,
 ) -> Result<Verdict, Problem> {
     let (session, id) = (&pending.post.to, &pending.post.id);
     let confirm = || host.ask(|host| host.confirm(session, id));
@@ -178,12 +192,14 @@ async fn tell(
             }
         }
     }
-    if let Some(verdict) = mark(shared, owner, &pending).await? {
-        return Ok(verdict);
-    }
+    let marked = match mark(shared, owner, &pending).await? {
+        Ok(marked) => marked,
+        Err(verdict) => return Ok(verdict),
+    };
+    *with = marked.with;
     let notice = Notice {
         id: id.clone(),
-        message,
+        message: marked.message,
     };
     let delivered = host.ask(|host| host.deliver(session, notice));
     match delivered.await {
@@ -225,7 +241,7 @@ async fn answer(
     question: String,
     reply: Reply,
 ) -> Result<Verdict, Problem> {
-    if let Some(verdict) = mark(shared, owner, &pending).await? {
+    if let Err(verdict) = mark(shared, owner, &pending).await? {
         return Ok(verdict);
     }
     let session = &pending.post.to;
@@ -279,28 +295,72 @@ fn retry_or_give_up(
     }
 }
 
-/// Saves that the post is about to be sent: from here on it may have been. Returns what is to be
-/// done instead, if it must not be sent any more.
+/// Saves that the post is about to be sent, with its text: from here on it may have been, and a repeat
+/// is the same. Returns what is to be done instead, if it must not be sent any more.
 async fn mark(
     shared: &Shared,
     owner: &OwnerId,
     found: &PendingPost,
-) -> Result<Option<Verdict>, Problem> {
+) -> Result<Result<Marked, Verdict>, Problem> {
     let (owner, found, now) = (owner.clone(), found.clone(), shared.now());
+    let settings = shared.settings.clone();
     let marked = shared.write(move |journal| {
         match readiness(journal.task(&found.task)?.as_ref(), &found) {
             Readiness::Ready => {}
             Readiness::Later => {
                 let (at, attempted) = (now.after(pause(&found)), found.attempted);
-                return Ok(Some(Verdict::Retry { at, attempted }));
+                return Ok(Err(Verdict::Retry { at, attempted }));
             }
-            Readiness::TooLate(why) => return Ok(Some(Verdict::TooLate(why))),
+            Readiness::TooLate(why) => return Ok(Err(Verdict::TooLate(why))),
         }
-        let marked = journal.sending(&found, &owner, now)?;
-        Ok((!marked).then_some(Verdict::NotOurs))
+        if !journal.sending(&found, &owner, now)? {
+            return Ok(Err(Verdict::NotOurs));
+        }
+        worded(journal, &found, &settings.wording, now).map(Ok)
     });
     let marked = marked.await?;
-    Ok(marked.or_else(|| (!shared.has_own_lease()).then_some(Verdict::NotOurs)))
+    if marked.is_ok() && !shared.has_own_lease() {
+        return Ok(Err(Verdict::NotOurs));
+    }
+    Ok(marked)
+}
+
+/// The text of a post. A notice is worded now, with all ends of its batch that are still to be told.
+fn worded(
+    journal: &mut dyn Journal,
+    found: &PendingPost,
+    wording: &Wording,
+    now: Moment,
+) -> Result<Marked, Problem> {
+    let post = &found.post;
+    let (batch, end) = match &post.content {
+        Content::Notice(NoticeText::Unsent { batch, end }) => (*batch, end.clone()),
+        Content::Notice(NoticeText::Worded(message))
+        | Content::Message(message)
+        | Content::Question { message, .. } => {
+            let (message, with) = (message.clone(), Vec::new());
+            return Ok(Marked { message, with });
+        }
+        Content::Answer { .. } => {
+            let (visible, hidden) = (String::new(), String::new());
+            let (message, with) = (Message { visible, hidden }, Vec::new());
+            return Ok(Marked { message, with });
+        }
+    };
+    let mut ends = journal.unsent_ends(&post.id, now, MOST_TOGETHER - 1)?;
+    ends.push(UnsentEnd {
+        place: found.place,
+        id: post.id.clone(),
+        end,
+    });
+    ends.sort_by_key(|end| end.place);
+    let ends = ends.into_iter().map(|end| (end.id, end.end));
+    let (with, ends): (Vec<PostId>, Vec<EndNotice>) = ends.unzip();
+    let batch = journal.batch(&post.to, batch)?;
+    let EndMessage { message, whole } = end_message(&ends, batch, wording);
+    let told: Vec<(PostId, bool)> = with.iter().cloned().zip(whole).collect();
+    journal.tell_together(&post.id, &message, &told, now)?;
+    Ok(Marked { message, with })
 }
 
 /// Whether a post is to be sent.
@@ -337,6 +397,23 @@ fn readiness(task: Option<&Task>, found: &PendingPost) -> Readiness {
             works.unwrap_or(Readiness::TooLate("it was answered"))
         }
     }
+}
+
+/// A session has been told something. A result that it was told whole counts as read.
+async fn note_told(shared: &Arc<Shared>, post: PostId) -> Result<(), Problem> {
+    let handle = shared.clone();
+    let told = shared.write(move |journal| {
+        for (id, run) in journal.told_whole(&post)? {
+            if let Some(mut task) = journal.task(&id)?
+                && task.run == run
+                && !task.is_live()
+            {
+                handle.carry_out(journal, &mut task, Command::Retrieve)?;
+            }
+        }
+        Ok(journal.delivered(&post, handle.now())?)
+    });
+    told.await
 }
 
 /// A question has been answered, by this answer or another (`otherwise`): the task does not wait

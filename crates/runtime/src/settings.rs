@@ -25,10 +25,11 @@ pub struct Settings {
     pub lease: Duration,
     /// A child that is silent for this long is inspected; then after twice that, and so on.
     pub inspect_after: Duration,
-    /// How often the store is polled for what other processes have written.
-    pub poll_interval: Duration,
     /// How long a notice waits for a caller who is blocked and will read the result.
     pub notice_delay: Duration,
+    /// How long the end of a task may wait, while others of its batch run, to be told together with
+    /// theirs.
+    pub notice_window: Duration,
     /// How long a notice or a prompt that was sent may take to show in the session's history.
     pub confirm_timeout: Duration,
     /// How long work in progress may take to come to an end when a worker stops.
@@ -50,8 +51,8 @@ impl Default for Settings {
             wording: Wording::default(),
             lease: Duration::from_secs(10),
             inspect_after: Duration::from_secs(60),
-            poll_interval: Duration::from_millis(50),
             notice_delay: Duration::from_secs(2),
+            notice_window: Duration::from_secs(8),
             confirm_timeout: Duration::from_secs(2),
             shutdown_timeout: Duration::from_secs(3),
             skills: UsualTerms::default(),

@@ -11,7 +11,7 @@ use asyncagents_core::{
     lock::lock,
     model_choice::ModelPolicy,
     moment::Moment,
-    port::{Clock, Journal, LeaseTime, Store, query, transact},
+    port::{Clock, Journal, LeaseTime, Store, query, transact, transact_unsynced},
     task_limits::TaskLimits,
 };
 use tokio::sync::{mpsc, watch};
@@ -71,6 +71,19 @@ impl Shared {
         work: impl Fn(&mut dyn Journal) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         transact(&*self.store, work).await
+    }
+
+    /// The same, where a power cut may undo it, with everything that was written later.
+    pub(crate) async fn write_unsynced<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut dyn Journal) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        transact_unsynced(&*self.store, work).await
+    }
+
+    /// The version of the store; one that it never has, if it cannot be read.
+    pub(crate) async fn version(&self) -> i64 {
+        self.store.version().await.unwrap_or(i64::MIN)
     }
 
     pub(crate) fn now(&self) -> Moment {

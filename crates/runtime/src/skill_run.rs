@@ -9,12 +9,12 @@ use asyncagents_core::{
     skill_event::{ErrorCode, SkillEvent},
     sub_agent_report::SubAgentReport,
     task::{Outcome, State},
-    trace::{Step, Trace, TraceState},
+    trace::{Trace, TraceState},
 };
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::{Invocation, Manager, Problem, SkillTrouble, Skills};
+use crate::{Invocation, Manager, NewSteps, Problem, SkillTrouble, Skills, TraceFollower};
 
 /// How long one wait for news of a task may last.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -32,8 +32,8 @@ pub struct SkillRun {
     launching: JoinSet<Result<(SkillContext, String), SkillTrouble>>,
     stage: Stage,
     ready: VecDeque<SkillEvent>,
-    /// How many of the sub-agent's steps were emitted.
-    emitted: usize,
+    /// Reads the sub-agent's steps, each once.
+    follower: Option<TraceFollower>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl SkillRun {
             task: TaskId::from_random(Uuid::new_v4().as_u128()),
             stage: Stage::Asked,
             ready: VecDeque::new(),
-            emitted: 0,
+            follower: None,
         }
     }
 
@@ -152,13 +152,12 @@ impl SkillRun {
         let seen = Some(task.seq);
         self.stage = Stage::Launched { context, seen };
         if self.sub_agent_events {
-            let trace = self.manager.trace(&asked).await?;
-            self.emit_steps(&trace, task.place.depth);
+            self.emit_steps(task.place.depth).await?;
         }
         let State::Ended { outcome, .. } = &task.state else {
             return Ok(());
         };
-        let trace = self.manager.trace(&asked).await?;
+        let (_, trace) = self.steps().await?;
         let completed = *outcome == Outcome::Completed;
         let answer = report.answer;
         let summary = SubAgentReport::new(outcome, answer.as_deref(), trace.chain.as_ref());
@@ -184,18 +183,26 @@ impl SkillRun {
     }
 
     /// Emits the new steps. One without a result follows when it has one.
-    fn emit_steps(&mut self, trace: &Trace, depth: u32) {
+    async fn emit_steps(&mut self, depth: u32) -> Result<(), Problem> {
         let sub_task = format!("{}-subagent-{depth}", self.task);
-        let live = trace.state.is_live();
-        let settled = |step: &&Step| !live || !step.is_open();
-        let new = trace.steps.iter().skip(self.emitted).take_while(settled);
-        for step in new {
-            self.emitted += 1;
+        let (runs, _) = self.steps().await?;
+        let own = runs.into_iter().filter(|run| run.depth == 0);
+        for step in own.flat_map(|run| run.steps) {
             self.ready.push_back(SkillEvent::SubAgent {
                 sub_task: sub_task.clone(),
-                step: Box::new(step.clone()),
+                step: Box::new(step),
             });
         }
+        Ok(())
+    }
+
+    /// What is new in the run of the task, and how it stands.
+    async fn steps(&mut self) -> Result<(Vec<NewSteps>, Trace), Problem> {
+        let follower = match &mut self.follower {
+            Some(follower) => follower,
+            none => none.insert(self.manager.follow_trace(self.task.as_str()).await?),
+        };
+        follower.next().await
     }
 
     fn fail(&mut self, code: ErrorCode, message: String) {

@@ -13,6 +13,7 @@ use asyncagents_core::{
     skill_event::ErrorCode,
     sub_agent_report::SubAgentReport,
     task::{Outcome, State},
+    task_list::ListRequest,
     tool_set::{self, SkillCall, ToolRequest},
 };
 
@@ -179,8 +180,9 @@ impl ToolDoor {
                 answer::output(&report, manager.now(), self.reader())
             }
             ToolRequest::List(status) => {
-                let tasks = manager.list(Some(session), status).await?;
-                answer::list(&tasks, manager.now(), self.reader())
+                let request = ListRequest::for_model(session, status);
+                let list = manager.list(request).await?;
+                list.text(manager.now(), self.reader(), None)
             }
             ToolRequest::Cancel(task) => manager.cancel(&caller, &task).await?.text(),
             ToolRequest::Message(request) => {
@@ -209,7 +211,8 @@ impl Delegation for ToolDoor {
         tools
     }
 
-    async fn call(&self, session: &SessionId, request: ToolRequest) -> ToolOutcome {
-        self.call_from(session, None, request).await
+    async fn call(&self, session: &SessionId, message: &str, request: ToolRequest) -> ToolOutcome {
+        let message = Some(message.to_owned());
+        self.call_from(session, message, request).await
     }
 }

@@ -37,6 +37,9 @@ use crate::{
     survey::{STARTED_AT_ONCE, startable, survey},
 };
 
+/// How often the clock is looked at while a notice waits for its time.
+const CLOCK_CHECK: Duration = Duration::from_secs(1);
+
 /// A worker. Dropping it is like killing it: what it did is left for others to take over.
 pub struct Worker {
     shared: Arc<Shared>,
@@ -93,6 +96,8 @@ struct WorkerLoop {
     /// One for each host: passes its events on, and returns when the host is gone.
     listeners: JoinSet<HostSetup>,
     listened_to: HashSet<HostSetup>,
+    /// The store failed in the last round: there may be something left to do.
+    retries: bool,
 }
 
 struct RunHandle {
@@ -119,25 +124,26 @@ impl WorkerLoop {
             delivering: HashSet::new(),
             listeners: JoinSet::new(),
             listened_to: HashSet::new(),
+            retries: false,
         }
     }
 
     /// Takes a lease, under a new name.
     async fn enter(&mut self) -> Result<(), Problem> {
-        let claimed = self.renew(true).await?.unwrap_or_default();
+        let renewed = self.renew(true).await?.unwrap_or_default();
         set_owner(&self.shared, Some(self.owner.clone()));
-        self.take_over(claimed);
+        self.take_over(renewed.claimed);
         Ok(())
     }
 
     async fn work(mut self, mut stopped: watch::Receiver<bool>, manager: Manager) {
         let mut commits = self.shared.commits.subscribe();
-        let mut version = None;
+        let mut version = self.shared.version().await;
         let mut renewal = time::interval(self.shared.settings.lease / 3);
         renewal.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let mut next_due = self.round().await;
         loop {
-            let poll = self.pause(next_due);
+            let until_due = self.until_due(next_due);
             let something_to_do = tokio::select! {
                 _ = stopped.changed() => break,
                 _ = renewal.tick() => self.keep_lease().await,
@@ -150,13 +156,17 @@ impl WorkerLoop {
                     false
                 }
                 changed = commits.changed() => changed.is_ok(),
-                () = time::sleep(poll) => {
-                    let now = self.shared.store.version().await.ok();
-                    let due = next_due.is_some_and(|due| due <= self.shared.now());
-                    due || std::mem::replace(&mut version, now) != now
+                newer = self.shared.store.changed_since(version) => {
+                    version = newer;
+                    true
+                }
+                () = time::sleep(until_due), if next_due.is_some() => {
+                    next_due.is_some_and(|due| due <= self.shared.now())
                 }
             };
             if something_to_do {
+                // What is written from here on is a reason for another round.
+                version = self.shared.store.version().await.unwrap_or(version);
                 next_due = self.round().await;
             }
         }
@@ -164,21 +174,22 @@ impl WorkerLoop {
         self.leave().await;
     }
 
-    /// How long to sleep before the store is polled again.
-    fn pause(&self, next_due: Option<Moment>) -> Duration {
-        let poll_interval = self.shared.settings.poll_interval;
-        next_due.map_or(poll_interval, |due| {
-            let until_due = due.since(self.shared.now());
-            poll_interval.min(until_due.max(Duration::from_millis(1)))
-        })
+    /// How long to sleep until the next notice may be due. The clock may be set meanwhile, so not
+    /// for long.
+    fn until_due(&self, next_due: Option<Moment>) -> Duration {
+        let until_due = next_due.map(|due| due.since(self.shared.now()));
+        let until_due = until_due.unwrap_or(CLOCK_CHECK);
+        until_due.clamp(Duration::from_millis(1), CLOCK_CHECK)
     }
 
     /// Does everything there is to do now; returns when the next notice is due.
     async fn round(&mut self) -> Option<Moment> {
+        self.retries = false;
         let round = match survey(&self.shared, &self.owner, &self.delivering).await {
             Ok(round) => round,
             Err(problem) => {
                 tracing::error!(%problem, "cannot read the store");
+                self.retries = true;
                 return None;
             }
         };
@@ -228,6 +239,7 @@ impl WorkerLoop {
                 }
                 Err(problem) => {
                     tracing::error!(%problem, "cannot start queued tasks");
+                    self.retries = true;
                     return;
                 }
             }
@@ -235,12 +247,14 @@ impl WorkerLoop {
     }
 
     /// Renews the lease and takes over from workers that died. If the lease was lost, all
-    /// that was under way belongs to others now, and this worker begins anew.
+    /// that was under way belongs to others now, and this worker begins anew. Returns whether there
+    /// may be something to do.
     async fn keep_lease(&mut self) -> bool {
         match self.renew(false).await {
-            Ok(Some(claimed)) => {
-                self.take_over(claimed);
-                self.pick_up().await;
+            Ok(Some(renewed)) => {
+                self.take_over(renewed.claimed);
+                self.pick_up(renewed.running).await;
+                return renewed.assigned || self.retries;
             }
             Ok(None) => {
                 tracing::warn!("lease lost, taking a new one");
@@ -259,37 +273,55 @@ impl WorkerLoop {
         true
     }
 
-    /// Renews the lease. Returns the tasks it has taken over, or nothing if it was lost.
-    async fn renew(&self, begin: bool) -> Result<Option<Vec<Task>>, Problem> {
+    /// Renews the lease, or returns nothing if it was lost.
+    ///
+    /// That is not synced: no process lives through a power cut, and leases of another boot count
+    /// for nothing. Tasks that were taken over are synced before anything is done about them.
+    async fn renew(&self, begin: bool) -> Result<Option<Renewed>, Problem> {
         let (shared, owner) = (self.shared.clone(), self.owner.clone());
         // Before it is saved, so that no other process can think it has expired sooner.
         let time = shared.lease_time();
         let until = time.clone().after(shared.settings.lease);
-        let lease_until = until.steady;
-        let renewed = self.shared.write(move |journal| {
+        let (again, lease_until) = ((owner.clone(), until.clone()), until.steady);
+        let renewed = self.shared.write_unsynced(move |journal| {
             if !journal.renew(&owner, &until, begin)? {
                 return Ok(None);
             }
-            claim(journal, &shared, &owner, &time).map(Some)
+            let (claimed, assigned) = claim(journal, &shared, &owner, &time)?;
+            let running = journal.running(&owner)?;
+            Ok(Some(Renewed {
+                claimed,
+                assigned,
+                running,
+            }))
         });
-        let claimed = renewed.await?;
-        if claimed.is_some() {
-            *lock(&self.shared.lease_until) = lease_until;
+        let Some(renewed) = renewed.await? else {
+            return Ok(None);
+        };
+        if renewed.assigned {
+            let synced = self.shared.write(move |journal| {
+                let (owner, until) = &again;
+                Ok(journal.renew(owner, until, false)?)
+            });
+            if !synced.await? {
+                return Ok(None);
+            }
         }
-        Ok(claimed)
+        *lock(&self.shared.lease_until) = lease_until;
+        Ok(Some(renewed))
     }
 
     /// Re-attaches to running tasks of this worker that have no runner: one lets go of its task when
     /// the store fails.
-    async fn pick_up(&mut self) {
-        let (owner, shared) = (self.owner.clone(), self.shared.clone());
-        let running = shared.read(move |journal| Ok(journal.running(&owner)?));
-        for (id, run) in running.await.unwrap_or_default() {
+    async fn pick_up(&mut self, running: Vec<(TaskId, u32)>) {
+        for (id, run) in running {
             if self.runners.contains_key(&id) {
                 continue;
             }
             let owner = self.owner.clone();
-            let task = shared.read(move |journal| ours(journal.task(&id)?, &owner, run));
+            let task = self
+                .shared
+                .read(move |journal| ours(journal.task(&id)?, &owner, run));
             if let Ok(task) = task.await {
                 tracing::warn!(task = %task.id, "re-attaching to running task");
                 self.run(task, Origin::TakenOver);
@@ -453,21 +485,34 @@ impl WorkerLoop {
     }
 }
 
-/// Takes over the tasks whose worker is gone and whose host is served here.
+/// What a worker has when its lease was renewed.
+#[derive(Default)]
+struct Renewed {
+    /// The tasks that were taken over.
+    claimed: Vec<Task>,
+    /// Tasks have got another owner, or none.
+    assigned: bool,
+    /// All that run here, and their runs.
+    running: Vec<(TaskId, u32)>,
+}
+
+/// Takes over the tasks whose worker is gone and whose host is served here. Says whether tasks have
+/// got another owner, or none.
 fn claim(
     journal: &mut dyn Journal,
     shared: &Shared,
     owner: &OwnerId,
     time: &LeaseTime,
-) -> Result<Vec<Task>, Problem> {
+) -> Result<(Vec<Task>, bool), Problem> {
     let (now, settings) = (shared.now(), &shared.settings);
     let lapsed = journal.lapsed(time)?;
     journal.expire(time)?;
     let unassign = Command::Assign { to: None };
-    let mut claimed = Vec::new();
+    let (mut claimed, mut assigned) = (Vec::new(), false);
     for mut task in journal.orphans()? {
         if !shared.serves(&task.brief.host.host) {
             if task.owner.is_some() {
+                assigned = true;
                 // Without an owner, until a worker comes that has its host; it holds no slot.
                 shared.carry_out(journal, &mut task, unassign.clone())?;
             }
@@ -489,9 +534,10 @@ fn claim(
         if let Some(by) = moved {
             shared.carry_out(journal, &mut task, Command::ClockMoved { by })?;
         }
+        assigned = true;
         claimed.push(task);
     }
-    Ok(claimed)
+    Ok((claimed, assigned))
 }
 
 fn new_owner() -> OwnerId {

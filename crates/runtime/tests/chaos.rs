@@ -281,7 +281,8 @@ struct Record {
     task: Task,
     folded: Task,
     ends: Vec<u32>,
-    notices: HashMap<PostId, Fate>,
+    /// What became of each notice, and the name of the message that tells of it.
+    notices: HashMap<PostId, (Fate, PostId)>,
 }
 
 fn examine(folder: &Path) -> Verdict {
@@ -295,12 +296,19 @@ fn examine(folder: &Path) -> Verdict {
         Ok(records)
     }));
     let world = World::in_folder(&folder.join("sessions")).expect("the sessions");
+    // How often each message is there, and of how many ends it tells.
     let mut told: HashMap<String, usize> = HashMap::new();
+    let mut ends_told: HashMap<String, usize> = HashMap::new();
     let mut prompted: HashMap<String, usize> = HashMap::new();
     for session in world.sessions().expect("the sessions") {
         for line in world.lines(&session).expect("a session") {
             match line {
-                Line::Told { id, .. } => *told.entry(id).or_default() += 1,
+                Line::Told { id, visible, .. } => {
+                    let is_end = |line: &&str| line.starts_with(['✓', '✗', '⊘']);
+                    let ends = visible.lines().filter(is_end).count();
+                    ends_told.insert(id.clone(), ends);
+                    *told.entry(id).or_default() += 1;
+                }
                 Line::Prompted { id, .. } => *prompted.entry(id).or_default() += 1,
                 _ => {}
             }
@@ -310,7 +318,7 @@ fn examine(folder: &Path) -> Verdict {
     let mut verdict = Verdict {
         acknowledged: acknowledged.len(),
         tasks: records.len(),
-        told: told.values().sum(),
+        told: ends_told.values().sum(),
         ..Verdict::default()
     };
     verdict.lost_tasks = acknowledged
@@ -333,11 +341,22 @@ fn examine(folder: &Path) -> Verdict {
         verdict.runs += record.ends.len();
         for run in &record.ends {
             let id = record.task.id.notice(*run);
-            let arrived = told.remove(id.as_str()).unwrap_or(0);
-            match record.notices.get(&id) {
-                Some(Fate::Delivered) => verdict.lost_notices += usize::from(arrived == 0),
-                Some(Fate::Pending) => verdict.lost_notices += 1,
-                Some(Fate::Undelivered(why)) => {
+            let Some((fate, message)) = record.notices.get(&id) else {
+                verdict.lost_notices += 1;
+                continue;
+            };
+            let arrived = told.get(message.as_str()).copied().unwrap_or(0);
+            match fate {
+                Fate::Delivered => {
+                    verdict.lost_notices += usize::from(arrived == 0);
+                    // It is one of the ends that the message tells of.
+                    match ends_told.get_mut(message.as_str()) {
+                        Some(left @ 1..) => *left -= 1,
+                        Some(0) | None => verdict.lost_notices += 1,
+                    }
+                }
+                Fate::Pending => verdict.lost_notices += 1,
+                Fate::Undelivered(why) => {
                     verdict.unexpected_notices += arrived;
                     if why.contains("blocked") {
                         verdict.read_instead += 1
@@ -345,12 +364,11 @@ fn examine(folder: &Path) -> Verdict {
                         verdict.nobody_to_tell += 1
                     }
                 }
-                None => verdict.lost_notices += 1,
             }
         }
     }
     // What is left was told and never happened.
-    verdict.unexpected_notices += told.len();
+    verdict.unexpected_notices += ends_told.values().sum::<usize>();
     verdict
 }
 
@@ -371,7 +389,10 @@ fn record(journal: &mut dyn Journal, task: Task) -> Stored<Record> {
     Ok(Record {
         notices: (journal.posts(&task.id)?.into_iter())
             .filter(|post| post.kind == PostKind::Notice)
-            .map(|post| (post.id, post.fate))
+            .map(|post| {
+                let message = post.told_with.unwrap_or_else(|| post.id.clone());
+                (post.id, (post.fate, message))
+            })
             .collect(),
         folded,
         ends,
@@ -411,7 +432,6 @@ fn manager(folder: &Path) -> Manager {
     let mut settings = Settings {
         lease: LEASE,
         inspect_after: Duration::from_millis(500),
-        poll_interval: Duration::from_millis(20),
         notice_delay: Duration::from_millis(200),
         confirm_timeout: Duration::from_millis(200),
         ..Settings::default()

@@ -151,7 +151,7 @@ impl Usage {
 }
 
 /// About a quarter of the characters.
-fn tokens(text: &str) -> u64 {
+pub(crate) fn tokens(text: &str) -> u64 {
     text.chars().count().div_ceil(4) as u64
 }
 

@@ -95,7 +95,8 @@ impl Reply {
         Self::with(Outcome::Answer).and_text(text)
     }
 
-    /// An answer that calls a tool.
+    /// An answer that calls a tool. In the Responses protocol a tool may be in a namespace:
+    /// `mcp__files/read`.
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         Self::with(Outcome::Answer).and_call(name, arguments)
     }

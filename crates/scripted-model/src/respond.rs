@@ -82,7 +82,11 @@ impl Responder {
             .unwrap_or_default();
         let body = String::from_utf8_lossy(&body);
         let read = Request::read(incoming.wire, &body);
-        let read = read.map(|request| Arc::new(request.with_headers(&incoming.headers)));
+        let in_flight = self.in_flight.now();
+        let read = read.map(|request| {
+            let request = request.with_headers(&incoming.headers);
+            Arc::new(request.with_in_flight(in_flight))
+        });
         let place = self.record.arrived(|| Recorded {
             wire: incoming.wire,
             body: body.into_owned(),

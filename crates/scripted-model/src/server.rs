@@ -8,7 +8,10 @@ use std::{
 
 use axum::{
     Json, Router,
+    body::{Body, to_bytes},
     extract::{ConnectInfo, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
 use serde_json::{Value, json};
@@ -19,9 +22,11 @@ use tokio::{
 };
 
 use crate::{
+    answer::tokens,
     connection::{CutSwitch, CuttableListener, stopped},
     protocol::Wire,
     record::{Counts, Recorded},
+    request::Request,
     respond::{Incoming, Responder},
     script::Script,
 };
@@ -132,8 +137,14 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 
 fn router(responder: Arc<Responder>) -> Router {
     Router::new()
+        // Claude Code asks for this to see whether there is a server.
+        .route("/", get(async || Json(json!({}))))
         .route("/v1/messages", model(Wire::Anthropic))
-        .route("/v1/responses", model(Wire::Responses))
+        .route("/v1/messages/count_tokens", post(count_tokens))
+        .route(
+            "/v1/responses",
+            model(Wire::Responses).get(refuse_web_socket),
+        )
         .route("/v1/chat/completions", model(Wire::Chat))
         .route("/v1/models", get(models))
         .with_state(responder)
@@ -153,7 +164,28 @@ fn model(wire: Wire) -> MethodRouter<Arc<Responder>> {
     )
 }
 
-/// One list that clients of either maker understand.
+/// How many tokens a request would have, as the answer to it would count them.
+async fn count_tokens(body: Body) -> Response {
+    // A client that broke off does not read what is said to its empty body.
+    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    match Request::read_to_count(&String::from_utf8_lossy(&body)) {
+        Ok(request) => Json(json!({"input_tokens": tokens(request.prompt())})).into_response(),
+        Err(failure) => {
+            let status = StatusCode::from_u16(failure.status).unwrap_or(StatusCode::BAD_REQUEST);
+            let document = Wire::Anthropic.failure(&failure, "req_count");
+            (status, Json(document)).into_response()
+        }
+    }
+}
+
+/// Responses can be had over a web socket too, but not here. Codex then goes on over HTTP at once;
+/// after other errors it would try again first.
+async fn refuse_web_socket() -> StatusCode {
+    StatusCode::UPGRADE_REQUIRED
+}
+
+/// One list that clients of either maker understand, Codex among them, which reads `models` and
+/// knows its models itself if that is empty.
 async fn models() -> Json<Value> {
     const NAME: &str = "scripted";
     Json(json!({
@@ -170,5 +202,6 @@ async fn models() -> Json<Value> {
         "has_more": false,
         "first_id": NAME,
         "last_id": NAME,
+        "models": [],
     }))
 }

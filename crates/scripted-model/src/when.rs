@@ -24,6 +24,7 @@ pub struct When {
     pub(crate) tools: Option<bool>,
     pub(crate) headers: Vec<(String, bool)>,
     pub(crate) headers_are: Option<HeadersTest>,
+    pub(crate) more_in_flight_than: Option<usize>,
     pub(crate) times: Option<u32>,
     pub(crate) captures: Vec<Capture>,
     pub(crate) wrong: Option<ScriptError>,
@@ -128,6 +129,13 @@ impl When {
         self
     }
 
+    /// Only while more than `most` requests are being answered, this one included.
+    #[must_use]
+    pub fn more_in_flight_than(mut self, most: usize) -> Self {
+        self.more_in_flight_than = Some(most);
+        self
+    }
+
     /// Only when `pattern` is found in the conversation. The last match (its first group, if it
     /// has one) stands for `{{name}}` in the reply. A pattern that is no regular expression
     /// keeps the server from starting.
@@ -149,6 +157,7 @@ impl When {
             && self.tools.is_none_or(|tools| tools == request.has_tools())
             && (self.headers.iter()).all(|(name, present)| request.has_header(name) == *present)
             && self.headers_are.is_none_or(|so| so(request.headers()))
+            && (self.more_in_flight_than).is_none_or(|most| request.in_flight > most)
             && is_in(&request.model, &self.model)
             && is_in(request.first(), &self.first)
             && is_in(request.last(), &self.last)
@@ -211,7 +220,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-session-id", HeaderValue::from_static("one"));
         let request = Request::read(Wire::Anthropic, &body.to_string()).expect("a request");
-        request.with_headers(&headers)
+        request.with_headers(&headers).with_in_flight(3)
     }
 
     #[rstest]
@@ -243,6 +252,8 @@ mod tests {
     #[case::not_without_header(When::always().header("x-session-id", false), false)]
     #[case::headers_are(When::always().headers_are(|all| all == [("x-session-id".to_owned(), "one".to_owned())]), true)]
     #[case::headers_are_not(When::always().headers_are(<[_]>::is_empty), false)]
+    #[case::crowded(When::always().more_in_flight_than(2), true)]
+    #[case::not_crowded(When::always().more_in_flight_than(3), false)]
     #[case::captured(When::always().capture("id", "task-[0-9]+"), true)]
     #[case::nothing_captured(When::always().capture("id", "job-[0-9]+"), false)]
     fn a_rule_fits_when_everything_it_says_holds(#[case] when: When, #[case] fits: bool) {

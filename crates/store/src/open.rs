@@ -11,6 +11,7 @@ use asyncagents_core::port::{StoreError, StoreErrorKind, Stored};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use crate::{
+    functions,
     identity::{self, Introduction, Origin},
     sqlite_error::At,
 };
@@ -26,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/4.sql"),
     include_str!("migrations/5.sql"),
     include_str!("migrations/6.sql"),
+    include_str!("migrations/7.sql"),
 ];
 
 /// When a transaction counts as done.
@@ -56,6 +58,10 @@ pub struct Options {
     pub durability: Durability,
     /// How long to wait for another process to finish its transaction.
     pub busy_timeout: Duration,
+    /// How often those who wait look whether anyone has written, where the kernel tells nothing.
+    pub poll_interval: Duration,
+    /// How often they look where it does: a writer may have been killed before it was told.
+    pub fallback_interval: Duration,
 }
 
 impl Default for Options {
@@ -63,6 +69,8 @@ impl Default for Options {
         Self {
             durability: Durability::Full,
             busy_timeout: Duration::from_secs(10),
+            poll_interval: Duration::from_millis(50),
+            fallback_interval: Duration::from_secs(5),
         }
     }
 }
@@ -89,6 +97,7 @@ pub(crate) fn writer(
     };
     let set = connection.pragma_update(None, "synchronous", synchronous);
     set.at(path)?;
+    keep_in_memory(&connection, WRITERS_CACHE).at(path)?;
     migrate(&mut connection, path, introduce)?;
     Ok(connection)
 }
@@ -164,11 +173,38 @@ fn format(connection: &Connection, path: &Path) -> Stored<i64> {
     }
 }
 
+/// How many kilobytes of the file a connection keeps; the system has them too. What a reader has is
+/// stale with the next commit: more would only be memory that grows with the file.
+const WRITERS_CACHE: i64 = 1_024;
+const READERS_CACHE: i64 = 128;
+
+fn keep_in_memory(connection: &Connection, kilobytes: i64) -> rusqlite::Result<()> {
+    // A positive number would be one of pages.
+    connection.pragma_update(None, "cache_size", -kilobytes)
+}
+
+/// A connection whose commits a power cut may undo, to a database that was opened for writing.
+/// Whatever is synced later, or copied into the database itself, syncs them too.
+pub(crate) fn unsynced_writer(path: &Path, options: Options) -> Stored<Connection> {
+    let connection = connect(path, options, Access::Write)?;
+    let synchronous = match options.durability {
+        Durability::Full => "NORMAL",
+        Durability::Process => "OFF",
+    };
+    keep_in_memory(&connection, READERS_CACHE).at(path)?;
+    let set = connection.pragma_update(None, "synchronous", synchronous);
+    set.at(path).map(|()| connection)
+}
+
 /// A connection that only reads.
 pub(crate) fn reader(path: &Path, options: Options, access: Access) -> Stored<Connection> {
     let connection = connect(path, options, access)?;
-    let set = connection.pragma_update(None, "query_only", true);
-    set.at(path).map(|()| connection)
+    let set = || -> rusqlite::Result<()> {
+        connection.pragma_update(None, "query_only", true)?;
+        keep_in_memory(&connection, READERS_CACHE)
+    };
+    set().at(path)?;
+    Ok(connection)
 }
 
 /// An empty file that only its user may read; SQLite gives the files beside it the same
@@ -220,6 +256,7 @@ fn connect(path: &Path, options: Options, access: Access) -> Stored<Connection> 
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(&name, flags)?;
         harden(&connection)?;
+        functions::add(&connection)?;
         connection.busy_timeout(options.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(128);
         Ok(connection)
@@ -328,6 +365,7 @@ fn migrate(connection: &mut Connection, path: &Path, introduce: Introduce<'_>) -
         found if found < WITH_IDENTITY => Origin::Older,
         _ => Origin::Known(identity::read(&transaction).at(path)?),
     };
+    functions::add_for_migrations(&transaction).at(path)?;
     let done = usize::try_from(found).unwrap_or(usize::MAX);
     for step in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(step).at(path)?;

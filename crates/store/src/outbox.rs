@@ -2,15 +2,20 @@
 //! post is for is in its column `parent`.
 
 use asyncagents_core::{
+    end_notice::EndNotice,
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Message,
-    port::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted, Stored, UnreadablePost},
+    port::{
+        Content, Fate, NoticeText, Outbox, PendingPost, Post, PostKind, Posted, Stored,
+        ToldOfBatch, UnreadablePost, UnsentEnd,
+    },
     task::Task,
 };
 use serde::Deserialize;
 
 use crate::{
+    end_notice::SavedEnd,
     host_setup::host_setup,
     question::ReplyRecord,
     sql::{Damage, Row, Sql, unknown, values},
@@ -23,22 +28,37 @@ impl<S: Sql> Outbox for Transaction<S> {
             visible: String::new(),
             hidden: String::new(),
         };
-        let (Message { visible, hidden }, question, reply) = match &post.content {
-            Content::Notice(message) | Content::Message(message) => (message, None, None),
-            Content::Question { question, message } => (message, Some(question), None),
-            Content::Answer { question, reply } => {
-                let reply = ReplyRecord::from(reply.clone());
-                let reply = serde_json::to_string(&reply);
-                let reply = reply.map_err(|error| self.damaged(error))?;
-                (&none, Some(question), Some(reply))
+        let (mut question, mut reply, mut batch, mut ending) = (None, None, None, None);
+        let Message { visible, hidden } = match &post.content {
+            Content::Notice(NoticeText::Unsent { batch: of, end }) => {
+                let end = serde_json::to_string(&SavedEnd(end.clone()));
+                (batch, ending) = (Some(*of), Some(end.map_err(|error| self.damaged(error))?));
+                &none
+            }
+            Content::Notice(NoticeText::Worded(message)) | Content::Message(message) => message,
+            Content::Question {
+                question: asked,
+                message,
+            } => {
+                question = Some(asked);
+                message
+            }
+            Content::Answer {
+                question: asked,
+                reply: given,
+            } => {
+                let given = serde_json::to_string(&ReplyRecord::from(given.clone()));
+                reply = Some(given.map_err(|error| self.damaged(error))?);
+                question = Some(asked);
+                &none
             }
         };
         let host = task.brief.host.host.to_string();
         let kind = post.content.kind().word();
         let sql = "INSERT INTO notices \
              (id, task, parent, host, visible, hidden, state, not_before, attempts, kind, run, \
-             question, reply) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0, ?8, ?9, ?10, ?11)";
+             question, reply, batch, ending) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13)";
         let values = values![
             &post.id,
             &task.id,
@@ -50,7 +70,9 @@ impl<S: Sql> Outbox for Transaction<S> {
             kind,
             post.run,
             question.map(String::as_str),
-            reply
+            reply,
+            batch,
+            ending
         ];
         self.run(sql, values)
     }
@@ -70,9 +92,10 @@ impl<S: Sql> Outbox for Transaction<S> {
         // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
         let sql = format!(
             "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \
-             n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply \
+             n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, n.ending \
              FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
+             AND n.told_with IS NULL \
              AND NOT (n.kind = 'message' AND EXISTS ({behind})) \
              ORDER BY +n.pos LIMIT ?4"
         );
@@ -88,7 +111,7 @@ impl<S: Sql> Outbox for Transaction<S> {
         self.number(
             "SELECT min(n.not_before) AS found FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before > ?2 AND n.not_before <= ?3 \
-             AND t.owner = ?1",
+             AND n.told_with IS NULL AND t.owner = ?1",
             values![owner, now, i64::MAX],
         )
     }
@@ -104,10 +127,77 @@ impl<S: Sql> Outbox for Transaction<S> {
         Ok(marked > 0)
     }
 
+    fn unsent_ends(&mut self, with: &PostId, now: Moment, most: usize) -> Stored<Vec<UnsentEnd>> {
+        let awaited = "SELECT 1 FROM waits w WHERE w.task = n.task AND w.session = n.parent \
+             AND w.until >= ?2";
+        let sql = format!(
+            "SELECT n.id, n.ending, n.pos FROM notices told JOIN notices n \
+             ON n.parent = told.parent AND n.batch = told.batch AND n.host = told.host \
+             WHERE told.id = ?1 AND n.id <> ?1 AND n.state = 'pending' AND n.kind = 'notice' \
+             AND n.attempted IS NULL AND n.ending IS NOT NULL \
+             AND (n.not_before <= ?2 OR NOT EXISTS ({awaited})) \
+             ORDER BY n.pos LIMIT ?3"
+        );
+        let found = self.sql.all(&sql, values![with, now, most], |row| {
+            // One that cannot be read is given up when it is due itself.
+            Ok(unsent(row).ok())
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn told_of_batch(&mut self, to: &SessionId, batch: u64, most: u32) -> Stored<ToldOfBatch> {
+        let messages = self.number(
+            "SELECT count(*) AS found FROM (SELECT 1 FROM notices \
+             WHERE parent = ?1 AND batch = ?2 AND kind = 'notice' AND attempted IS NOT NULL \
+             AND told_with IS NULL LIMIT ?3) AS sent",
+            values![to, batch, most],
+        )?;
+        let next = self.number(
+            "SELECT min(not_before) AS found FROM notices \
+             WHERE state = 'pending' AND parent = ?1 AND batch = ?2 AND kind = 'notice' \
+             AND attempted IS NULL",
+            values![to, batch],
+        )?;
+        Ok(ToldOfBatch { messages, next })
+    }
+
+    fn tell_together(
+        &mut self,
+        leader: &PostId,
+        message: &Message,
+        ends: &[(PostId, bool)],
+        at: Moment,
+    ) -> Stored<()> {
+        let Message { visible, hidden } = message;
+        let sql = "UPDATE notices SET visible = ?2, hidden = ?3 WHERE id = ?1";
+        self.run(sql, values![leader, visible, hidden])?;
+        for (id, whole) in ends {
+            let with = Some(leader).filter(|leader| *leader != id);
+            let sql = "UPDATE notices SET told_with = ?2, told_whole = ?3, attempted = ?4 \
+                 WHERE id = ?1";
+            self.run(sql, values![id, with, *whole, at])?;
+        }
+        Ok(())
+    }
+
+    fn told_whole(&mut self, leader: &PostId) -> Stored<Vec<(TaskId, u32)>> {
+        let sql = "SELECT task, run FROM notices \
+             WHERE (id = ?1 OR told_with = ?1) AND told_whole = 1 ORDER BY pos";
+        self.sql.all(sql, values![leader], |row| {
+            Ok((row.get("task")?, row.get("run")?))
+        })
+    }
+
     fn put_off(&mut self, post: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()> {
         let sql = "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = ?3 \
              WHERE id = ?1 AND state = 'pending'";
-        self.run(sql, values![post, until, attempted])
+        self.run(sql, values![post, until, attempted])?;
+        if attempted.is_some() {
+            return Ok(());
+        }
+        let sql = "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = NULL, \
+             told_with = NULL WHERE told_with = ?1 AND state = 'pending'";
+        self.run(sql, values![post, until])
     }
 
     fn postpone_posts(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
@@ -118,7 +208,7 @@ impl<S: Sql> Outbox for Transaction<S> {
 
     fn hurry(&mut self, session: &SessionId, now: Moment) -> Stored<bool> {
         let sql = "UPDATE notices SET not_before = ?2 \
-             WHERE state = 'pending' AND parent = ?1 AND not_before > ?2";
+             WHERE state = 'pending' AND parent = ?1 AND not_before > ?2 AND attempts > 0";
         Ok(self.sql.execute(sql, values![session, now])? > 0)
     }
 
@@ -128,31 +218,32 @@ impl<S: Sql> Outbox for Transaction<S> {
     }
 
     fn delivered(&mut self, post: &PostId, at: Moment) -> Stored<()> {
-        let sql = "UPDATE notices SET state = 'told', settled_at = ?2 \
-             WHERE id = ?1 AND state = 'pending'";
+        let sql = "UPDATE notices SET state = 'told', settled_at = ?2, ending = NULL \
+             WHERE (id = ?1 OR told_with = ?1) AND state = 'pending'";
         self.run(sql, values![post, at])
     }
 
     fn undelivered(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()> {
-        let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
-             WHERE id = ?1 AND state = 'pending'";
+        let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3, ending = NULL \
+             WHERE (id = ?1 OR told_with = ?1) AND state = 'pending'";
         self.run(sql, values![post, why, at])
     }
 
     fn give_up(&mut self, post: &UnreadablePost, at: Moment) -> Stored<()> {
         let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
-             WHERE pos = ?1 AND state = 'pending'";
+             WHERE state = 'pending' \
+             AND (pos = ?1 OR told_with = (SELECT id FROM notices WHERE pos = ?1))";
         self.run(sql, values![post.place, post.why.as_str(), at])
     }
 
     fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()> {
-        let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3 \
+        let sql = "UPDATE notices SET state = 'untold', why = ?2, settled_at = ?3, ending = NULL \
              WHERE id = ?1 AND state = 'pending' AND attempted IS NULL";
         self.run(sql, values![post, why, at])
     }
 
     fn posts(&mut self, task: &TaskId) -> Stored<Vec<Posted>> {
-        let sql = "SELECT id, kind, run, question, attempted, state, why FROM notices \
+        let sql = "SELECT id, kind, run, question, attempted, told_with, state, why FROM notices \
              WHERE task = ?1 ORDER BY pos";
         self.sql.all(sql, values![task], |row| {
             let posted = posted(row).or_else(|damage| given_up(row).ok_or(damage));
@@ -185,12 +276,19 @@ fn pending(row: &Row<'_>, place: i64) -> Result<PendingPost, Damage> {
 }
 
 fn content(row: &Row<'_>) -> Result<Content, Damage> {
+    let kind = kind(row)?;
+    let attempted: Option<Moment> = row.get("attempted")?;
+    let batch: Option<u64> = row.get("batch")?;
+    if let (PostKind::Notice, None, Some(batch)) = (kind, attempted, batch) {
+        let end = end(row)?;
+        return Ok(Content::Notice(NoticeText::Unsent { batch, end }));
+    }
     let message = Message {
         visible: row.get("visible")?,
         hidden: row.get("hidden")?,
     };
-    Ok(match kind(row)? {
-        PostKind::Notice => Content::Notice(message),
+    Ok(match kind {
+        PostKind::Notice => Content::Notice(NoticeText::Worded(message)),
         PostKind::Message => Content::Message(message),
         PostKind::Question => Content::Question {
             question: row.get("question")?,
@@ -205,6 +303,19 @@ fn content(row: &Row<'_>) -> Result<Content, Damage> {
     })
 }
 
+fn unsent(row: &Row<'_>) -> Result<UnsentEnd, Damage> {
+    Ok(UnsentEnd {
+        id: row.get("id")?,
+        end: end(row)?,
+        place: row.get("pos")?,
+    })
+}
+
+fn end(row: &Row<'_>) -> Result<EndNotice, Damage> {
+    let SavedEnd(end) = row.json("ending", |from| SavedEnd::deserialize(from))?;
+    Ok(end)
+}
+
 fn posted(row: &Row<'_>) -> Result<Posted, Damage> {
     Ok(Posted {
         id: row.get("id")?,
@@ -213,6 +324,7 @@ fn posted(row: &Row<'_>) -> Result<Posted, Damage> {
         question: row.get("question")?,
         fate: fate(row)?,
         attempted: row.get::<Option<Moment>>("attempted")?.is_some(),
+        told_with: row.get("told_with")?,
     })
 }
 
@@ -227,6 +339,7 @@ fn given_up(row: &Row<'_>) -> Option<Posted> {
             question: None,
             fate,
             attempted: false,
+            told_with: None,
         }),
         Fate::Pending | Fate::Delivered => None,
     }

@@ -42,6 +42,10 @@ impl<S: Sql> Queue for Transaction<S> {
         let taken = "SELECT count(*) AS found FROM tasks WHERE taken = 1 AND owner IS NOT NULL";
         match slots {
             Slots::Depth(depth) => self.number(&format!("{taken} AND depth = ?1"), values![*depth]),
+            Slots::Host(depth, kind) => self.number(
+                &format!("{taken} AND depth = ?1 AND substr(host, 1, length(?2)) = ?2"),
+                values![*depth, format!("{kind}:")],
+            ),
             Slots::Model(depth, model) => self.number(
                 &format!(
                     "{taken} AND depth = ?1 AND {} = ?2",

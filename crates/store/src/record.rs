@@ -169,6 +169,8 @@ enum EventRecord {
 /// The kinds of [`ObservationRecord`], which tell it from an [`EventRecord`].
 const OBSERVATIONS: &[&str] = &[
     "tool_called",
+    "command_queued",
+    "command_started",
     "turned",
     "asked_beside",
     "asked",
@@ -184,6 +186,8 @@ enum ObservationRecord {
         tool: String,
         call: u64,
     },
+    CommandQueued,
+    CommandStarted,
     Turned(#[serde(with = "As::<AnswerRecord>")] Spent),
     AskedBeside(#[serde(with = "As::<AnswerRecord>")] Spent),
     Asked {

@@ -67,6 +67,8 @@ struct Tools {
     recent: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     using: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    command_queued: bool,
     call: u64,
     times: u64,
     #[serde(default)]
@@ -219,6 +221,7 @@ fn tools(task: &Task) -> String {
         by_tool: progress.by_tool.clone(),
         recent: progress.recent.iter().cloned().collect(),
         using: progress.using.clone(),
+        command_queued: progress.command_queued,
         call: progress.repeated.call,
         times: progress.repeated.times,
         turns_before: progress.turns_before,
@@ -369,6 +372,7 @@ fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
         by_tool: tools.by_tool,
         recent: tools.recent.into(),
         using: tools.using,
+        command_queued: tools.command_queued,
         turns_before: tools.turns_before,
         worker_deaths: tools.worker_deaths,
         unattended_since: tools.unattended_since.map(Moment::from_millis),

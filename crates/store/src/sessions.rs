@@ -5,14 +5,15 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     moment::Moment,
     port::{Base, Session, Sessions, Stored},
-    trace::{Chain, ChainOf},
+    trace::{Chain, ChainOf, RunEnd, RunSummary, TraceTotals},
 };
 
 use crate::{
     entry::EntryRecord,
-    row,
-    sql::{Columns, Damage, Row, Sql, Value, insert, values, values_of},
+    packed, row,
+    sql::{Columns, Damage, Row, Sql, Value, insert, json_in, values, values_of},
     transaction::Transaction,
+    used,
 };
 
 impl<S: Sql> Sessions for Transaction<S> {
@@ -43,14 +44,27 @@ impl<S: Sql> Sessions for Transaction<S> {
     }
 
     fn sessions_beginning_with(&mut self, beginning: &str, most: usize) -> Stored<Vec<SessionId>> {
-        self.column(
-            "SELECT id AS found FROM sessions \
-             WHERE deleted = 0 AND substr(id, 1, length(?1)) = ?1 \
-             UNION \
-             SELECT parent FROM tasks WHERE cleared = 0 AND substr(parent, 1, length(?1)) = ?1 \
-             ORDER BY 1 LIMIT ?2",
-            values![beginning, most],
-        )
+        // Every name that begins like this sorts between it and it with the last character there
+        // is. One after the other, for a session may have very many tasks.
+        let end = format!("{beginning}{}", char::MAX);
+        let mut found: Vec<SessionId> = Vec::new();
+        while found.len() < most {
+            let last = found.last().map_or("", SessionId::as_str);
+            let next = self.number::<Option<SessionId>>(
+                "SELECT min(id) AS found FROM ( \
+                 SELECT min(id) AS id FROM sessions \
+                 WHERE id >= ?1 AND id < ?2 AND id > ?3 AND deleted = 0 \
+                 UNION ALL \
+                 SELECT min(parent) FROM tasks \
+                 WHERE parent >= ?1 AND parent < ?2 AND parent > ?3 AND cleared = 0) AS named",
+                values![beginning, &end, last],
+            )?;
+            match next {
+                Some(next) => found.push(next),
+                None => break,
+            }
+        }
+        Ok(found)
     }
 
     fn base_of(&mut self, id: &SessionId) -> Stored<Option<Base>> {
@@ -91,12 +105,19 @@ impl<S: Sql> Sessions for Transaction<S> {
             return Ok(there);
         }
         let (body, kind) = self.as_text(|to| EntryRecord::serialize(entry, to))?;
+        let [body, packed] = packed::columns(&body);
+        let used = if used::is_kept(&kind) {
+            let before = self.newest_used(session)?;
+            Some(used::text(&before.plus(TraceTotals::of_entry(entry))))
+        } else {
+            None
+        };
         let added = self.number(
-            "INSERT INTO entries (session, seq, at, post, kind, body) \
+            "INSERT INTO entries (session, seq, at, post, kind, body, packed, used) \
              VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM entries WHERE session = ?1), \
-                     ?2, ?3, ?4, ?5) \
+                     ?2, ?3, ?4, ?5, ?6, ?7) \
              RETURNING seq AS found",
-            values![session, at, entry.post(), kind, body],
+            values![session, at, entry.post(), kind, body, packed, used],
         )?;
         if let Entry::Prompted {
             post,
@@ -118,17 +139,15 @@ impl<S: Sql> Sessions for Transaction<S> {
     }
 
     fn entries(&mut self, session: &SessionId, after: u64, until: u64) -> Stored<Vec<Filed>> {
-        let sql = "SELECT session, seq, at, body FROM entries \
+        let sql = "SELECT session, seq, at, body, packed FROM entries \
              WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
         self.sql.all(sql, values![session, after, until], filed)
     }
 
     fn end_of(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<Entry>> {
-        let sql = "SELECT session, seq, at, body FROM entries \
-             WHERE session = ?1 AND kind = 'ended' ORDER BY seq DESC";
-        let ends = self.sql.all(sql, values![session], filed)?;
-        let mut ends = ends.into_iter().map(|filed| filed.entry);
-        Ok(ends.find(|end| matches!(end, Entry::Ended { prompt: ended, .. } if ended == prompt)))
+        let begun = self.number_of(session, prompt)?.unwrap_or_default();
+        let end = self.end_after(session, prompt, begun)?;
+        Ok(end.map(|(filed, _)| filed.entry))
     }
 
     fn open_prompt(&mut self, session: &SessionId) -> Stored<Option<PostId>> {
@@ -144,6 +163,42 @@ impl<S: Sql> Sessions for Transaction<S> {
         Ok(Some(newest).filter(|_| ended.is_none()))
     }
 
+    fn run_summary(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<RunSummary>> {
+        let sql = "SELECT session, seq, at, body, packed, used FROM entries \
+             WHERE session = ?1 AND post = ?2";
+        let begun = self
+            .sql
+            .one(sql, values![session, prompt], filed_and_used)?;
+        let Some((
+            Filed {
+                seq,
+                entry: Entry::Prompted { text, agent, .. },
+                ..
+            },
+            before,
+        )) = begun
+        else {
+            return Ok(None);
+        };
+        let (end, until) = match self.end_after(session, prompt, seq)? {
+            Some((
+                Filed {
+                    at,
+                    entry: Entry::Ended { end, answer, .. },
+                    ..
+                },
+                until,
+            )) => (Some(RunEnd { end, answer, at }), until),
+            _ => (None, self.newest_used(session)?),
+        };
+        Ok(Some(RunSummary {
+            agent,
+            request: text,
+            end,
+            used: until.beyond(before),
+        }))
+    }
+
     fn posted(&mut self, session: &SessionId, post: &PostId) -> Stored<bool> {
         self.number_of(session, post).map(|there| there.is_some())
     }
@@ -153,6 +208,39 @@ impl<S: Sql> Transaction<S> {
     fn number_of(&mut self, session: &SessionId, post: &PostId) -> Stored<Option<u64>> {
         let sql = "SELECT seq AS found FROM entries WHERE session = ?1 AND post = ?2";
         self.find(sql, values![session, post])
+    }
+
+    /// What a session has used until now.
+    fn newest_used(&mut self, session: &SessionId) -> Stored<TraceTotals> {
+        let sql = "SELECT used FROM entries WHERE session = ?1 AND used IS NOT NULL \
+             ORDER BY seq DESC LIMIT 1";
+        Ok(self
+            .sql
+            .one(sql, values![session], used_in)?
+            .unwrap_or_default())
+    }
+
+    /// The end of a run that an entry began, with what the session had used by then. It is mostly the
+    /// first end after that.
+    fn end_after(
+        &mut self,
+        session: &SessionId,
+        prompt: &PostId,
+        begun: u64,
+    ) -> Stored<Option<(Filed, TraceTotals)>> {
+        let mut after = begun;
+        loop {
+            let sql = "SELECT session, seq, at, body, packed, used FROM entries \
+                 WHERE session = ?1 AND kind = 'ended' AND seq > ?2 ORDER BY seq LIMIT 1";
+            let end = self.sql.one(sql, values![session, after], filed_and_used)?;
+            let Some((filed, used)) = end else {
+                return Ok(None);
+            };
+            if matches!(&filed.entry, Entry::Ended { prompt: ended, .. } if ended == prompt) {
+                return Ok(Some((filed, used)));
+            }
+            after = filed.seq;
+        }
     }
 }
 
@@ -200,9 +288,19 @@ fn base(row: &Row<'_>) -> Result<Option<Base>, Damage> {
     Ok(Some(Base { session, until }))
 }
 
+fn filed_and_used(row: &Row<'_>) -> Result<(Filed, TraceTotals), Damage> {
+    Ok((filed(row)?, used_in(row)?))
+}
+
+fn used_in(row: &Row<'_>) -> Result<TraceTotals, Damage> {
+    let used = row.get::<Option<String>>("used")?;
+    used.map_or(Ok(TraceTotals::default()), |used| used::read(&used))
+}
+
 fn filed(row: &Row<'_>) -> Result<Filed, Damage> {
     let seq: u64 = row.get("seq")?;
-    let entry = row.json("body", |from| EntryRecord::deserialize(from));
+    let body = packed::text_in(row, "body", "packed");
+    let entry = body.and_then(|body| json_in(&body, "body", |from| EntryRecord::deserialize(from)));
     let entry = entry.map_err(|damage| {
         let session = row.text("session").unwrap_or_default();
         damage.of("entries", format!("{session} entry {seq}"))

@@ -3,7 +3,7 @@
 //! The SQL of the journal is written once, for [`Sql`]. It is what SQLite and Postgres have in
 //! common, with numbered parameters as `?1`: a dialect that writes them otherwise (`$1`) translates
 //! them in its [`Sql::execute`] and [`Sql::all`]. Where there is no common form, the dialect is
-//! asked: [`Sql::AGE`], [`Sql::json_number`] and [`Sql::json_text`].
+//! asked: [`Sql::AGE`], [`Sql::json_number`], [`Sql::json_text`] and [`Sql::contains`].
 
 use std::{borrow::Cow, cell::Cell, fmt, time::Duration};
 
@@ -46,6 +46,9 @@ pub(crate) trait Sql {
     /// The text there.
     fn json_text(column: &str, key: &str) -> String;
 
+    /// Whether a column has a text in it, in whatever case: a condition. `text` is a parameter.
+    fn contains(column: &str, text: &str) -> String;
+
     /// Damage to this database.
     fn damaged(&self, damage: Damage) -> StoreError;
 }
@@ -56,6 +59,7 @@ pub(crate) enum Value<'v> {
     Null,
     Integer(i64),
     Text(Cow<'v, str>),
+    Blob(Cow<'v, [u8]>),
 }
 
 impl fmt::Display for Value<'_> {
@@ -64,6 +68,7 @@ impl fmt::Display for Value<'_> {
             Self::Null => f.write_str("nothing"),
             Self::Integer(number) => write!(f, "the number {number}"),
             Self::Text(text) => write!(f, "the text `{text}`"),
+            Self::Blob(bytes) => write!(f, "{} bytes that are no text", bytes.len()),
         }
     }
 }
@@ -123,10 +128,7 @@ impl<'r> Row<'r> {
         column: &str,
         read: impl FnOnce(&mut JsonText<'_>) -> serde_json::Result<T>,
     ) -> Result<T, Damage> {
-        let text = self.text(column)?;
-        let mut json = serde_json::Deserializer::from_str(&text);
-        let value = read(&mut json).and_then(|value| json.end().map(|()| value));
-        value.map_err(|error| Damage(format!("column {column}: {error}")))
+        json_in(&self.text(column)?, column, read)
     }
 
     fn value(&self, column: &str) -> Result<Value<'r>, Damage> {
@@ -134,7 +136,7 @@ impl<'r> Row<'r> {
         let at = at.ok_or_else(|| Damage(format!("there is no column {column}")))?;
         self.next.set(at + 1);
         let value = self.cells.value(at);
-        value.ok_or_else(|| Damage(format!("column {column} holds neither a number nor text")))
+        value.ok_or_else(|| Damage(format!("column {column} holds what is never written")))
     }
 
     fn find(&self, column: &str) -> Option<usize> {
@@ -148,6 +150,17 @@ impl<'r> Row<'r> {
         }
         (0..next).find(|at| self.cells.name(*at) == Some(column))
     }
+}
+
+/// What a text holds as JSON, which comes from a column.
+pub(crate) fn json_in<T>(
+    text: &str,
+    column: &str,
+    read: impl FnOnce(&mut JsonText<'_>) -> serde_json::Result<T>,
+) -> Result<T, Damage> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = read(&mut json).and_then(|value| json.end().map(|()| value));
+    value.map_err(|error| Damage(format!("column {column}: {error}")))
 }
 
 /// A word that stands for nothing we know.
@@ -190,7 +203,7 @@ macro_rules! numbers {
                 let read: fn(i64) -> Option<$type> = $read;
                 match value {
                     Value::Integer(number) => read(*number),
-                    Value::Null | Value::Text(_) => None,
+                    Value::Null | Value::Text(_) | Value::Blob(_) => None,
                 }
             }
         }
@@ -222,7 +235,7 @@ macro_rules! texts {
             fn read(value: &Value<'_>) -> Option<Self> {
                 match value {
                     Value::Text(text) => Some(text.as_ref().into()),
-                    Value::Null | Value::Integer(_) => None,
+                    Value::Null | Value::Integer(_) | Value::Blob(_) => None,
                 }
             }
         }

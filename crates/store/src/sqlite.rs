@@ -4,7 +4,7 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, TryLockError},
 };
 
 use async_trait::async_trait;
@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use crate::{
+    change_watch::ChangeWatch,
     identity::{self, Identity, Introduction, Origin},
     open::{self, Access, Options},
     sqlite_error::At,
@@ -31,6 +32,10 @@ const MOST_PER_COMMIT: usize = 512;
 
 /// How many connections read at once.
 const READERS: usize = 8;
+
+/// How many bytes of a database are written anew while others have it open: they wait for that, and
+/// not longer than their own timeout.
+const REWRITTEN_BESIDE_OTHERS: u64 = 256 << 20;
 
 /// The journal in a SQLite file.
 ///
@@ -50,7 +55,10 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     /// How many may read at once.
     reading: Semaphore,
+    /// Reads the version, and makes commits that are not synced. The version is that of its own
+    /// point of view: it does not change by what it has committed itself.
     watcher: Mutex<Connection>,
+    changes: ChangeWatch,
 }
 
 /// Work that waits for a commit.
@@ -63,6 +71,7 @@ struct CommitQueue {
 
 struct Job {
     work: Work,
+    synced: bool,
     done: oneshot::Sender<Stored<()>>,
 }
 
@@ -109,7 +118,13 @@ impl Sqlite {
     }
 
     fn with(path: &Path, options: Options, access: Access, writer: Connection) -> Stored<Self> {
-        let watcher = open::reader(path, options, access)?;
+        let watcher = match access {
+            Access::Write => open::unsynced_writer(path, options)?,
+            Access::Read | Access::Immutable => open::reader(path, options, access)?,
+        };
+        // Links are followed by now.
+        let file = watcher.path().map_or(path, Path::new);
+        let changes = ChangeWatch::new(file, options);
         Ok(Self {
             inner: Arc::new(Inner {
                 path: path.to_owned(),
@@ -120,6 +135,7 @@ impl Sqlite {
                 readers: Mutex::default(),
                 reading: Semaphore::new(READERS),
                 watcher: Mutex::new(watcher),
+                changes,
             }),
         })
     }
@@ -147,6 +163,20 @@ impl Sqlite {
         write(&mut writer).at(&self.inner.path)
     }
 
+    async fn commit(&self, work: Work, synced: bool) -> Stored<()> {
+        let (done, outcome) = oneshot::channel();
+        let is_committing = {
+            let mut queue = lock(&self.inner.queue);
+            queue.waiting.push(Job { work, synced, done });
+            mem::replace(&mut queue.is_committing, true)
+        };
+        if !is_committing {
+            let inner = self.inner.clone();
+            spawn_blocking(move || inner.commit_all());
+        }
+        outcome.await.unwrap_or_else(|_| Err(self.inner.ended()))
+    }
+
     /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -156,17 +186,11 @@ impl Sqlite {
 #[async_trait]
 impl Store for Sqlite {
     async fn write(&self, work: Work) -> Stored<()> {
-        let (done, outcome) = oneshot::channel();
-        let is_committing = {
-            let mut queue = lock(&self.inner.queue);
-            queue.waiting.push(Job { work, done });
-            mem::replace(&mut queue.is_committing, true)
-        };
-        if !is_committing {
-            let inner = self.inner.clone();
-            spawn_blocking(move || inner.commit_all());
-        }
-        outcome.await.unwrap_or_else(|_| Err(self.inner.ended()))
+        self.commit(work, true).await
+    }
+
+    async fn write_unsynced(&self, work: Work) -> Stored<()> {
+        self.commit(work, false).await
     }
 
     async fn read(&self, work: Work) -> Stored<()> {
@@ -178,13 +202,37 @@ impl Store for Sqlite {
     }
 
     async fn version(&self) -> Stored<i64> {
+        // It is in memory: another thread would take longer to wake up than to read it.
+        let found = match self.inner.version_at_once() {
+            Some(found) => found,
+            None => {
+                let inner = self.inner.clone();
+                let asked = spawn_blocking(move || inner.version(&lock(&inner.watcher)));
+                asked.await.unwrap_or_else(|_| Err(self.inner.ended()))
+            }
+        };
+        found.inspect(|version| self.inner.changes.found(*version))
+    }
+
+    async fn changed_since(&self, version: i64) -> i64 {
+        // Whoever looks does not keep the store open.
+        let watched = Arc::downgrade(&self.inner);
+        let look = move || {
+            let store = watched.upgrade().map(|inner| Self { inner });
+            async move {
+                let Some(store) = store else { return false };
+                // An error is for those who read; the next look may succeed.
+                let _ = store.version().await;
+                store.inner.changes.is_awaited()
+            }
+        };
+        self.inner.changes.since(version, look).await
+    }
+
+    async fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
         let inner = self.inner.clone();
-        let asked = spawn_blocking(move || {
-            let watcher = lock(&inner.watcher);
-            let version = watcher.query_row("PRAGMA data_version", [], |row| row.get(0));
-            version.at(&inner.path)
-        });
-        asked.await.unwrap_or_else(|_| Err(self.inner.ended()))
+        let given = spawn_blocking(move || inner.give_back_room(is_alone));
+        given.await.unwrap_or_else(|_| Err(self.inner.ended()))
     }
 }
 
@@ -201,9 +249,14 @@ impl Inner {
                 }
                 queue.waiting.drain(..many).collect::<Vec<_>>()
             };
-            let jobs = jobs.into_iter().map(|Job { work, done }| (work, done));
+            let synced = jobs.iter().any(|job| job.synced);
+            let jobs = jobs.into_iter().map(|job| (job.work, job.done));
             let (works, waiting): (Vec<_>, Vec<_>) = jobs.unzip();
-            let committed = self.commit(works);
+            let committed = if synced {
+                self.commit_synced(works)
+            } else {
+                self.commit(&lock(&self.watcher), works)
+            };
             for done in waiting {
                 // The caller may have gone; the work is done all the same.
                 let _ = done.send(committed.clone());
@@ -211,9 +264,19 @@ impl Inner {
         }
     }
 
+    /// Commits, and tells those who wait if there is something to see.
+    fn commit_synced(&self, works: Vec<Work>) -> Stored<()> {
+        let writer = lock(&self.writer);
+        let before = writer.total_changes();
+        let committed = self.commit(&writer, works);
+        if committed.is_ok() && writer.total_changes() != before {
+            self.changes.ring();
+        }
+        committed
+    }
+
     /// Does all of the work in one transaction. What answers false leaves no trace.
-    fn commit(&self, works: Vec<Work>) -> Stored<()> {
-        let connection = lock(&self.writer);
+    fn commit(&self, connection: &Connection, works: Vec<Work>) -> Stored<()> {
         let sql = |statement: &str| {
             let mut statement = connection.prepare_cached(statement)?;
             statement.raw_execute().map(drop)
@@ -222,7 +285,7 @@ impl Inner {
             sql("BEGIN IMMEDIATE")?;
             for work in works {
                 sql("SAVEPOINT work")?;
-                let mut transaction = Transaction::new(Statements::new(&connection, &self.path));
+                let mut transaction = Transaction::new(Statements::new(connection, &self.path));
                 let keep = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
                 // A disk that is full in the middle ends the transaction for everyone in it.
                 if connection.is_autocommit() {
@@ -242,6 +305,21 @@ impl Inner {
             let _ = connection.execute_batch("ROLLBACK");
         }
         committed.at(&self.path)
+    }
+
+    /// The version, unless a commit is under way that has to be waited for.
+    fn version_at_once(&self) -> Option<Stored<i64>> {
+        match self.watcher.try_lock() {
+            Ok(watcher) => Some(self.version(&watcher)),
+            Err(TryLockError::Poisoned(watcher)) => Some(self.version(&watcher.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn version(&self, watcher: &Connection) -> Stored<i64> {
+        let version = watcher.prepare_cached("PRAGMA data_version");
+        let version = version.and_then(|mut asked| asked.query_row([], |row| row.get(0)));
+        version.at(&self.path)
     }
 
     fn read(&self, work: Work) -> Stored<()> {
@@ -264,6 +342,31 @@ impl Inner {
             lock(&self.readers).push(connection);
         }
         done
+    }
+
+    /// Writes the database anew without the pages that are free. Others can read meanwhile, and
+    /// write when it is done.
+    fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
+        let connection = lock(&self.writer);
+        let number = |pragma: &str| {
+            let asked = connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+            asked.map(|number| u64::try_from(number).unwrap_or_default())
+        };
+        let give = || -> rusqlite::Result<u64> {
+            let page = number("PRAGMA page_size")?;
+            let free = number("PRAGMA freelist_count")?.saturating_mul(page);
+            let used = number("PRAGMA page_count")?.saturating_mul(page) - free;
+            if free > 0 && !is_alone && used > REWRITTEN_BESIDE_OTHERS {
+                return Ok(free);
+            }
+            if free > 0 {
+                connection.execute_batch("VACUUM")?;
+            }
+            // Whoever reads keeps what they see: the rest is for the next time.
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            Ok(0)
+        };
+        give().at(&self.path)
     }
 
     fn ended(&self) -> StoreError {

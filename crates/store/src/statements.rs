@@ -9,6 +9,7 @@ use rusqlite::{
 };
 
 use crate::{
+    functions,
     sql::{Cells, Damage, Row, Sql, Value},
     sqlite_error::At,
 };
@@ -67,6 +68,10 @@ impl Sql for Statements<'_> {
         Self::json_number(column, key)
     }
 
+    fn contains(column: &str, text: &str) -> String {
+        format!("{}({column}, {text})", functions::CONTAINS)
+    }
+
     fn damaged(&self, Damage(why): Damage) -> StoreError {
         StoreError::new(StoreErrorKind::Damaged, self.path.display(), why)
     }
@@ -82,7 +87,8 @@ impl Cells for rusqlite::Row<'_> {
             ValueRef::Null => Some(Value::Null),
             ValueRef::Integer(number) => Some(Value::Integer(number)),
             ValueRef::Text(text) => Some(Value::from(str::from_utf8(text).ok()?)),
-            ValueRef::Real(_) | ValueRef::Blob(_) => None,
+            ValueRef::Blob(bytes) => Some(Value::Blob(bytes.into())),
+            ValueRef::Real(_) => None,
         }
     }
 }
@@ -93,6 +99,7 @@ impl ToSql for Value<'_> {
             Value::Null => ValueRef::Null,
             Value::Integer(number) => ValueRef::Integer(*number),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }

@@ -10,13 +10,15 @@ use asyncagents_core::{
     moment::Moment,
     notify::{Batch, prompt_with},
     port::{Messaged, Stored, Tasks},
-    task::Task,
+    task::{Brief, Task},
+    task_list::{ListRequest, TaskList},
     trace::{Chain, ChainOf},
 };
 
 use crate::{
     record,
     row::{self, unpriced, unpriced_below},
+    search,
     sql::{Damage, Row, Sql, insert, update, values, values_of},
     transaction::Transaction,
 };
@@ -25,6 +27,10 @@ use crate::{
 static INSERT: OnceLock<String> = OnceLock::new();
 static UPDATE: OnceLock<String> = OnceLock::new();
 static UPDATE_PROGRESS: OnceLock<String> = OnceLock::new();
+
+/// The condition of the index that has only these events: it is used where a statement has the same.
+const RUN_EVENTS: &str =
+    "kind IN ('launched', 'resumed', 'started', 'prompted', 'messaged', 'ended')";
 
 impl<S: Sql> Tasks for Transaction<S> {
     fn task(&mut self, id: &TaskId) -> Stored<Option<Task>> {
@@ -46,6 +52,12 @@ impl<S: Sql> Tasks for Transaction<S> {
         columns.extend([("born", place.into()), ("place", place.into())]);
         let sql = INSERT.get_or_init(|| insert("tasks", &columns));
         self.sql.execute(sql, &values_of(columns))?;
+        let Brief {
+            description, agent, ..
+        } = &task.brief;
+        let words = search::words(description, agent.as_str(), task.id.as_str());
+        let sql = "INSERT INTO task_words (rowid, words) VALUES (?1, ?2)";
+        self.sql.execute(sql, values![place, words])?;
         if let Some(id) = &task.chain {
             self.begin_chain(&chain_of(&task, id, from, at))?;
         }
@@ -81,14 +93,21 @@ impl<S: Sql> Tasks for Transaction<S> {
     }
 
     fn events(&mut self, id: &TaskId) -> Stored<Vec<Saved>> {
-        let sql = "SELECT task, seq, at, body FROM events WHERE task = ?1 ORDER BY seq";
-        self.sql.all(sql, values![id], |row| {
-            Ok(Saved {
-                seq: row.get("seq")?,
-                at: row.get("at")?,
-                event: event(row)?,
-            })
-        })
+        self.events_after(id, 0)
+    }
+
+    fn events_after(&mut self, id: &TaskId, after: u64) -> Stored<Vec<Saved>> {
+        let sql =
+            "SELECT task, seq, at, body FROM events WHERE task = ?1 AND seq > ?2 ORDER BY seq";
+        self.sql.all(sql, values![id, after], saved)
+    }
+
+    fn run_events(&mut self, id: &TaskId) -> Stored<Vec<Saved>> {
+        let sql = format!(
+            "SELECT task, seq, at, body FROM events WHERE task = ?1 AND {RUN_EVENTS} \
+             AND +kind IN ('launched', 'resumed', 'ended') ORDER BY seq"
+        );
+        self.sql.all(&sql, values![id], saved)
     }
 
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)> {
@@ -112,10 +131,9 @@ impl<S: Sql> Tasks for Transaction<S> {
     }
 
     fn prompt(&mut self, id: &TaskId) -> Stored<Option<String>> {
-        let begun = self.event(
-            "kind IN ('launched', 'resumed') ORDER BY seq DESC LIMIT 1",
-            id,
-        )?;
+        let newest =
+            format!("{RUN_EVENTS} AND +kind IN ('launched', 'resumed') ORDER BY seq DESC LIMIT 1");
+        let begun = self.event(&newest, id)?;
         let prompt = match begun {
             Some(Event::Launched(launched)) => launched.prompt,
             Some(Event::Resumed { prompt, .. }) => prompt,
@@ -130,11 +148,13 @@ impl<S: Sql> Tasks for Transaction<S> {
     }
 
     fn messages(&mut self, id: &TaskId) -> Stored<Vec<Messaged>> {
-        let newest =
-            "SELECT max(seq) FROM events WHERE task = ?1 AND kind IN ('launched', 'resumed')";
+        let newest = format!(
+            "SELECT max(seq) FROM events \
+             WHERE task = ?1 AND {RUN_EVENTS} AND +kind IN ('launched', 'resumed')"
+        );
         let sql = format!(
-            "SELECT task, seq, at, body FROM events \
-             WHERE task = ?1 AND kind IN ('messaged', 'started', 'prompted') AND seq > ({newest}) ORDER BY seq"
+            "SELECT task, seq, at, body FROM events WHERE task = ?1 AND {RUN_EVENTS} \
+             AND +kind IN ('messaged', 'started', 'prompted') AND seq > ({newest}) ORDER BY seq"
         );
         let saved = self.sql.all(&sql, values![id], |row| {
             Ok((row.get::<Moment>("at")?, event(row)?))
@@ -159,7 +179,8 @@ impl<S: Sql> Tasks for Transaction<S> {
     }
 
     fn answer(&mut self, id: &TaskId) -> Stored<Option<String>> {
-        match self.event("kind = 'ended' ORDER BY seq DESC LIMIT 1", id)? {
+        let newest = format!("{RUN_EVENTS} AND +kind = 'ended' ORDER BY seq DESC LIMIT 1");
+        match self.event(&newest, id)? {
             Some(Event::Ended { answer, .. }) => Ok(answer),
             _ => Ok(None),
         }
@@ -173,6 +194,15 @@ impl<S: Sql> Tasks for Transaction<S> {
             ),
             None => self.tasks("cleared = 0 ORDER BY born DESC", &[]),
         }
+    }
+
+    fn list(&mut self, request: &ListRequest) -> Stored<TaskList<Task>> {
+        self.listed(request)
+    }
+
+    fn any_live(&mut self, parent: &SessionId) -> Stored<bool> {
+        let sql = "SELECT 1 FROM tasks WHERE parent = ?1 AND live = 1 AND cleared = 0 LIMIT 1";
+        self.any(sql, values![parent])
     }
 
     fn below(&mut self, above: &TaskId) -> Stored<Vec<Task>> {
@@ -227,8 +257,11 @@ impl<S: Sql> Tasks for Transaction<S> {
     }
 
     fn open_batch(&mut self, parent: &SessionId) -> Stored<u64> {
+        // That a task is cleared or not says nothing, but leads to the index of those that are live:
+        // the other has all tasks that the parent ever had.
         let open = self.number::<Option<u64>>(
-            "SELECT max(batch) AS found FROM tasks WHERE parent = ?1 AND live = 1",
+            "SELECT max(batch) AS found FROM tasks \
+             WHERE parent = ?1 AND cleared IN (0, 1) AND live = 1",
             values![parent],
         )?;
         if let Some(open) = open {
@@ -283,6 +316,14 @@ impl<S: Sql> Transaction<S> {
         let sum = self.sql.one(&sql, values![key], row::sums)?;
         Ok(sum.unwrap_or_default())
     }
+}
+
+fn saved(row: &Row<'_>) -> Result<Saved, Damage> {
+    Ok(Saved {
+        seq: row.get("seq")?,
+        at: row.get("at")?,
+        event: event(row)?,
+    })
 }
 
 fn event(row: &Row<'_>) -> Result<Event, Damage> {

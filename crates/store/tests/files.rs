@@ -9,7 +9,7 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{Effort, End, Entry, Tools},
+    agent::{Effort, End, Entry, Filed, Tools},
     budget::Budget,
     event::Launched,
     host_ref::HostRef,
@@ -21,6 +21,7 @@ use asyncagents_core::{
     question::Reply,
     skill::{Role, Terms},
     task::{Brief, Context, Place, Task},
+    trace::TraceTotals,
 };
 use asyncagents_store::{Options, Sqlite};
 use rstest::rstest;
@@ -180,7 +181,7 @@ async fn a_newer_format_is_refused_and_left_alone() {
     let error = Sqlite::open(&path).err().expect("an error");
     let said = error.to_string();
     assert!(
-        said.ends_with("has format 99, and this version knows formats up to 6"),
+        said.ends_with("has format 99, and this version knows formats up to 7"),
         "{said}"
     );
     assert_eq!(fs::read(&path).expect("read"), before);
@@ -269,7 +270,10 @@ async fn a_folder_is_no_file() {
     assert!(error.kind() == StoreErrorKind::CannotOpen, "{error}");
 }
 
-/// What the third format and later ones have added, taken away.
+/// What the newest format has changed, changed back.
+const SIXTH_FORMAT: &str = include_str!("on_disk/sixth_format.sql");
+
+/// What the third format and later ones up to the sixth have added, taken away.
 const WITHOUT_SKILLS: &str = "ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; \
     ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; \
     ALTER TABLE tasks DROP COLUMN settings; ALTER TABLE tasks DROP COLUMN seal; \
@@ -283,7 +287,9 @@ async fn a_file_of_the_second_format_keeps_its_tasks_and_takes_skills() {
     filled(&path).await;
     let older = Connection::open(&path).expect("open");
     older
-        .execute_batch(&format!("{WITHOUT_SKILLS} PRAGMA user_version = 2;"))
+        .execute_batch(&format!(
+            "{SIXTH_FORMAT} {WITHOUT_SKILLS} PRAGMA user_version = 2;"
+        ))
         .expect("as the second version left it");
     drop(older);
     let store = Sqlite::open(&path).expect("opened");
@@ -341,7 +347,7 @@ async fn a_file_of_the_fifth_format_keeps_its_notices_and_takes_answers() {
          SELECT id || '.notice.0', id, parent, host, 'it ended', '', 'pending', 1, 0 FROM tasks LIMIT 1;";
     older
         .execute_batch(&format!(
-            "{insert} ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; \
+            "{SIXTH_FORMAT} {insert} ALTER TABLE notices DROP COLUMN kind; ALTER TABLE notices DROP COLUMN run; \
              ALTER TABLE notices DROP COLUMN question; ALTER TABLE notices DROP COLUMN reply; \
              PRAGMA user_version = 5;"
         ))
@@ -385,7 +391,7 @@ async fn a_file_of_the_first_format_keeps_its_tasks_and_takes_sessions() {
     let older = Connection::open(&path).expect("open");
     older
         .execute_batch(&format!(
-            "{WITHOUT_SKILLS} DROP TABLE entries; DROP TABLE sessions; PRAGMA user_version = 1;"
+            "{SIXTH_FORMAT} {WITHOUT_SKILLS} DROP TABLE entries; DROP TABLE sessions; PRAGMA user_version = 1;"
         ))
         .expect("as the first version left it");
     drop(older);
@@ -405,6 +411,116 @@ async fn a_file_of_the_first_format_keeps_its_tasks_and_takes_sessions() {
         begun.map(|session| session.title).as_deref(),
         Some("a story")
     );
+}
+
+/// The text of an entry: long, and not the same all over.
+fn long_text() -> String {
+    let lines = (0..2_000).map(|n| format!("line {n}, ärgerlich \u{1F600}\n"));
+    lines.collect()
+}
+
+#[tokio::test]
+async fn a_file_of_the_sixth_format_keeps_its_conversations() {
+    let (_folder, path) = folder();
+    filled(&path).await;
+    let older = Connection::open(&path).expect("open");
+    older
+        .execute_batch(&format!("{SIXTH_FORMAT} PRAGMA user_version = 6;"))
+        .expect("as the sixth version left it");
+    let texts = ["short".to_owned(), long_text(), "x".repeat(600)];
+    for (text, seq) in texts.iter().zip(1..) {
+        let body = serde_json::json!({"kind": "nudged", "text": text}).to_string();
+        let sql = "INSERT INTO entries VALUES ('ses_1', ?1, ?1 * 10, NULL, 'nudged', ?2)";
+        older.execute(sql, (seq, body)).expect("written");
+    }
+    // A run of two answers, as its lines were written then.
+    let lines = include_str!("on_disk/entries.jsonl").lines();
+    let line = |kind: &str| {
+        let mut lines = lines.clone();
+        let found = lines.find(|line| line.starts_with(&format!(r#"{{"kind":"{kind}""#)));
+        found.unwrap_or_default().to_owned()
+    };
+    for (kind, seq) in ["prompted", "answered", "answered"].iter().zip(1..) {
+        let sql = "INSERT INTO entries VALUES ('ses_2', ?1, 5, ?2, ?3, ?4)";
+        let post = (*kind == "prompted").then_some("p");
+        let values = (seq, post, kind, line(kind));
+        older.execute(sql, values).expect("written");
+    }
+    drop(older);
+    let store = Sqlite::open(&path).expect("opened");
+    let run = write(&store, |journal| {
+        let entries = journal.entries(&"ses_2".into(), 0, u64::MAX)?;
+        let read = entries
+            .iter()
+            .map(|filed| TraceTotals::of_entry(&filed.entry));
+        let read = read.fold(TraceTotals::default(), TraceTotals::plus);
+        Ok((read, journal.run_summary(&"ses_2".into(), &"p".into())?))
+    });
+    let (read, summary) = run.await.expect("read");
+    assert_eq!(read.spent.turns, 2);
+    assert_eq!(summary.expect("the run").used, read);
+    let entries = write(&store, |journal| {
+        let last = Entry::Nudged {
+            text: "and later".to_owned(),
+        };
+        journal.file(&"ses_1".into(), &last, Moment::from_millis(40))?;
+        journal.entries(&"ses_1".into(), 0, u64::MAX)
+    });
+    let entries = entries.await.expect("read");
+    let expected = texts.into_iter().chain(["and later".to_owned()]).zip(1..);
+    let expected: Vec<Filed> = expected
+        .map(|(text, seq)| Filed {
+            seq,
+            at: Moment::from_millis(i64::try_from(seq).expect("small") * 10),
+            entry: Entry::Nudged { text },
+        })
+        .collect();
+    assert_eq!(entries, expected);
+    drop(store);
+    let looked = Connection::open(&path).expect("open");
+    let number = |sql: &str| looked.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let packed = number("SELECT count(*) FROM entries WHERE packed IS NOT NULL AND body IS NULL");
+    assert_eq!(packed, Ok(2), "what is long");
+    let left = number("SELECT count(*) FROM sqlite_master WHERE name = 'entries_before'");
+    assert_eq!(left, Ok(0));
+    let check = looked.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+    assert_eq!(check.as_deref(), Ok("ok"));
+}
+
+#[tokio::test]
+async fn a_conversation_takes_hardly_more_room_than_its_text() {
+    let (_folder, path) = folder();
+    let store = Sqlite::open(&path).expect("a store");
+    // What tools and models say: words, in entries of many lengths.
+    const WORDS: [&str; 16] = [
+        "let ", "task", " = ", "self.", "journal", "(", ")?;\n", "    ", "match ", "Some(", "read",
+        "fn ", "-> ", "Result<", "the ", "// ",
+    ];
+    let texts = |n: usize| {
+        let mut state = u64::try_from(n).expect("small") + 1;
+        let words = std::iter::repeat_with(move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            WORDS[usize::try_from(state >> 60).expect("small")]
+        });
+        words.take(50 + n * 37 % 2_000).collect::<String>()
+    };
+    write(&store, move |journal| {
+        for n in 0..1_000 {
+            let session = format!("ses_{}", n / 20);
+            let entry = Entry::Nudged { text: texts(n) };
+            journal.file(&session.as_str().into(), &entry, Moment::from_millis(1))?;
+        }
+        Ok(())
+    })
+    .await
+    .expect("written");
+    drop(store);
+    let text: usize = (0..1_000).map(|n| texts(n).len()).sum();
+    let file = fs::metadata(&path).expect("a file").len();
+    let file = usize::try_from(file).expect("small");
+    assert!(file * 10 <= text * 11, "{file} bytes for {text} of text");
 }
 
 fn session(id: &str) -> Session {

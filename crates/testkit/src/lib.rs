@@ -2,6 +2,7 @@
 //! tests and benchmarks. A dev-dependency only.
 
 pub mod clock;
+pub mod finished_tasks;
 pub mod fuzz;
 pub mod generate;
 pub mod host_contract;

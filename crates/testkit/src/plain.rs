@@ -17,6 +17,7 @@ pub fn new_session(task: &TaskId, parent: &SessionId) -> NewSession {
         may_delegate: true,
         role: None,
         within: Vec::new(),
+        first_attempt: false,
     }
 }
 

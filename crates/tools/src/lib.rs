@@ -26,4 +26,5 @@ pub use secret_paths::named_by_variables as secret_paths_named_by;
 pub use settings::{SandboxMode, Settings};
 pub use tool::{SESSION_VARIABLE, specs};
 pub use toolbox::Toolbox;
+pub use variables::WORKERS_MEMORY;
 pub use workspace::Reaching;

@@ -92,6 +92,18 @@ impl Toolbox {
         tool::run_read_only(&self.workspace, command, unsandboxed).await
     }
 
+    /// What a model has to know of the sandbox: a sentence that is the same in every process, for
+    /// system prompts begin the same and are found in the provider's cache. It says what this
+    /// kernel can do, and does not wait until that was tried: should it fail, the answer to the
+    /// first command says so.
+    pub fn sandbox_rules(&self) -> String {
+        if self.workspace.expects_sandbox() {
+            self.workspace.command_rules()
+        } else {
+            "Commands run without a sandbox.".to_owned()
+        }
+    }
+
     /// Whether commands run in a sandbox. The first question takes some milliseconds.
     pub fn sandbox(&self) -> Sandbox {
         let broken = |why| Sandbox::Missing { why };

@@ -5,6 +5,14 @@ use std::sync::LazyLock;
 
 use crate::lists;
 
+/// The variable that a worker is started with for its own sake, and its value: the C library shares one
+/// heap between all threads, and keeps nothing of it for each. Many threads that work now and then keep
+/// several times what is in use otherwise, and more with every task. No command gets it.
+pub const WORKERS_MEMORY: (&str, &str) = (
+    "GLIBC_TUNABLES",
+    "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0",
+);
+
 /// What commands in the sandbox get: names, and prefixes that end with `*`.
 static USUAL: LazyLock<Vec<&str>> =
     LazyLock::new(|| lists::entries(include_str!("lists/usual_variables.txt")));

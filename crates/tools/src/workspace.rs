@@ -3,15 +3,15 @@
 use std::{
     io,
     path::Path,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
 };
 
-use asyncagents_core::agent::Reach;
+use asyncagents_core::{agent::Reach, lock::lock};
 
 use crate::{
     memory::Memory,
     places::Places,
-    sandbox::{self, Limits, Order, Sandbox},
+    sandbox::{self, KnownRules, Limits, Order, Sandbox},
     settings::{SandboxMode, Settings},
     temporary::Temporary,
 };
@@ -35,8 +35,10 @@ pub(crate) struct Workspace {
     pub(crate) memory: Arc<Memory>,
     /// The session's name, for its commands.
     pub(crate) session: Option<Arc<str>>,
+    /// The rules of the sandbox, made for the first command and used for the next.
+    pub(crate) rules: Arc<KnownRules>,
     /// Whether commands run in a sandbox, and where they may write there; probed on first use.
-    sandbox: Arc<OnceLock<Sandbox>>,
+    sandbox: Arc<Mutex<Option<Sandbox>>>,
 }
 
 impl Workspace {
@@ -51,6 +53,7 @@ impl Workspace {
             places: Arc::new(places),
             memory: Arc::default(),
             session: None,
+            rules: Arc::default(),
             sandbox: Arc::default(),
         })
     }
@@ -86,7 +89,9 @@ impl Workspace {
     /// # Errors
     /// If it cannot be found out. Then no command may run: perhaps it could have been sandboxed.
     pub(crate) fn sandbox(&self) -> Result<Sandbox, String> {
-        if let Some(known) = self.sandbox.get() {
+        // Held while it is found out: whoever asks meanwhile need not try too.
+        let mut known = lock(&self.sandbox);
+        if let Some(known) = &*known {
             return Ok(known.clone());
         }
         let found = match self.settings.sandbox {
@@ -99,7 +104,15 @@ impl Workspace {
                 self.with_large_folders(sandbox::probe(&self.settings.helper, &order)?)
             }
         };
-        Ok(self.sandbox.get_or_init(|| found).clone())
+        Ok(known.insert(found).clone())
+    }
+
+    /// Whether commands are to run in a sandbox, as far as can be told without trying.
+    pub(crate) fn expects_sandbox(&self) -> bool {
+        match self.settings.sandbox {
+            SandboxMode::Off => false,
+            SandboxMode::Auto | SandboxMode::Required => sandbox::is_likely(),
+        }
     }
 
     /// Adds the folders in which private files may be that are not closed.
@@ -123,6 +136,24 @@ impl Workspace {
             }
             other => other,
         }
+    }
+
+    /// What a sandboxed command may do, for a model. The temporary folder has another name in each
+    /// process, and is found by its variable.
+    pub(crate) fn command_rules(&self) -> String {
+        let granted = self.places.writable.iter().skip(2);
+        let granted: String = granted
+            .map(|folder| format!(", {}", folder.display()))
+            .collect();
+        let hidden = if self.settings.network {
+            "credentials"
+        } else {
+            "credentials or the network"
+        };
+        format!(
+            "Commands run in a sandbox: they write only in the workspace, $TMPDIR{granted}, and do \
+             not see {hidden}."
+        )
     }
 
     /// What a sandboxed command may do. This may search the home's configuration.

@@ -21,7 +21,7 @@ pub use models::{KeyView, ModelView, ModelsView, ProviderView};
 pub use question::AnswerView;
 pub use run_event::{RunEvent, RunTotals, SpentView};
 pub use session::SessionView;
-pub use setting::{AdoptedView, ClearedView, SettingView};
+pub use setting::{AdoptedView, ClearedView, PrunedView, SettingView};
 pub use skill::{CheckView, CheckedSkill, FlawView, SkillDetails, SkillView, SkillsView};
 pub use skill_event::{SkillEventView, TextPart};
 pub use task::TaskView;

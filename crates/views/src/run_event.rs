@@ -38,6 +38,8 @@ pub enum RunEvent<'a> {
     /// The session got a notice: a background task has ended.
     #[serde(rename = "told")]
     Notice { text: &'a str },
+    /// A command waits until fewer of others run.
+    CommandQueued,
     /// The conversation is being summarised.
     Compacting,
     /// A background task has another status.

@@ -29,3 +29,15 @@ pub struct AdoptedView<'a> {
     /// How many unfinished tasks were ended.
     pub ended: u64,
 }
+
+/// What ended long ago was deleted, or could be.
+#[derive(Debug, Serialize)]
+pub struct PrunedView {
+    /// The size of the database, if something was deleted.
+    pub bytes_after: Option<u64>,
+    pub bytes_before: Option<u64>,
+    /// False if it was only counted.
+    pub deleted: bool,
+    pub sessions: u64,
+    pub tasks: u64,
+}

@@ -8,6 +8,7 @@ use asyncagents_core::{
     fallback::Fallback,
     moment::Moment,
     task::{Context, Outcome, State, Task},
+    task_list::{LeftOut, TaskList},
     transcript::{Message, Outcome as CallOutcome, Part, Role},
 };
 use serde::Serialize;
@@ -52,6 +53,16 @@ pub struct TaskView<'a> {
     messages: Vec<ToldView<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_taken: Vec<NotTakenView<'a>>,
+    /// Of the last in a list: what would come after it, were the list longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOutView>,
+}
+
+#[derive(Debug, Serialize)]
+struct LeftOutView {
+    count: u64,
+    /// Whether there are more than that.
+    or_more: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -158,7 +169,19 @@ impl<'a> TaskView<'a> {
             conversation: None,
             messages: Vec::new(),
             not_taken: Vec::new(),
+            left_out: None,
         }
+    }
+
+    /// A list of tasks as they stand now.
+    pub fn list(list: &'a TaskList, now: Moment) -> Vec<Self> {
+        let LeftOut { count, or_more } = list.left_out;
+        let tasks = list.tasks.iter().map(|shown| Self::new(shown, now));
+        let mut tasks: Vec<Self> = tasks.collect();
+        if let Some(last) = tasks.last_mut().filter(|_| count > 0) {
+            last.left_out = Some(LeftOutView { count, or_more });
+        }
+        tasks
     }
 
     /// The same with the result, and with the conversation if it was asked for.

@@ -1,6 +1,7 @@
 //! `asyncagents db adopt`: makes a database this user's that was copied, put back or brought.
 
 use asyncagents_runtime::Conversations;
+use asyncagents_store::Options;
 use asyncagents_views::AdoptedView;
 
 use super::CommandContext;
@@ -59,7 +60,7 @@ async fn adopt(context: &CommandContext, args: &AdoptArgs) -> Result<Exit, Failu
         let missing = anyhow::anyhow!("there is no database {}", path.display());
         return Err(Failure::Input(missing));
     }
-    let database = trust::open(path, Older::Opened, Sealed::ByUser)?;
+    let database = trust::open(path, Options::default(), Older::Opened, Sealed::ByUser)?;
     let conversations = match database.ownership {
         Ownership::Ours(_) => {
             print::answer(&format!("{} is yours already", path.display()))?;

@@ -4,7 +4,6 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
-    thread,
     time::Instant,
 };
 
@@ -83,20 +82,19 @@ fn fork_file(config: &Config, args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
         Some("-") => "standard input".to_owned(),
         _ => args.input.display().to_string(),
     };
-    let made = thread::scope(|scope| {
-        // The vocabulary takes as long to load as a large session to read.
-        scope.spawn(tokens::warm_up);
-        let begun = Instant::now();
-        let input = read_input(&args.input, args.max_input)?;
-        let parent = Parent::new(read_session(args.from, &input)?);
-        let reading = begun.elapsed();
-        tokens::warm_up();
-        let begun = Instant::now();
-        let fork = fork(&parent, &limits, tokens::o200k).map_err(with_hint)?;
-        let forking = begun.elapsed();
-        Ok((fork, Took { reading, forking }))
-    });
-    made.map_err(|error: anyhow::Error| error.context(name))
+    let made = read_and_fork(args, &limits);
+    made.map_err(|error| error.context(name))
+}
+
+fn read_and_fork(args: &ForkArgs, limits: &Limits) -> anyhow::Result<(Fork, Took)> {
+    let begun = Instant::now();
+    let input = read_input(&args.input, args.max_input)?;
+    let parent = Parent::new(read_session(args.from, &input)?);
+    let reading = begun.elapsed();
+    let begun = Instant::now();
+    let fork = fork(&parent, limits, tokens::o200k).map_err(with_hint)?;
+    let forking = begun.elapsed();
+    Ok((fork, Took { reading, forking }))
 }
 
 fn read_session(format: Format, input: &str) -> anyhow::Result<Transcript<'_>> {

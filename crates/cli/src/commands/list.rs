@@ -1,9 +1,10 @@
 //! `asyncagents list`: the tasks there are.
 
 use asyncagents_core::{
-    answer::{self, Reader, Shown},
+    answer::Reader,
     moment::Moment,
     task::Status,
+    task_list::{ListRequest, TaskList},
 };
 use asyncagents_runtime::Manager;
 use asyncagents_views::TaskView;
@@ -16,10 +17,14 @@ use crate::{
 };
 
 /// Show the tasks there are, newest first.
+///
+/// The 50 newest are shown, and all that are not finished; the last line says how many more there
+/// are.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   asyncagents list --status running
-  asyncagents list --json | jq -r '.[].short_id'")]
+  asyncagents list --search parser --limit 10
+  asyncagents list --json --all | jq -r '.[].short_id'")]
 pub(super) struct ListArgs {
     /// Show only the tasks of this session.
     #[arg(long = "session", value_name = "NAME")]
@@ -29,35 +34,58 @@ pub(super) struct ListArgs {
     #[arg(long, value_parser = named(Status::ALL))]
     status: Option<Status>,
 
-    /// Print one line of JSON: a list of tasks.
+    /// Show only tasks with this text in their description, agent or ID, in whatever case.
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+
+    /// Show the N newest tasks, finished or not.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
+    /// Show all tasks.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+
+    /// Print one line of JSON: a list of tasks. If there are more, the last has `left_out`.
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(context: &CommandContext, args: &ListArgs) -> Result<Exit, Failure> {
-    let (tasks, now) = match context.reader()? {
-        Some(manager) => (tasks(context, &manager, args).await?, manager.now()),
-        None => (Vec::new(), Moment::default()),
+    let (list, now) = match context.reader()? {
+        Some(manager) => (list(context, &manager, args).await?, manager.now()),
+        None => (TaskList::default(), Moment::default()),
     };
     if args.json {
-        let tasks = tasks.iter().map(|shown| TaskView::new(shown, now));
-        print::json_line(&tasks.collect::<Vec<_>>())?;
+        print::json_line(&TaskView::list(&list, now))?;
     } else {
-        let table = answer::list_within(&tasks, now, Reader::Person, width::of_answers());
+        let table = list.text(now, Reader::Person, width::of_answers());
         print::answer_unless_raw(&table, context.config.raw)?;
     }
     Ok(Exit::Done)
 }
 
-async fn tasks(
+async fn list(
     context: &CommandContext,
     manager: &Manager,
     args: &ListArgs,
-) -> Result<Vec<Shown>, Failure> {
+) -> Result<TaskList, Failure> {
     context.ensure_worker(manager).await;
     let of = match &args.of {
         Some(name) => Some(manager.session_named(name).await?),
         None => None,
     };
-    Ok(manager.list(of.as_ref(), args.status).await?)
+    let (newest, live) = match args.limit {
+        Some(limit) => (limit, 0),
+        None if args.all => (usize::MAX, usize::MAX),
+        None => (ListRequest::NEWEST, usize::MAX),
+    };
+    let request = ListRequest {
+        of,
+        status: args.status,
+        search: args.search.clone(),
+        newest,
+        live,
+    };
+    Ok(manager.list(request).await?)
 }

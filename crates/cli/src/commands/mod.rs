@@ -17,6 +17,7 @@ mod models;
 mod opencode_bridge;
 mod output;
 mod parse;
+mod prune;
 mod run;
 mod runtime;
 mod sessions;
@@ -71,6 +72,7 @@ enum Command {
     Answer(answer::AnswerArgs),
     Cancel(cancel::CancelArgs),
     Clear(clear::ClearArgs),
+    Prune(prune::PruneArgs),
     /// Run a worker in the foreground.
     ///
     /// Commands start a worker in the background when there is work and none is alive, so this is
@@ -139,6 +141,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         Command::Answer(args) => in_runtime(answer::run(&context(true)?, args)),
         Command::Cancel(args) => in_runtime(cancel::run(&context(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&context(true)?, args)),
+        Command::Prune(args) => in_runtime(prune::run(&context(true)?, args)),
         Command::Worker => worker::run(&context(false)?),
         Command::OpencodeBridge => opencode_bridge::run(&bridge_context(&loaded, &flags)?),
         Command::Config(args) => config::run(&loaded, args),

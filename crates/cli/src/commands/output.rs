@@ -132,15 +132,13 @@ async fn wait(
     let begun = Instant::now();
     let mut seen = None;
     let (mut drawn, mut worker_checked) = (None, begun);
-    let poll_interval = if args.follow && !args.json && print::is_live() {
-        FRAME
-    } else {
-        WORKER_CHECK
-    };
+    let draws = args.follow && !args.json && print::is_live();
+    let mut is_undrawn = false;
     while begun.elapsed() < timeout {
         let left = timeout.saturating_sub(begun.elapsed());
+        let pause = if is_undrawn { FRAME } else { WORKER_CHECK };
         let report = manager
-            .follow(&Caller::Person, &args.task, seen, left.min(poll_interval))
+            .follow(&Caller::Person, &args.task, seen, left.min(pause))
             .await?;
         let task = &report.shown.task;
         if !task.is_live() {
@@ -149,7 +147,8 @@ async fn wait(
         let changed = seen != Some(task.seq);
         seen = Some(task.seq);
         if args.follow && !args.json {
-            show_progress(&report, manager, changed, &mut drawn);
+            let is_drawn = show_progress(&report, manager, changed, &mut drawn);
+            is_undrawn = draws && !is_drawn;
         } else if args.follow && changed {
             print::json_line(&TaskView::of_report(&report, manager.now()))?;
         }
@@ -164,9 +163,14 @@ async fn wait(
     Ok(())
 }
 
-/// On a terminal the line is redrawn every frame, so that its clock goes on; a file gets all that
-/// is new.
-fn show_progress(report: &Report, manager: &Manager, changed: bool, drawn: &mut Option<Instant>) {
+/// On a terminal the line is redrawn, so that its clock goes on, but once a frame at most; a file
+/// gets all that is new. Returns whether it was drawn.
+fn show_progress(
+    report: &Report,
+    manager: &Manager,
+    changed: bool,
+    drawn: &mut Option<Instant>,
+) -> bool {
     let now = manager.now();
     let task = &report.shown.task;
     let due = if print::is_live() {
@@ -185,4 +189,5 @@ fn show_progress(report: &Report, manager: &Manager, changed: bool, drawn: &mut 
             answer::questions(&report.shown, Reader::Person).replace('\n', "; ")
         ));
     }
+    due
 }

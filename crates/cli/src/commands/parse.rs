@@ -16,7 +16,7 @@ Examples:
   asyncagents demo                         see it work, offline
   asyncagents run \"Why is the login slow\"  the built-in agent, with background sub-agents
   asyncagents task \"Find the slow query\"   launch a task; prints its ID at once
-  asyncagents list                         all tasks
+  asyncagents list                         the newest tasks
   asyncagents output ID --follow           how far it has come, then its result
   asyncagents sessions                     conversations to go on with
   asyncagents models                       which models can be used here

@@ -1,11 +1,8 @@
 //! `asyncagents trace`: what happened in a run, step by step.
 
-use std::{collections::HashMap, time::Duration};
-
-use asyncagents_core::{refusal::Refusal, trace::Trace};
-use asyncagents_runtime::{Manager, Problem};
+use asyncagents_core::refusal::Refusal;
+use asyncagents_runtime::{Manager, NewSteps, Problem};
 use asyncagents_views::{StepView, TraceEvent, TraceView};
-use tokio::time;
 
 use super::CommandContext;
 use crate::{
@@ -40,9 +37,6 @@ pub(super) struct TraceArgs {
 const NO_RUNS: &str = "No runs found";
 
 const MOST_LISTED: usize = 20;
-
-/// How often a run that is followed is read again.
-const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) async fn run(context: &CommandContext, args: &TraceArgs) -> Result<Exit, Failure> {
     let Some(manager) = context.reader()? else {
@@ -96,10 +90,12 @@ async fn follow(
     asked: &str,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let mut printed = HashMap::new();
+    let mut follower = manager.follow_trace(asked).await?;
     loop {
-        let trace = manager.trace(asked).await?;
-        show_new(context, &trace, 0, json, &mut printed)?;
+        let (runs, trace) = follower.next().await?;
+        for run in &runs {
+            show_new(context, run, json)?;
+        }
         if !trace.state.is_live() {
             if json {
                 print::json_line(&TraceEvent::End(Box::new(TraceView::head(&trace))))?;
@@ -108,40 +104,25 @@ async fn follow(
             }
             return Ok(Exit::Done);
         }
-        time::sleep(POLL_INTERVAL).await;
+        follower.changed().await?;
     }
 }
 
-/// Prints what is new in a run and those below it. `printed` counts the steps of each run.
-fn show_new(
-    context: &CommandContext,
-    trace: &Trace,
-    depth: usize,
-    json: bool,
-    printed: &mut HashMap<String, usize>,
-) -> Result<(), Failure> {
-    let chain = trace.chain.as_ref();
-    let name = chain.map_or_else(|| trace.title.clone(), ToString::to_string);
-    let live = trace.state.is_live();
-    let indent = "│  ".repeat(depth);
-    if !printed.contains_key(&name) && !json && depth > 0 {
-        show(context, &format!("{indent}{}", trace.title))?;
+/// Prints what is new in a run.
+fn show_new(context: &CommandContext, run: &NewSteps, json: bool) -> Result<(), Failure> {
+    let indent = "│  ".repeat(run.depth);
+    if run.is_first && !json && run.depth > 0 {
+        show(context, &format!("{indent}{}", run.title))?;
     }
-    let known = printed.entry(name.clone()).or_insert(0);
-    let new = trace.steps.iter().skip(*known);
-    for step in new.take_while(|step| !live || !step.is_open()) {
-        *known += 1;
+    for step in &run.steps {
         if json {
             print::json_line(&TraceEvent::Step {
-                chain_id: &name,
+                chain_id: &run.name,
                 step: StepView::new(step),
             })?;
         } else {
             show(context, &format!("{indent}{}", trace_tree::step_line(step)))?;
         }
-    }
-    for child in &trace.children {
-        show_new(context, child, depth + 1, json, printed)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use asyncagents_runtime::{Manager, Problem, Worker};
 use asyncagents_store::FormatWatch;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::CommandContext;
+use super::{CommandContext, prune};
 use crate::{
     compose::{App, AppOptions},
     config::Config,
@@ -74,6 +74,9 @@ async fn work(context: &CommandContext) -> Result<Exit, Failure> {
                 // A task that was launched before the lock was released is ours; a later launch
                 // sees that there is no worker.
                 if manager.unfinished().await? == 0 {
+                    if let Err(problem) = prune::retain(config, &manager).await {
+                        tracing::warn!(%problem, "cannot delete what the settings do not keep");
+                    }
                     break;
                 }
                 match WorkerLock::take(&config.db, &manager).await {
@@ -122,8 +125,9 @@ async fn wait(
     let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
     // A terminal that is closed does not end the worker.
     let mut hang_up = signal(SignalKind::hangup()).map_err(machine)?;
-    let poll_interval = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+    let poll_interval = (config.idle / 4).clamp(Duration::from_millis(50), Duration::from_secs(2));
     let mut busy = Instant::now();
+    let (mut version, mut unfinished) = (None, None);
     loop {
         if watched.database.is_gone() {
             return Ok(Reason::DatabaseGone);
@@ -145,14 +149,22 @@ async fn wait(
             _ = hang_up.recv() => {}
             () = tokio::time::sleep(poll_interval) => {}
         }
-        match manager.unfinished().await {
-            Ok(0) if busy.elapsed() >= config.idle => return Ok(Reason::Idle),
-            Ok(0) => {}
-            Ok(_) => busy = Instant::now(),
-            Err(problem) => {
-                tracing::error!(%problem, "cannot read the store, retrying");
-                busy = Instant::now();
-            }
+        // The tasks are not counted again while nobody writes.
+        let now = manager.written_since(None).await;
+        let is_new = version.replace(now) != Some(now);
+        if is_new || unfinished.is_none() {
+            unfinished = manager
+                .unfinished()
+                .await
+                .inspect_err(|problem| {
+                    tracing::error!(%problem, "cannot read the store, retrying");
+                })
+                .ok();
+        }
+        match unfinished {
+            Some(0) if busy.elapsed() >= config.idle => return Ok(Reason::Idle),
+            Some(0) => {}
+            Some(_) | None => busy = Instant::now(),
         }
     }
 }

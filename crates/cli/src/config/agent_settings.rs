@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, str::FromStr};
 
 use asyncagents_core::{agent::Permissions, model_choice::ModelPolicy};
-use asyncagents_engine::Unanswered;
+use asyncagents_engine::{CommandLimit, Unanswered};
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
 
 use super::{
@@ -27,6 +27,8 @@ pub(crate) struct AgentConfig {
     pub(crate) unanswered: Option<Unanswered>,
     /// Its workspace is set for each engine.
     pub(crate) tools: asyncagents_tools::Settings,
+    /// For all folders of a process.
+    pub(crate) commands: CommandLimit,
     pub(crate) compact_at: u64,
     pub(crate) max_turns: Option<u64>,
     /// Without what the user declares: providers, aliases and prices.
@@ -54,6 +56,7 @@ impl AgentConfig {
             permissions: Permissions::default(),
             unanswered: None,
             tools: asyncagents_tools::Settings::new(PathBuf::new(), PathBuf::new()),
+            commands: CommandLimit::default(),
             compact_at: 80,
             max_turns: None,
             models: asyncagents_models::Settings::default(),
@@ -170,6 +173,9 @@ pub(crate) const AGENT_SETTINGS: &[Setting] = settings! {
         "what becomes of a call that has to be asked for while nobody is at its terminal: wait (for \
          `asyncagents answer`, as long as the task has time), refuse, or auto (wait if the task, \
          or the first one above it, was launched at a terminal or from a session)";
+    "limits.commands", agent_config.commands, Refused,
+        "how many commands of tasks of one depth run at once in a process; the others wait in a \
+         queue: a number, or cores (as many as the machine has)";
     "sandbox.mode", agent_config.tools.sandbox, Refused,
         "how commands run: auto (in a sandbox where the kernel can), required (or not at all), off";
     "sandbox.network", agent_config.tools.network, Refused,

@@ -20,6 +20,7 @@ pub(super) enum Shape {
     /// A number for each name.
     Counts,
     OrNone(&'static Shape),
+    OrWord(&'static Shape, &'static str),
 }
 
 impl Shape {
@@ -44,6 +45,7 @@ impl Shape {
                 {"type": "object", "additionalProperties": Shape::Integer.schema()},
                 text,
             ]}),
+            Shape::OrWord(shape, word) => json!({"anyOf": [shape.schema(), {"const": word}]}),
             Shape::OrNone(shape) => json!({"anyOf": [shape.schema(), {"const": "none"}]}),
         }
     }

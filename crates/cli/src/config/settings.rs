@@ -40,9 +40,13 @@ pub(crate) struct Config {
     pub(crate) is_fork_overridden: bool,
     pub(crate) prefix: String,
     pub(crate) dev: bool,
+    pub(crate) notify_result_chars: usize,
+    pub(crate) notify_window: Duration,
     pub(crate) lease: Duration,
     pub(crate) idle: Duration,
     pub(crate) autostart: bool,
+    pub(crate) retention_tasks: Option<Duration>,
+    pub(crate) retention_sessions: Option<Duration>,
     pub(crate) log: String,
     pub(crate) log_file: Option<PathBuf>,
     pub(crate) model_may_permit: bool,
@@ -67,9 +71,13 @@ impl Config {
             is_fork_overridden: false,
             prefix: runtime.wording.prefix,
             dev: false,
+            notify_result_chars: runtime.wording.result_chars,
+            notify_window: runtime.notice_window,
             lease: runtime.lease,
             idle: Duration::from_secs(10 * 60),
             autostart: true,
+            retention_tasks: None,
+            retention_sessions: None,
             log: "info".to_owned(),
             log_file: None,
             model_may_permit: false,
@@ -99,6 +107,7 @@ impl Config {
             fork: self.fork.clone(),
             fork_mode: self.fork_mode,
             lease: self.lease,
+            notice_window: self.notify_window,
             skills: self.skills.usual,
             model_may_permit: self.model_may_permit,
             models: self.agent_config.model_policy.clone(),
@@ -106,6 +115,7 @@ impl Config {
         };
         settings.wording.prefix.clone_from(&self.prefix);
         settings.wording.show_hint = self.dev;
+        settings.wording.result_chars = self.notify_result_chars;
         settings
     }
 }
@@ -134,6 +144,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
          them";
     "limits.concurrency", limits.concurrency, Lowered,
         "how many tasks of one depth run at once; the others wait in a queue";
+    "limits.opencode", limits.opencode, Lowered,
+        "of these, how many in OpenCode, whose one thread does all the work";
     "limits.per_parent", limits.per_parent, Lowered,
         "how many tasks of one parent run at once";
     "limits.per_model", limits.per_model, Added(lowest_of_each),
@@ -168,6 +180,13 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "prefix of the names of the tools";
     "dev", dev, Refused,
         "whether notices show that they have a hidden part";
+    "notify.result_chars", notify_result_chars: within(0, 30_000, "0 to 30000"), Refused,
+        "how many characters of a task's result are in the notice of its end; the tool `output` has \
+         the rest";
+    "notify.window", notify_window, Refused,
+        "how long the end of a task may wait to be told together with others, while tasks launched \
+         with it still run: a sixteenth of this after the first end, then twice as long after each \
+         message; the last end is told at once, and with 0s every one";
     "worker.autostart", autostart, Refused,
         "whether commands start a worker when there is work and none is alive";
     "worker.idle", idle, Refused,
@@ -175,6 +194,11 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "worker.lease", lease: parsed(lease), Refused,
         "lease: a worker not renewing it for this long counts as dead, and others take over its \
          tasks";
+    "retention.tasks", retention_tasks, Refused,
+        "finished tasks that ended longer ago than this are deleted for good, as by `prune`, \
+         when a worker has nothing more to do; none keeps them all";
+    "retention.sessions", retention_sessions, Refused,
+        "the same for conversations of `run` in which nothing has happened for so long";
     "log.level", log: parsed(log_level), Refused,
         "what is logged: error, warn, info, debug, trace, or a tracing filter";
     "log.file", log_file, Refused,

@@ -9,7 +9,7 @@ use asyncagents_core::{
     id::ModelName,
     model_choice::AllowedModels,
 };
-use asyncagents_engine::Unanswered;
+use asyncagents_engine::{CommandLimit, Unanswered};
 use asyncagents_tools::{Bytes, MemoryLimit, SandboxMode};
 
 use super::schema::Shape;
@@ -221,13 +221,37 @@ impl Value for Duration {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let parsed = text.parse::<jiff::SignedDuration>().ok();
-        let time = parsed.and_then(|parsed| Duration::try_from(parsed).ok());
-        time.ok_or_else(|| "a duration like 500ms, 90s, 10m or 1h 30m".to_owned())
+        let time = with_days(text.trim());
+        time.ok_or_else(|| "a duration like 500ms, 90s, 10m, 1h 30m or 30d".to_owned())
     }
 
     fn amount(&self) -> Amount {
         Amount::Of(u64::try_from(self.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A duration that may begin with days, which a clock's own durations have not: with each change of
+/// the clocks one is longer or shorter. Here it is 24 hours.
+fn with_days(text: &str) -> Option<Duration> {
+    let time = |text: &str| {
+        let parsed = text.parse::<jiff::SignedDuration>().ok()?;
+        Duration::try_from(parsed).ok()
+    };
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, rest) = text.split_at(digits);
+    let rest = rest.trim_start();
+    let after = |unit: &str| {
+        let rest = rest.strip_prefix(unit)?;
+        (!rest.starts_with(char::is_alphabetic)).then_some(rest.trim_start())
+    };
+    let Some(rest) = ["days", "day", "d"].into_iter().find_map(after) else {
+        return time(text);
+    };
+    let seconds = number.parse::<u64>().ok()?.checked_mul(86_400)?;
+    let days = Duration::from_secs(seconds);
+    match rest {
+        "" => Some(days),
+        rest => days.checked_add(time(rest)?),
     }
 }
 
@@ -251,6 +275,29 @@ impl Value for Cost {
         Amount::Of(self.0)
     }
 }
+
+impl Value for CommandLimit {
+    const SHAPE: Shape = Shape::OrWord(&Shape::Integer, CORES);
+
+    fn show(&self) -> String {
+        match self {
+            Self::Cores => CORES.to_owned(),
+            Self::Of(number) => number.to_string(),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == CORES {
+            return Ok(Self::Cores);
+        }
+        let number = text.replace('_', "").parse();
+        number
+            .map(Self::Of)
+            .map_err(|_| "a whole number from 1 on, or cores".to_owned())
+    }
+}
+
+const CORES: &str = "cores";
 
 macro_rules! size {
     ($($type:ty)*) => {$(

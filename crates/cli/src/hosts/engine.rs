@@ -5,6 +5,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
+    thread,
 };
 
 use anyhow::{Context, anyhow};
@@ -16,7 +17,7 @@ use asyncagents_core::{
     port::{Host, HostError},
     task_limits::TaskLimits,
 };
-use asyncagents_engine::{Engine, Parts, Unanswered};
+use asyncagents_engine::{CommandSlots, Engine, Parts, Unanswered};
 use asyncagents_models::Models;
 use asyncagents_runtime::{Problem, Skills, ToolDoor};
 use asyncagents_tools::{Toolbox, secret_paths_named_by};
@@ -39,10 +40,29 @@ pub(crate) fn models(config: &AgentConfig) -> anyhow::Result<Models> {
     Ok(Models::new(settings)?)
 }
 
+/// Reads the system's certificates on a thread of their own if the model will be asked over TLS: by
+/// the time of the first request they are there.
+pub(crate) fn load_certificates(config: &AgentConfig) {
+    let config = config.clone();
+    thread::spawn(move || {
+        let Ok(models) = models(&config) else {
+            return;
+        };
+        let model = match config.model.as_str() {
+            "auto" => models.default_model(),
+            named => Ok(named.to_owned()),
+        };
+        if model.is_ok_and(|model| models.uses_tls(&model)) {
+            asyncagents_http::load_certificates();
+        }
+    });
+}
+
 /// The built-in agents of this process, one for each setup.
 pub(super) struct EngineHosts {
     context: Arc<HostContext>,
     made: Mutex<HashMap<HostSetup, (Engine, Skills)>>,
+    commands: Arc<CommandSlots>,
 }
 
 impl HostKind for EngineHosts {
@@ -90,9 +110,11 @@ impl HostKind for EngineHosts {
 
 impl EngineHosts {
     pub(super) fn new(context: Arc<HostContext>) -> Self {
+        let most = context.config.agent_config.commands;
         Self {
             context,
             made: Mutex::default(),
+            commands: Arc::new(CommandSlots::new(most)),
         }
     }
 
@@ -200,6 +222,7 @@ impl EngineHosts {
             toolbox,
             models,
             delegation: Arc::new(door),
+            commands: self.commands.clone(),
             approver: self.context.options.approver.clone(),
             owner: {
                 let manager = manager.downgrade();

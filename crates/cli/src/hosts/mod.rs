@@ -25,7 +25,7 @@ use asyncagents_runtime::{ForkSettings, Hosts, Manager, Skills, WeakManager};
 
 use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts};
 pub(crate) use self::{
-    engine::{helper, models},
+    engine::{helper, load_certificates, models},
     opencode_bridge::Bridges,
 };
 use crate::{

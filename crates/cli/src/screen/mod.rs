@@ -1,6 +1,7 @@
 //! What a person sees of a run: the answer on standard output; tools, background tasks and
 //! questions on standard error, where the tasks are live lines if it is a terminal.
 
+mod frames;
 mod held;
 mod live_area;
 mod task_line;
@@ -14,6 +15,7 @@ use std::{
 
 use asyncagents_core::{answer::Shown, id::TaskId, lock::lock, moment::Moment, task::Status};
 
+pub(crate) use self::frames::Frames;
 pub(crate) use self::task_line::{counted, dollars};
 use self::{
     held::{Held, Piece},
@@ -27,7 +29,7 @@ use crate::{
     width,
 };
 
-/// How often [`Screen::tick`] is called while a run is followed.
+/// How often [`Screen::tick`] is called at most while a run is followed.
 pub(crate) const FRAME: Duration = live_area::FRAME;
 
 /// The terminal of a run. Clones are the same one.
@@ -101,6 +103,11 @@ impl Screen {
                 asking: tokio::sync::Mutex::new(()),
             }),
         }
+    }
+
+    /// When [`Screen::tick`] is to be called.
+    pub(crate) fn frames(&self) -> Frames {
+        Frames::new(self.inner.live)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -192,7 +192,10 @@ impl Fuzz {
 
     /// Every task, with its status.
     fn tasks(&self) -> BTreeMap<String, String> {
-        let listed = self.command(&["list", "--json"]).output().expect("a list");
+        let listed = self
+            .command(&["list", "--all", "--json"])
+            .output()
+            .expect("a list");
         let tasks: Value = serde_json::from_slice(&listed.stdout)
             .unwrap_or_else(|error| panic!("{error}: {listed:?}"));
         let word = |task: &Value, key: &str| task[key].as_str().expect("a word").to_owned();

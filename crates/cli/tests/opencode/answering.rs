@@ -60,7 +60,7 @@ fn a_childs_question_is_answered_from_the_shell(opencode: Opencode) {
     );
     let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
     assert!(shown.contains("The wall is blue."), "{shown}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn a_child_of_a_child_that_asks_is_answered_from_the_shell(opencode: Opencode) {
@@ -95,7 +95,7 @@ fn a_child_of_a_child_that_asks_is_answered_from_the_shell(opencode: Opencode) {
         notices[0].visible.contains("\"house\" finished"),
         "{notices:?}"
     );
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn the_parents_model_may_refuse_and_never_permit(opencode: Opencode) {
@@ -122,7 +122,7 @@ fn the_parents_model_may_refuse_and_never_permit(opencode: Opencode) {
     parent.uses("asyncagents_answer", refuse);
     parent.until_told(1);
     assert!(!world.project("painted").exists(), "it was refused");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn a_child_is_told_something_before_its_next_step_and_once(opencode: Opencode) {
@@ -170,7 +170,7 @@ fn a_child_is_told_something_before_its_next_step_and_once(opencode: Opencode) {
         told.contains("And the folders") && told.contains("And the links"),
         "{told}"
     );
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn what_has_ended_is_not_told_anything(opencode: Opencode) {

@@ -11,7 +11,8 @@ use asyncagents_scripted_model::{Reply, Script, When};
 use serde::Deserialize;
 
 use crate::harness::{
-    Message, Opencode, Serve, Session, Speaker, World, asked, child, forked, launch, story, task_id,
+    Message, Opencode, Serve, Session, Speaker, World, asked, child, forked, is_notice, launch,
+    story, task_id,
 };
 use crate::told::told;
 
@@ -165,7 +166,8 @@ fn settle(server: &Serve<'_>, root: &str) {
         let is_told = |parent: &str| {
             let launched = tasks.iter().filter(|task| task.parent_session == parent);
             let session = server.session_of(parent);
-            let told = notices(&session.history()).len();
+            let history = session.history();
+            let told = ends(&notices(&history)).len();
             told >= launched.count() && session.has_answered() && session.is_idle()
         };
         let idle = server.session_of(root).is_idle();
@@ -208,15 +210,16 @@ impl Task {
     }
 
     /// Whether a message is the notice of its end: the message has the task in its name.
-    fn is_told_by(&self, message: &Message) -> bool {
-        let digits = self.id.trim_start_matches("task_");
-        message.id.contains(digits)
+    /// A parent whose server was killed may have launched two tasks of one description: then each has
+    /// a line of its own.
+    fn is_told_by(&self, line: &str) -> bool {
+        line.contains(&format!(" **Agent \"{}\" ", self.description))
     }
 }
 
 /// The tasks of a session, and theirs.
 fn tasks_below(world: &World, root: &str) -> Vec<Task> {
-    let tasks = world.asyncagents(&["list", "--json"]);
+    let tasks = world.asyncagents(&["list", "--all", "--json"]);
     let mut left: Vec<Task> = serde_json::from_str(&tasks).expect("tasks");
     let mut sessions = vec![root.to_owned()];
     let mut below = Vec::new();
@@ -236,6 +239,12 @@ fn tasks_below(world: &World, root: &str) -> Vec<Task> {
 fn notices(messages: &[Message]) -> Vec<&Message> {
     let told = |message: &&Message| message.notice().is_some();
     messages.iter().filter(told).collect()
+}
+
+/// The lines of notices, one for each end.
+fn ends<'m>(notices: &[&'m Message]) -> Vec<&'m str> {
+    let lines = notices.iter().flat_map(|notice| notice.text.lines());
+    lines.filter(|line| is_notice(line)).collect()
 }
 
 /// What came of the tasks.
@@ -289,22 +298,22 @@ impl Counted {
             self.lost_tasks += usize::from(!known);
         }
         let history = session.history();
-        let mut notices = notices(&history);
-        self.notices += notices.len();
+        let notices = notices(&history);
+        let mut ends = ends(&notices);
+        self.notices += ends.len();
         let read: Vec<String> = session.requests().iter().map(|it| it.text()).collect();
         for notice in &notices {
             let is_read = read.iter().any(|read| read.contains(&notice.text));
             self.unread_notices += usize::from(!is_read);
         }
         for task in tasks.iter().filter(|it| it.parent_session == session.id) {
-            let before = notices.len();
-            notices.retain(|notice| !task.is_told_by(notice));
-            let told = before - notices.len();
-            self.lost_notices += usize::from(told == 0);
-            self.doubled_notices += told.saturating_sub(1);
+            match ends.iter().position(|line| task.is_told_by(line)) {
+                Some(told) => drop(ends.remove(told)),
+                None => self.lost_notices += 1,
+            }
         }
-        // Of what is left nobody knows why it was told.
-        self.doubled_notices += notices.len();
+        // What is left was told once too often.
+        self.doubled_notices += ends.len();
     }
 
     fn count_task(&mut self, server: &Serve<'_>, task: &Task) {

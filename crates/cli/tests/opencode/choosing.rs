@@ -147,5 +147,5 @@ fn a_child_whose_model_is_unavailable_goes_on_with_the_next_one(opencode: Openco
         .iter()
         .filter(|message| message.text.contains("Count the files"));
     assert_eq!(prompts.count(), 1, "{messages:#?}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }

@@ -50,7 +50,7 @@ fn a_bridge_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(opencode: 
     each_shelf_told_once(&notices);
     let second = world.bridge().expect("a bridge");
     assert_ne!(first, second);
-    world.stays("five times in all", || parent.notices().len() == 5);
+    world.stays("five times in all", || parent.ends_told() == 5);
     let list = parent.uses("asyncagents_list", json!({}));
     assert!(list.contains("5 completed"), "{list}");
     assert_eq!(parent.children().len(), 5, "no child was started again");
@@ -115,7 +115,7 @@ fn opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on(
         "{notice:?}"
     );
     assert!(notice.hidden.contains("resume"), "{notice:?}");
-    world.stays("each was told once", || parent.notices().len() == 2);
+    world.stays("each was told once", || parent.ends_told() == 2);
     // Nobody has opened this session since: it is not set to work.
     assert_eq!(parent.requests().len(), asked);
     assert_eq!(parent.asks("What has happened?"), "Noted.");
@@ -161,7 +161,7 @@ fn opencode_is_killed_and_started_again_and_its_tasks_end_with_advice_and_go_on(
         world.until("a toast", || (toasts() > before).then_some(()));
     }
     assert_eq!(parent.children().len(), 2);
-    world.stays("three times in all", || parent.notices().len() == 3);
+    world.stays("three times in all", || parent.ends_told() == 3);
 }
 
 fn opencode_is_stopped_properly_and_started_again(opencode: Opencode) {
@@ -187,7 +187,7 @@ fn opencode_is_stopped_properly_and_started_again(opencode: Opencode) {
         "{notices:?}"
     );
     assert!(notices[0].hidden.contains("resume"), "{notices:?}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
     // Nobody looks at that session here, so nobody pays for an answer.
     assert_eq!(parent.requests().len(), asked);
 }
@@ -214,7 +214,7 @@ fn two_opencodes_in_one_folder_leave_each_others_tasks_alone(opencode: Opencode)
         notices[0].visible.contains("\"count\" finished"),
         "{notices:?}"
     );
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn another_opencode_in_the_folder_tells_what_became_of_one_that_was_killed(opencode: Opencode) {
@@ -234,5 +234,5 @@ fn another_opencode_in_the_folder_tells_what_became_of_one_that_was_killed(openc
         "{notices:?}"
     );
     assert!(notices[0].hidden.contains("resume"), "{notices:?}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }

@@ -62,7 +62,7 @@ fn a_cancelled_task_really_stops_and_the_parent_is_told_once(opencode: Opencode,
     assert!(list.contains("cancelled"), "{list}");
     let again = parent.uses("asyncagents_cancel", json!({"task_id": id}));
     assert!(again.contains("has ended already"), "{again}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
     assert_eq!(stars.requests().len(), 1, "it was not asked again");
 }
 
@@ -88,7 +88,7 @@ fn a_cancelled_task_takes_everything_below_it_along(opencode: Opencode) {
         notices[0].visible.contains("\"digging\" cancelled"),
         "{notices:?}"
     );
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn clear_stops_what_runs_and_forgets_everything(opencode: Opencode) {
@@ -138,7 +138,7 @@ fn a_child_whose_model_fails_ends_with_the_reason_and_the_parent_is_told_once(op
     let shown = parent.uses("asyncagents_output", json!({"task_id": id}));
     assert!(shown.contains("is error"), "{shown}");
     assert!(shown.contains("the model is on strike"), "{shown}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn a_child_whose_model_is_busy_for_a_moment_is_not_given_up(opencode: Opencode) {
@@ -160,7 +160,7 @@ fn a_child_whose_model_is_busy_for_a_moment_is_not_given_up(opencode: Opencode) 
     let result = parent.uses("asyncagents_output", json!({"task_id": id}));
     assert!(result.contains("There are three."), "{result}");
     assert_eq!(parent.child().requests().len(), 2);
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn a_user_who_stops_the_parent_does_not_stop_its_children(opencode: Opencode) {
@@ -184,7 +184,7 @@ fn a_user_who_stops_the_parent_does_not_stop_its_children(opencode: Opencode) {
         notices[0].visible.contains("\"count\" finished"),
         "{notices:?}"
     );
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn a_parent_that_is_deleted_takes_its_children_along(opencode: Opencode) {

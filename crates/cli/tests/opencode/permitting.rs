@@ -104,5 +104,5 @@ fn a_question_of_a_child_is_seen_by_its_parent_and_the_reply_lets_it_go_on(
     assert!(output.contains(result(opencode)), "{output}");
     let list = parent.uses("asyncagents_list", json!({}));
     assert!(!list.to_lowercase().contains("permission"), "{list}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }

@@ -40,5 +40,5 @@ fn a_task_from_the_shell_inherits_a_session_of_a_server_which_is_told_once(openc
     assert!(notices[0].visible.contains("finished in"), "{notices:?}");
     assert_eq!(notices[0].agent, "plan");
     assert_eq!(parent.children().len(), 1);
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }

@@ -62,7 +62,7 @@ fn seed_003_a_follow_up_is_answered_in_the_same_session_with_its_full_history(op
     assert!(list.contains(&format!("{id} (resumed)")), "{list}");
     assert_eq!(parent.children().len(), 1, "it is the same session");
     assert_eq!(session.requests().len(), 2);
-    world.stays("told twice in all", || parent.notices().len() == 2);
+    world.stays("told twice in all", || parent.ends_told() == 2);
 }
 
 fn seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up(opencode: Opencode) {
@@ -81,7 +81,7 @@ fn seed_003_a_caller_can_wait_for_the_answer_to_a_follow_up(opencode: Opencode) 
     let results = parent.results("asyncagents_output");
     assert_eq!(results.len(), 1, "{results:?}");
     assert!(results[0].contains("There are two."), "{results:?}");
-    world.stays("told only of the launch", || parent.notices().len() == 1);
+    world.stays("told only of the launch", || parent.ends_told() == 1);
 }
 
 fn seed_003_a_task_whose_session_is_gone_cannot_be_resumed(opencode: Opencode) {
@@ -101,5 +101,5 @@ fn seed_003_a_task_whose_session_is_gone_cannot_be_resumed(opencode: Opencode) {
         "{refused}"
     );
     assert!(parent.children().is_empty());
-    assert_eq!(parent.notices().len(), 1);
+    assert_eq!(parent.ends_told(), 1);
 }

@@ -45,7 +45,7 @@ fn a_child_that_opencode_itself_resumes_is_followed_and_not_asked_again(opencode
         .iter()
         .filter(|message| message.by == Speaker::User && message.text.contains("Count the files"));
     assert_eq!(prompts.count(), 1, "{messages:#?}");
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
 }
 
 fn what_a_parent_was_told_is_there_after_a_kill_and_told_once(opencode: Opencode) {
@@ -77,7 +77,7 @@ fn what_a_parent_was_told_is_there_after_a_kill_and_told_once(opencode: Opencode
         notices[0].visible.contains("\"count\" finished"),
         "{notices:?}"
     );
-    world.stays("told once", || parent.notices().len() == 1);
+    world.stays("told once", || parent.ends_told() == 1);
     let request = parent.requests().pop().expect("a request").text();
     assert_eq!(request.matches("\"count\" finished in").count(), 1);
 }

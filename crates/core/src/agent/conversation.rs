@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Answer, Block, Call, End, Entry, Filed, Stop, ToolOutcome, Turn, Usage,
-    compaction::summary_shown,
+    Answer, Call, End, Entry, Filed, LastTurn, Run, Stop, ToolOutcome, Turn, Usage,
+    compaction::summary_shown, reread::Reads, run::is_useful,
 };
 use crate::{
-    budget::Cost,
-    fallback::Fallback,
     id::{AgentName, ModelName, PostId},
     last_turn,
     progress::Totals,
@@ -24,9 +22,16 @@ pub struct Conversation {
     turns: Vec<Turn>,
     /// The calls of the newest answer. Their results are shown when all are there.
     calls: Vec<OpenCall>,
+    /// Which files `turns` has the text of.
+    reads: Reads,
+    /// How many turns were there before the child of a fork went its own way.
+    inherited: usize,
+    /// The first of them is the parent's conversation as a text.
+    inherits_text: bool,
     /// What was said to the model since, with the number of its entry.
     unread: Vec<(u64, String)>,
     newest: u64,
+    newest_answer: u64,
     run: Option<Run>,
     ended: BTreeMap<PostId, (End, Option<String>)>,
     totals: Totals,
@@ -60,41 +65,6 @@ struct OpenCall {
     outcome: Option<ToolOutcome>,
 }
 
-/// The run that is not over.
-#[derive(Debug, Clone)]
-pub struct Run {
-    pub prompt: PostId,
-    /// How often the model has answered.
-    pub answers: u64,
-    /// How often the host had to say something itself since the last useful answer.
-    pub nudges: u32,
-    /// The last turn was announced.
-    pub last_turn: Option<LastTurn>,
-    /// What the model said last, all pieces of it.
-    pub answer: Option<String>,
-    /// How many answers in a row were cut at the model's greatest length.
-    pub cuts: u32,
-    /// The newest call, and how often it came in a row.
-    pub same_calls: u64,
-    newest_call: Option<(String, String)>,
-    /// What the newest answer has cost.
-    pub newest_cost: Cost,
-    /// Which models took the place of which.
-    pub fallbacks: Vec<Fallback>,
-    /// How often calls have failed, by tool and parameters.
-    failed: BTreeMap<(String, String), u32>,
-}
-
-/// The last turn of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastTurn {
-    /// The limit that is reached, in words.
-    pub why: String,
-    /// Whether the run has failed with that, whatever the model says.
-    pub fails: bool,
-    pub over: bool,
-}
-
 /// What a request shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
@@ -118,7 +88,11 @@ impl Conversation {
         match &filed.entry {
             Entry::Inherited {
                 preamble, context, ..
-            } => self.say(filed.seq, format!("{preamble}\n\n{context}")),
+            } => {
+                self.say(filed.seq, format!("{preamble}\n\n{context}"));
+                self.inherited = self.turns.len() + self.calls.len() + self.unread.len();
+                self.inherits_text |= self.inherited == 1;
+            }
             Entry::Prompted {
                 post,
                 text,
@@ -130,19 +104,7 @@ impl Conversation {
                 self.drop_waiting_calls();
                 self.agent = Some(agent.clone());
                 self.model = model.clone().or(self.model.take());
-                self.run = Some(Run {
-                    prompt: post.clone(),
-                    answers: 0,
-                    nudges: 0,
-                    last_turn: None,
-                    answer: None,
-                    cuts: 0,
-                    same_calls: 0,
-                    newest_call: None,
-                    newest_cost: Cost::default(),
-                    fallbacks: Vec::new(),
-                    failed: BTreeMap::new(),
-                });
+                self.run = Some(Run::of(post.clone()));
             }
             Entry::Notice {
                 visible, hidden, ..
@@ -170,7 +132,10 @@ impl Conversation {
                     run.fallbacks.push(fallback.clone());
                 }
             }
-            Entry::Answered { seen, answer } => self.answered(*seen, answer),
+            Entry::Answered { seen, answer } => {
+                self.answered(*seen, answer);
+                self.newest_answer = filed.seq;
+            }
             Entry::ToolBegan { call } => {
                 if let Some(open) = self.open(call) {
                     open.began = true;
@@ -204,6 +169,23 @@ impl Conversation {
         self.last = None;
     }
 
+    /// How many of the turns that are shown first are the parent's, with the remark that ends them:
+    /// all children of one fork begin with them.
+    pub fn inherited(&self) -> usize {
+        self.inherited
+    }
+
+    /// The parent's conversation as a text, if it begins with that.
+    pub fn beginning(&self) -> Option<&str> {
+        let unread = self.unread.first().map(|(_, text)| text.as_str());
+        let first = match self.turns.first() {
+            Some(Turn::Said(text)) => Some(text.as_str()),
+            Some(Turn::Answered(_) | Turn::Result { .. }) => None,
+            None => unread,
+        };
+        first.filter(|_| self.inherits_text)
+    }
+
     /// What the model is shown next.
     pub fn shown(&self) -> Shown {
         let mut turns = self.settled();
@@ -218,13 +200,37 @@ impl Conversation {
     /// What the model has been shown and has done, without what it has not read yet.
     pub fn settled(&self) -> Vec<Turn> {
         let mut turns = self.turns.clone();
-        turns.extend(results(&self.calls));
+        turns.extend(self.results().0);
         turns
+    }
+
+    /// What came of the calls of the newest answer, as the turns after `turns`; and which files
+    /// have been read with them.
+    fn results(&self) -> (Vec<Turn>, Reads) {
+        let before = self.turns.len();
+        let mut reads = self.reads.clone();
+        let mut results: Vec<Turn> = Vec::with_capacity(self.calls.len());
+        for OpenCall { call, outcome, .. } in &self.calls {
+            let outcome = outcome.clone().unwrap_or(ToolOutcome::Unknown);
+            let earlier = |at: usize| match at.checked_sub(before) {
+                Some(at) => results.get(at),
+                None => self.turns.get(at),
+            };
+            let outcome = reads.shown((call, outcome), before + results.len(), earlier);
+            let call = call.clone();
+            results.push(Turn::Result { call, outcome });
+        }
+        (results, reads)
     }
 
     /// The newest entry.
     pub fn newest(&self) -> u64 {
         self.newest
+    }
+
+    /// The entry of the newest answer, which made the calls that are open.
+    pub fn newest_answer(&self) -> u64 {
+        self.newest_answer
     }
 
     /// The run that is not over.
@@ -256,8 +262,11 @@ impl Conversation {
 
     /// About how many tokens the next request has.
     pub fn weight(&self) -> u64 {
-        let results = self.calls.iter().filter_map(|open| open.outcome.as_ref());
-        let results = results.map(|outcome| outcome.text().len());
+        let (results, _) = self.results();
+        let results = results.iter().map(|turn| match turn {
+            Turn::Result { outcome, .. } => outcome.text().len(),
+            Turn::Said(_) | Turn::Answered(_) => 0,
+        });
         let unread = self.unread.iter().map(|(_, text)| text.len());
         let bytes: usize = results.chain(unread).sum();
         self.context.saturating_add(bytes as u64 / 4)
@@ -314,14 +323,9 @@ impl Conversation {
         };
         if let Some(open) = self.open(call) {
             open.outcome = Some(outcome.clone());
-            let key = (open.call.name.clone(), open.call.input.clone());
-            let changed = open.began && !outcome.is_error();
-            match &mut self.run {
-                // What failed before may work now.
-                Some(run) if changed => run.failed.clear(),
-                Some(run) if outcome.is_error() => *run.failed.entry(key).or_default() += 1,
-                Some(run) => drop(run.failed.remove(&key)),
-                None => {}
+            let (call, began) = (open.call.clone(), open.began);
+            if let Some(run) = &mut self.run {
+                run.called(&call, began, outcome);
             }
         } else if let Some(open) = self.calls.iter_mut().find(stopped) {
             // It was running when its run was ended, and has come to an end all the same.
@@ -352,8 +356,9 @@ impl Conversation {
     }
 
     fn answered(&mut self, seen: u64, answer: &Answer) {
-        let results = results(&self.calls);
+        let (results, reads) = self.results();
         self.turns.extend(results);
+        self.reads = reads;
         // What came while the model was answering is read after its answer.
         let (before, after) = std::mem::take(&mut self.unread)
             .into_iter()
@@ -394,6 +399,9 @@ impl Conversation {
         self.context = summary.len() as u64 / 4;
         self.turns = vec![Turn::Said(summary)];
         self.calls.clear();
+        self.reads = Reads::default();
+        self.inherited = 0;
+        self.inherits_text = false;
         self.last = None;
         self.since_compaction = Some(0);
     }
@@ -412,54 +420,4 @@ impl Conversation {
         }
         self.last = None;
     }
-}
-
-impl Run {
-    /// How often a call has failed.
-    pub fn failures(&self, call: &Call) -> u32 {
-        let key = (call.name.clone(), call.input.clone());
-        self.failed.get(&key).copied().unwrap_or(0)
-    }
-
-    fn note(&mut self, answer: &Answer, goes_on: bool) {
-        self.answers += 1;
-        self.newest_cost = answer.cost.unwrap_or_default();
-        if let Some(last) = &mut self.last_turn {
-            last.over = true;
-        }
-        let text = answer.text();
-        if !text.trim().is_empty() {
-            match &mut self.answer {
-                Some(before) if goes_on => before.push_str(&text),
-                _ => self.answer = Some(text),
-            }
-        }
-        let cut = answer.stop == Stop::Length;
-        self.cuts = if cut { self.cuts + 1 } else { 0 };
-        if is_useful(answer) && !cut {
-            self.nudges = 0;
-        }
-        for call in answer.calls() {
-            let call = Some((call.name.clone(), call.input.clone()));
-            let before = Some(self.same_calls).filter(|_| self.newest_call == call);
-            self.same_calls = before.unwrap_or(0) + 1;
-            self.newest_call = call;
-        }
-    }
-}
-
-fn results(calls: &[OpenCall]) -> impl Iterator<Item = Turn> {
-    calls.iter().map(|open| Turn::Result {
-        call: open.call.clone(),
-        outcome: open.outcome.clone().unwrap_or(ToolOutcome::Unknown),
-    })
-}
-
-/// Says something, or wants something done.
-fn is_useful(answer: &Answer) -> bool {
-    answer.blocks.iter().any(|block| match block {
-        Block::Text(text) => !text.trim().is_empty(),
-        Block::Call(_) => true,
-        Block::Reasoning { .. } | Block::Other(_) => false,
-    })
 }

@@ -59,7 +59,7 @@ impl<'l> CutResults<'l> {
         if !has_text || text.chars <= keep || self.limits.is_uncut(tool) {
             return;
         }
-        let head_percent = if self.end_matters(tool, text.text) {
+        let head_percent = if self.end_matters(tool, text.text()) {
             self.limits.head_percent
         } else {
             100

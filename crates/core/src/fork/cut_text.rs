@@ -16,16 +16,29 @@ pub(super) struct Kept<'t> {
 /// A slice, its length in characters, and whether it ends with a line break.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Slice<'t> {
-    pub(super) text: &'t str,
+    source: Source<'t>,
     pub(super) chars: usize,
     pub(super) ends_line: bool,
 }
 
+/// A whole text is read when it is written, and not when it is only measured.
+#[derive(Debug, Clone, Copy)]
+enum Source<'t> {
+    Whole(&'t Text<'t>),
+    Part(&'t str),
+}
+
+impl Default for Source<'_> {
+    fn default() -> Self {
+        Self::Part("")
+    }
+}
+
 impl<'t> Slice<'t> {
     /// All of a text.
-    pub(super) fn all(text: &'t Text) -> Self {
+    pub(super) fn all(text: &'t Text<'t>) -> Self {
         Self {
-            text: text.as_str(),
+            source: Source::Whole(text),
             chars: text.chars(),
             ends_line: text.ends_line(),
         }
@@ -34,22 +47,38 @@ impl<'t> Slice<'t> {
     /// A short text, whose length is counted here.
     pub(super) fn counted(text: &'t str) -> Self {
         Self {
-            text,
+            source: Source::Part(text),
             chars: text.chars().count(),
             ends_line: text.ends_with('\n'),
         }
     }
 
+    pub(super) fn text(self) -> &'t str {
+        match self.source {
+            Source::Whole(text) => text.as_str(),
+            Source::Part(text) => text,
+        }
+    }
+
+    /// Its length in bytes.
+    pub(super) fn bytes(self) -> usize {
+        match self.source {
+            Source::Whole(text) => text.bytes(),
+            Source::Part(text) => text.len(),
+        }
+    }
+
     /// The first `chars` characters.
     pub(super) fn first(self, chars: usize) -> Self {
+        let text = self.text();
         let end = if self.is_ascii() {
             chars
         } else {
-            self.text.len() - skip_chars(self.text, chars).len()
+            text.len() - skip_chars(text, chars).len()
         };
-        let text = &self.text[..end];
+        let text = &text[..end];
         Self {
-            text,
+            source: Source::Part(text),
             chars,
             ends_line: text.ends_with('\n'),
         }
@@ -57,16 +86,17 @@ impl<'t> Slice<'t> {
 
     /// The last `chars` characters.
     pub(super) fn last(self, chars: usize) -> Self {
+        let text = self.text();
         let start = match chars.checked_sub(1) {
-            None => self.text.len(),
-            Some(_) if self.is_ascii() => self.text.len() - chars,
+            None => text.len(),
+            Some(_) if self.is_ascii() => text.len() - chars,
             Some(before) => {
-                let first = self.text.char_indices().nth_back(before);
+                let first = text.char_indices().nth_back(before);
                 first.map_or(0, |(start, _)| start)
             }
         };
         Self {
-            text: &self.text[start..],
+            source: Source::Part(&text[start..]),
             chars,
             ends_line: chars > 0 && self.ends_line,
         }
@@ -74,7 +104,7 @@ impl<'t> Slice<'t> {
 
     /// One byte to each character.
     fn is_ascii(self) -> bool {
-        self.text.len() == self.chars
+        self.bytes() == self.chars
     }
 }
 
@@ -128,7 +158,7 @@ impl<'t> Kept<'t> {
 
     /// What is kept, as one text.
     pub(super) fn to_text(&self) -> String {
-        [self.head.text, &self.marker, self.tail.text].concat()
+        [self.head.text(), &self.marker, self.tail.text()].concat()
     }
 
     /// Whether a line break comes last, or there is nothing that would need one.

@@ -4,7 +4,10 @@ use super::{
     cut_text::{Slice, marker},
     inherited::{Inherited, Shown, ShownCall},
 };
-use crate::transcript::{Outcome, Role};
+use crate::{
+    foreign_tags::without_tag,
+    transcript::{Outcome, Role},
+};
 
 /// Opens the context.
 pub(super) const OPEN: &str = "<inherited_context>\n\n";
@@ -142,7 +145,7 @@ impl Page for Length {
 
     fn text(&mut self, text: Slice) {
         self.chars += text.chars;
-        self.bytes += text.text.len();
+        self.bytes += text.bytes();
     }
 }
 
@@ -152,7 +155,7 @@ impl Page for String {
     }
 
     fn text(&mut self, text: Slice) {
-        self.push_str(text.text);
+        self.push_str(text.text());
     }
 }
 
@@ -174,8 +177,8 @@ impl Page for Window {
         let end = self.at + text.chars;
         let in_head = self.head_end.saturating_sub(self.at).min(text.chars);
         let in_tail = end.saturating_sub(self.tail_start).min(text.chars);
-        self.head.push_str(text.first(in_head).text);
-        self.tail.push_str(text.last(in_tail).text);
+        self.head.push_str(text.first(in_head).text());
+        self.tail.push_str(text.last(in_tail).text());
         self.at = end;
     }
 }
@@ -224,30 +227,8 @@ fn end_line(ended: bool, page: &mut impl Page) {
     }
 }
 
-/// Makes sure that nothing in a message can be taken for the wrapper: the `<` of anything
-/// that looks like its tag becomes `‹`. One character for one, so no length changes. A
-/// whole message at a time, for a tag may be made of two of its parts.
+/// Makes sure that nothing in a message can be taken for the wrapper. A whole message at a time,
+/// for a tag may be made of two of its parts.
 fn harmless(text: String) -> String {
-    let mut safe = String::new();
-    let mut copied = 0;
-    for at in memchr::memchr_iter(b'<', text.as_bytes()) {
-        if opens_tag(&text[at + 1..]) {
-            safe.push_str(&text[copied..at]);
-            safe.push('‹');
-            copied = at + 1;
-        }
-    }
-    if copied == 0 {
-        return text;
-    }
-    safe.push_str(&text[copied..]);
-    safe
-}
-
-/// Whether what follows a `<` reads as the wrapper's tag, as a lenient reader would.
-fn opens_tag(rest: &str) -> bool {
-    let name = rest.trim_start();
-    let name = name.strip_prefix('/').unwrap_or(name).trim_start();
-    let name = name.as_bytes().get(..TAG.len());
-    name.is_some_and(|name| name.eq_ignore_ascii_case(TAG.as_bytes()))
+    without_tag(text, TAG)
 }

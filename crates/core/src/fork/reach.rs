@@ -1,10 +1,14 @@
 //! How far back a fork has to read.
 
 use super::{Limits, OverBudget, format, pipeline::Pipeline, since_compaction::is_inherited};
-use crate::transcript::{Compaction, Message, MessageId};
+use crate::transcript::{Compaction, Message, MessageId, Part, Text};
 
 /// How many messages are read beyond what fits, in search of a summary that stands for them.
 const LOOK_BEYOND: usize = 500;
+
+/// No model is shown more characters than this, some million tokens: where there is that much
+/// without a summary, there is none that stands for what comes before.
+const MOST_SHOWN: usize = 3_000_000;
 
 /// Reads a conversation from its end and says when a fork needs no more of it: when the
 /// limits are reached, or a compaction that stands for everything before.
@@ -15,6 +19,8 @@ pub struct Reach<'l> {
     seen: usize,
     /// Characters that would be kept.
     chars: usize,
+    /// Characters of all messages that were looked at, with nothing cut.
+    chars_in_full: usize,
     /// Messages that were read after there was enough.
     beyond: usize,
     awaited: Awaited,
@@ -24,6 +30,18 @@ pub struct Reach<'l> {
 /// average there is little to read.
 fn most_chars(limits: &Limits) -> usize {
     limits.max_chars.min(limits.max_tokens.saturating_mul(10))
+}
+
+/// What a model was shown of a message.
+fn text_of<'m>(message: &'m Message<'_>) -> impl Iterator<Item = &'m Text<'m>> {
+    message
+        .parts
+        .iter()
+        .flat_map(|part| match part {
+            Part::Text(text) => [Some(text), None],
+            Part::Tool(call) => [Some(&call.input), call.outcome.text()],
+        })
+        .flatten()
 }
 
 /// What is still to come of a compaction.
@@ -44,6 +62,7 @@ impl<'l> Reach<'l> {
             pipeline: Pipeline::new(limits),
             seen: 0,
             chars: 0,
+            chars_in_full: 0,
             beyond: 0,
             awaited: Awaited::Summary,
         }
@@ -68,13 +87,14 @@ impl<'l> Reach<'l> {
         if is_inherited(message) {
             let inherited = self.pipeline.take(newest_first, at);
             self.chars += format::measure(&inherited, false).chars;
+            self.chars_in_full += text_of(message).map(Text::chars).sum::<usize>();
         }
         match self.limits.when_over {
             OverBudget::Refuse => false,
             OverBudget::Remove if self.chars <= most_chars(self.limits) => false,
             OverBudget::Remove => {
                 self.beyond += 1;
-                self.beyond > LOOK_BEYOND
+                self.beyond > LOOK_BEYOND || self.chars_in_full > MOST_SHOWN
             }
         }
     }

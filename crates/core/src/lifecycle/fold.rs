@@ -51,6 +51,8 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
                 Some(_) => None,
                 None => task.progress.unattended_since.or(Some(at)),
             };
+            // Another worker waits anew.
+            task.progress.command_queued = false;
             task.owner.clone_from(by);
         }
         Event::Started => {
@@ -64,6 +66,7 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.progress.repeated = Default::default();
             task.progress.asking.clear();
             task.progress.using = None;
+            task.progress.command_queued = false;
             task.progress.turns_before = task.progress.spent.turns;
             task.progress.fallbacks.clear();
             task.progress.reprompted = 0;

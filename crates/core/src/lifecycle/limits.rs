@@ -30,9 +30,7 @@ pub fn over_iterations(task: &Task) -> Option<String> {
 /// Why a running task that has been quiet for so long must end, if it must.
 pub fn overdue(task: &Task, quiet: Duration, now: Moment, limits: &TaskLimits) -> Option<String> {
     task.budget.out_of_time(task.ran(now)).or_else(|| {
-        // A task that waits for an answer of the user makes no progress.
-        let waits = !task.progress.asking.is_empty();
-        (!waits && quiet >= limits.stall)
+        (!task.progress.is_waiting() && quiet >= limits.stall)
             .then(|| format!("it made no progress for {}", duration(limits.stall)))
     })
 }

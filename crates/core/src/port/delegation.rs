@@ -14,6 +14,7 @@ pub trait Delegation: Send + Sync {
     /// The tools.
     fn tools(&self) -> Vec<ToolSpec>;
 
-    /// Does what a call of one of them asks for.
-    async fn call(&self, session: &SessionId, request: ToolRequest) -> ToolOutcome;
+    /// Does what a call of one of them asks for. `message` is that which makes the call, by its
+    /// name in the session's transcript.
+    async fn call(&self, session: &SessionId, message: &str, request: ToolRequest) -> ToolOutcome;
 }

@@ -42,7 +42,8 @@ pub trait Host: Send + Sync {
         Ok(models.find(|model| Some(&model.name) == wanted.asked.as_ref()))
     }
 
-    /// Makes a session for a task, or finds the one that was made for it before.
+    /// Makes a session for a task, or finds the one that was made for it before, unless this is the
+    /// first attempt.
     async fn create(&self, session: NewSession) -> Result<SessionId, HostError>;
 
     /// Puts inherited context into a session, without an answer.
@@ -195,6 +196,8 @@ pub struct NewSession {
     pub role: Option<Role>,
     /// The tools of the skills above it, each of which binds it.
     pub within: Vec<Tools>,
+    /// Whether no attempt was made before this one: there is nothing to be found then.
+    pub first_attempt: bool,
 }
 
 /// What a forked child inherits.

@@ -7,6 +7,7 @@ mod delegation;
 mod host;
 mod leases;
 mod outbox;
+mod prune;
 mod queue;
 mod sessions;
 mod store;
@@ -25,12 +26,16 @@ pub use host::{
     OneQuestion, Prompt, Recent, Report, SessionEvent, WantedModel,
 };
 pub use leases::{Lapsed, LeaseTime, Leases};
-pub use outbox::{Content, Fate, Outbox, PendingPost, Post, PostKind, Posted, UnreadablePost};
+pub use outbox::{
+    Content, Fate, NoticeText, Outbox, PendingPost, Post, PostKind, Posted, ToldOfBatch,
+    UnreadablePost, UnsentEnd,
+};
+pub use prune::{OldSession, OldTree, Prune, SessionPlace, TreePlace};
 pub use queue::Queue;
 pub use sessions::{Base, Session, Sessions};
 pub use store::{Journal, Store, Work};
 pub use store_error::{FileWork, StoreError, StoreErrorKind, Stored};
 pub use tasks::{Messaged, Tasks};
 pub use tools_above::{bound, tools_above};
-pub use transact::{query, transact};
+pub use transact::{query, transact, transact_unsynced};
 pub use waits::Waits;

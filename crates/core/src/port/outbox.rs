@@ -2,6 +2,7 @@
 
 use super::Stored;
 use crate::{
+    end_notice::EndNotice,
     host_ref::HostSetup,
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
@@ -29,12 +30,31 @@ pub trait Outbox {
     /// Marks a post as about to be sent. False if it is not as it was found: no longer
     /// pending, no longer this owner's, or marked by someone else since.
     fn sending(&mut self, found: &PendingPost, by: &OwnerId, at: Moment) -> Stored<bool>;
-    /// Puts a post off, and says when it may last have been sent, if it may have been.
+    /// The other ends that can be told in the message of a notice: those of its batch and host that
+    /// nobody has begun to send, oldest first, up to `most`. Not those that wait for a caller who is
+    /// blocked and will read the result.
+    fn unsent_ends(&mut self, with: &PostId, now: Moment, most: usize) -> Stored<Vec<UnsentEnd>>;
+    /// How far a session has been told of a batch's ends. No more than `most` messages are counted.
+    fn told_of_batch(&mut self, to: &SessionId, batch: u64, most: u32) -> Stored<ToldOfBatch>;
+    /// Saves the message that tells of several ends, under the name of the post that is about to be
+    /// sent, `leader`. The others are sent with it, and what becomes of it becomes of them. For each,
+    /// the leader too, whether its whole result is in the message.
+    fn tell_together(
+        &mut self,
+        leader: &PostId,
+        message: &Message,
+        ends: &[(PostId, bool)],
+        at: Moment,
+    ) -> Stored<()>;
+    /// The runs whose whole results are in the message of this name.
+    fn told_whole(&mut self, leader: &PostId) -> Stored<Vec<(TaskId, u32)>>;
+    /// Puts a post off, and says when it may last have been sent, if it may have been. If it cannot
+    /// have been, ends that were to be told with it are posts of their own again.
     fn put_off(&mut self, post: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()>;
     /// Another worker may have sent a task's posts just now; they are to be looked for at
     /// `until`.
     fn postpone_posts(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
-    /// A session may be able to take what is for it now.
+    /// A session may be able to take now what it could not take before.
     fn hurry(&mut self, session: &SessionId, now: Moment) -> Stored<bool>;
     /// Whether there is something for a session.
     fn any_pending(&mut self, session: &SessionId) -> Stored<bool>;
@@ -66,7 +86,7 @@ pub struct Post {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// To the parent: the run has ended.
-    Notice(Message),
+    Notice(NoticeText),
     /// To the parent or the top of the tree: the child asks something.
     Question {
         /// The host's name for the question.
@@ -81,6 +101,19 @@ pub enum Content {
         question: String,
         reply: Reply,
     },
+}
+
+/// The text of a notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoticeText {
+    /// It is worded when it is sent, perhaps with others of its batch.
+    Unsent {
+        /// The batch of the run.
+        batch: u64,
+        end: EndNotice,
+    },
+    /// As it was sent, or may have been.
+    Worded(Message),
 }
 
 impl Content {
@@ -138,6 +171,26 @@ pub struct Posted {
     pub fate: Fate,
     /// Whether it may have been sent.
     pub attempted: bool,
+    /// The post in whose message it was told, if that is another one.
+    pub told_with: Option<PostId>,
+}
+
+/// The end of a run that a session is still to be told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsentEnd {
+    /// Its place in the outbox.
+    pub place: i64,
+    pub id: PostId,
+    pub end: EndNotice,
+}
+
+/// How far a session has been told of a batch's ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToldOfBatch {
+    /// How many messages were sent about it.
+    pub messages: u32,
+    /// When the next one will be.
+    pub next: Option<Moment>,
 }
 
 /// A post that has to be delivered.

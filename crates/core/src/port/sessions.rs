@@ -6,6 +6,7 @@ use crate::{
     id::{AgentName, ModelName, PostId, SessionId, TaskId},
     moment::Moment,
     skill::Terms,
+    trace::RunSummary,
 };
 
 /// A session of the built-in agent. What happened in it are its entries.
@@ -73,6 +74,8 @@ pub trait Sessions {
     fn end_of(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<Entry>>;
     /// The prompt of a run that is not over.
     fn open_prompt(&mut self, session: &SessionId) -> Stored<Option<PostId>>;
+    /// A run summed up, however long it is; nothing if its prompt is not there.
+    fn run_summary(&mut self, session: &SessionId, prompt: &PostId) -> Stored<Option<RunSummary>>;
     /// Whether an entry of this name is there.
     fn posted(&mut self, session: &SessionId, post: &PostId) -> Stored<bool>;
 }

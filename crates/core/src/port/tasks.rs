@@ -9,6 +9,7 @@ use crate::{
     notify::Batch,
     speaker::Speaker,
     task::Task,
+    task_list::{ListRequest, TaskList},
 };
 
 /// The tasks, as one transaction sees them.
@@ -23,6 +24,10 @@ pub trait Tasks {
     fn append(&mut self, task: &mut Task, events: &[Event], at: Moment) -> Stored<()>;
     /// Everything that happened to a task.
     fn events(&mut self, id: &TaskId) -> Stored<Vec<Saved>>;
+    /// What happened to a task after its event number `after`.
+    fn events_after(&mut self, id: &TaskId, after: u64) -> Stored<Vec<Saved>>;
+    /// The events that began and ended the runs of a task, however much happened in between.
+    fn run_events(&mut self, id: &TaskId) -> Stored<Vec<Saved>>;
     /// Which tasks something happened to after event number `position`, and the number of
     /// the newest event.
     fn changed_since(&mut self, position: i64) -> Stored<(Vec<TaskId>, i64)>;
@@ -37,6 +42,10 @@ pub trait Tasks {
 
     /// The tasks of a session that are not cleared, newest first; of all without one.
     fn tasks_of(&mut self, parent: Option<&SessionId>) -> Stored<Vec<Task>>;
+    /// The tasks that a list is to show, newest first.
+    fn list(&mut self, request: &ListRequest) -> Stored<TaskList<Task>>;
+    /// Whether a session has tasks that are neither finished nor cleared.
+    fn any_live(&mut self, parent: &SessionId) -> Stored<bool>;
     /// The tasks launched from the session of a task.
     fn below(&mut self, above: &TaskId) -> Stored<Vec<Task>>;
     /// What the tasks below a task have spent, all together.

@@ -40,6 +40,23 @@ where
     taken(&answer)
 }
 
+/// The same for what [`Store::write_unsynced`] is for.
+///
+/// # Errors
+/// With the work's own, or when the store fails.
+pub async fn transact_unsynced<T, E>(
+    store: &dyn Store,
+    work: impl Fn(&mut dyn Journal) -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    let (work, answer) = answering(work);
+    store.write_unsynced(work).await?;
+    taken(&answer)
+}
+
 /// Where work leaves its answer: a store only knows whether to keep what was done.
 type Slot<T, E> = Arc<Mutex<Option<Result<T, E>>>>;
 

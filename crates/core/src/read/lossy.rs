@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
+use crate::transcript::Text;
+
 /// A JSON string, borrowed from the input where it has no escapes.
 ///
 /// JavaScript hosts cut strings at UTF-16 units, so half an emoji reaches us as a
@@ -16,6 +18,29 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyStr<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // As bytes, because as a string the parser refuses a lone surrogate.
         deserializer.deserialize_bytes(LossyVisitor)
+    }
+}
+
+/// A long JSON string, which is unescaped when somebody reads it.
+pub(super) struct JsonText<'a>(pub(super) Text<'a>);
+
+impl<'a> From<LossyStr<'a>> for JsonText<'a> {
+    fn from(text: LossyStr<'a>) -> Self {
+        Self(Text::new(text.0))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&'a RawValue>::deserialize(deserializer)?.get();
+        let between_quotes = json
+            .strip_prefix('"')
+            .and_then(|json| json.strip_suffix('"'));
+        if let Some(text) = between_quotes.and_then(Text::escaped) {
+            return Ok(Self(text));
+        }
+        let text: LossyStr = serde_json::from_str(json).map_err(de::Error::custom)?;
+        Ok(text.into())
     }
 }
 

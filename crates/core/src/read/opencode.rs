@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{
     ReadError,
     compact_json::compact,
-    lossy::{Fields, Lenient, LossyStr, missing, readable, strict},
+    lossy::{Fields, JsonText, Lenient, LossyStr, missing, readable, strict},
     message_list::{self, Shape},
 };
 use crate::transcript::{
@@ -77,7 +77,7 @@ struct WirePart<'a> {
     #[serde(borrow, rename = "type")]
     kind: LossyStr<'a>,
     #[serde(borrow)]
-    text: Option<LossyStr<'a>>,
+    text: Option<JsonText<'a>>,
     #[serde(borrow)]
     ignored: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -97,9 +97,9 @@ struct WireState<'a> {
     #[serde(borrow)]
     input: Option<&'a RawValue>,
     #[serde(borrow)]
-    output: Option<LossyStr<'a>>,
+    output: Option<JsonText<'a>>,
     #[serde(borrow)]
-    error: Option<LossyStr<'a>>,
+    error: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     time: Lenient<WireTime<'a>>,
 }
@@ -151,7 +151,10 @@ impl<'a> WirePart<'a> {
         let kind: LossyStr = part.required("type")?;
         let (is_text, is_tool) = (kind.0 == "text", kind.0 == "tool");
         Ok(Self {
-            text: is_text.then(|| part.required("text")).transpose()?,
+            text: is_text
+                .then(|| part.required::<LossyStr>("text"))
+                .transpose()?
+                .map(Into::into),
             tool: is_tool.then(|| part.required("tool")).transpose()?,
             state: is_tool.then(|| WireState::leniently(&part)).transpose()?,
             ignored: part.lenient("ignored").0,
@@ -172,12 +175,12 @@ impl<'a> WireState<'a> {
             output: if failed {
                 None
             } else {
-                state.optional("output")?
+                state.optional::<LossyStr>("output")?.map(Into::into)
             },
             error: if completed {
                 None
             } else {
-                state.optional("error")?
+                state.optional::<LossyStr>("error")?.map(Into::into)
             },
             time: state.lenient("time"),
             status,
@@ -223,7 +226,7 @@ impl<'a> WirePart<'a> {
             "text" if self.ignored.is_some_and(is_true) => Meaning::Nothing,
             "text" => {
                 let text = self.text.ok_or_else(|| missing("text"))?;
-                Meaning::Inherited(Part::Text(Text::new(text.0)))
+                Meaning::Inherited(Part::Text(text.0))
             }
             "tool" => {
                 let state = self.state.ok_or_else(|| missing("state"))?;
@@ -245,12 +248,12 @@ impl<'a> WirePart<'a> {
 impl<'a> WireState<'a> {
     fn outcome(self) -> Outcome<'a> {
         let cleared = self.time.0.is_some_and(|time| time.compacted.is_some());
-        let text = |found: Option<LossyStr<'a>>| Text::new(found.unwrap_or_default().0);
+        let text = |found: Option<JsonText<'a>>| found.map_or_else(|| Text::new(""), |text| text.0);
         match (&*self.status.0, self.output, self.error) {
             ("pending" | "running", ..) => Outcome::Pending,
             ("error", _, error) => Outcome::Failed(text(error)),
             ("completed", ..) if cleared => Outcome::Cleared,
-            ("completed", Some(output), _) if output.0 == Outcome::CLEARED => Outcome::Cleared,
+            ("completed", Some(output), _) if output.0.is(Outcome::CLEARED) => Outcome::Cleared,
             ("completed", output, _) => Outcome::Completed(text(output)),
             // A state of a later OpenCode: what it holds says what it is.
             (_, Some(output), _) => Outcome::Completed(text(Some(output))),

@@ -33,7 +33,8 @@ pub enum ChainOf {
     Session { session: SessionId, prompt: PostId },
 }
 
-/// A run with everything that happened in it, and the runs below it.
+/// A run with everything that happened in it, and the runs below it; or without its steps, where only
+/// what they come to is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// The run; tasks of old have no name for theirs.
@@ -56,8 +57,6 @@ pub struct Trace {
     pub steps: Vec<Step>,
     /// What was said at the end.
     pub answer: Option<String>,
-    /// What its host counted, if the steps are only what was heard of them.
-    pub counted: Option<TraceTotals>,
     /// What it has used itself.
     pub own: TraceTotals,
     /// What it has used together with the runs below it.
@@ -113,7 +112,6 @@ impl TraceState {
 impl Trace {
     /// Sums up what it and the runs below it have used.
     pub fn add_up(&mut self) {
-        self.own = self.counted.unwrap_or_else(|| TraceTotals::of(&self.steps));
         self.all = self.own;
         for child in &mut self.children {
             child.add_up();

@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 
-use super::{Step, StepKind, ToolResult};
+use super::{StepKind, Steps, ToolResult};
 use crate::{
     agent::{Answer, Block, End, Entry, Filed, ToolOutcome},
-    id::PostId,
+    id::{AgentName, PostId},
     last_turn,
     moment::Moment,
 };
 
 /// How a run in a session ended.
-pub(super) struct RunEnd {
-    pub(super) end: End,
-    pub(super) answer: Option<String>,
-    pub(super) at: Moment,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEnd {
+    pub end: End,
+    pub answer: Option<String>,
+    pub at: Moment,
 }
 
 impl RunEnd {
@@ -24,45 +25,17 @@ impl RunEnd {
     }
 }
 
-/// What the entries of a session say about one of its runs: the steps, and how it ended if it
-/// has. `told` is what its task was told, by the names of the entries.
-pub(super) fn steps_of_entries(
-    entries: &[Filed],
-    prompt: &PostId,
-    told: &HashMap<&PostId, StepKind>,
-) -> (Vec<Step>, Option<RunEnd>) {
-    let begins =
-        |filed: &Filed| matches!(&filed.entry, Entry::Prompted { post, .. } if post == prompt);
-    let Some(begun) = entries.iter().position(begins) else {
-        return (Vec::new(), None);
-    };
-    let mut run = Reading::new(entries[begun].at, told);
-    for filed in &entries[begun + 1..] {
-        match &filed.entry {
-            Entry::Ended {
-                prompt: ended,
-                end,
-                answer,
-            } if ended == prompt => {
-                let ended = RunEnd {
-                    end: end.clone(),
-                    answer: answer.clone(),
-                    at: filed.at,
-                };
-                return (run.steps, Some(ended));
-            }
-            // The next run.
-            Entry::Prompted { .. } => break,
-            _ => run.take(filed),
-        }
-    }
-    (run.steps, None)
-}
-
-/// A run that is being read.
-struct Reading<'a> {
-    told: &'a HashMap<&'a PostId, StepKind>,
-    steps: Vec<Step>,
+/// What the entries of a session say about one of its runs, entry by entry: the steps, and how it
+/// ended if it has.
+#[derive(Debug)]
+pub(super) struct EntrySteps {
+    /// The prompt that began the run.
+    prompt: PostId,
+    stage: Stage,
+    /// Who was asked, and what.
+    pub(super) asked: Option<(AgentName, String)>,
+    pub(super) end: Option<RunEnd>,
+    pub(super) steps: Steps,
     /// When the newest entry was saved.
     last: Moment,
     /// When the entry before the newest moment was saved: entries that are saved together have
@@ -74,28 +47,76 @@ struct Reading<'a> {
     failed: HashMap<(String, String), u32>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The entries are of runs before it.
+    Before,
+    During,
+    After,
+}
+
 /// A call without a result.
+#[derive(Debug)]
 struct Open {
     call: String,
-    step: usize,
+    /// The number of its step.
+    step: u64,
     /// What makes it the same call as another: tool and parameters.
     key: (String, String),
     began: bool,
 }
 
-impl<'a> Reading<'a> {
-    fn new(begun: Moment, told: &'a HashMap<&'a PostId, StepKind>) -> Self {
+impl EntrySteps {
+    pub(super) fn new(prompt: PostId) -> Self {
         Self {
-            told,
-            steps: Vec::new(),
-            last: begun,
-            before: begun,
+            prompt,
+            stage: Stage::Before,
+            asked: None,
+            end: None,
+            steps: Steps::default(),
+            last: Moment::default(),
+            before: Moment::default(),
             open: Vec::new(),
             failed: HashMap::new(),
         }
     }
 
-    fn take(&mut self, filed: &Filed) {
+    /// The next entry. `told` is what its task was told, by the names of the entries.
+    pub(super) fn take(&mut self, filed: &Filed, told: &HashMap<PostId, StepKind>) {
+        match (self.stage, &filed.entry) {
+            (
+                Stage::Before,
+                Entry::Prompted {
+                    post, agent, text, ..
+                },
+            ) if *post == self.prompt => {
+                self.stage = Stage::During;
+                self.asked = Some((agent.clone(), text.clone()));
+                (self.last, self.before) = (filed.at, filed.at);
+            }
+            (Stage::Before | Stage::After, _) => {}
+            (
+                Stage::During,
+                Entry::Ended {
+                    prompt,
+                    end,
+                    answer,
+                },
+            ) if *prompt == self.prompt => {
+                self.stage = Stage::After;
+                self.end = Some(RunEnd {
+                    end: end.clone(),
+                    answer: answer.clone(),
+                    at: filed.at,
+                });
+            }
+            // The next run.
+            (Stage::During, Entry::Prompted { .. }) => self.stage = Stage::After,
+            (Stage::During, _) => self.step(filed, told),
+        }
+    }
+
+    fn step(&mut self, filed: &Filed, told: &HashMap<PostId, StepKind>) {
         if filed.at != self.last {
             self.before = self.last;
             self.last = filed.at;
@@ -113,13 +134,15 @@ impl<'a> Reading<'a> {
             Entry::ToolBegan { call } => {
                 if let Some(open) = self.open.iter_mut().find(|open| open.call == *call) {
                     open.began = true;
-                    self.steps[open.step].at = filed.at;
+                    if let Some(step) = self.steps.waiting(open.step) {
+                        step.at = filed.at;
+                    }
                 }
             }
             Entry::ToolEnded { call, outcome } => self.ended(filed.at, call, outcome),
             Entry::Notice { post, visible, .. } => {
                 let text = visible.clone();
-                let what = match self.told.get(post) {
+                let what = match told.get(post) {
                     Some(told) => told.clone(),
                     None if post.is_message() => StepKind::Message { from: None, text },
                     None => StepKind::Notice { text },
@@ -139,14 +162,12 @@ impl<'a> Reading<'a> {
     /// Something that took the time since the entry before.
     fn push(&mut self, filed: &Filed, what: StepKind) {
         let took = filed.at.since(self.before);
-        self.steps
-            .push(Step::next(&self.steps, self.before, Some(took), what));
+        self.steps.push(self.before, Some(took), what);
     }
 
     /// Something that took no time.
     fn note(&mut self, filed: &Filed, what: StepKind) {
-        self.steps
-            .push(Step::next(&self.steps, filed.at, None, what));
+        self.steps.push(filed.at, None, what);
     }
 
     fn answered(&mut self, filed: &Filed, answer: &Answer) {
@@ -171,21 +192,19 @@ impl<'a> Reading<'a> {
         for call in answer.calls() {
             let key = (call.name.clone(), call.input.clone());
             let retries = self.failed.get(&key).copied().unwrap_or(0);
+            let what = StepKind::Tool {
+                name: call.name.clone(),
+                input: call.input.clone(),
+                result: ToolResult::Open,
+                retries,
+            };
+            let step = self.steps.push(filed.at, None, what);
             self.open.push(Open {
                 call: call.id.clone(),
-                step: self.steps.len(),
+                step,
                 key,
                 began: false,
             });
-            self.note(
-                filed,
-                StepKind::Tool {
-                    name: call.name.clone(),
-                    input: call.input.clone(),
-                    result: ToolResult::Open,
-                    retries,
-                },
-            );
         }
     }
 
@@ -197,10 +216,13 @@ impl<'a> Reading<'a> {
         if outcome.is_error() {
             *self.failed.entry(open.key).or_default() += 1;
         }
-        let step = &mut self.steps[open.step];
+        let before = self.before;
+        let Some(step) = self.steps.waiting(open.step) else {
+            return;
+        };
         // A call that only looks and waited for others began when the last of them had ended.
-        if !open.began && self.before > step.at {
-            step.at = self.before;
+        if !open.began && before > step.at {
+            step.at = before;
         }
         step.took = Some(at.since(step.at));
         if let StepKind::Tool { result, .. } = &mut step.what {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Step, StepKind, ToolResult};
+use super::{StepKind, Steps, ToolResult};
 use crate::{
     agent::Usage,
     event::{Event, Saved},
@@ -12,33 +12,27 @@ use crate::{
     speaker::Speaker,
 };
 
-/// What a task was told, by the name that it has in the child's session.
-pub(super) fn told(events: &[Saved]) -> HashMap<&PostId, StepKind> {
-    let told = events.iter().filter_map(|saved| match &saved.event {
-        Event::Messaged { id, from, text } => Some((id, message(*from, text))),
-        _ => None,
-    });
-    told.collect()
+/// What a task's events say about one of its runs, event by event.
+#[derive(Debug, Default)]
+pub(super) struct EventSteps {
+    pub(super) steps: Steps,
+    /// What the task was told, by the name that it has in the child's session.
+    pub(super) told: HashMap<PostId, StepKind>,
+    /// Whether the host has the prompt: what it keeps of the run can be seen there.
+    pub(super) is_prompted: bool,
+    last: Option<Moment>,
 }
 
-fn message(from: Option<Speaker>, text: &str) -> StepKind {
-    let text = text.to_owned();
-    StepKind::Message { from, text }
-}
-
-/// What a task's events say about one of its runs.
-pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut at_run = 0;
-    let mut last: Option<Moment> = None;
-    for saved in events {
-        if matches!(saved.event, Event::Resumed { .. }) {
-            at_run += 1;
+impl EventSteps {
+    /// The next event; `is_of_run` says whether it is one of this run.
+    pub(super) fn take(&mut self, saved: &Saved, is_of_run: bool) {
+        if let Event::Messaged { id, from, text } = &saved.event {
+            self.told.insert(id.clone(), message(*from, text));
         }
-        if at_run != run {
-            continue;
+        if !is_of_run {
+            return;
         }
-        let before = last.unwrap_or(saved.at);
+        let before = self.last.unwrap_or(saved.at);
         let what = match &saved.event {
             Event::Observed(Observation::Turned(answer) | Observation::AskedBeside(answer)) => {
                 StepKind::Model {
@@ -63,16 +57,21 @@ pub(super) fn steps_of_events(events: &[Saved], run: u32) -> Vec<Step> {
                 StepKind::FellBack(fallback.clone())
             }
             Event::Started | Event::Prompted => {
-                last = Some(saved.at);
-                continue;
+                self.is_prompted |= saved.event == Event::Prompted;
+                self.last = Some(saved.at);
+                return;
             }
-            _ => continue,
+            _ => return,
         };
-        last = Some(saved.at);
+        self.last = Some(saved.at);
         let model = matches!(what, StepKind::Model { .. });
         let at = if model { before } else { saved.at };
         let took = model.then(|| saved.at.since(before));
-        steps.push(Step::next(&steps, at, took, what));
+        self.steps.push(at, took, what);
     }
-    steps
+}
+
+fn message(from: Option<Speaker>, text: &str) -> StepKind {
+    let text = text.to_owned();
+    StepKind::Message { from, text }
 }

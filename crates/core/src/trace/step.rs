@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::TraceTotals;
 use crate::{
     agent::Usage, budget::Cost, fallback::Fallback, id::ModelName, moment::Moment, speaker::Speaker,
 };
@@ -66,23 +67,6 @@ pub enum StepKind {
 }
 
 impl Step {
-    /// The step after those before it in its run: an entry may be several steps, so that they have
-    /// numbers of their own.
-    pub(super) fn next(
-        before: &[Step],
-        at: Moment,
-        took: Option<Duration>,
-        what: StepKind,
-    ) -> Self {
-        let seq = u64::try_from(before.len()).map_or(u64::MAX, |steps| steps + 1);
-        Self {
-            seq,
-            at,
-            took,
-            what,
-        }
-    }
-
     /// Whether there is more to come of it.
     pub fn is_open(&self) -> bool {
         let open = ToolResult::Open;
@@ -100,4 +84,54 @@ pub enum ToolResult {
     Unknown,
     /// Its host does not say.
     NotReported,
+}
+
+/// The steps of a run, as far as they are known. Those that were handed out are only counted: who
+/// follows a run keeps no more of it than what waits.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// How many were handed out, and what they come to.
+    gone: u64,
+    gone_totals: TraceTotals,
+    waiting: Vec<Step>,
+}
+
+impl Steps {
+    /// Adds a step and returns its number: an entry may be several steps, so that they have numbers
+    /// of their own.
+    pub(super) fn push(&mut self, at: Moment, took: Option<Duration>, what: StepKind) -> u64 {
+        let waiting = u64::try_from(self.waiting.len()).unwrap_or(u64::MAX);
+        let seq = self.gone.saturating_add(waiting).saturating_add(1);
+        self.waiting.push(Step {
+            seq,
+            at,
+            took,
+            what,
+        });
+        seq
+    }
+
+    /// A step that was not handed out, by its number.
+    pub(super) fn waiting(&mut self, seq: u64) -> Option<&mut Step> {
+        let at = usize::try_from(seq.checked_sub(self.gone)?).ok()?;
+        self.waiting.get_mut(at.checked_sub(1)?)
+    }
+
+    /// Hands out the steps up to the first of which there is more to come, or all.
+    pub(super) fn hand_out(&mut self, all: bool) -> Vec<Step> {
+        let settled = self
+            .waiting
+            .iter()
+            .take_while(|step| all || !step.is_open());
+        let settled = settled.count();
+        let out: Vec<Step> = self.waiting.drain(..settled).collect();
+        self.gone += u64::try_from(settled).unwrap_or(u64::MAX);
+        self.gone_totals = self.gone_totals.plus(TraceTotals::of(&out));
+        out
+    }
+
+    /// What all of them come to.
+    pub(super) fn totals(&self) -> TraceTotals {
+        self.gone_totals.plus(TraceTotals::of(&self.waiting))
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Step, StepKind};
 use crate::{
-    agent::Usage,
+    agent::{Entry, Usage},
     budget::{Cost, Spent},
 };
 
@@ -39,6 +39,28 @@ impl TraceTotals {
         each.fold(Self::default(), Self::plus)
     }
 
+    /// What an entry of a session adds to what its run has used.
+    pub fn of_entry(entry: &Entry) -> Self {
+        match entry {
+            Entry::Answered { answer, .. } => {
+                let mut totals = Self::answer(answer.usage, 0, answer.cost);
+                let calls = answer.calls().count();
+                totals.spent.tool_calls = u64::try_from(calls).unwrap_or(u64::MAX);
+                totals
+            }
+            Entry::Compacted { answer, .. } => Self::answer(answer.usage, 0, answer.cost),
+            Entry::Inherited { .. }
+            | Entry::Prompted { .. }
+            | Entry::Notice { .. }
+            | Entry::Nudged { .. }
+            | Entry::LastTurn { .. }
+            | Entry::FellBack(_)
+            | Entry::ToolBegan { .. }
+            | Entry::ToolEnded { .. }
+            | Entry::Ended { .. } => Self::default(),
+        }
+    }
+
     fn answer(usage: Usage, unsplit: u64, cost: Option<Cost>) -> Self {
         let spent = Spent::of_answer(usage.context().saturating_add(unsplit), cost);
         Self { spent, usage }
@@ -50,6 +72,21 @@ impl TraceTotals {
         Self {
             spent: self.spent.plus(more.spent),
             usage: self.usage.plus(more.usage),
+        }
+    }
+
+    /// What came on top of `earlier`.
+    #[must_use]
+    pub fn beyond(self, earlier: Self) -> Self {
+        let less = |now: u64, then: u64| now.saturating_sub(then);
+        Self {
+            spent: self.spent.beyond(earlier.spent),
+            usage: Usage {
+                input: less(self.usage.input, earlier.usage.input),
+                cache_read: less(self.usage.cache_read, earlier.usage.cache_read),
+                cache_write: less(self.usage.cache_write, earlier.usage.cache_write),
+                output: less(self.usage.output, earlier.usage.output),
+            },
         }
     }
 

@@ -458,7 +458,7 @@ fn what_a_task_was_told_and_answered_is_in_its_trace() {
         event,
     });
     let saved: Vec<Saved> = saved.collect();
-    let trace = trace_of_task(task, 0, None, &saved, &[], at(9));
+    let trace = trace_of_task(&task, 0, None, &saved, &[], at(9));
     let steps: Vec<StepKind> = trace.steps.into_iter().map(|step| step.what).collect();
     let text = "Leave the tests alone.".to_owned();
     let once = "once".to_owned();

@@ -468,6 +468,11 @@ fn time_and_silence_end_a_task_and_not_a_moment_before() {
     assert_eq!(overdue(&task, quiet(599), at(600), &limits), None);
     let why = overdue(&task, quiet(600), at(601), &limits).expect("overdue");
     assert_eq!(why, "it made no progress for 10m 00s");
+    // It waits for other tasks, not they for it.
+    task.progress.note(&Observation::CommandQueued, at(2));
+    assert_eq!(overdue(&task, quiet(600), at(601), &limits), None);
+    task.progress.note(&Observation::CommandStarted, at(3));
+    assert!(overdue(&task, quiet(600), at(601), &limits).is_some());
 }
 
 #[test]

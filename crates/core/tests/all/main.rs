@@ -17,6 +17,7 @@ mod reaching;
 mod reading;
 mod reading2;
 mod recorded;
+mod rereading;
 mod rule_tricks;
 mod scheduling;
 mod seeds;

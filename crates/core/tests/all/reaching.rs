@@ -166,6 +166,14 @@ fn repeated_reads_leave_room_for_older_messages() {
     );
 }
 
+#[test]
+fn what_no_model_can_have_been_shown_is_not_searched_for_a_summary() {
+    // Five whole results are more than fits; 75 are three million characters.
+    let session = with_results((0..LONG).map(|n| read(n, &filler(n, 40_000))));
+    let read = asked_for(&session, &Preset::Graduated.limits());
+    assert!((75..80).contains(&read), "{read}");
+}
+
 /// What a preamble says about the conversation.
 fn facts(preamble: &str) -> Vec<&str> {
     let lines = preamble.lines();

@@ -97,6 +97,25 @@ fn each_depth_has_slots_of_its_own() {
 }
 
 #[test]
+fn opencode_has_fewer_slots_than_the_built_in_agent() {
+    let usual = TaskLimits::default();
+    let launched = |host: &str| {
+        let mut task = queued(0, 1, "main", None);
+        task.brief.host = HostRef::from(host).into();
+        vec![task; 300]
+    };
+    let started = |queue: &[Task]| admitted(&usual, &[], queue).len();
+    assert_eq!(started(&launched("engine:/project")), 200);
+    assert_eq!(started(&launched("opencode:http://localhost:4096")), 10);
+    let mixed = [
+        launched("opencode:http://localhost:4096"),
+        launched("opencode2:http://localhost:4096"),
+        launched("engine:/project"),
+    ];
+    assert_eq!(started(&mixed.concat()), 200, "10 in each, and 180 beside");
+}
+
+#[test]
 fn shown_ids_are_as_short_as_they_can_be() {
     let ids: Vec<TaskId> = [0x1111_1111_u128 << 96, 0x1111_1112 << 96, 0x2 << 124]
         .map(TaskId::from_random)

@@ -9,7 +9,7 @@ use asyncagents_core::{
 use asyncagents_models::{AnswerEvent, Model, ModelError, Request};
 use tokio::time;
 
-use super::{DriveError, Driven, Driver, compact::SummaryOf};
+use super::{DriveError, Driven, Driver, compact::SummaryOf, save::Saved};
 use crate::{Live, drivers::Halt};
 
 /// Whether a watcher sees an answer while it comes.
@@ -58,7 +58,13 @@ impl Driver {
                 self.compacted_for_window = false;
                 let seen = shown.seen;
                 let mut reports = reports(&answer);
-                self.save(vec![Entry::Answered { seen, answer }]).await?;
+                // That a call begins is saved at once after its answer, and both are on disk before it
+                // does.
+                let begins = answer.calls().next().is_some_and(|call| self.changes(call));
+                let saved = if begins { Saved::Soon } else { Saved::OnDisk };
+                self.save_as(vec![Entry::Answered { seen, answer }], saved)
+                    .await?;
+                self.answer_unsynced = begins;
                 self.show(Live::Answered);
                 let budget = self.run_budget.as_ref();
                 let used_up = budget.map(|budget| budget.used_up(&self.conversation));
@@ -95,6 +101,7 @@ impl Driver {
             system: &self.session.system,
             tools: &self.tools,
             turns,
+            inherited: self.conversation.inherited(),
             no_tools: false,
             max_output: None,
             cache_key: &self.cache_key,

@@ -1,6 +1,7 @@
 //! Drives one session: does what comes next, saves what came of it, and looks again.
 
 mod ask;
+mod await_slot;
 mod compact;
 mod fall_back;
 mod last_turn;
@@ -28,6 +29,7 @@ use uuid::Uuid;
 use self::{compact::SummaryOf, last_turn::RunBudget};
 use crate::{
     Live,
+    cache_key::cache_key,
     drivers::{DriverHandle, Halt},
     profiles::{Profiles, restricted},
     record::{SessionError, is_driven_elsewhere},
@@ -37,8 +39,8 @@ use crate::{
 /// How often a working session reports that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How often a session that waits for tasks polls the store for what another process has written.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a session that waits for tasks looks at what was written, at most.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How much of a question that nobody has answered is in the reason for the end.
 const MOST_OF_QUESTION: usize = 200;
@@ -87,6 +89,10 @@ pub(crate) struct SessionGuard {
 impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.shared.drivers.release(&self.id, &self.handle);
+        // The next driver may be there already.
+        if self.shared.drivers.get(&self.id).is_none() {
+            self.shared.rest(&self.id);
+        }
         self.shared.report(&self.id, SessionEvent::Idle);
     }
 }
@@ -120,6 +126,8 @@ struct Driver {
     effort: Option<Effort>,
     /// The outermost task above the session, if it is for one.
     tree: Option<TaskId>,
+    /// How deep the session's task is; 0 for a session of a person.
+    depth: u32,
     tools: Vec<ToolSpec>,
     /// The names of the tools for background tasks.
     delegation: Vec<String>,
@@ -127,7 +135,7 @@ struct Driver {
     conversation: Conversation,
     /// The name under which the driver writes. The next driver has another.
     name: String,
-    /// What the provider's cache knows the conversation by.
+    /// What the provider's cache knows requests by that begin as these do.
     cache_key: String,
     /// Background tasks are unfinished, as far as is known.
     open_tasks: bool,
@@ -143,6 +151,8 @@ struct Driver {
     run_budget: Option<RunBudget>,
     /// What it has asked for without an answer until the time for the task was up.
     unanswered: Option<String>,
+    /// The newest answer is not on disk yet: that it begins a call will be, with it.
+    answer_unsynced: bool,
 }
 
 impl Driver {
@@ -157,6 +167,7 @@ impl Driver {
             outer_tools,
             effort,
             tree,
+            depth,
         } = of_task(&shared, &session).await?;
         let profile = known_or_read_only(&profiles, &session.agent);
         let allowed = restricted(profile.tools, &outer_tools, session.terms.as_ref());
@@ -164,23 +175,21 @@ impl Driver {
         let (engine, delegates) = (shared.clone(), session.delegates);
         let found = spawn_blocking(move || engine.tools(delegates, &allowed)).await;
         let (tools, delegation) = found.map_err(|_| DriveError::Halted)?;
-        let cache_key = session
-            .base
-            .as_ref()
-            .map_or(&session.id, |base| &base.session);
+        let cache_key = cache_key(&session.system, &tools, &conversation);
         let toolbox = shared.toolbox_of(&session);
         let driver = Self {
             toolbox: toolbox
                 .map_err(|error| format!("the folder of this session cannot be used: {error}")),
             tools,
             delegation,
-            cache_key: cache_key.to_string(),
+            cache_key,
             shared,
             handle,
             session,
             outer_tools,
             effort,
             tree,
+            depth,
             profiles,
             conversation,
             name,
@@ -191,6 +200,7 @@ impl Driver {
             iteration_deadline: None,
             run_budget: None,
             unanswered: None,
+            answer_unsynced: false,
         };
         driver.publish();
         driver.report_fallbacks();
@@ -231,6 +241,7 @@ impl Driver {
     /// Does what comes next. False when there is nothing.
     async fn step(&mut self) -> Driven<bool> {
         if *self.handle.halt.borrow() != Halt::Go {
+            self.sync_answer().await?;
             return Err(DriveError::Halted);
         }
         self.run_budget = self.run_budget().await?;
@@ -254,6 +265,9 @@ impl Driver {
         if self.released && next != Next::Rest {
             self.name = claim(&self.shared, &self.session.id).await?;
             self.released = false;
+        }
+        if !matches!(next, Next::Run(_)) {
+            self.sync_answer().await?;
         }
         match next {
             Next::Ask => match model {
@@ -337,18 +351,16 @@ impl Driver {
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(time_is_up);
-        loop {
-            tokio::select! {
-                () = &mut time_is_up => break,
-                () = self.handle.wake.notified() => break,
-                _ = self.handle.halted(Halt::Soon) => return Err(DriveError::Halted),
-                () = time::sleep(POLL_INTERVAL) => {
-                    if store.version().await.ok() != before {
-                        break;
-                    }
-                }
-            }
+        let written = async {
+            time::sleep(LOOK_INTERVAL).await;
+            // Without a version, any that can be read is new.
+            store.changed_since(before.unwrap_or(i64::MIN)).await;
+        };
+        tokio::select! {
+            () = time_is_up => {}
+            () = self.handle.wake.notified() => {}
+            _ = self.handle.halted(Halt::Soon) => return Err(DriveError::Halted),
+            () = written => {}
         }
         self.open_tasks = false;
         self.catch_up().await
@@ -358,10 +370,10 @@ impl Driver {
 /// Takes a session over, unless another process that is alive drives it.
 async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Driven<String> {
     let mine = (shared.owner)();
-    let owner = mine.as_ref().map_or("", OwnerId::as_str);
-    let name = format!("{owner}/{}", Uuid::new_v4().simple());
+    let name = driver_name(mine.as_ref());
     let (id, driver) = (id.clone(), name.clone());
-    let claimed = shared.write(move |journal| {
+    // After a power cut no process is left that it would keep away.
+    let claimed = shared.write_unsynced(move |journal| {
         if is_driven_elsewhere(journal, &id, mine.as_ref())? {
             return Err(SessionError::Busy);
         }
@@ -372,6 +384,12 @@ async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Driven<String> {
     Ok(name)
 }
 
+/// A name for a driver of this process.
+fn driver_name(owner: Option<&OwnerId>) -> String {
+    let owner = owner.map_or("", OwnerId::as_str);
+    format!("{owner}/{}", Uuid::new_v4().simple())
+}
+
 /// What the task that a session is for says about it.
 #[derive(Default)]
 struct OfTask {
@@ -380,6 +398,7 @@ struct OfTask {
     outer_tools: Vec<Tools>,
     effort: Option<Effort>,
     tree: Option<TaskId>,
+    depth: u32,
 }
 
 async fn of_task(shared: &Shared, session: &Session) -> Result<OfTask, SessionError> {
@@ -393,6 +412,7 @@ async fn of_task(shared: &Shared, session: &Session) -> Result<OfTask, SessionEr
         Ok(OfTask {
             outer_tools: tools_above(journal, &task)?,
             effort: task.brief.effort,
+            depth: task.place.depth,
             tree: Some(outermost(journal, task)?),
         })
     });

@@ -9,7 +9,7 @@ use asyncagents_core::{
 };
 use tokio::time;
 
-use super::{DriveError, Driven, Driver};
+use super::{DriveError, Driven, Driver, driver_name};
 use crate::{Live, record::SessionError};
 
 /// How often saving is tried, with longer and longer pauses: what a model has answered was
@@ -70,9 +70,14 @@ impl Driver {
     /// Saves what happened, retrying if the store fails, and takes in what other processes have added
     /// meanwhile.
     pub(super) async fn save(&mut self, entries: Vec<Entry>) -> Driven {
+        self.save_as(entries, Saved::OnDisk).await
+    }
+
+    /// The same; `Saved::Soon` does not wait for the disk.
+    pub(super) async fn save_as(&mut self, entries: Vec<Entry>, saved: Saved) -> Driven {
         let mut pause = Duration::from_millis(100);
         for _ in 1..SAVE_ATTEMPTS {
-            match self.try_save(entries.clone()).await {
+            match self.try_save(entries.clone(), saved).await {
                 Err(DriveError::Failed(SessionError::Store(error))) => {
                     tracing::warn!(session = %self.session.id, %error, "saving failed, retrying");
                     time::sleep(pause).await;
@@ -81,21 +86,45 @@ impl Driver {
                 saved => return saved,
             }
         }
-        self.try_save(entries).await
+        self.try_save(entries, saved).await
     }
 
-    async fn try_save(&mut self, entries: Vec<Entry>) -> Driven {
+    async fn try_save(&mut self, entries: Vec<Entry>, saved: Saved) -> Driven {
         let (id, name) = (self.session.id.clone(), self.name.clone());
         let (newest, now) = (self.conversation.newest(), self.shared.now());
-        let saved = self.shared.write(move |journal| {
+        let work = move |journal: &mut dyn Journal| {
             check_driver(journal, &id, &name)?;
             for entry in &entries {
                 journal.file(&id, entry, now)?;
             }
             Ok(journal.entries(&id, newest, u64::MAX)?)
-        });
-        self.fold(&saved.await?);
+        };
+        let news = match saved {
+            Saved::OnDisk => self.shared.write(work).await?,
+            Saved::Soon => self.shared.write_unsynced(work).await?,
+        };
+        self.answer_unsynced = false;
+        self.fold(&news);
         self.handle.has_acted.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Waits until the newest answer is on disk: it was paid for, and what follows takes time.
+    pub(super) async fn sync_answer(&mut self) -> Driven {
+        if !self.answer_unsynced {
+            return Ok(());
+        }
+        // What is on disk then has everything before it. A commit that changes nothing would not
+        // be written: the driver gets another name.
+        let new = driver_name((self.shared.owner)().as_ref());
+        let (id, old, name) = (self.session.id.clone(), self.name.clone(), new.clone());
+        let renamed = self.shared.write(move |journal| {
+            check_driver(journal, &id, &old)?;
+            Ok(journal.drive(&id, &name)?)
+        });
+        renamed.await?;
+        self.name = new;
+        self.answer_unsynced = false;
         Ok(())
     }
 
@@ -118,6 +147,16 @@ impl Driver {
     }
 }
 
+/// When something counts as saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saved {
+    /// When it is on the disk.
+    OnDisk,
+    /// When the operating system has it: it survives this process. It is on the disk with what is
+    /// saved next. For what can be done again after a power cut, or what is followed at once.
+    Soon,
+}
+
 /// What came of ending a run.
 enum Finished {
     Done(Vec<Filed>),
@@ -134,6 +173,5 @@ fn check_driver(journal: &mut dyn Journal, id: &SessionId, name: &str) -> Result
 
 /// Whether tasks of the session are unfinished, or notices of ended ones are not delivered.
 fn is_unsettled(journal: &mut dyn Journal, id: &SessionId) -> Result<bool, SessionError> {
-    let mut tasks = journal.tasks_of(Some(id))?.into_iter();
-    Ok(tasks.any(|task| task.is_live()) || journal.any_pending(id)?)
+    Ok(journal.any_live(id)? || journal.any_pending(id)?)
 }

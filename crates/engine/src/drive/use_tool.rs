@@ -1,9 +1,12 @@
 //! Runs the tools that a model has called: one by one or together, and what is saved when.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use asyncagents_core::{
-    agent::{Call, Entry, ToolOutcome},
+    agent::{Call, Entry, Kind, ToolOutcome},
     arguments::CallError,
     shorten::shorten,
     skill_event::ErrorCode,
@@ -12,7 +15,7 @@ use asyncagents_core::{
 use futures_util::future::join_all;
 use tokio::time;
 
-use super::{DriveError, Driven, Driver};
+use super::{DriveError, Driven, Driver, await_slot::Turn, save::Saved};
 use crate::{
     Live, PrintedLines,
     drivers::Halt,
@@ -78,6 +81,12 @@ impl Driver {
         })
     }
 
+    /// Whether a call makes sense and changes something.
+    pub(super) fn changes(&self, call: &Call) -> bool {
+        let prepared = self.prepare(call);
+        prepared.is_ok_and(|prepared| !prepared.is_read_only())
+    }
+
     fn is_delegation(&self, tool: &str) -> bool {
         self.delegation.iter().any(|name| name == tool)
     }
@@ -86,14 +95,21 @@ impl Driver {
         if calls.is_empty() {
             return Ok(());
         }
+        self.sync_answer().await?;
+        // After a power cut it is looked again; a person is not asked again.
+        let again = AtomicBool::new(true);
         let results = join_all(calls.into_iter().map(|(call, prepared)| async {
             let begun = time::Instant::now();
             let outcome = match self.judge().permit(&call, prepared).await {
                 Ok(permitted) => {
+                    if permitted.by_person() {
+                        again.store(false, Ordering::Relaxed);
+                    }
                     let deadline = self.iteration_deadline.map(|at| at + begun.elapsed());
                     self.advised(&call, self.run_call(&call, permitted, deadline).await)
                 }
                 Err(NotPermitted::Refused(why)) => {
+                    again.store(false, Ordering::Relaxed);
                     self.show_refusal(&call, &why);
                     ToolOutcome::Failed(why)
                 }
@@ -114,7 +130,9 @@ impl Driver {
                 Err(None) => return Err(DriveError::Halted),
             }
         }
-        self.save(entries).await
+        let again = again.into_inner();
+        let saved = if again { Saved::Soon } else { Saved::OnDisk };
+        self.save_as(entries, saved).await
     }
 
     fn judge(&self) -> Judge<'_> {
@@ -131,6 +149,9 @@ impl Driver {
 
     async fn run_alone(&mut self, call: Call, prepared: Prepared) -> Driven {
         let begun = time::Instant::now();
+        if self.judge().asks(&call, prepared.info()) {
+            self.sync_answer().await?;
+        }
         let judged = self.judge().permit(&call, prepared).await;
         // A person who thinks does not take the iteration's time.
         self.extend_iteration(begun.elapsed());
@@ -143,6 +164,15 @@ impl Driver {
             }
             Err(NotPermitted::Halted) => return Err(DriveError::Halted),
         };
+        let begun = time::Instant::now();
+        if permitted.info().kind == Kind::Run && !self.shared.commands.is_free(self.depth) {
+            self.sync_answer().await?;
+        }
+        let Turn::Now(_slot) = self.await_slot(&call, permitted.info().kind).await? else {
+            return Ok(());
+        };
+        // Nor do the commands of others.
+        self.extend_iteration(begun.elapsed());
         // From here on the call may have happened.
         self.save(vec![Entry::ToolBegan {
             call: call.id.clone(),
@@ -251,14 +281,16 @@ impl Driver {
             }
             (Prepared::Delegated(prepared), _) => {
                 let delegation = &self.shared.delegation;
-                bounded(delegation.call(&self.session.id, prepared.request).await)
+                let message = self.conversation.newest_answer().to_string();
+                let call = delegation.call(&self.session.id, &message, prepared.request);
+                bounded(call.await)
             }
         }
     }
 
     /// Waits for work, unless the driver is halted: at once, or after the shutdown timeout if the work
     /// may finish first. Dropping the work stops it.
-    async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Driven<T> {
+    pub(super) async fn unless_halted<T>(&self, work: impl Future<Output = T>) -> Driven<T> {
         let halted = async {
             if self.handle.halted(Halt::Soon).await == Halt::Soon {
                 let now = self.handle.halted(Halt::Now);

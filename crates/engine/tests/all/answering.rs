@@ -202,7 +202,7 @@ async fn an_answer_is_for_one_call() {
         answer(&one, &one_asks, Answer::Once).await,
         Ok(Answered::NotAsked)
     );
-    let inspected = harness.manager.list(None, None).await.expect("listed");
+    let inspected = harness.all_tasks().await;
     let asking: usize = inspected
         .iter()
         .map(|shown| shown.task.progress.asking.len())

@@ -1,6 +1,8 @@
 //! Models and providers that misbehave: the run goes on, or ends with a clear error.
 
-use asyncagents_core::task::{Outcome, State};
+use std::time::Duration;
+
+use asyncagents_core::task::{Outcome, State, Status};
 use asyncagents_models::Wire;
 use asyncagents_scripted_model::{Fault, Reply, Script, When};
 use rstest::rstest;
@@ -233,6 +235,46 @@ async fn twenty_children_come_through_a_storm_of_429s() {
         .filter(|request| request.status == 429)
         .count();
     assert_eq!(refused, 30);
+    harness.close().await;
+}
+
+/// As many as run at once where nobody says otherwise.
+#[tokio::test]
+async fn two_hundred_children_fit_a_provider_that_takes_twenty_at_once() {
+    const CHILDREN: usize = 200;
+    let mut many = Reply::call("asyncagents_task", launch("task 0", "Child:\n0", false));
+    for n in 1..CHILDREN {
+        let (title, prompt) = (format!("task {n}"), format!("Child:\n{n}"));
+        many = many.and_call("asyncagents_task", launch(&title, &prompt, false));
+    }
+    let script = Script::new()
+        .rule(
+            When::always().first("Child:\n").more_in_flight_than(20),
+            Reply::status(429).message("slow down"),
+        )
+        .rule(
+            When::always().first("Child:\n"),
+            Reply::text("child done").delay(Duration::from_millis(300)),
+        )
+        .rule(When::turn(0), many)
+        .rule(When::always(), Reply::text("ok"));
+    let usual = asyncagents_models::Settings::default();
+    let plan = Plan {
+        attempts: usual.attempts,
+        ..Plan::default()
+    };
+    let harness = Harness::with(script, plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Two hundred").await;
+    harness.ended(&session, &prompt).await.said();
+    let tasks = harness.tasks(&session).await;
+    assert_eq!(tasks.len(), CHILDREN);
+    for task in &tasks {
+        assert_eq!(task.status(), Status::Completed, "{task:?}");
+    }
+    let requests = harness.model.requests();
+    let refused = requests.iter().filter(|request| request.status == 429);
+    assert!(refused.count() > 0, "the provider was never asked too much");
     harness.close().await;
 }
 

@@ -72,7 +72,7 @@ impl Delegation for Slow {
         tool_set::specs("asyncagents_")
     }
 
-    async fn call(&self, _: &SessionId, _: ToolRequest) -> ToolOutcome {
+    async fn call(&self, _: &SessionId, _: &str, _: ToolRequest) -> ToolOutcome {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.begun.notify_one();
         std::future::pending().await

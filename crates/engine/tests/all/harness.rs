@@ -3,21 +3,28 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{Mode, Usage},
+    answer::Shown,
     host_ref::{HostRef, HostSetup},
     id::{PostId, SessionId},
     lifecycle::Standing,
-    port::{Commands, Delegation, Host, HostError, Prompt, Report, SessionEvent, Store},
+    port::{
+        Commands, Delegation, Host, HostError, Prompt, Report, SessionEvent, Store, Stored, Work,
+    },
     progress::Totals,
     task::{Outcome, Task},
+    task_list::ListRequest,
 };
-use asyncagents_engine::{Approver, Begin, Engine, Parts, Settings};
+use asyncagents_engine::{Approver, Begin, CommandLimit, CommandSlots, Engine, Parts, Settings};
 use asyncagents_models::{KeySource, Models, Provider, Wire};
 use asyncagents_runtime::{
     Hosts, Manager, SkillAround, SkillDirs, SkillPlaces, Skills, SystemClock, ToolDoor, Worker,
@@ -38,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) attempts: u32,
     pub(crate) settings: Box<dyn Fn(&mut Settings) + Send + Sync>,
     pub(crate) runtime: asyncagents_runtime::Settings,
+    /// How many commands run at once.
+    pub(crate) commands: CommandLimit,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) delegation: Option<Arc<dyn Delegation>>,
 }
@@ -50,6 +59,7 @@ impl Default for Plan {
             attempts: 4,
             settings: Box::new(|_| {}),
             runtime: asyncagents_runtime::Settings::default(),
+            commands: CommandLimit::Cores,
             approver: None,
             delegation: None,
         }
@@ -64,6 +74,8 @@ pub(crate) struct Harness {
     pub(crate) engine: Engine,
     pub(crate) skills: Skills,
     pub(crate) commands: Arc<SaidCommands>,
+    /// How often the engine has waited for the disk.
+    pub(crate) synced: Arc<AtomicUsize>,
     worker: Option<Worker>,
     plan: Arc<Plan>,
 }
@@ -117,6 +129,11 @@ impl Harness {
         );
         let commands = Arc::new(SaidCommands::default());
         let skills = skills(&folder, commands.clone());
+        let synced = Arc::new(AtomicUsize::new(0));
+        let store = Arc::new(CountedStore {
+            inner: store,
+            synced: synced.clone(),
+        });
         let engine = engine(&folder, &model, &manager, store, &plan, &skills);
         let _ = hosts.0.set(engine.clone());
         let worker = Worker::start(&manager).await.expect("a worker");
@@ -127,6 +144,7 @@ impl Harness {
             engine,
             skills,
             commands,
+            synced,
             worker: Some(worker),
             plan,
         }
@@ -260,12 +278,18 @@ impl Harness {
     }
 
     pub(crate) async fn tasks(&self, session: &SessionId) -> Vec<Task> {
-        let shown = self
-            .manager
-            .list(Some(session), None)
-            .await
-            .expect("listed");
-        shown.into_iter().map(|shown| shown.task).collect()
+        let request = ListRequest {
+            of: Some(session.clone()),
+            ..ListRequest::all()
+        };
+        let list = self.manager.list(request).await.expect("listed");
+        list.tasks.into_iter().map(|shown| shown.task).collect()
+    }
+
+    /// The tasks of all sessions.
+    pub(crate) async fn all_tasks(&self) -> Vec<Shown> {
+        let list = self.manager.list(ListRequest::all()).await;
+        list.expect("listed").tasks
     }
 
     /// The bodies of the requests, in order, of those whose text contains this.
@@ -286,6 +310,40 @@ impl Harness {
             unanswered.is_empty(),
             "the script has no reply: {unanswered:?}"
         );
+    }
+}
+
+/// Counts what has to be on disk before it goes on.
+struct CountedStore {
+    inner: Arc<dyn Store>,
+    synced: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Store for CountedStore {
+    async fn write(&self, work: Work) -> Stored<()> {
+        self.synced.fetch_add(1, Ordering::SeqCst);
+        self.inner.write(work).await
+    }
+
+    async fn write_unsynced(&self, work: Work) -> Stored<()> {
+        self.inner.write_unsynced(work).await
+    }
+
+    async fn read(&self, work: Work) -> Stored<()> {
+        self.inner.read(work).await
+    }
+
+    async fn version(&self) -> Stored<i64> {
+        self.inner.version().await
+    }
+
+    async fn changed_since(&self, version: i64) -> i64 {
+        self.inner.changed_since(version).await
+    }
+
+    async fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
+        self.inner.give_back_room(is_alone).await
     }
 }
 
@@ -381,6 +439,7 @@ fn engine(
         models: models.expect("models"),
         toolbox: Toolbox::new(toolbox).expect("a toolbox"),
         delegation,
+        commands: Arc::new(CommandSlots::new(plan.commands)),
         approver: plan.approver.clone(),
         owner: {
             let manager = manager.downgrade();

@@ -1,6 +1,6 @@
 //! Who may do what, and who is asked.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, atomic::Ordering};
 
 use async_trait::async_trait;
 use asyncagents_core::{
@@ -433,5 +433,37 @@ async fn an_agent_that_may_not_read_a_file_does_not_find_it() {
         "{told}"
     );
     assert!(!told.contains("SECRET 1"), "{told}");
+    harness.close().await;
+}
+
+/// Prompt, last answer and end wait for the disk, and each of three steps as often as it has to: for
+/// its answer, for its result if it changed something, and before a person is asked.
+#[rstest]
+#[case::looks(Mode::Yolo, "read", 1)]
+#[case::looks_where_changes_are_asked_for(Mode::Ask, "read", 1)]
+#[case::changes(Mode::Yolo, "write", 2)]
+#[case::changes_after_a_question(Mode::Ask, "write", 3)]
+#[tokio::test]
+async fn a_step_waits_for_the_disk_no_more_than_it_has_to(
+    #[case] mode: Mode,
+    #[case] tool: &str,
+    #[case] waits: usize,
+) {
+    let script = (0..3).fold(Script::new(), |script, turn| {
+        let call = match tool {
+            "read" => json!({"path": format!("{turn}.txt")}),
+            _ => json!({"path": format!("new-{turn}.txt"), "content": "x"}),
+        };
+        script.rule(When::turn(turn), Reply::call(tool, call))
+    });
+    let script = script.rule(When::turn(3), Reply::text("Done."));
+    let (mut plan, asked) = asking(Some(Answer::Yes));
+    plan.settings = Box::new(move |settings| settings.permissions.mode = mode);
+    let harness = Harness::with(script, plan).await;
+    (0..3).for_each(|turn| harness.write(&format!("{turn}.txt"), "x"));
+    assert_eq!(harness.run("Work").await.said(), "Done.");
+    assert_eq!(harness.synced.load(Ordering::SeqCst), 3 * waits + 3);
+    let asks = if waits == 3 { 3 } else { 0 };
+    assert_eq!(lock(&asked).len(), asks);
     harness.close().await;
 }

@@ -180,3 +180,108 @@ async fn an_exact_fork_that_does_not_fit_is_refused_with_its_size() {
     );
     harness.close().await;
 }
+
+/// The key by which a request is led to a provider's cache.
+fn cache_key(body: &str) -> String {
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    body["prompt_cache_key"].as_str().expect("a key").to_owned()
+}
+
+fn task(prompt: &str, agent: &str, fork: bool) -> Value {
+    json!({"description": prompt, "prompt": prompt, "agent": agent, "fork": fork})
+}
+
+/// Two fresh children, two forked ones and one by another agent.
+fn launching() -> Script {
+    Script::new()
+        .rule(When::always().last("Child:"), Reply::text("Done."))
+        .rule(
+            When::turn(0).last("Delegate"),
+            Reply::call("asyncagents_task", task("Child: one", "general", false))
+                .and_call("asyncagents_task", task("Child: two", "general", false))
+                .and_call("asyncagents_task", task("Child: plan", "plan", false))
+                .and_call("asyncagents_task", task("Child: three", "general", true))
+                .and_call("asyncagents_task", task("Child: four", "general", true)),
+        )
+        .rule(When::always(), Reply::text("All done."))
+}
+
+#[tokio::test]
+async fn children_that_begin_alike_share_a_cache_key() {
+    let mut plan = Plan {
+        wire: Wire::Responses,
+        ..Plan::default()
+    };
+    // One after the other: the last one begins when its parent knows far more.
+    plan.runtime.limits.concurrency = 1;
+    plan.runtime.lease = Duration::from_millis(300);
+    let harness = Harness::with(launching(), plan).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Delegate").await;
+    harness.ended(&session, &prompt).await.said();
+    // Another process, another session.
+    let harness = harness.killed().await;
+    let another = harness.begin("general").await;
+    let prompt = harness.prompt(&another, "Say hello").await;
+    harness.ended(&another, &prompt).await.said();
+
+    let key = |words: &str| {
+        let asked = |body: &String| {
+            let body: Value = serde_json::from_str(body).expect("JSON");
+            let turns = body["input"].as_array().expect("turns").clone();
+            turns.last().expect("one")["content"][0]["text"] == words
+        };
+        let mut bodies = harness.bodies("").into_iter();
+        cache_key(&bodies.find(asked).expect("a request"))
+    };
+    let parent = key("Delegate");
+    assert_eq!(key("Say hello"), parent);
+    let fresh = key("Child: one");
+    assert_eq!(key("Child: two"), fresh);
+    let forked = key("Child: three");
+    assert_eq!(key("Child: four"), forked);
+    assert_ne!(forked, fresh, "it has the parent's conversation before it");
+    assert_ne!(key("Child: plan"), fresh, "it has another system prompt");
+    let ours = parent.strip_prefix("asyncagents-").expect("our name");
+    assert!(ours.len() == 16 && ours.chars().all(|c| c.is_ascii_hexdigit()));
+    harness.close().await;
+}
+
+/// Anthropic's cache has what was written at a marker: the first child of a fork writes what the
+/// others find.
+#[tokio::test]
+async fn children_of_one_fork_have_a_marker_where_they_part() {
+    let harness = Harness::new(launching()).await;
+    let session = harness.begin("general").await;
+    let prompt = harness.prompt(&session, "Delegate").await;
+    harness.ended(&session, &prompt).await.said();
+    let [three, four] = ["Child: three", "Child: four"].map(|words| {
+        let bodies = harness.bodies("<inherited_context>").into_iter();
+        let mut own = bodies.filter(|body| body.ends_with(&format!("{words}\"}}]}}]}}")));
+        own.next().expect("a request")
+    });
+    let shared = &three[..common(&three, &four)];
+    let marker = r#""cache_control":{"type":"ephemeral"}},{"type":"text","text":"Child: "#;
+    assert!(shared.ends_with(marker), "{shared}");
+    let bodies = harness.bodies("Child: one\"}]}]}");
+    let fresh = bodies.first().expect("a fresh one");
+    assert_eq!(fresh.matches("cache_control").count(), 2, "{fresh}");
+    harness.close().await;
+}
+
+/// What a model is told first has nothing that differs from run to run.
+#[tokio::test]
+async fn two_runs_begin_with_the_same_bytes() {
+    let script = Script::new().rule(When::always(), Reply::text("Hello."));
+    let mut harness = Harness::new(script).await;
+    for _ in 0..2 {
+        let session = harness.begin("general").await;
+        let prompt = harness.prompt(&session, "Say hello").await;
+        harness.ended(&session, &prompt).await.said();
+        harness = harness.killed().await;
+    }
+    let bodies = harness.bodies("");
+    assert_eq!(bodies.len(), 2);
+    assert_eq!(bodies[0], bodies[1]);
+    harness.close().await;
+}

@@ -110,10 +110,8 @@ async fn a_task_of_a_skill_is_bound_after_a_crash() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         while harness
-            .manager
-            .list(None, None)
+            .all_tasks()
             .await
-            .expect("listed")
             .iter()
             .any(|shown| shown.task.is_live())
         {
@@ -159,7 +157,7 @@ async fn a_skill_does_not_go_on_with_a_task_that_may_do_more() {
     let run = run_skill(&harness, &session, "narrow", "go");
     let skill = run.task().clone();
     all(run).await;
-    let tasks = harness.manager.list(None, None).await.expect("listed");
+    let tasks = harness.all_tasks().await;
     assert!(
         tasks
             .iter()

@@ -8,7 +8,7 @@ use asyncagents_core::{
     request::Caller,
     skill_event::{ErrorCode, SkillEvent},
     task::{Outcome, Status, Task},
-    trace::{StepKind, ToolResult, Trace, TraceState},
+    trace::{Step, StepKind, ToolResult, Trace, TraceState},
 };
 use asyncagents_runtime::{Invocation, Invoker, SkillRun};
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
@@ -90,12 +90,42 @@ fn chain(events: &[SkillEvent]) -> String {
     found.expect("a message").to_owned()
 }
 
+/// A run that is over, which is the same summed up, and followed from its beginning.
 async fn trace(harness: &Harness, asked: &str) -> Trace {
-    harness.manager.trace(asked).await.expect("a trace")
+    let trace = harness.manager.trace(asked).await.expect("a trace");
+    let mut follower = harness.manager.follow_trace(asked).await.expect("a run");
+    let (runs, head) = follower.next().await.expect("read");
+    let mut steps = Vec::new();
+    collect_steps(&trace, &mut steps);
+    let followed: Vec<Step> = runs.into_iter().flat_map(|run| run.steps).collect();
+    assert_eq!(followed, steps);
+    assert_eq!(head, without_steps(trace.clone()));
+    let (again, _) = follower.next().await.expect("read");
+    assert!(again.iter().all(|run| run.steps.is_empty()), "{again:?}");
+    let newest = harness.manager.newest_traces(100).await.expect("traces");
+    if let Some(summary) = newest.into_iter().find(|run| run.chain == trace.chain) {
+        assert_eq!(summary, without_steps(trace.clone()));
+    }
+    trace
+}
+
+fn collect_steps(trace: &Trace, steps: &mut Vec<Step>) {
+    steps.extend(trace.steps.iter().cloned());
+    let children = trace.children.iter();
+    children.for_each(|child| collect_steps(child, steps));
+}
+
+fn without_steps(trace: Trace) -> Trace {
+    let children = trace.children.into_iter().map(without_steps).collect();
+    Trace {
+        steps: Vec::new(),
+        children,
+        ..trace
+    }
 }
 
 async fn task(harness: &Harness, id: &TaskId) -> Task {
-    let all = harness.manager.list(None, None).await.expect("a list");
+    let all = harness.all_tasks().await;
     let mut tasks = all.into_iter().map(|shown| shown.task);
     tasks.find(|task| task.id == *id).expect("the task")
 }
@@ -184,15 +214,7 @@ async fn seed_004_depth_limit_respected() {
     );
     let refused = harness.bodies("MAX_DEPTH_EXCEEDED: Maximum sub-agent depth (2) exceeded");
     assert_eq!(refused.len(), 1, "the second level is told, once");
-    assert_eq!(
-        harness
-            .manager
-            .list(None, None)
-            .await
-            .expect("listed")
-            .len(),
-        2
-    );
+    assert_eq!(harness.all_tasks().await.len(), 2);
     harness.close().await;
 }
 
@@ -242,7 +264,7 @@ async fn seed_004_sub_agent_reduced_budget(
     harness.skill("deep", &format!("{FORK}\n{head}"), "Go on.");
     let session = harness.begin("general").await;
     all(run_skill(&harness, &session, "deep", "outer")).await;
-    let tasks = harness.manager.list(None, None).await.expect("listed");
+    let tasks = harness.all_tasks().await;
     let mut budgets: Vec<(u32, u64)> = tasks
         .iter()
         .filter_map(|shown| {
@@ -1034,15 +1056,7 @@ async fn waiting_for_a_sub_agent_takes_no_time_of_an_iteration() {
     assert_eq!(short(&events)[1], "message Sub-agent completed: Heard.");
     let last = harness.model.requests().pop().expect("one").last();
     assert!(last.starts_with("Sub-agent completed: Slow."), "{last}");
-    assert_eq!(
-        harness
-            .manager
-            .list(None, None)
-            .await
-            .expect("listed")
-            .len(),
-        2
-    );
+    assert_eq!(harness.all_tasks().await.len(), 2);
     harness.close().await;
 }
 

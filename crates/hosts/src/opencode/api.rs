@@ -193,7 +193,7 @@ impl Api {
     }
 
     async fn done(&self, request: Request) -> Result<(), HostError> {
-        self.send(request).await.map(|_| ())
+        self.send(request.quiet()).await.map(|_| ())
     }
 
     async fn send(&self, request: Request) -> Result<Response, HostError> {

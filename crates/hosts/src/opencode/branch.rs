@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use asyncagents_core::{
-    fork::{Edits, Mode, Plan, edits},
+    fork::{Edits, Plan, edits},
     id::SessionId,
     port::{HostError, NewSession},
     tokens,
@@ -17,21 +17,18 @@ use crate::both::{
     pages::{PAGE, Pages},
 };
 
-use super::{
-    api::{Api, is_session},
-    history,
-    session_rules::SessionRules,
-    wire,
-};
+use super::{api::Api, history, session_rules::SessionRules, wire};
 
 /// Among how many of the newest sessions one of ours is looked for.
 pub(super) const SEARCHED: usize = 100;
+/// How many messages of a parent are asked for at first. A fork seldom needs more, and each request
+/// waits for the parent's next turn, which OpenCode prepares at the same time.
+pub(super) const FORK_PAGE: usize = 250;
 /// More edits than this take too long, one request each.
 const MOST_EDITS: usize = 500;
 
 /// A session with the parent's own messages, and what the child has to know about them. Nothing
-/// where that was not asked for or would take too long; then the conversation is passed on as
-/// text.
+/// where that would take too long; then the conversation is passed on as text.
 pub(super) async fn branch(
     api: &Api,
     new: &NewSession,
@@ -39,10 +36,11 @@ pub(super) async fn branch(
     prefix: &str,
     rules: SessionRules,
 ) -> Result<Option<(SessionId, String)>, HostError> {
-    if plan.mode != Mode::Messages || !is_session(&new.parent) {
-        return Ok(None);
-    }
-    let made = wire::made_for(&new.task, api.newest_sessions(SEARCHED).await?);
+    let made = if new.first_attempt {
+        None
+    } else {
+        wire::made_for(&new.task, api.newest_sessions(SEARCHED).await?)
+    };
     if let Some(made) = &made
         && history::find(api, made, &new.task.inheritance(), None).await?
     {
@@ -86,7 +84,7 @@ async fn work_out(
     plan: &Plan,
     prefix: &str,
 ) -> Result<Option<Work>, HostError> {
-    let pages = Pages::new(api, &new.parent, PAGE);
+    let pages = Pages::new(api, &new.parent, FORK_PAGE);
     let mut recent = conversation::end_of(pages, plan, prefix).await?.recent;
     // What cannot be read would be missing in the count of messages.
     if recent.transcript.skipped().messages > 0 {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use asyncagents_core::{
-    fork::Plan,
+    fork::{Mode, Plan},
     id::{AgentName, ModelName, PostId, SessionId},
     model_choice::HostModel,
     moment::Moment,
@@ -35,7 +35,9 @@ use super::{
     api::{Api, is_session},
     branch,
     events::EventStream,
-    history, models, questions, session_model,
+    history, models,
+    new_sessions::NewSessions,
+    questions, session_model,
     session_rules::{self, SessionRules},
     version,
     wire::{self, Agent, Session},
@@ -48,6 +50,7 @@ pub struct OpenCode {
     pub(super) settings: Settings,
     pub(super) activity: Arc<Activity>,
     agents: Agents,
+    new_sessions: NewSessions,
     checked: OnceCell<()>,
 }
 
@@ -71,6 +74,7 @@ impl OpenCode {
             clock,
             settings,
             activity: Arc::default(),
+            new_sessions: NewSessions::default(),
             checked: OnceCell::new(),
         }
     }
@@ -88,6 +92,7 @@ impl OpenCode {
             },
             activity: self.activity.clone(),
             agents: Agents::new(self.api.clone()),
+            new_sessions: NewSessions::default(),
             checked: OnceCell::new(),
         }
     }
@@ -248,7 +253,9 @@ impl Host for OpenCode {
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
         self.check_version().await?;
-        if let Some(made) = self.made_before(&new).await? {
+        if !new.first_attempt
+            && let Some(made) = self.made_before(&new).await?
+        {
             return Ok(made);
         }
         let parent = self.api.session(&new.parent).await?;
@@ -271,15 +278,18 @@ impl Host for OpenCode {
             body["model"] = json!(model);
         }
         let session = self.api.create(body).await?;
-        Ok(session.id.as_str().into())
+        let id = session.id.as_str().into();
+        self.new_sessions.made(session);
+        Ok(id)
     }
 
     async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {
-        // A new session: if it is there, it is on the first page.
-        if history::find(&self.api, session, &what.id, None).await? {
-            return Ok(());
-        }
-        let there = self.existing(session).await?;
+        let there = match self.new_sessions.fill(session) {
+            Some(there) => there,
+            // Hardly anything is in it: if this is, it is on the first page.
+            None if history::find(&self.api, session, &what.id, None).await? => return Ok(()),
+            None => self.existing(session).await?,
+        };
         let parts = json!([
             wire::text(&what.preamble, &what.id, true),
             wire::text(&what.context, &what.id, true),
@@ -289,7 +299,10 @@ impl Host for OpenCode {
     }
 
     async fn prompt(&self, session: &SessionId, prompt: Prompt) -> Result<(), HostError> {
-        let there = self.existing(session).await?;
+        let there = match self.new_sessions.set_to_work(session) {
+            Some(there) => there,
+            None => self.existing(session).await?,
+        };
         let mut body = json!({
             "agent": prompt.agent.as_str(),
             "parts": [wire::text(&prompt.text, &prompt.id, false)],
@@ -332,6 +345,9 @@ impl Host for OpenCode {
     }
 
     async fn branch(&self, new: NewSession, plan: &Plan) -> Result<Option<SessionId>, HostError> {
+        if plan.mode != Mode::Messages || !is_session(&new.parent) {
+            return Ok(None);
+        }
         self.check_version().await?;
         let parent = self.api.session(&new.parent).await?;
         let rules = self.rules(&new, parent.as_ref()).await?;
@@ -354,7 +370,7 @@ impl Host for OpenCode {
                 "`{session}` is no session of OpenCode and has no conversation"
             )));
         }
-        let pages = Pages::new(&self.api, session, PAGE);
+        let pages = Pages::new(&self.api, session, branch::FORK_PAGE);
         let end = conversation::end_of(pages, plan, &self.settings.prefix).await?;
         Ok(end.recent)
     }

@@ -10,6 +10,7 @@ mod host;
 mod inspecting;
 mod last_turn;
 mod models;
+mod new_sessions;
 pub mod process;
 mod questions;
 mod session_model;

@@ -173,7 +173,12 @@ impl OpenCode2 {
     async fn make(&self, new: &NewSession) -> Result<(), HostError> {
         let parent = self.api.session(&new.parent).await?;
         let body = self.new_session(new, parent.as_ref()).await?;
-        let made = match self.api.session(&id::child_session(&new.task)).await? {
+        let before = if new.first_attempt {
+            None
+        } else {
+            self.api.session(&id::child_session(&new.task)).await?
+        };
+        let made = match before {
             Some(made) => made,
             None if parent.is_none() && is_session(&new.parent) => {
                 return Err(HostError::NoSession(new.parent.clone()));

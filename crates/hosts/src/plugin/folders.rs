@@ -59,6 +59,11 @@ impl Connection for BridgeConnection {
             query: BTreeMap<&'a str, &'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             body: Option<&'a Value>,
+            #[serde(skip_serializing_if = "is_false")]
+            quiet: bool,
+        }
+        fn is_false(value: &bool) -> bool {
+            !value
         }
         #[derive(Deserialize)]
         struct Answered {
@@ -73,6 +78,7 @@ impl Connection for BridgeConnection {
             path: &request.path,
             query: query.map(|(key, value)| (*key, value.as_str())).collect(),
             body: request.body.as_ref(),
+            quiet: request.quiet,
         };
         let unreachable = |why: &dyn fmt::Display| {
             HostError::Unreachable(format!("{} {}: {why}", api.method, api.path))

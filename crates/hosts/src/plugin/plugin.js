@@ -233,14 +233,15 @@ function makeBridge() {
     }
   }
 
-  async function api({ directory, method, path, query, body }) {
+  async function api({ directory, method, path, query, body, quiet }) {
     const instance = instances.get(directory)
     if (!instance) throw new Error(`OpenCode has closed ${directory}`)
     const json = body === undefined ? {} : { body, headers: { "content-type": "application/json" } }
     const asked = { method, url: path, query: { ...query, directory }, parseAs: "text", ...json }
     const { data, error, response } = await instance.client._client.request(asked)
     if (!response) throw error
-    const answered = response.status === 204 ? "" : (error ?? data ?? "")
+    const unread = response.status === 204 || (quiet && response.ok)
+    const answered = unread ? "" : (error ?? data ?? "")
     return {
       status: response.status,
       body: typeof answered === "string" ? answered : JSON.stringify(answered),
@@ -357,7 +358,7 @@ function makeBridge() {
         if (!isSign(sessionID)) return
         properties = { sessionID }
       }
-      tell("event", { directory: instance.directory, event: { type, properties } })
+      tell("event", { directory: instance.directory, event: { type, properties: brief(type, properties) } })
     },
 
     tools: (instance) => (current(instance) ? described(instance, instance) : instance.tools),
@@ -388,6 +389,16 @@ function makeBridge() {
     missed: () => tell("event", {}),
   })
   return bridge
+}
+
+/** What the bridge looks at. Texts and results may be long, and would be in the way of answers. */
+function brief(type, properties) {
+  const { sessionID, info, part } = properties ?? {}
+  if (type === "message.updated" && info) return { sessionID, info: { id: info.id, sessionID: info.sessionID } }
+  if (type !== "message.part.updated" || !part) return properties
+  const { id, type: kind, tool, state, cost, tokens } = part
+  const known = state && { status: state.status, input: state.input }
+  return { sessionID, part: { id, sessionID: part.sessionID, type: kind, tool, state: known, cost, tokens } }
 }
 
 /** The bridge ended, or is not there. */

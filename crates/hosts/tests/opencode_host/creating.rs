@@ -9,7 +9,7 @@ use asyncagents_core::{
 use asyncagents_hosts::Method;
 use serde_json::{Value, json};
 
-use crate::world::{World, for_agent, new_session, notice, prompt, task};
+use crate::world::{World, for_agent, inheritance, new_session, notice, prompt, task};
 
 #[tokio::test(start_paused = true)]
 async fn a_child_knows_its_parent_its_agent_and_its_task() {
@@ -23,6 +23,55 @@ async fn a_child_knows_its_parent_its_agent_and_its_task() {
     let ours = json!({"task": task().as_str(), "parent": parent.as_str()});
     assert_eq!(body["metadata"], json!({"asyncagents": ours}));
     assert_eq!(world.opencode.look_at(&child)["parentID"], parent.as_str());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_attempt_asks_for_nothing_that_it_does_not_need() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    // What is asked once: the version, and the agents.
+    let other = NewSession {
+        task: TaskId::from_random(8),
+        ..new_session(&parent)
+    };
+    world.host.create(other).await.unwrap();
+    world.opencode.forget_requests();
+    let new = NewSession {
+        first_attempt: true,
+        ..new_session(&parent)
+    };
+    let child = world.host.create(new).await.unwrap();
+    world.host.inject(&child, inheritance()).await.unwrap();
+    world.host.prompt(&child, prompt()).await.unwrap();
+    let asked = [
+        format!("GET /session/{parent}"),
+        "POST /session".to_owned(),
+        format!("POST /session/{child}/message"),
+        format!("POST /session/{child}/prompt_async"),
+    ];
+    assert_eq!(world.opencode.asked(), asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_context_that_may_have_arrived_is_looked_for_before_it_is_sent_again() {
+    let world = World::new();
+    let parent = world.opencode.parent();
+    let new = NewSession {
+        first_attempt: true,
+        ..new_session(&parent)
+    };
+    let child = world.host.create(new.clone()).await.unwrap();
+    world.opencode.loses_answer(Method::Post, "/message");
+    let lost = world.host.inject(&child, inheritance()).await;
+    assert!(matches!(lost, Err(HostError::Unreachable(_))), "{lost:?}");
+    // Another attempt finds the session, and what is in it.
+    let again = NewSession {
+        first_attempt: false,
+        ..new
+    };
+    assert_eq!(world.host.create(again).await, Ok(child.clone()));
+    world.host.inject(&child, inheritance()).await.unwrap();
+    world.opencode.sent_once(Method::Post, "/message");
 }
 
 #[tokio::test(start_paused = true)]

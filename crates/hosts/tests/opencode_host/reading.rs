@@ -153,7 +153,7 @@ async fn reading_stops_where_a_summary_stands_for_everything_before() {
     world.opencode.compact(&parent, None, "so far so good");
     talk(&world, &parent, 30);
     let recent = world.host.recent(&parent, &plan(None)).await.unwrap();
-    assert_eq!(world.opencode.served(), 100);
+    assert_eq!(world.opencode.served(), 250);
     assert!(recent.unread);
     let inherited = context(recent, &plan(None));
     let begins = "<inherited_context>\n\nAgent:\nso far so good\n\nUser:\n0: some words.";
@@ -165,11 +165,11 @@ async fn reading_goes_on_to_the_beginning_of_the_tail_that_is_kept_beside_a_summ
     let world = World::new();
     let parent = world.opencode.parent();
     talk(&world, &parent, 1_000);
-    let tail = talk(&world, &parent, 150);
+    let tail = talk(&world, &parent, 300);
     world.opencode.compact(&parent, Some(&tail[0]), "so far");
     talk(&world, &parent, 40);
     let recent = world.host.recent(&parent, &plan(None)).await.unwrap();
-    assert_eq!(world.opencode.served(), 300, "a page beyond the summary");
+    assert_eq!(world.opencode.served(), 650, "a page beyond the summary");
     let whole = whole_context(&world, &parent, &plan(None)).await;
     assert_eq!(context(recent, &plan(None)), whole);
 }

@@ -13,6 +13,9 @@ const tool = hooks.tool.asyncagents_task
 const first = await tool.execute({ prompt: "look" }, context())
 await hooks.event({ event: idle })
 await hooks.event({ event: { type: "unwanted", properties: {} } })
+const part = { id: "prt_1", sessionID: "ses_1", messageID: "msg_1", type: "tool", tool: "bash" }
+const state = { status: "completed", input: { command: "ls" }, output: "a long result", metadata: {} }
+await hooks.event({ event: { type: "message.part.updated", properties: { sessionID: "ses_1", part: { ...part, state } } } })
 const output = {}
 await hooks["tool.definition"]({ toolID: "asyncagents_task" }, output)
 const failed = await tool.execute({ prompt: "fail" }, context()).catch((error) => error.message)

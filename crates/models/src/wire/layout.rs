@@ -6,12 +6,16 @@ use asyncagents_core::agent::{Answer, Block, Call, Raw, ToolOutcome, Turn};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::request::Request;
+
 /// A conversation as the protocols see it: the two sides in turn.
 pub(crate) enum Side<'a> {
     /// The user's side: results first, then texts.
     User {
         results: Vec<(&'a Call, &'a ToolOutcome)>,
         texts: Vec<&'a str>,
+        /// How many of the texts end what other conversations begin with too, if it ends here.
+        inherited: Option<usize>,
         /// How the IDs of the results are written.
         spelling: Spelling,
     },
@@ -52,10 +56,10 @@ impl Spelling {
 const NO_TEXT: &str = "(no text)";
 
 /// Joins what belongs to one side, and leaves out what cannot be sent to `origin`.
-pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
+pub(crate) fn sides<'a>(request: &Request<'a>, origin: &str) -> Vec<Side<'a>> {
     let mut sides: Vec<Side<'a>> = Vec::new();
     let mut spelling = Spelling::Plain;
-    for turn in turns {
+    for (number, turn) in (1..).zip(request.turns) {
         if let Turn::Answered(answer) = turn {
             let blocks = sendable(answer, origin);
             if !blocks.is_empty() {
@@ -68,12 +72,24 @@ pub(crate) fn sides<'a>(turns: &'a [Turn], origin: &str) -> Vec<Side<'a>> {
             sides.push(Side::User {
                 results: Vec::new(),
                 texts: Vec::new(),
+                inherited: None,
                 spelling,
             });
         }
-        if let Some(Side::User { results, texts, .. }) = sides.last_mut() {
+        if let Some(Side::User {
+            results,
+            texts,
+            inherited,
+            ..
+        }) = sides.last_mut()
+        {
             match turn {
-                Turn::Said(text) if !is_blank(text) => texts.push(text),
+                Turn::Said(text) if !is_blank(text) => {
+                    texts.push(text);
+                    if number == request.inherited {
+                        *inherited = Some(texts.len());
+                    }
+                }
                 Turn::Result { call, outcome } => results.push((call, outcome)),
                 Turn::Said(_) | Turn::Answered(_) => {}
             }

@@ -65,6 +65,7 @@ pub(crate) fn request(turns: &[Turn]) -> Request<'_> {
         system: "",
         tools: &[],
         turns,
+        inherited: 0,
         no_tools: false,
         max_output: None,
         cache_key: "",

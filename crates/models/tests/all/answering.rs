@@ -186,6 +186,7 @@ async fn tools_that_must_not_be_used_stay_declared(
         system: "",
         tools: &tools,
         turns: &turns,
+        inherited: 0,
         no_tools: true,
         max_output: None,
         cache_key: "k",

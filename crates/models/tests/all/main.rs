@@ -81,6 +81,7 @@ async fn listen(model: &Model, turns: &[Turn]) -> (Result<Answer, ModelError>, V
         system: "You are terse.",
         tools: &tools,
         turns,
+        inherited: 0,
         no_tools: false,
         max_output: None,
         cache_key: "session-1",

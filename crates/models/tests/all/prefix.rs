@@ -49,6 +49,7 @@ async fn requests_share_all_bytes_up_to_the_closing_brackets(
         system: "You are terse.",
         tools: &tools,
         turns: &turns,
+        inherited: 0,
         no_tools: true,
         max_output: None,
         cache_key: "session-1",

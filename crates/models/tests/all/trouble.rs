@@ -172,6 +172,7 @@ async fn a_field_that_is_refused_is_left_out_from_then_on(
         system: "",
         tools: &[],
         turns: &turns,
+        inherited: 0,
         no_tools: false,
         max_output: None,
         cache_key: "",

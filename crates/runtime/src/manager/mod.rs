@@ -4,9 +4,11 @@
 mod adopt;
 mod bounds;
 mod check_model;
+mod follow_trace;
 mod launch;
 mod output;
 mod perform;
+mod prune;
 mod sessions;
 mod steer;
 mod tell;
@@ -27,23 +29,30 @@ use asyncagents_core::{
     port::{Clock, Journal, Store},
     refusal::Refusal,
     request::{Caller, TaskArgs, TaskRequest},
-    task::{Outcome, Status, Task},
+    task::{Outcome, Task},
+    task_list::{ListRequest, TaskList},
 };
 use tokio::{sync::mpsc, task::JoinSet, time};
 
 pub use adopt::Conversations;
 pub use bounds::SessionBounds;
+pub use follow_trace::{NewSteps, TraceFollower};
 pub use launch::Accepted;
+pub use prune::{PruneRequest, Pruned};
 pub use sessions::{SessionState, SessionSummary};
 pub(crate) use steer::clear;
 pub use steer::{Cancelled, Cleared};
 pub use tell::{AnswerGiven, MessageAccepted};
-pub(crate) use trace::{DEEPEST, Traces};
+use trace::DEEPEST;
+pub(crate) use trace::Traces;
 
 use crate::{Hosts, Problem, Settings, shared::Shared};
 
-/// How long something that another process did may go unnoticed by those who only look on.
-const ONLOOKER_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often those who only look on read the tasks, at most.
+const ONLOOKER_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long to wait before a store that has failed is read again.
+const STORE_RETRY: Duration = Duration::from_millis(50);
 
 /// The handle by which all requests are made. Clones are the same handle.
 #[derive(Clone)]
@@ -108,27 +117,17 @@ impl Manager {
         }
     }
 
-    /// The tasks of a session, newest first; of all sessions without one.
+    /// The tasks that a list is to show, newest first.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn list(
-        &self,
-        of: Option<&SessionId>,
-        status: Option<Status>,
-    ) -> Result<Vec<Shown>, Problem> {
-        let parent = of.cloned();
+    pub async fn list(&self, request: ListRequest) -> Result<TaskList, Problem> {
         self.shared
             .read(move |journal| {
-                let tasks = journal.tasks_of(parent.as_ref())?;
-                // A queued task counts as running for a caller that waits for it.
-                let is = |task: &Task, wanted: Status| {
-                    let status = task.status();
-                    status == wanted || (wanted, status) == (Status::Running, Status::Queued)
-                };
-                let wanted = |task: &Task| status.is_none_or(|status| is(task, status));
-                let tasks = tasks.into_iter().filter(wanted);
-                tasks.map(|task| shown(journal, task)).collect()
+                let TaskList { tasks, left_out } = journal.list(&request)?;
+                let tasks = tasks.into_iter().map(|task| shown(journal, task));
+                let tasks = tasks.collect::<Result<_, Problem>>()?;
+                Ok(TaskList { tasks, left_out })
             })
             .await
     }
@@ -171,8 +170,8 @@ impl Manager {
         wait: Duration,
     ) -> Result<(Vec<Shown>, i64), Problem> {
         let deadline = time::Instant::now() + wait;
-        let mut commits = self.shared.commits.subscribe();
         loop {
+            let (version, began) = (self.shared.version().await, time::Instant::now());
             let (tasks, newest) = self
                 .shared
                 .read(move |journal| {
@@ -189,10 +188,19 @@ impl Manager {
             if since.is_none() || !tasks.is_empty() || time::Instant::now() >= deadline {
                 return Ok((tasks, newest));
             }
-            tokio::select! {
-                _ = commits.changed() => {}
-                () = time::sleep_until(deadline.min(time::Instant::now() + ONLOOKER_POLL_INTERVAL)) => {}
+            let changed = self.shared.store.changed_since(version);
+            if time::timeout_at(deadline, changed).await.is_ok() {
+                time::sleep_until(deadline.min(began + ONLOOKER_INTERVAL)).await;
             }
+        }
+    }
+
+    /// Returns the version of the store as soon as anyone has written since this one; at once
+    /// without one.
+    pub async fn written_since(&self, version: Option<i64>) -> i64 {
+        match version {
+            Some(version) => self.shared.store.changed_since(version).await,
+            None => self.shared.version().await,
         }
     }
 
@@ -324,7 +332,7 @@ pub(crate) fn find(
 async fn wake_watchers(shared: Arc<Shared>) {
     let mut commits = shared.commits.subscribe();
     let mut position = None;
-    let mut version = None;
+    let mut version = shared.version().await;
     loop {
         if shared.watch.is_idle() {
             shared.watch.begun.notified().await;
@@ -337,20 +345,14 @@ async fn wake_watchers(shared: Arc<Shared>) {
                 .await
             {
                 Ok((_, newest)) => position = Some(newest),
-                Err(_) => time::sleep(shared.settings.poll_interval).await,
+                Err(_) => time::sleep(STORE_RETRY).await,
             }
             shared.watch.wake_all();
             continue;
         };
         tokio::select! {
             changed = commits.changed() => if changed.is_err() { return },
-            () = time::sleep(shared.settings.poll_interval) => {
-                let now = shared.store.version().await.ok();
-                if now == version {
-                    continue;
-                }
-                version = now;
-            }
+            newer = shared.store.changed_since(version) => version = newer,
         }
         let changed = shared.read(move |journal| Ok(journal.changed_since(from)?));
         if let Ok((tasks, newest)) = changed.await {

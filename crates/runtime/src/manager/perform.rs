@@ -2,11 +2,12 @@
 
 use asyncagents_core::{
     answer::{MessageState, ToldMessage},
+    end_notice::{EndNotice, MESSAGES_THAT_COUNT, window},
     id::{PostId, SessionId, TaskId},
     lifecycle::{CancelledBy, Command, Effect, decide, was_stopped},
     moment::Moment,
-    notify::{self, RunNews},
-    port::{Content, Journal, Post, PostKind},
+    notify::{self, Batch},
+    port::{Content, Journal, NoticeText, Post, PostKind},
     question::Reply,
     task::Task,
     task_limits::TaskLimits,
@@ -132,7 +133,7 @@ impl Deciding<'_> {
         // A parent that waits for the task reads the result itself, unless it dies first.
         let not_before = match self.journal.awaited(&task.id, &task.place.parent, now)? {
             Some(_) => now.after(self.settings.notice_delay),
-            None => now,
+            None => self.told_from(task)?,
         };
         self.post(task, not_before)?;
         if let Some(above) = &task.place.above
@@ -149,29 +150,38 @@ impl Deciding<'_> {
 
     /// Every end of a run has a notice, told or not, so that the journal can account for it.
     fn post(&mut self, task: &Task, not_before: Moment) -> Result<(), Problem> {
-        let news = RunNews {
-            undelivered: self.take_back(task)?,
-            batch: self.journal.batch(&task.place.parent, task.batch)?,
-        };
+        let undelivered = self.take_back(task)?;
         let shown = shown(self.journal, task.clone())?;
-        let wording = &self.settings.wording;
-        let message = match &task.skill {
-            Some(_) => {
-                let answer = self.journal.answer(&task.id)?;
-                notify::skill_message(task, &shown.id, answer.as_deref(), news, wording)
-            }
-            None => notify::message(task, &shown.id, news, wording),
-        };
-        if let Some(message) = message {
+        let answer = self.journal.answer(&task.id)?;
+        let (answer, wording) = (answer.as_deref(), &self.settings.wording);
+        if let Some(end) = EndNotice::new(task, &shown.id, answer, undelivered, wording) {
+            let batch = task.batch;
             let post = Post {
                 id: task.id.notice(task.run),
                 to: task.place.parent.clone(),
                 run: task.run,
-                content: Content::Notice(message),
+                content: Content::Notice(NoticeText::Unsent { batch, end }),
             };
             self.journal.post(task, &post, not_before)?;
         }
         Ok(())
+    }
+
+    /// When the parent is told of an end. The last one of a batch is told at once, with all that wait;
+    /// the others wait for each other, the longer the more messages there were.
+    fn told_from(&mut self, task: &Task) -> Result<Moment, Problem> {
+        let (parent, batch) = (&task.place.parent, task.batch);
+        let Batch { ended, total } = self.journal.batch(parent, batch)?;
+        if ended >= total {
+            return Ok(self.now);
+        }
+        let told = self
+            .journal
+            .told_of_batch(parent, batch, MESSAGES_THAT_COUNT)?;
+        let waited = self
+            .now
+            .after(window(self.settings.notice_window, told.messages));
+        Ok(told.next.map_or(waited, |next| next.min(waited)))
     }
 
     /// Takes back what a run that has ended was not told, and what its parent was not told of it.

@@ -7,7 +7,9 @@ use asyncagents_core::{
     refusal::Refusal,
     request::Caller,
     task::Task,
-    trace::{Chain, ChainOf, Trace, trace_of_session, trace_of_task},
+    trace::{
+        Chain, ChainOf, Trace, summary_of_session, summary_of_task, trace_of_session, trace_of_task,
+    },
 };
 
 use super::{Manager, find};
@@ -41,8 +43,9 @@ impl Manager {
             .await
     }
 
-    /// The traces of the newest runs that were not begun from within others, newest first,
-    /// with the runs below them.
+    /// The newest runs that were not begun from within others, newest first, with the runs below
+    /// them. What happened in them is summed up, not read, so that long runs cost no more than short
+    /// ones.
     ///
     /// # Errors
     /// When the store fails.
@@ -53,7 +56,7 @@ impl Manager {
                 let chains = journal.newest_chains(most)?;
                 let mut traces = Traces { journal, now };
                 let each = chains.iter().map(|chain| {
-                    let mut trace = traces.of_chain(chain, 0)?;
+                    let mut trace = traces.summary_of_chain(chain, 0)?;
                     trace.add_up();
                     Ok(trace)
                 });
@@ -64,12 +67,12 @@ impl Manager {
 }
 
 /// What a name stands for.
-enum Named {
+pub(super) enum Named {
     Chain(Chain),
     Task(Box<Task>),
 }
 
-fn named(journal: &mut dyn Journal, asked: &str) -> Result<Named, Problem> {
+pub(super) fn named(journal: &mut dyn Journal, asked: &str) -> Result<Named, Problem> {
     let is_name = |c: char| c.is_ascii_hexdigit() || c == '-';
     if !asked.is_empty() && asked.chars().all(is_name) {
         let mut chains = journal.chains_beginning_with(&asked.to_ascii_lowercase())?;
@@ -103,12 +106,10 @@ pub(crate) struct Traces<'j> {
 impl Traces<'_> {
     fn of_chain(&mut self, chain: &Chain, depth: usize) -> Result<Trace, Problem> {
         match &chain.of {
-            ChainOf::Task { task, run } => match self.journal.task(task)? {
-                Some(task) => self.of_task(task, *run, depth),
-                None => Err(Problem::Refused(Refusal::UnknownChain {
-                    asked: chain.id.to_string(),
-                })),
-            },
+            ChainOf::Task { task, run } => {
+                let task = task_of(self.journal, chain, task)?;
+                self.of_task(task, *run, depth)
+            }
             ChainOf::Session { session, prompt } => {
                 let entries = self.journal.entries(session, 0, u64::MAX)?;
                 let title = self.journal.session(session)?.map(|session| session.title);
@@ -120,11 +121,8 @@ impl Traces<'_> {
     }
 
     /// A run of a task.
-    pub(crate) fn of_task(&mut self, task: Task, run: u32, depth: usize) -> Result<Trace, Problem> {
-        let chains = self.journal.chains_of(&task.id)?;
-        let chain = chains
-            .into_iter()
-            .find(|chain| matches!(chain.of, ChainOf::Task { run: of, .. } if of == run));
+    fn of_task(&mut self, task: Task, run: u32, depth: usize) -> Result<Trace, Problem> {
+        let chain = chain_of(self.journal, &task.id, run)?;
         let events = self.journal.events(&task.id)?;
         let entries = match &task.session {
             Some(session) => self.journal.entries(session, 0, u64::MAX)?,
@@ -134,7 +132,7 @@ impl Traces<'_> {
             Some(chain) => self.below_chain(chain, depth)?,
             None => self.below_task(&task.id, depth)?,
         };
-        let trace = trace_of_task(task, run, chain.as_ref(), &events, &entries, self.now);
+        let trace = trace_of_task(&task, run, chain.as_ref(), &events, &entries, self.now);
         Ok(Trace { children, ..trace })
     }
 
@@ -161,4 +159,74 @@ impl Traces<'_> {
             })
             .collect()
     }
+
+    /// A run and those below it, without their steps.
+    fn summary_of_chain(&mut self, chain: &Chain, depth: usize) -> Result<Trace, Problem> {
+        let trace = match &chain.of {
+            ChainOf::Task { task, run } => {
+                let task = task_of(self.journal, chain, task)?;
+                self.summary_of_run(&task, *run, Some(chain))?
+            }
+            ChainOf::Session { session, prompt } => {
+                let summary = self.journal.run_summary(session, prompt)?;
+                let title = self.journal.session(session)?.map(|session| session.title);
+                summary_of_session(chain, session, title, summary, self.now)
+            }
+        };
+        if depth >= DEEPEST {
+            return Ok(trace);
+        }
+        let below = self.journal.chains_below(&chain.id)?;
+        let below = below
+            .iter()
+            .map(|child| self.summary_of_chain(child, depth + 1));
+        let children = below.collect::<Result<_, Problem>>()?;
+        Ok(Trace { children, ..trace })
+    }
+
+    /// A run of a task by itself, without its steps.
+    pub(crate) fn summary_of_run(
+        &mut self,
+        task: &Task,
+        run: u32,
+        chain: Option<&Chain>,
+    ) -> Result<Trace, Problem> {
+        let events = self.journal.run_events(&task.id)?;
+        let summary = match &task.session {
+            Some(session) => self.journal.run_summary(session, &task.id.prompt(run))?,
+            None => None,
+        };
+        let summed_up = summary_of_task(task, run, chain, &events, summary.as_ref(), self.now);
+        match summed_up {
+            Some(trace) => Ok(trace),
+            // One of several runs in a host that keeps them itself.
+            None => Ok(Trace {
+                steps: Vec::new(),
+                ..self.of_task(task.clone(), run, DEEPEST)?
+            }),
+        }
+    }
+}
+
+/// The task that a run is one of.
+pub(super) fn task_of(
+    journal: &mut dyn Journal,
+    chain: &Chain,
+    task: &TaskId,
+) -> Result<Task, Problem> {
+    let unknown = || Refusal::UnknownChain {
+        asked: chain.id.to_string(),
+    };
+    Ok(journal.task(task)?.ok_or_else(unknown)?)
+}
+
+/// The name of a run of a task, if it has one.
+pub(super) fn chain_of(
+    journal: &mut dyn Journal,
+    task: &TaskId,
+    run: u32,
+) -> Result<Option<Chain>, Problem> {
+    let chains = journal.chains_of(task)?;
+    let is_of_run = |chain: &Chain| matches!(chain.of, ChainOf::Task { run: of, .. } if of == run);
+    Ok(chains.into_iter().find(is_of_run))
 }

@@ -172,10 +172,10 @@ impl Run {
         };
         let left = budget.left(Spent::default(), self.task.ran(now)).time;
         let left = left.unwrap_or(Duration::MAX);
-        let stall = if self.task.progress.asking.is_empty() {
-            self.limits.stall.saturating_sub(quiet_for)
-        } else {
+        let stall = if self.task.progress.is_waiting() {
             Duration::MAX
+        } else {
+            self.limits.stall.saturating_sub(quiet_for)
         };
         let inspect = match self.unanswered {
             0 => quiet.inspect_after.saturating_sub(quiet_for),

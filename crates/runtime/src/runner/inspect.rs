@@ -41,9 +41,11 @@ impl Run {
             news.take(next, seen);
         }
         news.observed.retain(|news| match news {
-            Observation::Asked { .. } | Observation::Answered { .. } | Observation::FellBack(_) => {
-                true
-            }
+            Observation::Asked { .. }
+            | Observation::Answered { .. }
+            | Observation::CommandQueued
+            | Observation::CommandStarted
+            | Observation::FellBack(_) => true,
             Observation::ToolCalled { .. }
             | Observation::Turned(_)
             | Observation::AskedBeside(_)

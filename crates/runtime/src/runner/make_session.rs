@@ -13,7 +13,7 @@ use asyncagents_core::{
 };
 use tokio::{task::spawn_blocking, time};
 
-use super::{Run, RunStopped};
+use super::{Origin, Run, RunStopped};
 
 /// For how long a host that cannot be reached is asked again. A worker that ends with its host has
 /// let go of the task by then, and another goes on with it.
@@ -27,6 +27,8 @@ pub(super) struct NotMade {
     /// The host could not be reached, which may pass. A session is made once, however often it is
     /// asked for.
     is_transient: bool,
+    /// A session that was made for it meanwhile.
+    unused: Option<SessionId>,
 }
 
 impl NotMade {
@@ -34,14 +36,18 @@ impl NotMade {
         move |error| Self {
             why: format!("{what}: {error}"),
             is_transient: matches!(error, HostError::Unreachable(_)),
+            unused: None,
         }
     }
 }
 
 impl From<String> for NotMade {
     fn from(why: String) -> Self {
-        let is_transient = false;
-        Self { why, is_transient }
+        Self {
+            why,
+            is_transient: false,
+            unused: None,
+        }
     }
 }
 
@@ -51,8 +57,10 @@ impl Run {
     pub(super) async fn make_session(&mut self) -> Result<SessionId, RunStopped> {
         let begun = time::Instant::now();
         let mut pause = FIRST_PAUSE;
+        let mut first_attempt = self.is_first_attempt();
+        let mut unused = None;
         loop {
-            match self.try_make_session().await {
+            match self.try_make_session(first_attempt).await {
                 Ok(session) => {
                     let made = Command::SessionMade(session.clone());
                     self.record(made).await?;
@@ -61,15 +69,28 @@ impl Run {
                 Err(not_made) if not_made.is_transient && begun.elapsed() < RETRY_TIMEOUT => {
                     let why = not_made.why;
                     tracing::warn!(task = %self.task.id, why, "host unavailable, retrying");
+                    first_attempt = false;
+                    unused = not_made.unused.or(unused);
                     self.pause(pause).await?;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                Err(not_made) => return Err(self.give_up(not_made.why).await),
+                Err(not_made) => {
+                    if let Some(session) = not_made.unused.or(unused) {
+                        self.delete_unused(&session).await;
+                    }
+                    return Err(self.give_up(not_made.why).await);
+                }
             }
         }
     }
 
-    async fn try_make_session(&self) -> Result<SessionId, NotMade> {
+    /// Whether nobody can have made the session: this worker has just begun the task, and no other
+    /// can have taken it over.
+    fn is_first_attempt(&self) -> bool {
+        self.got == Origin::Started && self.task.run == 0 && self.shared.has_own_lease()
+    }
+
+    async fn try_make_session(&self, first_attempt: bool) -> Result<SessionId, NotMade> {
         let Task {
             id, place, brief, ..
         } = &self.task;
@@ -83,33 +104,47 @@ impl Run {
             may_delegate: place.depth < self.limits.depth,
             role: self.role.clone(),
             within: self.within().await?,
+            first_attempt,
         };
         let failed = NotMade::host("its session could not be made");
         let host = &self.host;
-        let inheritance = match brief.context {
-            Context::Fresh => None,
-            Context::Forked => {
-                let plan = self.launched_with(|launched| launched.fork).await;
-                let plan = plan.map_err(|problem| problem.to_string())?;
-                let plan = plan.unwrap_or_default();
-                let branched = host.ask(|host| host.branch(new.clone(), &plan)).await;
-                if let Some(session) = branched.map_err(&failed)? {
-                    return Ok(session);
-                }
-                Some(self.inherit(plan).await?)
+        if brief.context == Context::Fresh {
+            return host.ask(|host| host.create(new)).await.map_err(failed);
+        }
+        let plan = self.launched_with(|launched| launched.fork).await;
+        let plan = plan.map_err(|problem| problem.to_string())?;
+        let plan = plan.unwrap_or_default();
+        let branched = host.ask(|host| host.branch(new.clone(), &plan)).await;
+        if let Some(session) = branched.map_err(&failed)? {
+            return Ok(session);
+        }
+        let begun = time::Instant::now();
+        let create = async {
+            let created = host.ask(|host| host.create(new)).await;
+            (created, begun.elapsed())
+        };
+        let ((session, created), what) = tokio::join!(create, self.inherit(plan));
+        let what = match what {
+            Ok(what) => what,
+            Err(not_made) => {
+                let unused = session.ok();
+                return Err(NotMade { unused, ..not_made });
             }
         };
+        let session = session.map_err(failed)?;
         let begun = time::Instant::now();
-        let session = host.ask(|host| host.create(new)).await.map_err(failed)?;
-        let created = begun.elapsed();
-        if let Some(what) = inheritance {
-            let begun = time::Instant::now();
-            let injected = host.ask(|host| host.inject(&session, what)).await;
-            injected.map_err(NotMade::host("its context could not be passed on"))?;
-            let injected = begun.elapsed();
-            tracing::debug!(task = %id, ?created, ?injected, "context injected");
-        }
+        let injected = host.ask(|host| host.inject(&session, what)).await;
+        injected.map_err(NotMade::host("its context could not be passed on"))?;
+        let injected = begun.elapsed();
+        tracing::debug!(task = %id, ?created, ?injected, "context injected");
         Ok(session)
+    }
+
+    /// Deletes the session of a child for which there is nothing to inherit.
+    async fn delete_unused(&self, session: &SessionId) {
+        if let Err(error) = self.host.ask(|host| host.delete(session)).await {
+            tracing::warn!(task = %self.task.id, %session, %error, "deleting the unused session failed");
+        }
     }
 
     /// The tools of the skills above the task.

@@ -3,22 +3,24 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use asyncagents_core::{
-    answer::{self, Reader, Report, Shown},
+    answer::{Reader, Report},
     event::Saved,
     host_ref::{HostRef, HostSetup},
     id::{SessionId, TaskId},
     port::{
-        Fate, Host, HostError, Journal, PostKind, Store, StoreError, StoreErrorKind, Stored, Work,
+        Fate, Host, HostError, Journal, PostKind, Posted, Store, StoreError, StoreErrorKind,
+        Stored, Work,
     },
     request::{Caller, OutputRequest, TaskArgs},
     task::{Stage, State, Status, Task},
     task_limits::TaskLimits,
+    task_list::ListRequest,
 };
 use asyncagents_runtime::{Accepted, Hosts, Manager, Problem, Settings, Worker};
 use asyncagents_store::{Durability, Options, Sqlite};
@@ -81,12 +83,68 @@ impl Store for Slow {
         self.store.write(work).await
     }
 
+    async fn write_unsynced(&self, work: Work) -> Stored<()> {
+        tokio::time::sleep(self.pause).await;
+        self.store.write_unsynced(work).await
+    }
+
     async fn read(&self, work: Work) -> Stored<()> {
         self.store.read(work).await
     }
 
     async fn version(&self) -> Stored<i64> {
         self.store.version().await
+    }
+
+    async fn changed_since(&self, version: i64) -> i64 {
+        self.store.changed_since(version).await
+    }
+
+    async fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
+        self.store.give_back_room(is_alone).await
+    }
+}
+
+/// A store that counts what is asked of it.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) reads: AtomicUsize,
+    pub(crate) writes: AtomicUsize,
+    pub(crate) unsynced: AtomicUsize,
+}
+
+struct Counting {
+    store: Arc<dyn Store>,
+    asked: Arc<Asked>,
+}
+
+#[async_trait::async_trait]
+impl Store for Counting {
+    async fn write(&self, work: Work) -> Stored<()> {
+        self.asked.writes.fetch_add(1, Ordering::SeqCst);
+        self.store.write(work).await
+    }
+
+    async fn write_unsynced(&self, work: Work) -> Stored<()> {
+        self.asked.unsynced.fetch_add(1, Ordering::SeqCst);
+        self.store.write_unsynced(work).await
+    }
+
+    async fn read(&self, work: Work) -> Stored<()> {
+        self.asked.reads.fetch_add(1, Ordering::SeqCst);
+        self.store.read(work).await
+    }
+
+    async fn version(&self) -> Stored<i64> {
+        self.store.version().await
+    }
+
+    async fn changed_since(&self, version: i64) -> i64 {
+        self.store.changed_since(version).await
+    }
+
+    async fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
+        self.store.give_back_room(is_alone).await
     }
 }
 
@@ -96,14 +154,26 @@ pub(crate) struct Flaky {
     pub(crate) fails: Arc<AtomicBool>,
 }
 
-#[async_trait::async_trait]
-impl Store for Flaky {
-    async fn write(&self, work: Work) -> Stored<()> {
+impl Flaky {
+    fn check(&self) -> Stored<()> {
         if self.fails.load(Ordering::SeqCst) {
             let (kind, why) = (StoreErrorKind::Full, "the disk is full");
             return Err(StoreError::new(kind, "tasks.db", why));
         }
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for Flaky {
+    async fn write(&self, work: Work) -> Stored<()> {
+        self.check()?;
         self.store.write(work).await
+    }
+
+    async fn write_unsynced(&self, work: Work) -> Stored<()> {
+        self.check()?;
+        self.store.write_unsynced(work).await
     }
 
     async fn read(&self, work: Work) -> Stored<()> {
@@ -112,6 +182,14 @@ impl Store for Flaky {
 
     async fn version(&self) -> Stored<i64> {
         self.store.version().await
+    }
+
+    async fn changed_since(&self, version: i64) -> i64 {
+        self.store.changed_since(version).await
+    }
+
+    async fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
+        self.store.give_back_room(is_alone).await
     }
 }
 
@@ -151,6 +229,9 @@ pub(crate) struct Harness {
     pub(crate) clock: Arc<SetClock>,
     pub(crate) host: ScriptedHost,
     pub(crate) settings: Settings,
+    /// How often those who wait look at the store. Time that is paused goes on to the next timer
+    /// before anyone hears what the kernel tells.
+    pub(crate) look_interval: Duration,
     /// Those of the folder that the host works in, if it has some.
     pub(crate) limits: Option<TaskLimits>,
 }
@@ -165,15 +246,13 @@ impl Harness {
     pub(crate) fn new(script: Script) -> Self {
         // Setting the clock does not make children faster.
         let clock = Arc::new(SetClock::start());
-        let settings = Settings {
-            poll_interval: seconds(5),
-            ..Settings::default()
-        };
+        let settings = Settings::default();
         Self {
             folder: tempfile::tempdir().expect("a folder"),
             host: ScriptedHost::new(script, World::in_memory(), Arc::new(TokioClock::start())),
             clock,
             settings,
+            look_interval: seconds(5),
             limits: None,
         }
     }
@@ -183,11 +262,17 @@ impl Harness {
         self
     }
 
+    pub(crate) fn looking_every(mut self, interval: Duration) -> Self {
+        self.look_interval = interval;
+        self
+    }
+
     /// All work is run twice: whatever the runtime does in a transaction may lose a race.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         let path = self.folder.path().join("tasks.db");
         let options = Options {
             durability: Durability::Process,
+            fallback_interval: self.look_interval,
             ..Options::default()
         };
         let store = Sqlite::open_with(path, options).expect("a store");
@@ -228,6 +313,17 @@ impl Harness {
         self.manager_of(Arc::new(store), key())
     }
 
+    /// A process whose store counts what is asked of it.
+    pub(crate) async fn start_counted(&self) -> (Process, Arc<Asked>) {
+        let asked = Arc::new(Asked::default());
+        let store = Counting {
+            store: self.store(),
+            asked: asked.clone(),
+        };
+        let process = Process::start(self.manager_of(Arc::new(store), key())).await;
+        (process, asked)
+    }
+
     /// A process whose store can be made to fail.
     pub(crate) async fn start_flaky(&self) -> (Process, Arc<AtomicBool>) {
         let fails = Arc::new(AtomicBool::new(false));
@@ -237,6 +333,17 @@ impl Harness {
         };
         let process = Process::start(self.manager_of(Arc::new(store), key())).await;
         (process, fails)
+    }
+
+    /// The ends that a session was told of, in one message or another: the line of each.
+    pub(crate) fn ends_told(&self, session: &str) -> Vec<String> {
+        let told = self.told(session).into_iter();
+        let lines = told.flat_map(|(visible, _)| {
+            let lines = visible.lines().map(str::to_owned);
+            let ends = lines.filter(|line| line.starts_with(['✓', '✗', '⊘']));
+            ends.collect::<Vec<_>>()
+        });
+        lines.collect()
     }
 
     /// What a session was told, oldest first: the visible part, the hidden part.
@@ -274,13 +381,17 @@ pub(crate) async fn events(store: Arc<dyn Store>, id: &TaskId) -> Vec<Saved> {
     read(store, move |journal| journal.events(&id)).await
 }
 
+/// A task's notices.
+pub(crate) async fn notices(store: Arc<dyn Store>, id: &TaskId) -> Vec<Posted> {
+    let id = id.clone();
+    let mut posts = read(store, move |journal| journal.posts(&id)).await;
+    posts.retain(|post| post.kind == PostKind::Notice);
+    posts
+}
+
 /// What became of a task's notices.
 pub(crate) async fn fates(store: Arc<dyn Store>, id: &TaskId) -> Vec<Fate> {
-    let id = id.clone();
-    let posts = read(store, move |journal| journal.posts(&id)).await;
-    let notices = posts
-        .into_iter()
-        .filter(|post| post.kind == PostKind::Notice);
+    let notices = notices(store, id).await.into_iter();
     notices.map(|post| post.fate).collect()
 }
 
@@ -381,12 +492,12 @@ impl Process {
     }
 
     pub(crate) async fn list(&self, of: &str) -> String {
-        let tasks: Vec<Shown> = self
-            .manager
-            .list(Some(&of.into()), None)
-            .await
-            .expect("a list");
-        answer::list(&tasks, self.manager.now(), Reader::Person)
+        let request = ListRequest {
+            of: Some(of.into()),
+            ..ListRequest::usual()
+        };
+        let list = self.manager.list(request).await.expect("a list");
+        list.text(self.manager.now(), Reader::Person, None)
     }
 
     /// Until every task has ended and every parent has been told.

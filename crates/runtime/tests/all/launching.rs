@@ -5,9 +5,11 @@ use std::time::Duration;
 use asyncagents_core::{
     budget::{Budget, Cost},
     id::TaskId,
+    port::Host,
     refusal::Refusal,
     request::{Caller, OutputRequest, TaskArgs},
     task::Status,
+    task_list::{ListRequest, TaskList},
 };
 use asyncagents_runtime::Problem;
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost};
@@ -17,11 +19,12 @@ use super::harness::{Harness, Process, asks, seconds, session, takes, usual};
 
 /// What a refused request says. It must have left nothing behind.
 async fn refusal(process: &Process, from: &str, args: TaskArgs) -> String {
-    let before = process.manager.list(None, None).await.expect("a list");
+    let before = process.manager.list(ListRequest::all()).await;
     let refused = process.manager.task(&session(from), args).await;
     let said = refused.expect_err("refused").to_string();
-    let after = process.manager.list(None, None).await.expect("a list");
-    assert_eq!(before.len(), after.len(), "nothing was created");
+    let after = process.manager.list(ListRequest::all()).await;
+    let many = |list: Result<TaskList, Problem>| list.expect("a list").tasks.len();
+    assert_eq!(many(before), many(after), "nothing was created");
     said
 }
 
@@ -279,6 +282,23 @@ async fn a_fork_that_cannot_be_made_is_an_error_and_never_a_fresh_task() {
         hidden.contains("the conversation could not be read"),
         "{hidden}"
     );
+    let left = harness.host.exists(&ScriptedHost::session_of(&task)).await;
+    assert_eq!(left, Ok(false), "nothing is left of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_making_was_not_heard_of_is_found_and_not_made_again() {
+    let harness = Harness::new(usual());
+    harness.host.faults().lose_answer.insert(Call::Create, 1);
+    let process = harness.start().await;
+    let fork = TaskArgs {
+        fork: true,
+        ..asks("one")
+    };
+    let task = process.launch_args(fork).await;
+    process.settled().await;
+    assert_eq!(process.status(&task).await, Status::Completed);
+    assert_eq!(harness.prompts(&task), ["one"]);
 }
 
 #[tokio::test(start_paused = true)]

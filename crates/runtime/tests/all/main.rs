@@ -13,6 +13,7 @@ mod telling;
 mod choosing_models;
 mod clocks;
 mod ending;
+mod idling;
 mod last_turns;
 mod launching;
 mod limits;

@@ -1,5 +1,7 @@
 //! The parent is told, exactly once, whatever the host does.
 
+use std::time::Duration;
+
 use asyncagents_core::{
     notify::Wording,
     port::{Fate, Report, SessionEvent},
@@ -9,7 +11,7 @@ use asyncagents_core::{
 use asyncagents_testkit::scripted_host::{Call, Script, ScriptedHost, Step};
 use rstest::rstest;
 
-use super::harness::{Harness, fates, seconds, session, takes, usual};
+use super::harness::{Harness, Process, fates, seconds, session, takes, until, usual};
 
 fn visible(harness: &Harness, session: &str) -> Vec<String> {
     let told = harness.told(session).into_iter();
@@ -71,6 +73,7 @@ async fn developers_see_that_there_is_a_hint() {
         settings.wording = Wording {
             prefix: "superagents_".to_owned(),
             show_hint: true,
+            ..Wording::default()
         };
     });
     let process = harness.start().await;
@@ -97,12 +100,14 @@ async fn nineteen_launched_nineteen_told() {
         process.launch(&format!("task {n}")).await;
     }
     process.settled().await;
-    let mut said = visible(&harness, "main");
-    assert_eq!(said.len(), 19);
-    assert!(said[18].contains("Task Progress: 19/19"));
-    said.sort();
-    said.dedup();
-    assert_eq!(said.len(), 19, "each once");
+    let said = visible(&harness, "main");
+    let last = said.last().expect("told");
+    assert!(last.contains("Task Progress: 19/19"), "{last}");
+    let mut ends = harness.ends_told("main");
+    assert_eq!(ends.len(), 19);
+    ends.sort();
+    ends.dedup();
+    assert_eq!(ends.len(), 19, "each once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +125,7 @@ async fn a_blocked_parent_gets_the_result_and_no_notice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_blocked_parent_in_another_process_has_the_time_it_needs_to_notice() {
-    let harness = Harness::new(usual()).with(|settings| settings.poll_interval = seconds(1));
+    let harness = Harness::new(usual()).looking_every(seconds(1));
     let process = harness.start().await;
     let elsewhere = harness.manager();
     let task = process.launch("one").await;
@@ -295,7 +300,8 @@ async fn a_parent_that_is_gone_is_not_told_for_ever() {
 #[rstest]
 #[case::of_another_version("kind = 'strange'")]
 #[case::of_no_run("run = -5")]
-#[case::of_no_text("visible = x'00'")]
+#[case::of_no_text("ending = x'00'")]
+#[case::of_no_end("ending = '{}'")]
 #[case::to_no_question("kind = 'answer', reply = '{\"reply\":\"once\"}'")]
 #[case::of_no_sense("kind = 'answer', question = 'one', reply = '{{{'")]
 #[tokio::test(start_paused = true)]
@@ -338,8 +344,11 @@ async fn a_batch_is_what_ran_together() {
     process.launch("three").await;
     process.settled().await;
     let said = visible(&harness, "main");
-    assert!(said[1].contains("2/2"), "{said:?}");
-    assert!(said[2].contains("1/1"), "a new batch: {said:?}");
+    let [.., both, new] = said.as_slice() else {
+        panic!("{said:?}");
+    };
+    assert!(both.contains("2/2"), "{said:?}");
+    assert!(new.contains("1/1"), "a new batch: {said:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -469,4 +478,176 @@ async fn a_stopped_parent_is_not_woken_by_what_goes_on_below_it() {
     process.settled().await;
     assert_eq!(process.status(&below).await, Status::Completed);
     assert_eq!(visible(&harness, inside.as_str()), [""; 0]);
+}
+
+/// One child that works for long, and others that end one after the other, every so many milliseconds.
+async fn a_batch(harness: &Harness, others: u64, every: u64) -> Process {
+    let process = harness.start().await;
+    process.launch("long").await;
+    for n in 0..others {
+        let millis = 1_000 + n * every;
+        process.launch(&format!("wait {millis}")).await;
+    }
+    process
+}
+
+/// Waits as long as its prompt says, in milliseconds; `long` for 100 seconds.
+fn waits_as_told(most: u64, every: u64) -> Script {
+    let mut script = Script::of(takes(seconds(100)));
+    for n in 0..most {
+        let millis = 1_000 + n * every;
+        let wait = Step::Wait(Duration::from_millis(millis));
+        let steps = [wait, Step::Answer(format!("waited {millis}"))];
+        script = script.when(&format!("wait {millis}"), steps);
+    }
+    script
+}
+
+#[tokio::test(start_paused = true)]
+async fn ends_that_come_close_together_are_told_in_few_messages() {
+    let harness = Harness::new(waits_as_told(99, 50));
+    let process = a_batch(&harness, 99, 50).await;
+    process.settled().await;
+    assert_eq!(harness.ends_told("main").len(), 100);
+    let said = visible(&harness, "main");
+    assert!(said.len() <= 5, "{} messages", said.len());
+    assert_eq!(
+        said.last().map(String::as_str),
+        Some("✓ **Agent \"long\" finished in 1m 40s.**\nTask Progress: 100/100"),
+        "at once, and alone"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_waits_half_a_second_for_others_and_longer_after_each_message() {
+    let harness = Harness::new(waits_as_told(4, 1_100));
+    let process = a_batch(&harness, 4, 1_100).await;
+    let begun = tokio::time::Instant::now();
+    let mut told = Vec::new();
+    for messages in 1..=3 {
+        until("the parent is told", async || {
+            visible(&harness, "main").len() >= messages
+        })
+        .await;
+        told.push(begun.elapsed().as_secs_f64());
+    }
+    // They end after 1, 2.1, 3.2 and 4.3 seconds; the windows are 0.5, 1 and 2 seconds.
+    for (told, expected) in told.iter().zip([1.5, 3.1, 5.2]) {
+        assert!((told - expected).abs() < 0.4, "{told} and not {expected}");
+    }
+    assert_eq!(harness.ends_told("main").len(), 4);
+    process.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_window_every_end_is_told_at_once() {
+    let harness = Harness::new(waits_as_told(10, 100))
+        .with(|settings| settings.notice_window = Duration::ZERO);
+    let process = a_batch(&harness, 10, 100).await;
+    process.settled().await;
+    assert_eq!(visible(&harness, "main").len(), 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_was_busy_is_told_of_everything_in_one_message() {
+    let harness = Harness::new(waits_as_told(10, 1_000));
+    harness.host.faults().busy.insert("main".into());
+    let process = a_batch(&harness, 10, 1_000).await;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(visible(&harness, "main"), [""; 0]);
+    harness.host.faults().busy.clear();
+    harness
+        .host
+        .report(Report::Session("main".into(), SessionEvent::Idle));
+    tokio::time::sleep(seconds(1)).await;
+    assert_eq!(visible(&harness, "main").len(), 1);
+    assert_eq!(harness.ends_told("main").len(), 10);
+    process.settled().await;
+}
+
+/// What may have been sent is sent again as it was, whatever has ended meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_repeated_is_the_same() {
+    let harness = Harness::new(waits_as_told(10, 1_000));
+    let process = a_batch(&harness, 10, 1_000).await;
+    // Taken and lost, three times, while other children end.
+    harness.host.faults().forget = 3;
+    process.settled().await;
+    assert!(harness.host.faults().asked[&Call::Deliver] > 3);
+    let first = "✓ **Agent \"wait 1000\" finished in 1.0s.**\nTask Progress: 1/11".to_owned();
+    let said = visible(&harness, "main");
+    assert!(said.contains(&first), "{said:?}");
+    let mut ends = harness.ends_told("main");
+    ends.sort();
+    ends.dedup();
+    assert_eq!(ends.len(), 11, "each once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_dies_while_it_tells_of_several_ends_leaves_none_untold() {
+    let harness = Harness::new(waits_as_told(10, 50));
+    harness.host.faults().lose_answer.insert(Call::Deliver, 2);
+    let process = a_batch(&harness, 10, 50).await;
+    until("it has been sent", async || {
+        harness.host.faults().asked.contains_key(&Call::Deliver)
+    })
+    .await;
+    process.worker.kill();
+    let process = harness.start().await;
+    process.settled().await;
+    let mut ends = harness.ends_told("main");
+    assert_eq!(ends.len(), 11);
+    ends.sort();
+    ends.dedup();
+    assert_eq!(ends.len(), 11, "each once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_was_told_whole_counts_as_read() {
+    let long = "x".repeat(5_000);
+    let script = Script::of(takes(seconds(1)))
+        .when("long", [Step::Answer(long.clone())])
+        .when("unheard", takes(seconds(1)));
+    let harness = Harness::new(script);
+    let process = harness.start().await;
+    let short = process.launch("short").await;
+    let cut = process.launch("long").await;
+    process.settled().await;
+    assert!(process.look(&short).await.retrieved_at.is_some());
+    assert_eq!(process.look(&cut).await.retrieved_at, None);
+    let told: String = harness
+        .told("main")
+        .into_iter()
+        .map(|told| told.1)
+        .collect();
+    assert!(told.contains("4000 of 5000 characters"), "{told}");
+    assert_eq!(process.output(&cut).await.answer, Some(long));
+    // Who was not told has not read it.
+    harness.host.faults().busy.insert("main".into());
+    let unheard = process.launch("unheard").await;
+    process.until_status(&unheard, Status::Completed).await;
+    tokio::time::sleep(seconds(60)).await;
+    assert_eq!(process.look(&unheard).await.retrieved_at, None);
+}
+
+/// Of a batch, one is waited for: it is not told, and the others are not kept from being told.
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_is_blocked_on_one_task_is_told_of_the_others() {
+    let harness = Harness::new(waits_as_told(3, 1_000));
+    let process = harness.start().await;
+    let tasks = [1_000, 2_000, 3_000].map(|millis| format!("wait {millis}"));
+    process.launch(&tasks[0]).await;
+    let awaited = process.launch(&tasks[1]).await;
+    process.launch(&tasks[2]).await;
+    let begun = tokio::time::Instant::now();
+    process.wait(&awaited).await;
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_millis(2_300), "{waited:?}");
+    process.settled().await;
+    let ends = harness.ends_told("main");
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    assert!(
+        !ends.iter().any(|end| end.contains("wait 2000")),
+        "{ends:?}"
+    );
 }

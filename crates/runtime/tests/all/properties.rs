@@ -10,12 +10,13 @@ use asyncagents_core::{
     refusal::Refusal,
     request::{Caller, OutputRequest, TaskArgs},
     task::{State, Status},
+    task_list::ListRequest,
 };
 use asyncagents_runtime::Problem;
 use asyncagents_testkit::scripted_host::{Call, Line, Script, ScriptedHost, Step};
 use proptest::prelude::*;
 
-use super::harness::{Harness, Process, asks, events, seconds, session, tool};
+use super::harness::{Harness, Process, asks, events, notices, seconds, session, tool};
 
 /// What a child does.
 #[derive(Debug, Clone, Copy)]
@@ -377,12 +378,9 @@ impl Story {
 
     /// Never more at once than there are slots.
     async fn check_slots(&self, limit: usize) {
-        let tasks = self
-            .process()
-            .manager
-            .list(None, None)
-            .await
-            .expect("a list");
+        let manager = &self.process().manager;
+        let list = manager.list(ListRequest::all()).await;
+        let tasks = list.expect("a list").tasks;
         for depth in 1..=2 {
             let running = tasks.iter().filter(|shown| {
                 let running = matches!(shown.task.state, State::Running { .. });
@@ -412,7 +410,7 @@ impl Story {
                 "each run ends once: {}",
                 model.id
             );
-            let told = self.told(model);
+            let told = self.told(model).await;
             let prompted = self.prompted(&model.id);
             for ((run, expected), ended) in (0..).zip(&model.runs).zip(ended) {
                 let told = told.get(&run).copied().unwrap_or(0);
@@ -462,19 +460,16 @@ impl Story {
     }
 
     /// How often the parent was told of each run.
-    fn told(&self, model: &Model) -> HashMap<u32, usize> {
+    async fn told(&self, model: &Model) -> HashMap<u32, usize> {
         let parent = model.parent.as_str().into();
         let lines = self.harness.host.world().lines(&parent).expect("lines");
         let mut told = HashMap::new();
-        for line in lines {
-            if let Line::Told { id, .. } = line {
-                for run in 0..model.runs.len() {
-                    let run = u32::try_from(run).expect("few");
-                    if id == model.id.notice(run).as_str() {
-                        *told.entry(run).or_default() += 1;
-                    }
-                }
-            }
+        for post in notices(self.harness.store(), &model.id).await {
+            // The message may be under the name of another end that it tells of.
+            let message = post.told_with.as_ref().unwrap_or(&post.id);
+            let tells =
+                |line: &&Line| matches!(line, Line::Told { id, .. } if id == message.as_str());
+            *told.entry(post.run).or_default() += lines.iter().filter(tells).count();
         }
         told
     }
@@ -493,12 +488,13 @@ impl Story {
 
 async fn tell(ops: Vec<Op>) {
     const SLOTS: usize = 4;
-    let harness = Harness::new(script()).with(|settings| {
-        // Workers crash here without any task's doing.
-        settings.limits.worker_deaths = u64::MAX;
-        settings.limits.concurrency = SLOTS as u64;
-        settings.poll_interval = seconds(1);
-    });
+    let harness = Harness::new(script())
+        .looking_every(seconds(1))
+        .with(|settings| {
+            // Workers crash here without any task's doing.
+            settings.limits.worker_deaths = u64::MAX;
+            settings.limits.concurrency = SLOTS as u64;
+        });
     let mut story = Story {
         processes: vec![harness.start().await],
         harness,

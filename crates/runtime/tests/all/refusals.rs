@@ -19,13 +19,56 @@ pub(crate) async fn refused_resume(process: &Process, task: &TaskId) -> String {
 }
 
 async fn refused(process: &Process, (prefix, tool): (&str, &str), input: &str) -> String {
-    let door = ToolDoor::new(&process.manager, key().into());
-    let main = SessionId::from("main");
-    let call = tool_set::prepare(prefix, &format!("{prefix}{tool}"), input).expect("a call");
-    match door.call_from(&main, None, call.request).await {
+    match called(process, (prefix, tool), input).await {
         ToolOutcome::Failed(why) => why,
         other => panic!("{other:?}"),
     }
+}
+
+async fn called(process: &Process, (prefix, tool): (&str, &str), input: &str) -> ToolOutcome {
+    let door = ToolDoor::new(&process.manager, key().into());
+    let main = SessionId::from("main");
+    let call = tool_set::prepare(prefix, &format!("{prefix}{tool}"), input).expect("a call");
+    door.call_from(&main, None, call.request).await
+}
+
+/// What a model is shown of very many tasks fits into its context, and says how to see others.
+#[tokio::test(start_paused = true)]
+async fn a_model_is_shown_a_bounded_list_and_told_how_to_narrow_it() {
+    let harness = Harness::new(usual()).with(|settings| settings.limits.concurrency = 1);
+    let process = harness.start().await;
+    for n in 0..60 {
+        process.launch(&format!("done {n}")).await;
+    }
+    process.settled().await;
+    for n in 0..120 {
+        process.launch(&format!("waits {n}")).await;
+    }
+    let list = |input: &'static str| {
+        let called = called(&process, ("asyncagents_", "list"), input);
+        async move {
+            match called.await {
+                ToolOutcome::Done(text) => text,
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let rows = |text: &str| {
+        text.lines()
+            .filter(|line| line.starts_with("| task_"))
+            .count()
+    };
+    let all = list("{}").await;
+    assert_eq!(rows(&all), 100, "{all}");
+    let said = "80 more are not shown: older, all finished or beyond the limit; \
+        `status` narrows it";
+    assert!(all.ends_with(said), "{all}");
+    let completed = list(r#"{"status": "completed"}"#).await;
+    assert_eq!(rows(&completed), 50, "{completed}");
+    assert!(
+        completed.contains("\n10 more are not shown: "),
+        "{completed}"
+    );
 }
 
 #[rstest]

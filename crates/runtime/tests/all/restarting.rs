@@ -279,7 +279,7 @@ async fn two_workers_share_the_slots() {
     .await;
     assert_eq!(most, 2);
     first.settled().await;
-    assert_eq!(harness.told("main").len(), 8);
+    assert_eq!(harness.ends_told("main").len(), 8);
 }
 
 #[tokio::test(start_paused = true)]
@@ -491,7 +491,7 @@ async fn tasks_of_a_host_that_ended_have_failed_and_their_parent_is_told_when_it
     first.worker.kill();
     let second = harness.start().await;
     second.settled().await;
-    assert_eq!(harness.told("main").len(), 2);
+    assert_eq!(harness.ends_told("main").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -385,7 +385,9 @@ async fn seed_003_hidden_hint_when_tasks_still_running() {
         format!(
             "If you need results immediately, use asyncagents_output(task_id=\"{shown}\").\n\
              You can continue working or just say 'waiting' and halt.\n\
-             WATCH OUT for leftovers, you will likely WANT to wait for all agents to complete."
+             WATCH OUT for leftovers, you will likely WANT to wait for all agents to complete.\n\
+             The whole results are below; no further call is needed:\n\
+             <result task_id=\"{shown}\">\nok: quick\n</result>"
         )
     );
 }
@@ -398,11 +400,9 @@ async fn seed_003_hidden_hint_when_all_tasks_complete() {
     process.launch("two").await;
     process.settled().await;
     let told = harness.told("main");
-    assert_eq!(told.len(), 2);
-    let (visible, hidden) = &told[1];
+    assert_eq!(harness.ends_told("main").len(), 2);
+    let (visible, hidden) = told.last().expect("told");
     assert!(visible.ends_with("\nTask Progress: 2/2"), "{visible}");
-    assert_eq!(
-        hidden,
-        "All 2 tasks finished.\nUse asyncagents_output tools to see agent responses."
-    );
+    let hint = "All 2 tasks finished.\nUse asyncagents_output tools to see agent responses.\n";
+    assert!(hidden.starts_with(hint), "{hidden}");
 }

@@ -174,7 +174,7 @@ impl Commands for NoCommands {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_skill_from_its_launch_on_is_not_also_told() {
     let harness = Harness::new(Script::of([Step::Answer("At once.".to_owned())]))
-        .with(|settings| settings.poll_interval = Duration::from_millis(50));
+        .looking_every(Duration::from_millis(50));
     // The worker of another process has done all before the caller's next write.
     let process = harness.start().await;
     let caller = harness.slow_manager(Duration::from_millis(500));

@@ -5,7 +5,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Message, RequestParts, Speaker, Wants,
-    content::{take, text_of},
+    content::{take, take_text, text_of},
 };
 use crate::failure::{Failure, parse};
 
@@ -22,15 +22,23 @@ struct Body<'a> {
 
 pub(super) fn read(body: &str) -> Result<RequestParts<'_>, Failure> {
     let parsed: Body<'_> = parse(body)?;
-    let required = |field: &str| Failure::invalid(format!("{field}: Field required"));
     parsed.max_tokens.ok_or_else(|| required("max_tokens"))?;
+    parts(parsed, body)
+}
+
+/// A request whose tokens are to be counted: nothing will be said.
+pub(super) fn read_to_count(body: &str) -> Result<RequestParts<'_>, Failure> {
+    parts(parse(body)?, body)
+}
+
+fn parts<'a>(parsed: Body<'a>, body: &str) -> Result<RequestParts<'a>, Failure> {
     let messages = parsed.messages.ok_or_else(|| required("messages"))?;
     if messages.is_empty() {
         return Err(Failure::invalid(
             "messages: at least one message is required",
         ));
     }
-    Ok(RequestParts {
+    let mut parts = RequestParts {
         model: parsed.model.ok_or_else(|| required("model"))?,
         wants: Wants {
             stream: parsed.stream.unwrap_or(false),
@@ -40,15 +48,25 @@ pub(super) fn read(body: &str) -> Result<RequestParts<'_>, Failure> {
         },
         tools: parsed.tools.map_or("", RawValue::get),
         system: parsed.system.map(text_of).into_iter().collect(),
-        messages: messages.into_iter().map(read_message).collect(),
-    })
+        messages: Vec::new(),
+    };
+    for mut message in messages {
+        let role = take_text(&mut message, "role");
+        let text = text_of(take(&mut message, "content"));
+        let by = match role.as_str() {
+            // Claude Code also instructs the model in the middle of a conversation.
+            "system" => {
+                parts.system.push(text);
+                continue;
+            }
+            "assistant" => Speaker::Assistant,
+            _ => Speaker::User,
+        };
+        parts.messages.push(Message { by, text });
+    }
+    Ok(parts)
 }
 
-fn read_message(mut message: Value) -> Message {
-    let by = match message.get("role").and_then(Value::as_str) {
-        Some("assistant") => Speaker::Assistant,
-        _ => Speaker::User,
-    };
-    let text = text_of(take(&mut message, "content"));
-    Message { by, text }
+fn required(field: &str) -> Failure {
+    Failure::invalid(format!("{field}: Field required"))
 }

@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) wants: Wants,
     /// Its HTTP headers, with their names in small letters.
     headers: Vec<(String, String)>,
+    /// How many were being answered when it came, itself included.
+    pub(crate) in_flight: usize,
     /// Tools, system prompt and conversation one after the other. Requests that share a
     /// beginning share the beginning of this.
     prompt: String,
@@ -80,9 +82,20 @@ impl Request {
         Ok(Self::from_parts(parts))
     }
 
+    /// A request of the Messages protocol whose tokens are to be counted.
+    pub(crate) fn read_to_count(body: &str) -> Result<Self, Failure> {
+        Ok(Self::from_parts(anthropic::read_to_count(body)?))
+    }
+
     /// The same, with these HTTP headers.
     pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
         self.headers = readable(headers);
+        self
+    }
+
+    /// The same, as one of so many.
+    pub(crate) fn with_in_flight(mut self, in_flight: usize) -> Self {
+        self.in_flight = in_flight;
         self
     }
 
@@ -172,6 +185,7 @@ impl Request {
             turn,
             wants: parts.wants,
             headers: Vec::new(),
+            in_flight: 0,
             first: first.unwrap_or(conversation..conversation),
             prompt,
             tools,

@@ -71,7 +71,10 @@ impl RequestParts<'_> {
         let (by, text) = match kind.as_str() {
             "function_call" => {
                 let arguments = take_text(&mut item, "arguments");
-                let name = take_text(&mut item, "name");
+                let name = match take_text(&mut item, "namespace").as_str() {
+                    "" => take_text(&mut item, "name"),
+                    namespace => format!("{namespace}/{}", take_text(&mut item, "name")),
+                };
                 (assistant, call_text(&name, &arguments))
             }
             "custom_tool_call" => {

@@ -142,7 +142,8 @@ impl<'a> Stream<'a> {
             let delta = json!({"delta": piece});
             self.push_of_item("response.function_call_arguments.delta", &id, delta);
         }
-        let done = json!({"arguments": call.arguments, "name": call.name});
+        let (_, name) = namespace_and_name(&call.name);
+        let done = json!({"arguments": call.arguments, "name": name});
         self.push_of_item("response.function_call_arguments.done", &id, done);
         self.close(call_item(self.answer, index, call));
     }
@@ -231,14 +232,27 @@ fn message_item(answer: &Answer, text: &str) -> Value {
 
 fn call_item(answer: &Answer, index: usize, call: &ToolCall) -> Value {
     let whole = incomplete_reason(answer).is_none() || index + 1 < answer.calls.len();
-    json!({
+    let (namespace, name) = namespace_and_name(&call.name);
+    let mut item = json!({
         "id": call_item_id(answer, index),
         "type": "function_call",
         "status": if whole { "completed" } else { "incomplete" },
         "call_id": call.id,
-        "name": call.name,
+        "name": name,
         "arguments": call.arguments,
-    })
+    });
+    if let Some(namespace) = namespace {
+        item["namespace"] = namespace.into();
+    }
+    item
+}
+
+/// Tools of an MCP server are in a namespace in this protocol: `mcp__files/read` in a script.
+fn namespace_and_name(name: &str) -> (Option<&str>, &str) {
+    match name.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, name),
+    }
 }
 
 fn text_part(answer: &Answer, text: &str) -> Value {

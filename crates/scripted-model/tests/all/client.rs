@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use asyncagents_scripted_model::{ModelServer, Reply, Script, When, Wire};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::{Value, json};
 
 /// A server that always says this.
@@ -33,17 +33,18 @@ pub(crate) fn request(server: &ModelServer, wire: Wire, body: &Value) -> Request
         Wire::Responses => "responses",
         Wire::Chat => "chat/completions",
     };
-    client()
+    client(server)
         .post(format!("{}/v1/{path}", server.url()))
         .header("content-type", "application/json")
         .body(body.to_string())
 }
 
 /// Making one is slow. Tests have runtimes of their own, so connections are not kept.
-fn client() -> &'static Client {
+pub(crate) fn client(server: &ModelServer) -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
-        let client = Client::builder().pool_max_idle_per_host(0).no_proxy();
+        let url = Url::parse(&server.url()).expect("a URL");
+        let client = asyncagents_http::builder(&url).pool_max_idle_per_host(0);
         client.build().expect("a client")
     })
 }

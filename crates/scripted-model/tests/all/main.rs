@@ -3,6 +3,7 @@
 
 mod client;
 mod faults;
+mod other_agents;
 mod record;
 mod usage;
 mod wires;

@@ -4,7 +4,7 @@ use asyncagents_scripted_model::{Reply, Wire};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::client::{Event, ask, body, events, joined, post, serving, stream};
+use crate::client::{Event, ask, body, client, events, joined, post, serving, stream};
 
 /// Thinking, words and two calls.
 fn full() -> Reply {
@@ -208,7 +208,8 @@ async fn broken_arguments_are_streamed_as_they_are(#[case] wire: Wire, #[case] p
 #[tokio::test]
 async fn the_list_of_models_has_one() {
     let server = serving(full()).await;
-    let list = reqwest::get(format!("{}/v1/models", server.url())).await;
+    let list = client(&server).get(format!("{}/v1/models", server.url()));
+    let list = list.send().await;
     let text = list.expect("a response").text().await.expect("a body");
     let list: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(list["data"].as_array().map(Vec::len), Some(1));

@@ -417,6 +417,8 @@ impl Course {
                 Observation::AskedBeside(_)
                 | Observation::Asked { .. }
                 | Observation::Answered { .. }
+                | Observation::CommandQueued
+                | Observation::CommandStarted
                 | Observation::FellBack(_)
                 | Observation::Counted(_) => {}
             }
@@ -454,7 +456,12 @@ impl Host for ScriptedHost {
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
         self.enter(Call::Create).await?;
         let session = Self::session_of(&new.task);
-        if self.lines(&session)?.is_empty() {
+        let is_new = self.lines(&session)?.is_empty();
+        if new.first_attempt && !is_new {
+            let why = format!("{session} was made before the first attempt");
+            return Err(HostError::Refused(why));
+        }
+        if is_new {
             let line = Line::Created {
                 task: new.task.to_string(),
                 parent: new.parent.to_string(),

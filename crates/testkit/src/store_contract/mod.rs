@@ -13,10 +13,12 @@ mod chains;
 mod damage;
 mod leases;
 mod outbox;
+mod prune;
 mod queue;
 mod runs_twice;
 mod samples;
 mod sessions;
+mod task_list;
 mod tasks;
 mod transactions;
 mod waits;
@@ -65,10 +67,12 @@ const STORIES: &[Story] = stories! {
         a_reader_changes_nothing,
         the_version_changes_when_anybody_writes,
         reopening_keeps_everything,
+        what_does_not_wait_for_the_disk_is_kept_in_order,
     }
     tasks {
         a_task_is_read_as_its_events_fold,
         events_are_read_as_they_were_saved_and_in_order,
+        events_are_read_from_where_one_stopped,
         an_event_number_is_never_used_twice,
         positions_follow_the_order_of_commits,
         what_the_newest_run_has_to_do_and_has_answered,
@@ -79,10 +83,17 @@ const STORIES: &[Story] = stories! {
         unknown_prices_are_summed_as_tokens_without_a_price,
         a_batch_lasts_while_one_of_its_tasks_is_live,
     }
+    task_list {
+        a_list_has_the_newest_and_all_that_are_not_finished,
+        a_list_can_be_of_one_status,
+        a_list_can_be_searched_in_whatever_case,
+        what_a_list_leaves_out_is_counted_up_to_a_thousand,
+        a_session_has_live_tasks_until_they_end_or_are_cleared,
+    }
     queue {
         first_come_first_served_page_by_page,
         only_owned_tasks_that_are_not_stopping_are_in_the_queue,
-        slots_are_counted_by_depth_model_and_parent,
+        slots_are_counted_by_depth_host_model_and_parent,
         a_task_takes_a_slot_of_the_model_that_took_over,
     }
     leases {
@@ -105,6 +116,9 @@ const STORIES: &[Story] = stories! {
         only_a_notice_keeps_the_task_above_waiting,
         a_message_waits_for_the_one_before_it,
         a_post_that_cannot_be_read_is_given_up_by_its_place,
+        ends_that_are_told_together_have_one_text_and_one_fate,
+        ends_that_were_not_sent_together_are_on_their_own_again,
+        only_ends_of_one_batch_are_told_together,
     }
     waits {
         the_longest_wait_counts_until_it_is_over,
@@ -117,11 +131,21 @@ const STORIES: &[Story] = stories! {
         a_deleted_session_still_serves_those_that_begin_with_it,
         one_driver_at_a_time_writes,
         a_run_is_open_until_its_end_is_filed,
+        a_run_is_summed_up_however_long_it_is,
     }
     chains {
         a_chain_begins_with_a_run_of_a_task,
         a_chain_begins_with_the_prompt_of_a_person,
         chains_are_found_by_the_beginning_of_their_name_and_by_age,
+    }
+    prune {
+        a_tree_goes_whole_and_leaves_nothing,
+        what_somebody_needs_is_not_deleted,
+        old_trees_are_found_page_by_page,
+        a_session_that_another_begins_with_goes_with_that,
+        numbers_of_deleted_events_are_not_used_again,
+        a_persons_session_goes_when_nobody_needs_it,
+        room_is_given_back_and_what_stays_is_as_it_was,
     }
     damage {
         an_unknown_word_is_damage_and_names_its_row,

@@ -8,7 +8,7 @@ use asyncagents_core::{
     id::{OwnerId, PostId},
     moment::Moment,
     notify::Message,
-    port::{Content, Fate, Journal, PendingPost, Post, Stored},
+    port::{Content, Fate, Journal, NoticeText, PendingPost, Post, Stored, ToldOfBatch},
     question::Reply,
     task::Task,
 };
@@ -73,11 +73,10 @@ pub(super) async fn notices_are_due_in_order_page_by_page(site: Arc<dyn Site>) {
     assert_eq!(second, [name(3)]);
     assert_eq!((next, never), (Some(at(90)), None));
     let found = &first[0];
-    let message = Message {
-        visible: format!("{} has ended", id(5)),
-        hidden: "<result>".to_owned(),
+    let Content::Notice(NoticeText::Unsent { batch: 0, end }) = &found.post.content else {
+        panic!("{:?}", found.post.content);
     };
-    assert_eq!(found.post.content, Content::Notice(message));
+    assert_eq!(end.headline, format!("{} has ended", id(5)));
     assert_eq!(found.task, id(5));
     assert_eq!(
         (&found.post.to, &found.host),
@@ -171,7 +170,15 @@ pub(super) async fn a_parent_that_is_ready_hurries_its_notices(site: Arc<dyn Sit
         let task = posted(journal, 1, "me", 100)?;
         posted(journal, 2, "you", 100)?;
         let pending = journal.any_pending(&parent)?;
+        // One that waits for others to be told with waits on; one that was put off does not.
+        let waiting = journal.hurry(&parent, at(5))?;
+        for (n, owner) in [(1, "me"), (2, "you")] {
+            let found = due(journal, &owner.into(), at(100), 0, 9)?.remove(0);
+            assert_eq!(found.task, id(n));
+            journal.put_off(&found.post.id, at(100), None)?;
+        }
         let hurried = [
+            waiting,
             journal.hurry(&parent, at(5))?,
             journal.hurry(&parent, at(5))?,
         ];
@@ -188,7 +195,7 @@ pub(super) async fn a_parent_that_is_ready_hurries_its_notices(site: Arc<dyn Sit
     });
     let (nothing, pending, hurried, due, over) = seen.await;
     assert!(!nothing && pending && !over);
-    assert_eq!(hurried, [true, false]);
+    assert_eq!(hurried, [false, true, false]);
     assert_eq!(due, [Ok(1), Ok(0)]);
 }
 
@@ -373,4 +380,105 @@ pub(super) async fn a_post_that_cannot_be_read_is_given_up_by_its_place(site: Ar
         panic!("{post:?}");
     };
     assert!(why.contains(first.as_str()), "{why}");
+}
+
+/// A message of this text, and nothing hidden.
+fn message(visible: &str) -> Message {
+    Message {
+        visible: visible.to_owned(),
+        hidden: String::new(),
+    }
+}
+
+/// Three ends of one batch, which are about to be told in the message of the first.
+fn together(journal: &mut dyn Journal) -> Stored<[Task; 3]> {
+    let tasks = [1, 2, 3].map(|n| posted(journal, n, "me", 10));
+    let [first, second, third] = tasks;
+    let tasks = [first?, second?, third?];
+    let found = due(journal, &"me".into(), at(10), 0, 1)?.remove(0);
+    journal.sending(&found, &"me".into(), at(11))?;
+    let names = tasks.each_ref().map(|task| task.id.notice(0));
+    let [first, second, third] = names.clone();
+    let told = [(first, true), (second, false), (third, true)];
+    journal.tell_together(&names[0], &message("all three"), &told, at(11))?;
+    Ok(tasks)
+}
+
+pub(super) async fn ends_that_are_told_together_have_one_text_and_one_fate(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let tasks = together(journal)?;
+        let found = due(journal, &"me".into(), at(99), 0, 9)?;
+        let next = journal.next_due(&"me".into(), at(1))?;
+        let unsent = journal.unsent_ends(&tasks[0].id.notice(0), at(99), 9)?;
+        let whole = journal.told_whole(&tasks[0].id.notice(0))?;
+        journal.withdraw(&tasks[1].id.notice(0), "read meanwhile", at(12))?;
+        journal.delivered(&tasks[0].id.notice(0), at(13))?;
+        let mut fates = Vec::new();
+        for task in &tasks {
+            let posts = journal.posts(&task.id)?.into_iter();
+            fates.extend(posts.map(|post| (post.fate, post.told_with)));
+        }
+        let pending = journal.any_pending(&"parent-me".into())?;
+        Ok((found, next, unsent.len(), whole, fates, pending))
+    });
+    let (found, next, unsent, whole, fates, pending) = seen.await;
+    assert_eq!(names(&found), [id(1).notice(0)]);
+    let text = Content::Notice(NoticeText::Worded(message("all three")));
+    assert_eq!(found[0].post.content, text);
+    assert_eq!((next, unsent), (Some(at(10)), 0));
+    assert_eq!(whole, [(id(1), 0), (id(3), 0)]);
+    let with = Some(id(1).notice(0));
+    let told = [None, with.clone(), with].map(|with| (Fate::Delivered, with));
+    assert_eq!(fates, told);
+    assert!(!pending);
+}
+
+pub(super) async fn ends_that_were_not_sent_together_are_on_their_own_again(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let tasks = together(journal)?;
+        journal.put_off(&tasks[0].id.notice(0), at(50), Some(at(12)))?;
+        let sent = names(&due(journal, &"me".into(), at(50), 0, 9)?);
+        journal.put_off(&tasks[0].id.notice(0), at(60), None)?;
+        let early = due(journal, &"me".into(), at(59), 0, 9)?.len();
+        let unsent = names(&due(journal, &"me".into(), at(60), 0, 9)?);
+        Ok((sent, early, unsent))
+    });
+    let (sent, early, unsent) = seen.await;
+    assert_eq!(sent, [id(1).notice(0)], "it may have been sent");
+    assert_eq!(early, 0);
+    assert_eq!(unsent, [1, 2, 3].map(|n| id(n).notice(0)));
+}
+
+pub(super) async fn only_ends_of_one_batch_are_told_together(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let (now, me) = (at(20), "me".into());
+        let first = posted(journal, 1, "me", 10)?;
+        posted(journal, 2, "me", 90)?;
+        posted(journal, 3, "you", 10)?;
+        let awaited = posted(journal, 4, "me", 90)?;
+        journal.wait(&awaited.id, &"parent-me".into(), at(99))?;
+        let mut later = owned("parent-me", "me");
+        later.batch = 1;
+        let later = task_with(journal, 5, later, &[completed("done")])?;
+        journal.post(&later, &notice(&later), at(10))?;
+        let ends = journal.unsent_ends(&first.id.notice(0), now, 9)?;
+        let ends: Vec<PostId> = ends.into_iter().map(|end| end.id).collect();
+        let parent = "parent-me".into();
+        let before = journal.told_of_batch(&parent, 0, 9)?;
+        let found = due(journal, &me, now, 0, 1)?.remove(0);
+        journal.sending(&found, &me, now)?;
+        let after = journal.told_of_batch(&parent, 0, 9)?;
+        Ok((ends, before, after))
+    });
+    let (ends, before, after) = seen.await;
+    assert_eq!(
+        ends,
+        [id(2).notice(0)],
+        "not of others, nor who is waited for"
+    );
+    let told = |messages, next| ToldOfBatch {
+        messages,
+        next: Some(at(next)),
+    };
+    assert_eq!((before, after), (told(0, 10), told(1, 90)));
 }

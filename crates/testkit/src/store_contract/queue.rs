@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use asyncagents_core::{event::Event, progress::Observation, schedule::Slots, task::Outcome};
+use asyncagents_core::{
+    event::Event, host_ref::HostRef, progress::Observation, schedule::Slots, task::Outcome,
+};
 
 use super::{
     Site, on_new,
@@ -67,7 +69,7 @@ pub(super) async fn only_owned_tasks_that_are_not_stopping_are_in_the_queue(site
     assert_eq!(queued, [Ok(true), Ok(true), Ok(false)]);
 }
 
-pub(super) async fn slots_are_counted_by_depth_model_and_parent(site: Arc<dyn Site>) {
+pub(super) async fn slots_are_counted_by_depth_host_model_and_parent(site: Arc<dyn Site>) {
     let counts = on_new(&site, |journal| {
         let mut special = owned("main", "me");
         special.brief.model = Some("test/model".into());
@@ -79,9 +81,14 @@ pub(super) async fn slots_are_counted_by_depth_model_and_parent(site: Arc<dyn Si
         task_with(journal, 4, launched("main"), &[Event::Started])?;
         let over = [Event::Started, completed("done")];
         task_with(journal, 5, owned("main", "me"), &over)?;
+        let mut second = owned("main", "me");
+        second.brief.host = HostRef::from("opencode2:http://localhost:1").into();
+        task_with(journal, 6, second, &[Event::Started])?;
         let slots = [
             Slots::Depth(1),
             Slots::Depth(2),
+            Slots::Host(1, "opencode".into()),
+            Slots::Host(1, "opencode2".into()),
             Slots::Model(1, "test/model".into()),
             Slots::Model(1, "test/other".into()),
             Slots::Parent("main".into()),
@@ -89,7 +96,7 @@ pub(super) async fn slots_are_counted_by_depth_model_and_parent(site: Arc<dyn Si
         slots.iter().map(|slots| journal.taken(slots)).collect()
     });
     let counts: Vec<u64> = counts.await;
-    assert_eq!(counts, [2, 0, 1, 0, 1]);
+    assert_eq!(counts, [3, 0, 0, 1, 1, 0, 2]);
 }
 
 pub(super) async fn a_task_takes_a_slot_of_the_model_that_took_over(site: Arc<dyn Site>) {

@@ -12,19 +12,27 @@ use asyncagents_core::{
 /// rolled back, and what it answered is forgotten.
 pub struct RunsTwice(pub Arc<dyn Store>);
 
+/// The work, which is undone unless it is the last run.
+fn run(work: &Arc<Mutex<Work>>, is_last: bool) -> Work {
+    let work = work.clone();
+    Box::new(move |journal: &mut dyn Journal| {
+        let work = lock(&work);
+        work(journal) && is_last
+    })
+}
+
 #[async_trait]
 impl Store for RunsTwice {
     async fn write(&self, work: Work) -> Stored<()> {
         let work = Arc::new(Mutex::new(work));
-        for is_last in [false, true] {
-            let work = work.clone();
-            let run = move |journal: &mut dyn Journal| {
-                let work = lock(&work);
-                work(journal) && is_last
-            };
-            self.0.write(Box::new(run)).await?;
-        }
-        Ok(())
+        self.0.write(run(&work, false)).await?;
+        self.0.write(run(&work, true)).await
+    }
+
+    async fn write_unsynced(&self, work: Work) -> Stored<()> {
+        let work = Arc::new(Mutex::new(work));
+        self.0.write_unsynced(run(&work, false)).await?;
+        self.0.write_unsynced(run(&work, true)).await
     }
 
     async fn read(&self, work: Work) -> Stored<()> {
@@ -37,5 +45,13 @@ impl Store for RunsTwice {
 
     async fn version(&self) -> Stored<i64> {
         self.0.version().await
+    }
+
+    async fn changed_since(&self, version: i64) -> i64 {
+        self.0.changed_since(version).await
+    }
+
+    async fn give_back_room(&self, is_alone: bool) -> Stored<u64> {
+        self.0.give_back_room(is_alone).await
     }
 }

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use asyncagents_core::{
     agent::{Effort, Tools},
     budget::{Budget, Cost, Spent},
+    end_notice::{EndNotice, ToldResult},
     event::{Event, Launched},
     fallback::Fallback,
     fork::{Mode, Plan},
     host_ref::{HostRef, HostSetup, LaunchSettings},
     id::{SessionId, TaskId},
     moment::Moment,
-    notify::Message,
-    port::{Base, Content, Journal, Post, Session, Stored},
+    port::{Base, Content, Journal, NoticeText, Post, Session, Stored},
     progress::{Observation, Totals},
     question::{Field, Question, QuestionKind, Reply},
     skill::{Role, Terms},
@@ -130,6 +130,8 @@ pub(super) fn events() -> Vec<Event> {
             tool: "read".to_owned(),
             call: u64::MAX,
         },
+        Observation::CommandQueued,
+        Observation::CommandStarted,
         turned(10, 3, 1),
         Observation::AskedBeside(Spent::answer(5, Cost(1), 2)),
         Observation::Asked {
@@ -285,9 +287,18 @@ pub(super) fn notice(task: &Task) -> Post {
         id: task.id.notice(task.run),
         to: task.place.parent.clone(),
         run: task.run,
-        content: Content::Notice(Message {
-            visible: format!("{} has ended", task.id),
-            hidden: "<result>".to_owned(),
+        content: Content::Notice(NoticeText::Unsent {
+            batch: task.batch,
+            end: EndNotice {
+                shown: task.id.to_string(),
+                headline: format!("{} has ended", task.id),
+                undelivered: 1,
+                error: Some("too slow".to_owned()),
+                result: ToldResult::Text {
+                    text: "<result>".to_owned(),
+                    chars: 9,
+                },
+            },
         }),
     }
 }

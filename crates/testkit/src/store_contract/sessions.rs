@@ -8,6 +8,7 @@ use asyncagents_core::{
     fallback::Fallback,
     id::SessionId,
     port::{Base, Journal, Session, Stored},
+    trace::RunEnd,
 };
 
 use super::{
@@ -289,4 +290,58 @@ pub(super) async fn a_run_is_open_until_its_end_is_filed(site: Arc<dyn Site>) {
     assert_eq!(open, [None, Some("p".into()), None, Some("q".into())]);
     assert_eq!(over, Some(run_ended("p", End::Answered, Some("a"))));
     assert_eq!(not_yet, None);
+}
+
+pub(super) async fn a_run_is_summed_up_however_long_it_is(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let session = "ses_1".into();
+        let answered = || Entry::Answered {
+            seen: 1,
+            answer: answer(Stop::Tools),
+        };
+        let unpriced = Entry::Compacted {
+            seen: 1,
+            answer: Answer {
+                cost: None,
+                ..answer(Stop::Finished)
+            },
+        };
+        let done = tool_ended("1", ToolOutcome::Done("d".to_owned()));
+        let entries = [
+            prompted("p"),
+            answered(),
+            done.clone(),
+            answered(),
+            run_ended("p", End::Answered, Some("a")),
+            prompted("q"),
+            unpriced,
+            answered(),
+            done,
+        ];
+        for (entry, time) in entries.iter().zip(1..) {
+            journal.file(&session, entry, at(time))?;
+        }
+        let missing = journal.run_summary(&session, &"r".into())?;
+        let first = journal.run_summary(&session, &"p".into())?;
+        Ok((missing, first, journal.run_summary(&session, &"q".into())?))
+    });
+    let (missing, first, second) = seen.await;
+    assert_eq!(missing, None);
+    let first = first.expect("the first run");
+    let end = RunEnd {
+        end: End::Answered,
+        answer: Some("a".to_owned()),
+        at: at(5),
+    };
+    assert_eq!(first.end, Some(end));
+    assert_eq!((first.agent.as_str(), &*first.request), ("general", "t"));
+    let used = first.used;
+    assert_eq!((used.usage.input, used.usage.output), (2, 8));
+    assert_eq!((used.spent.tokens, used.spent.cost), (20, Cost(10)));
+    assert_eq!((used.spent.turns, used.spent.tool_calls), (2, 2));
+    let second = second.expect("the second run");
+    assert_eq!(second.end, None);
+    let used = second.used.spent;
+    assert_eq!((used.tokens, used.cost, used.unpriced), (20, Cost(5), 10));
+    assert_eq!((used.turns, used.tool_calls), (2, 1));
 }

@@ -54,6 +54,29 @@ pub(super) async fn events_are_read_as_they_were_saved_and_in_order(site: Arc<dy
     assert_eq!(saved.await, expected);
 }
 
+pub(super) async fn events_are_read_from_where_one_stopped(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let resumed = Event::Resumed {
+            prompt: "go on".to_owned(),
+            batch: 0,
+            chain: None,
+            from: None,
+        };
+        let events = [Event::Started, Event::Prompted, completed("done"), resumed];
+        let task = task_with(journal, 1, launched("main"), &events)?;
+        let all = journal.events(&task.id)?;
+        let new = journal.events_after(&task.id, 3)?;
+        let none = journal.events_after(&task.id, 5)?;
+        Ok((all, new, none, journal.run_events(&task.id)?))
+    });
+    let (all, new, none, runs) = seen.await;
+    assert_eq!(all.len(), 5);
+    assert_eq!(new, all[3..]);
+    assert_eq!(none, []);
+    let begun_and_ended = [&all[0], &all[3], &all[4]];
+    assert_eq!(runs.iter().collect::<Vec<_>>(), begun_and_ended);
+}
+
 pub(super) async fn an_event_number_is_never_used_twice(site: Arc<dyn Site>) {
     let store = site.open();
     let task = on_new(&site, |journal| {

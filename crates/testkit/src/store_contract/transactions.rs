@@ -11,7 +11,7 @@ use std::{
 use asyncagents_core::{
     event::Event,
     lock::lock,
-    port::{Journal, Store, StoreError, StoreErrorKind, Stored},
+    port::{Journal, Store, StoreError, StoreErrorKind, Stored, transact, transact_unsynced},
 };
 use tokio::time::timeout;
 
@@ -245,4 +245,28 @@ pub(super) async fn reopening_keeps_everything(site: Arc<dyn Site>) {
     let before = before.await;
     let after = read(&site.open(), everything).await.expect("read");
     assert_eq!(after, before);
+}
+
+/// Whoever does not wait for the disk has written all the same, before those who do.
+pub(super) async fn what_does_not_wait_for_the_disk_is_kept_in_order(site: Arc<dyn Site>) {
+    let store = site.open();
+    let begin = |name: &'static str| {
+        move |journal: &mut dyn Journal| -> Stored<()> { journal.begin_session(&session(name)) }
+    };
+    transact_unsynced(&*store, begin("ses_1"))
+        .await
+        .expect("saved");
+    let other = site.open();
+    let seen = read(&other, |journal| journal.session(&"ses_1".into()));
+    assert!(seen.await.expect("read").is_some(), "others see it");
+    transact(&*store, begin("ses_2")).await.expect("saved");
+    transact_unsynced(&*store, begin("ses_3"))
+        .await
+        .expect("saved");
+    drop(store);
+    let reopened = site.open();
+    for name in ["ses_1", "ses_2", "ses_3"] {
+        let kept = read(&reopened, move |journal| journal.session(&name.into()));
+        assert!(kept.await.expect("read").is_some(), "{name} is kept");
+    }
 }

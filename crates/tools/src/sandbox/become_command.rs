@@ -55,7 +55,7 @@ fn prepare(order: &Order) -> Result<(), String> {
     }
     limit(&order.resources).map_err(|error| format!("the limits cannot be set: {error}"))?;
     if let Some(limits) = &order.limits {
-        let restricted = restrict::restrict(limits);
+        let restricted = restrict::restrict_command(limits);
         restricted.map_err(|why| format!("the sandbox cannot be set up: {why}"))?;
     }
     Ok(())

@@ -64,6 +64,11 @@ pub(super) fn memory_around() -> Option<Bytes> {
     OwnGroup::find()?.memory()
 }
 
+/// Where this process and those that it starts may make groups, if anywhere.
+pub(super) fn folder_of_groups() -> Option<PathBuf> {
+    Some(OwnGroup::find()?.parent_of_groups()?.folder)
+}
+
 /// The group this process is in.
 #[derive(Debug, PartialEq, Eq)]
 struct OwnGroup {

@@ -6,6 +6,7 @@ mod become_command;
 mod descendants;
 mod group;
 mod guard;
+mod known_rules;
 mod order;
 mod probe;
 mod report;
@@ -33,9 +34,11 @@ use std::{
     io,
 };
 
+pub(crate) use known_rules::KnownRules;
 pub(crate) use order::{Limits, Order, Stage};
 pub(crate) use probe::probe;
 pub(crate) use report::Report;
+pub(crate) use restrict::is_likely;
 
 /// The first file descriptor after input, output and errors.
 const FIRST_AFTER_ERRORS: i32 = 3;

@@ -1,7 +1,10 @@
 //! Gives up rights, one mechanism after the other.
 
+use std::path::Path;
+
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
+pub(crate) use super::landlock_rules::FileRules;
 use super::{landlock_rules, order::Limits, system_calls, unrestricted::Unrestricted};
 
 /// What root does without in the sandbox: each would undo it or change the machine.
@@ -27,13 +30,25 @@ const GIVEN_UP: [CapabilitySet; 19] = [
     CapabilitySet::SYS_TIME,
 ];
 
-/// Restricts this process and returns what is enforced.
+/// Whether this machine seems to have the means: without a process that tries, in microseconds.
+pub(crate) fn is_likely() -> bool {
+    landlock_rules::are_known()
+}
+
+/// Restricts this process in all ways, and returns what is enforced.
 pub(super) fn restrict(limits: &Limits) -> Result<String, Unrestricted> {
+    set_no_new_privs(true)?;
+    let enforced = FileRules::make(limits, Path::new(""), None)?.enforce()?;
+    restrict_command(limits)?;
+    Ok(landlock_rules::describe(enforced, limits))
+}
+
+/// Restricts this process, which has the rules about files already, to what a command may do.
+pub(super) fn restrict_command(limits: &Limits) -> Result<(), Unrestricted> {
     give_up_capabilities();
     set_no_new_privs(true)?;
-    let what = landlock_rules::enforce(limits)?;
-    system_calls::enforce(limits.network)?;
-    Ok(what)
+    landlock_rules::enforce_on_command(limits)?;
+    system_calls::enforce(limits.network)
 }
 
 fn give_up_capabilities() {

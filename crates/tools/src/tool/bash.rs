@@ -19,13 +19,11 @@ use crate::{
 
 pub(super) const TOOL: Tool = Tool {
     name: "bash",
-    description: "Runs a command with bash in the workspace and gives what it prints, \
-    output and errors together. It has no input and no terminal. Each call is a new shell: `cd` \
-    and variables do not last, and background processes end with the call. `timeout` is in \
-    seconds, 120 if left out, at most 600. A sandbox may keep commands from writing outside of \
-    the workspace and $TMPDIR, from reading credentials and from using the network. To read, \
-    search and change files, the other tools are better.",
-    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1,"maximum":600,"description":"seconds"},"description":{"type":"string","description":"what it does, in a few words"}},"required":["command"]}"#,
+    description: "Runs a command with bash in the workspace and gives what it prints. Each \
+    call is a new shell without input or terminal: `cd`, variables and background processes end \
+    with it. `timeout`: seconds, 120 by default, at most 600. For files the other tools are \
+    better.",
+    schema: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"}},"required":["command"]}"#,
     example: r#"{"command": "cargo test", "timeout": 300}"#,
     read,
 };
@@ -91,7 +89,7 @@ impl Bash {
         let timeout = self.timeout.unwrap_or(settings.bash_timeout);
         let timeout = timeout.min(longest(workspace));
 
-        let ended = match Running::start(workspace, &order) {
+        let ended = match Running::start(workspace, &order).await {
             Ok(running) => {
                 running
                     .finish(timeout, settings.output_limit, progress)

@@ -1,11 +1,13 @@
 //! Runs a command with its guard and supervisor, to its end or its timeout.
 
-use std::{ffi::OsString, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, process::Stdio, sync::Arc, thread, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     net::unix::pipe,
     process::{Child, ChildStdin, ChildStdout, Command},
+    runtime::Handle,
+    sync::oneshot,
     time::{Instant, timeout, timeout_at},
 };
 
@@ -81,18 +83,33 @@ pub(super) enum Rest {
 }
 
 impl Running {
-    pub(super) fn start(workspace: &Workspace, order: &Order) -> io::Result<Self> {
+    pub(super) async fn start(workspace: &Arc<Workspace>, order: &Order) -> io::Result<Self> {
         // One pipe for both, so that lines stay in the order they were written in.
         let (output, writer) = io::pipe()?;
-        let mut guard = Command::new(&workspace.settings.helper)
-            .args(order.arguments(Stage::Guard))
+        let mut command = Command::new(&workspace.settings.helper);
+        command
             .env_clear()
             .envs(environment(workspace, order.limits.is_some()))
             .current_dir(&workspace.places.workspace)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(writer)
-            .spawn()?;
+            .stderr(writer);
+        let mut guard = match &order.limits {
+            Some(limits) => {
+                let order = Order {
+                    limits: Some(Limits {
+                        network: limits.network,
+                        writable: limits.writable.clone(),
+                        // The rules about these are in force when the helper starts.
+                        ..Limits::default()
+                    }),
+                    ..order.clone()
+                };
+                command.args(order.arguments(Stage::Guard));
+                spawn_restricted(workspace, limits, command).await?
+            }
+            None => command.args(order.arguments(Stage::Guard)).spawn()?,
+        };
         Ok(Self {
             input: guard.stdin.take(),
             output: pipe::Receiver::from_owned_fd(output.into())?,
@@ -155,6 +172,31 @@ impl Running {
             how,
         })
     }
+}
+
+/// Starts a process under the rules about files. A thread that is restricted stays so: this one is
+/// for nothing else, and what it starts inherits the rules.
+async fn spawn_restricted(
+    workspace: &Arc<Workspace>,
+    limits: &Limits,
+    mut command: Command,
+) -> io::Result<Child> {
+    let (workspace, limits) = (Arc::clone(workspace), limits.clone());
+    let (runtime, (started, start)) = (Handle::current(), oneshot::channel());
+    let mut spawn = move || {
+        let helper = &workspace.settings.helper;
+        let restricted = workspace.rules.restrict_thread(&limits, helper);
+        restricted.map_err(|why| io::Error::other(format!("the sandbox: {why}")))?;
+        let _entered = runtime.enter();
+        command.spawn()
+    };
+    thread::Builder::new().spawn(move || {
+        // Whoever has gone meanwhile does not want it: its input is closed, and it ends.
+        let _ = started.send(spawn());
+    })?;
+    start
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 async fn report(output: Option<ChildStdout>) -> Option<Report> {
@@ -222,6 +264,7 @@ pub(super) fn environment(workspace: &Workspace, sandboxed: bool) -> Vec<(OsStri
         !named
             // That of the session whose command has started this process.
             && name != SESSION_VARIABLE
+            && (name, &*value) != variables::WORKERS_MEMORY
             && if sandboxed {
                 variables::passes_sandbox(name, &value, &workspace.settings.variables)
             } else {

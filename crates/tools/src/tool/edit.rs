@@ -12,16 +12,15 @@ use asyncagents_core::{
     lock::lock,
 };
 
-use super::{Call, Site, Tool, nearest, similar_name, write::must_be_current};
+use super::{Call, Site, Tool, nearest, numbered::numbered, similar_name, write::must_be_current};
 use crate::{exact_file, fit_answer::cut_line, memory::Stamp, places::Place};
 
 pub(super) const TOOL: Tool = Tool {
     name: "edit",
-    description: "Replaces a piece of text in a file that you have read in this session. \
-    `old` must be exactly what the file has, white space included and line numbers not, and must \
-    be there once: add lines around it until it is, or set `replace_all`. Line ends are kept as \
-    the file has them.",
-    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string","description":"what is there now"},"new":{"type":"string","description":"what shall be there"},"replace_all":{"type":"boolean","description":"replace every place, not just the only one"}},"required":["path","old","new"]}"#,
+    description: "Replaces text in a file that you have read. `old` must be exactly what the \
+    file has, without line numbers, and be there once: add lines around it until it is, or set \
+    `replace_all`.",
+    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path","old","new"]}"#,
     example: r#"{"path": "src/main.rs", "old": "let a = 1;", "new": "let a = 2;"}"#,
     read,
 };
@@ -30,6 +29,8 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// Lines shown before and after a change.
 const AROUND: usize = 3;
 const MOST_SHOWN: usize = 40;
+/// What is shown of a line.
+pub(super) const LONGEST_LINE: usize = 400;
 
 /// What to replace with what.
 struct Edit {
@@ -163,19 +164,12 @@ fn surroundings(text: &str, at: usize, length: usize) -> String {
     let first = line_of(text, at).saturating_sub(AROUND);
     let last = line_of(text, at + length) + AROUND;
     let shown = (last - first + 1).min(MOST_SHOWN);
-    let mut lines = numbered(text.lines().skip(first).take(shown), first + 1);
+    let lines = text.lines().skip(first).take(shown);
+    let mut lines = numbered(lines.map(|line| cut_line(line, LONGEST_LINE)), first + 1);
     if shown < last - first + 1 {
         lines.push_str("[…]\n");
     }
     lines
-}
-
-/// Lines with their numbers, as `read` shows them.
-pub(super) fn numbered<'a>(lines: impl Iterator<Item = &'a str>, first: usize) -> String {
-    lines
-        .enumerate()
-        .map(|(at, line)| format!("{:>6}\t{}\n", first + at, cut_line(line, 400)))
-        .collect()
 }
 
 /// The line in which a byte is, from 0.

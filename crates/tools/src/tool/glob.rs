@@ -15,10 +15,9 @@ use crate::places::{Place, echo};
 
 pub(super) const TOOL: Tool = Tool {
     name: "glob",
-    description: "Finds files by name, the newest first. `*` stays within a folder, \
-    `**` crosses folders, `{a,b}` is either; a pattern without a slash fits in every folder. What \
-    .gitignore leaves out is left out.",
-    schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"relative to `path`"},"path":{"type":"string","description":"the folder, the workspace if left out"}},"required":["pattern"]}"#,
+    description: "Finds files by name, the newest first, but those that .gitignore leaves \
+    out. A pattern without a slash fits in every folder.",
+    schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"as src/**/*.{ts,js}"},"path":{"type":"string"}},"required":["pattern"]}"#,
     example: r#"{"pattern": "src/**/*.rs"}"#,
     read,
 };

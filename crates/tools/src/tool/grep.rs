@@ -26,11 +26,10 @@ use crate::{
 
 pub(super) const TOOL: Tool = Tool {
     name: "grep",
-    description: "Searches the content of files for a regular expression (Rust syntax), \
-    line by line. `mode` says what you get: `content` the lines (default), `files` the names of \
-    the files, `count` how many lines in each. `glob` limits the search to file names, `context` \
-    adds lines around each. What .gitignore leaves out is left out.",
-    schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"a regular expression"},"path":{"type":"string","description":"a folder or file, the workspace if left out"},"glob":{"type":"string","description":"only files of this name, as *.rs or src/**/*.ts"},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"description":"lines before and after"},"mode":{"type":"string","enum":["content","files","count"]}},"required":["pattern"]}"#,
+    description: "Searches files, but those that .gitignore leaves out, for a regular \
+    expression (Rust syntax). `mode`: the lines (`content`, the default), with `context` lines \
+    around each; the names of files; or the count of lines in each.",
+    schema: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder or file"},"glob":{"type":"string","description":"as *.rs"},"ignore_case":{"type":"boolean"},"context":{"type":"integer"},"mode":{"type":"string","enum":["content","files","count"]}},"required":["pattern"]}"#,
     example: r#"{"pattern": "fn main", "glob": "*.rs", "mode": "content"}"#,
     read,
 };

@@ -7,6 +7,7 @@ mod glob;
 mod grep;
 mod ignore_files;
 mod nearest;
+mod numbered;
 mod read;
 mod read_only;
 mod similar_name;

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use asyncagents_core::shorten::one_line;
 
-use super::edit::numbered;
+use super::{edit::LONGEST_LINE, numbered::numbered};
+use crate::fit_answer::cut_line;
 
 /// How much is compared, so that a large file costs little.
 const MOST_LINES: usize = 100_000;
@@ -24,10 +25,11 @@ pub(super) fn not_found(file: &str, old: &str, shown: &str) -> String {
              one line, or change the file with bash. These lines match otherwise"
         }
         Why::WhiteSpace => ", but these lines differ only in white space",
-        Why::Numbers => ": leave out the line numbers that `read` puts before each line. Nearest",
+        Why::Numbers => ": leave out the line numbers that `read` puts before lines. Nearest",
         Why::Words => ". The nearest lines",
     };
     let lines = file.lines().skip(found.line).take(found.length);
+    let lines = lines.map(|line| cut_line(line, LONGEST_LINE));
     format!("{what}{why}:\n{}", numbered(lines, found.line + 1))
 }
 

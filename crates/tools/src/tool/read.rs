@@ -11,16 +11,15 @@ use asyncagents_core::{
     arguments::Arguments,
 };
 
-use super::{Call, Site, Tool, similar_name::missing};
+use super::{Call, Site, Tool, numbered::Numbered, similar_name::missing};
 use crate::{exact_file, memory::Stamp, places::Place};
 
 pub(super) const TOOL: Tool = Tool {
     name: "read",
-    description: "Reads a text file, with line numbers, or lists a folder. Paths are \
-    relative to the workspace or absolute. Gives up to 2000 lines; use `offset` (the first line) \
-    and `limit` (how many lines) for other parts. A number and a tab precede each line and are \
-    not part of the file. Read a file before you edit or overwrite it.",
-    schema: r#"{"type":"object","properties":{"path":{"type":"string","description":"the file or folder"},"offset":{"type":"integer","minimum":1,"description":"the first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"how many lines, 2000 if left out"}},"required":["path"]}"#,
+    description: "Reads a file (2000 lines from line `offset`, or `limit`) or lists a folder. \
+    Before each line come its number and a tab, which are not in the file; lines without a word \
+    have none. Read a file before you edit or replace it.",
+    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"]}"#,
     example: r#"{"path": "src/main.rs", "offset": 1, "limit": 200}"#,
     read,
 };
@@ -88,15 +87,14 @@ impl Read {
         let last = self.offset.saturating_add(self.limit).saturating_sub(1);
         // Room for the remarks below.
         let room = limit.saturating_sub(400);
-        let mut text = String::new();
-        let mut used = 0;
+        let mut shown_lines = Numbered::new();
         let mut remarks = Vec::new();
         let goes_on = |end: u64| {
             let (first, next) = (self.offset, end + 1);
             format!("lines {first} to {end}; the file goes on: read on with offset={next}")
         };
         loop {
-            if lines.number == last || used >= room {
+            if lines.number == last || shown_lines.used() >= room {
                 if lines.has_more().map_err(broken)? {
                     remarks.push(goes_on(lines.number));
                 }
@@ -105,14 +103,10 @@ impl Read {
             let wanted = lines.number + 1 >= self.offset;
             match lines.next(wanted).map_err(broken)? {
                 Next::Line(line) if wanted => {
-                    let line = format!("{:>6}\t{line}\n", lines.number);
-                    let length = line.chars().count();
-                    if used > 0 && used + length > room {
+                    if !shown_lines.add(lines.number, &line, room) {
                         remarks.push(goes_on(lines.number - 1));
                         break;
                     }
-                    text.push_str(&line);
-                    used += length;
                 }
                 Next::Line(_) => {}
                 Next::End => break,
@@ -126,6 +120,7 @@ impl Read {
                 }
             }
         }
+        let mut text = shown_lines.into_text();
         if text.is_empty() && remarks.is_empty() {
             let (offset, total) = (self.offset, lines.number);
             return Err(format!(

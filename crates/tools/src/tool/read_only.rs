@@ -38,7 +38,8 @@ pub(crate) async fn run_read_only(
     };
     let order = order(workspace, limits, command);
     let cannot_start = |error: io::Error| format!("it cannot be started: {error}");
-    let running = Running::start(workspace, &order).map_err(cannot_start)?;
+    let running = Running::start(workspace, &order).await;
+    let running = running.map_err(cannot_start)?;
     // Room for the remarks is taken from the limit.
     let ended = running
         .finish(READ_ONLY_TIMEOUT, READ_ONLY_OUTPUT + 1_000, &|_| {})

@@ -6,9 +6,8 @@ use super::{Call, Tool, Work};
 
 pub(super) const TOOL: Tool = Tool {
     name: "todo",
-    description: "Keeps your list of steps for work that has several of them. Give the \
-    whole list each time; it replaces the former one. Have one step in the state `doing`, and \
-    mark it `done` as soon as it is.",
+    description: "Keeps your list of steps, for work with several. Give the whole list each \
+    time. One step is `doing`; mark it `done` as soon as it is.",
     schema: r#"{"type":"object","properties":{"items":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","doing","done"]}},"required":["text","status"]}}},"required":["items"]}"#,
     example: r#"{"items": [{"text": "Write the test", "status": "doing"}]}"#,
     read,

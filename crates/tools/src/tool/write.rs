@@ -17,9 +17,9 @@ use crate::{
 
 pub(super) const TOOL: Tool = Tool {
     name: "write",
-    description: "Writes a whole file and makes its folders. A file that exists is \
-    replaced; read it first in this session. To change a part of a file use `edit`.",
-    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string","description":"all of the file"}},"required":["path","content"]}"#,
+    description: "Writes a whole file and makes its folders. Read a file before you \
+    replace it; to change a part use `edit`.",
+    schema: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
     example: r#"{"path": "notes/plan.md", "content": "First line\n"}"#,
     read,
 };

@@ -25,8 +25,8 @@ async fn shows_the_lines_around_the_change() {
     let text = bench
         .done("edit", edit("let b = 2;", "let b = 3;\n    let c = 4;"))
         .await;
-    let expected = "a changed:\n     1\tfn main() {\n     2\t    let a = 1;\n     3\t    let b = 3;\n     \
-        4\t    let c = 4;\n     5\t\n     6\t    print(a + b);\n     7\t}\n";
+    let expected = "a changed:\n1\tfn main() {\n2\t    let a = 1;\n3\t    let b = 3;\n\
+        4\t    let c = 4;\n\n6\t    print(a + b);\n}\n";
     assert_eq!(text, expected);
     assert_eq!(bench.content("a"), POEM.replace("2;", "3;\n    let c = 4;"));
     // What it wrote, it knows.
@@ -63,7 +63,7 @@ async fn several_places_are_named_or_all_changed() {
     all["replace_all"] = true.into();
     let text = bench.done("edit", all).await;
     assert!(
-        text.starts_with("a changed in 3 places; the first:\n     1\tn = 1\n"),
+        text.starts_with("a changed in 3 places; the first:\n1\tn = 1\n"),
         "{text}"
     );
     assert_eq!(bench.content("a"), "n = 1\ny = n\nz = n\n");
@@ -73,32 +73,32 @@ async fn several_places_are_named_or_all_changed() {
 #[case::white_space(
     POEM,
     "let a = 1;\n  let b = 2;",
-    "`old` is not in a, but these lines differ only in white space:\n     2\t    let a = 1;\n     3\t    let b = 2;\n"
+    "`old` is not in a, but these lines differ only in white space:\n2\t    let a = 1;\n3\t    let b = 2;\n"
 )]
 #[case::tabs(
     "if x:\n\treturn\n",
     "if x:\n    return\n",
-    "`old` is not in a, but these lines differ only in white space:\n     1\tif x:\n     2\t\treturn\n"
+    "`old` is not in a, but these lines differ only in white space:\n1\tif x:\n2\t\treturn\n"
 )]
 #[case::line_ends(
     "one\r\ntwo\nthree\n",
     "one\ntwo",
-    "`old` is not in a because of the line ends (CRLF and LF are mixed); copy a piece within one line, or change the file with bash. These lines match otherwise:\n     1\tone\n     2\ttwo\n"
+    "`old` is not in a because of the line ends (CRLF and LF are mixed); copy a piece within one line, or change the file with bash. These lines match otherwise:\n1\tone\n2\ttwo\n"
 )]
 #[case::line_numbers(
     POEM,
-    "     2\t    let a = 1;\n     3\t    let b = 2;",
-    "`old` is not in a: leave out the line numbers that `read` puts before each line. Nearest:\n     2\t    let a = 1;\n     3\t    let b = 2;\n"
+    "     2\t    let a = 1;\n3\t    let b = 2;\n\n5\t    print(a + b);",
+    "`old` is not in a: leave out the line numbers that `read` puts before lines. Nearest:\n2\t    let a = 1;\n3\t    let b = 2;\n\n5\t    print(a + b);\n"
 )]
 #[case::one_line_differs(
     POEM,
     "    let a = 1;\n    let b = 7;\n",
-    "`old` is not in a. The nearest lines:\n     2\t    let a = 1;\n     3\t    let b = 2;\n"
+    "`old` is not in a. The nearest lines:\n2\t    let a = 1;\n3\t    let b = 2;\n"
 )]
 #[case::similar(
     POEM,
     "    print(a - b);",
-    "`old` is not in a. The nearest lines:\n     5\t    print(a + b);\n"
+    "`old` is not in a. The nearest lines:\n5\t    print(a + b);\n"
 )]
 #[case::nothing(
     POEM,

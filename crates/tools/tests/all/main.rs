@@ -19,5 +19,6 @@ mod resources;
 mod search;
 mod sessions;
 mod todo;
+mod tokens;
 mod workbench;
 mod write;

@@ -9,6 +9,7 @@ fn bench() -> Workbench {
     let bench = Workbench::new();
     bench.file("four", "one\ntwo\nthree\nfour\n");
     bench.file("no-end", "one\ntwo");
+    bench.file("code", "fn f() {\n    ()\n}\n\n// ä\n");
     bench.file("empty", "");
     bench.file("dos", "one\r\ntwo\r\n");
     bench.file("latin", b"caf\xe9\n");
@@ -21,14 +22,16 @@ fn bench() -> Workbench {
 }
 
 #[rstest]
-#[case::whole(json!({"path": "four"}), "     1\tone\n     2\ttwo\n     3\tthree\n     4\tfour\n")]
-#[case::no_line_end(json!({"path": "no-end"}), "     1\tone\n     2\ttwo\n")]
-#[case::part(json!({"path": "four", "offset": 2, "limit": 2}), "     2\ttwo\n     3\tthree\n[lines 2 to 3; the file goes on: read on with offset=4]\n")]
-#[case::to_the_end(json!({"path": "four", "offset": 3, "limit": 2}), "     3\tthree\n     4\tfour\n")]
-#[case::from_zero(json!({"path": "four", "offset": 0, "limit": 1}), "     1\tone\n[lines 1 to 1; the file goes on: read on with offset=2]\n")]
+#[case::whole(json!({"path": "four"}), "1\tone\n2\ttwo\n3\tthree\n4\tfour\n")]
+#[case::no_line_end(json!({"path": "no-end"}), "1\tone\n2\ttwo\n")]
+#[case::part(json!({"path": "four", "offset": 2, "limit": 2}), "2\ttwo\n3\tthree\n[lines 2 to 3; the file goes on: read on with offset=4]\n")]
+#[case::to_the_end(json!({"path": "four", "offset": 3, "limit": 2}), "3\tthree\n4\tfour\n")]
+#[case::from_zero(json!({"path": "four", "offset": 0, "limit": 1}), "1\tone\n[lines 1 to 1; the file goes on: read on with offset=2]\n")]
+#[case::lines_without_a_word(json!({"path": "code"}), "1\tfn f() {\n    ()\n}\n\n5\t// ä\n")]
+#[case::the_first_line_has_a_number(json!({"path": "code", "offset": 3, "limit": 2}), "3\t}\n\n[lines 3 to 4; the file goes on: read on with offset=5]\n")]
 #[case::empty(json!({"path": "empty"}), "[empty is empty]")]
-#[case::windows(json!({"path": "dos"}), "     1\tone\n     2\ttwo\n[the lines end with CRLF; edits keep that]\n")]
-#[case::not_utf8(json!({"path": "latin"}), "     1\tcaf\u{fffd}\n[not all of it is UTF-8; what is not is shown as \u{fffd}]\n")]
+#[case::windows(json!({"path": "dos"}), "1\tone\n2\ttwo\n[the lines end with CRLF; edits keep that]\n")]
+#[case::not_utf8(json!({"path": "latin"}), "1\tcaf\u{fffd}\n[not all of it is UTF-8; what is not is shown as \u{fffd}]\n")]
 #[case::folder(json!({"path": "folder"}), "folder is a folder with 3 entries:\nMain.java\nlink -> sub\nsub/\n")]
 #[case::empty_folder(json!({"path": "folder/sub/.."}), "folder is a folder with 3 entries:\nMain.java\nlink -> sub\nsub/\n")]
 #[tokio::test]
@@ -90,7 +93,7 @@ async fn at_most_two_thousand_lines_at_once() {
     let bench = bench();
     bench.file("long", "x\n".repeat(2_001));
     let text = bench.done("read", json!({"path": "long"})).await;
-    let end = "  2000\tx\n[lines 1 to 2000; the file goes on: read on with offset=2001]\n";
+    let end = "\n2000\tx\n[lines 1 to 2000; the file goes on: read on with offset=2001]\n";
     assert!(text.ends_with(end));
 }
 
@@ -99,10 +102,7 @@ async fn a_long_line_is_cut() {
     let bench = bench();
     bench.file("wide", format!("{}\nnext\n", "ä".repeat(100_000)));
     let text = bench.done("read", json!({"path": "wide"})).await;
-    let expected = format!(
-        "     1\t{} [… the line goes on]\n     2\tnext\n",
-        "ä".repeat(2_000)
-    );
+    let expected = format!("1\t{} [… the line goes on]\n2\tnext\n", "ä".repeat(2_000));
     assert_eq!(text, expected);
 }
 
@@ -120,7 +120,7 @@ async fn a_file_of_ten_gigabytes_is_not_read_whole() {
     let text = bench
         .done("read", json!({"path": "huge", "limit": 1}))
         .await;
-    assert!(text.starts_with("     1\tfirst\n[lines 1 to 1;"), "{text}");
+    assert!(text.starts_with("1\tfirst\n[lines 1 to 1;"), "{text}");
     let text = bench
         .done("read", json!({"path": "huge", "offset": 200_000}))
         .await;

@@ -3,10 +3,10 @@
 use std::{fs, os::unix::fs::symlink, sync::Arc};
 
 use asyncagents_core::agent::{Reach, ToolOutcome};
-use asyncagents_tools::{Prepared, Sandbox};
+use asyncagents_tools::{Prepared, Sandbox, SandboxMode, Settings, Toolbox};
 use serde_json::json;
 
-use crate::workbench::{Workbench, can_sandbox};
+use crate::workbench::{HELPER, Workbench, can_sandbox};
 
 async fn run(prepared: Prepared) -> ToolOutcome {
     prepared.run(Arc::new(|_| Reach::Show), &|_| {}).await
@@ -120,4 +120,41 @@ async fn a_command_knows_its_session() {
     let named = bench.toolbox.for_session().named("ses_1");
     let answer = named.call("bash", &call.to_string(), &|_| {}).await;
     assert!(answer.text().ends_with("[ses_1]\n"), "{answer:?}");
+}
+
+/// It is in the system prompt: two runs that begin with the same bytes share a provider's cache.
+#[tokio::test]
+async fn a_model_is_told_the_same_of_the_sandbox_in_every_process() {
+    let bench = Workbench::new();
+    let Sandbox::Enforced { .. } = bench.toolbox.sandbox() else {
+        return;
+    };
+    let mut settings = Settings::new(&bench.workspace, HELPER);
+    settings.home = Some(bench.home.clone());
+    let another = Toolbox::new(settings.clone()).expect("a toolbox");
+    let rules = bench.toolbox.sandbox_rules();
+    assert_eq!(another.sandbox_rules(), rules);
+    let expected = "Commands run in a sandbox: they write only in the workspace, $TMPDIR, and do not \
+        see credentials or the network.";
+    assert_eq!(rules, expected);
+    let text = bench.done(
+        "bash",
+        json!({"command": "echo x > $TMPDIR/x && cat $TMPDIR/x"}),
+    );
+    assert_eq!(text.await, "x\n");
+
+    settings.allowed = vec![bench.outside.clone()];
+    settings.network = true;
+    let generous = Toolbox::new(settings).expect("a toolbox").sandbox_rules();
+    let expected = format!(
+        "Commands run in a sandbox: they write only in the workspace, $TMPDIR, {}, and do not see \
+         credentials.",
+        bench.outside.display()
+    );
+    assert_eq!(generous, expected);
+    let off = Workbench::with(|settings| settings.sandbox = SandboxMode::Off);
+    assert_eq!(
+        off.toolbox.sandbox_rules(),
+        "Commands run without a sandbox."
+    );
 }

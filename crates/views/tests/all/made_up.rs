@@ -216,7 +216,6 @@ fn run(title: &str, state: TraceState) -> Trace {
         took: Duration::from_millis(4_200),
         steps: Vec::new(),
         answer: None,
-        counted: None,
         own: TraceTotals::default(),
         all: TraceTotals::default(),
         children: Vec::new(),
@@ -245,6 +244,7 @@ pub(crate) fn nested() -> Trace {
     let mut trace = Trace {
         chain: Some("chain_1".into()),
         answer: Some("Done.".to_owned()),
+        own: TraceTotals::of(&steps()),
         steps: steps(),
         children: vec![child],
         ..run("Why is it slow?", completed)

@@ -11,8 +11,8 @@ use asyncagents_core::{
 };
 use asyncagents_views::{
     AdoptedView, CheckView, CheckedSkill, ClearedView, DoctorView, FindingState, FindingView,
-    ForkView, KeyView, ModelView, ModelsView, ProviderView, SessionView, SettingView, SkillDetails,
-    SkillsView,
+    ForkView, KeyView, ModelView, ModelsView, ProviderView, PrunedView, SessionView, SettingView,
+    SkillDetails, SkillsView,
 };
 
 use crate::{made_up, printed};
@@ -182,7 +182,19 @@ fn small_answers() {
         adopted: "/data/tasks.db".into(),
         ended: 2,
     };
-    let all = [printed([setting]), printed([cleared]), printed([adopted])];
+    let pruned = PrunedView {
+        bytes_after: Some(1_000),
+        bytes_before: Some(5_000),
+        deleted: true,
+        sessions: 2,
+        tasks: 3,
+    };
+    let all = [
+        printed([setting]),
+        printed([cleared]),
+        printed([adopted]),
+        printed([pruned]),
+    ];
     insta::assert_snapshot!(all.join("\n"));
 }
 

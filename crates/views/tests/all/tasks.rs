@@ -4,6 +4,7 @@ use asyncagents_core::{
     question::Reply,
     speaker::Speaker,
     task::Outcome,
+    task_list::{LeftOut, TaskList},
     transcript::{Message, MessageId, Outcome as CallOutcome, Part, Role, Text, ToolCall},
 };
 use asyncagents_views::TaskView;
@@ -24,6 +25,16 @@ fn a_task_in_each_state() {
     ];
     let now = made_up::later(5);
     let views = tasks.iter().map(|shown| TaskView::new(shown, now));
+    insta::assert_snapshot!(printed(views));
+}
+
+#[test]
+fn a_list_that_is_not_all() {
+    let list = TaskList {
+        tasks: vec![made_up::queued(), made_up::ended(Outcome::Completed)],
+        left_out: LeftOut::counted(2_000),
+    };
+    let views = TaskView::list(&list, made_up::later(5));
     insta::assert_snapshot!(printed(views));
 }
 

@@ -1,6 +1,6 @@
 //! Follows a run until it is over.
 
-use std::{io, process, time::Instant};
+use std::{io, mem, process, time::Instant};
 
 use asyncagents_core::{
     answer::Shown,
@@ -9,11 +9,11 @@ use asyncagents_core::{
     port::{Host, HostError},
     request::Caller,
     task::Outcome,
+    task_list::ListRequest,
 };
 use asyncagents_engine::Live;
 use asyncagents_runtime::Problem;
 use futures_util::FutureExt;
-use tokio::time;
 
 use super::{
     session::{Begun, Sessions},
@@ -22,7 +22,6 @@ use super::{
 use crate::{
     commands::signals::{INTERRUPTED, Signals},
     exit::{Exit, Failure},
-    screen::FRAME,
 };
 
 /// How a run is shown.
@@ -41,6 +40,8 @@ pub(super) struct Run<'a> {
     sessions: &'a Sessions<'a>,
     begun: Begun,
     view: Box<dyn View>,
+    /// As they were read last.
+    tasks: Vec<Shown>,
     started: Instant,
     stopping: bool,
 }
@@ -51,6 +52,7 @@ impl<'a> Run<'a> {
             sessions,
             begun,
             view,
+            tasks: Vec::new(),
             started: Instant::now(),
             stopping: false,
         }
@@ -67,22 +69,36 @@ impl<'a> Run<'a> {
         no_wait: bool,
         stop: &mut Signals,
     ) -> Result<(Outcome, Option<String>), Failure> {
-        let mut frames = time::interval(FRAME);
-        frames.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+        let (manager, screen) = (self.sessions.manager, &self.sessions.screen);
+        let mut frames = screen.frames();
+        // What is written from here on is a reason to look again.
+        let mut version = manager.written_since(None).await;
+        let mut is_written = true;
         loop {
             let may_be_over = tokio::select! {
                 seen = self.begun.live.next() => match seen {
                     Some(live) => {
                         let ends = matches!(live, Live::Ended(_));
                         self.view.show(live);
+                        frames.changed();
                         ends
                     }
                     None => true,
                 },
-                _ = frames.tick() => {
-                    self.show_tasks().await;
-                    self.sessions.screen.tick();
-                    true
+                newer = manager.written_since(Some(version)), if !is_written => {
+                    version = newer;
+                    is_written = true;
+                    frames.changed();
+                    false
+                }
+                () = frames.next() => {
+                    let is_written = mem::take(&mut is_written);
+                    if is_written {
+                        self.tasks = self.all_tasks().await;
+                    }
+                    self.view.tasks(&self.tasks, manager.now());
+                    screen.tick();
+                    is_written
                 }
                 () = stop.next() => {
                     self.interrupt(stop).await?;
@@ -95,7 +111,8 @@ impl<'a> Run<'a> {
                     self.view.show(seen);
                 }
                 if !no_wait {
-                    self.show_tasks().await;
+                    self.tasks = self.all_tasks().await;
+                    self.view.tasks(&self.tasks, manager.now());
                 }
                 return Ok(ended);
             }
@@ -113,18 +130,17 @@ impl<'a> Run<'a> {
         Ok(ended.map(|(end, answer)| (end.into(), answer)))
     }
 
-    async fn show_tasks(&mut self) {
-        let tasks = self.all_tasks().await;
-        self.view.tasks(&tasks, self.sessions.manager.now());
-    }
-
     /// The tasks of this session, and those below them.
     async fn all_tasks(&self) -> Vec<Shown> {
         let mut sessions = vec![self.begun.session.clone()];
         let mut tasks = Vec::new();
         while let Some(session) = sessions.pop() {
-            let found = self.sessions.manager.list(Some(&session), None).await;
-            for shown in found.unwrap_or_default() {
+            let request = ListRequest {
+                of: Some(session),
+                ..ListRequest::all()
+            };
+            let found = self.sessions.manager.list(request).await;
+            for shown in found.unwrap_or_default().tasks {
                 sessions.extend(shown.task.session.clone());
                 tasks.push(shown);
             }

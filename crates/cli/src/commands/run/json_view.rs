@@ -85,6 +85,7 @@ impl View for JsonView {
                 result: result.as_deref(),
             }),
             Live::Notice(text) => self.print(&RunEvent::Notice { text }),
+            Live::CommandQueued => self.print(&RunEvent::CommandQueued),
             Live::Compacting => self.print(&RunEvent::Compacting),
             Live::Reasoning(_) | Live::Lines(_) | Live::Waiting | Live::Ended(_) => {}
         }

@@ -28,7 +28,7 @@ use crate::{
     compose::AppOptions,
     exit::{Exit, Failure, refused},
     folders::engine_in,
-    hosts::HostOptions,
+    hosts::{HostOptions, load_certificates},
     read_input::prompt,
     screen::Screen,
     trust::Sealed,
@@ -112,6 +112,7 @@ pub(super) fn run(context: &CommandContext, args: &RunArgs) -> Result<Exit, Fail
             "the prompt is empty; say what to do"
         )));
     }
+    load_certificates(&context.config.agent_config);
     let wanted = Wanted {
         args: args.clone(),
         prompt,

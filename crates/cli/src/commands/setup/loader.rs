@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, anyhow, bail};
 use asyncagents_core::secret::Secret;
-use reqwest::{Client, Response, StatusCode, redirect::Policy};
+use reqwest::{Response, StatusCode, Url};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::NamedTempFile;
 use tokio::{
@@ -260,7 +260,7 @@ pub(super) async fn short_text(mut answer: Response) -> reqwest::Result<String> 
 /// Asks for the names of all tools, as soon as the server answers.
 async fn ask(url: &str, password: &Secret) -> anyhow::Result<Vec<String>> {
     // A password goes nowhere else.
-    let client = Client::builder().no_proxy().redirect(Policy::none());
+    let client = asyncagents_http::builder(&Url::parse(url)?).no_proxy();
     let client = client.build()?;
     let get = |path: &str, limit: Duration| {
         let request = client.get(format!("{url}{path}")).timeout(limit);

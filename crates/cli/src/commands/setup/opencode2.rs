@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use asyncagents_core::secret::Secret;
 use asyncagents_hosts::opencode2::service::{Service, service_file};
-use reqwest::{Client, StatusCode, Url, redirect::Policy};
+use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
@@ -147,12 +147,11 @@ async fn plugins(url: &str, password: &Secret, folder: &Path) -> anyhow::Result<
     struct Body {
         data: Vec<Listed>,
     }
-    // A password goes nowhere else.
-    let client = Client::builder().no_proxy().redirect(Policy::none());
-    let client = client.build()?;
     let folder = folder.to_str().context("the folder's name is not UTF-8")?;
     let url = format!("{url}/api/plugin");
     let url = Url::parse_with_params(&url, [("location[directory]", folder)])?;
+    // A password goes nowhere else.
+    let client = asyncagents_http::builder(&url).no_proxy().build()?;
     let begun = Instant::now();
     loop {
         let request = client

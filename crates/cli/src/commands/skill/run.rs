@@ -16,7 +16,6 @@ use asyncagents_engine::{Engine, Live, LiveEvents};
 use asyncagents_runtime::{Invocation, Invoker, Manager, Problem, SkillRun, Skills, Worker};
 use asyncagents_views::SkillEventView;
 use futures_util::FutureExt;
-use tokio::time::{self, Interval};
 
 use crate::{
     args::{Assignment, given},
@@ -32,7 +31,7 @@ use crate::{
     live_view::LiveView,
     print,
     read_input::prompt,
-    screen::{FRAME, Screen},
+    screen::{Frames, Screen},
 };
 
 /// Run a skill with the built-in agent in this folder.
@@ -134,13 +133,11 @@ async fn go(
     if args.sub_agent_events && args.json {
         run = run.with_sub_agent_events();
     }
-    let mut frames = time::interval(FRAME);
-    frames.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
     let watching = Watching {
         screen: screen.clone(),
         view: LiveView::new(&screen),
         live: (!args.json).then(|| engine.watch_task(run.task())),
-        frames,
+        frames: screen.frames(),
     };
     let exit = follow(&app.manager, run, args, watching, &mut stop).await;
     screen.end();
@@ -266,11 +263,12 @@ struct Watching {
     view: LiveView,
     /// Nothing for programs, and when there is nothing more to come.
     live: Option<LiveEvents>,
-    frames: Interval,
+    frames: Frames,
 }
 
 impl Watching {
     fn show(&mut self, live: Option<Live>) {
+        self.frames.changed();
         match live {
             Some(live) => self.view.show(live),
             None => self.live = None,
@@ -311,7 +309,7 @@ async fn next(run: &mut SkillRun, watching: &mut Watching, stop: &mut Signals) -
                 return Next::Event(event);
             }
             live = next_live(&mut watching.live) => watching.show(live),
-            _ = watching.frames.tick() => watching.screen.tick(),
+            () = watching.frames.next() => watching.screen.tick(),
             () = stop.next() => return Next::Stop,
         }
     }

@@ -74,14 +74,13 @@ impl Message {
 pub(crate) fn each_shelf_told_once(notices: &[Notice]) {
     for number in 1..=5 {
         let told = format!("✓ **Agent \"shelf {number}\" finished in ");
-        let times = notices
-            .iter()
-            .filter(|notice| notice.visible.starts_with(&told));
+        let lines = notices.iter().flat_map(|notice| notice.visible.lines());
+        let times = lines.filter(|line| line.starts_with(&told));
         assert_eq!(times.count(), 1, "{told}: {notices:#?}");
     }
 }
 
 /// Whether a text tells of the end of a task.
-pub(super) fn is_notice(text: &str) -> bool {
+pub(crate) fn is_notice(text: &str) -> bool {
     text.starts_with(['✓', '✗', '⊘'])
 }

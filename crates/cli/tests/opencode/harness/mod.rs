@@ -17,7 +17,7 @@ mod v1;
 mod v2;
 mod world;
 
-pub(crate) use message::{Message, Notice, Speaker, each_shelf_told_once};
+pub(crate) use message::{Message, Notice, Speaker, each_shelf_told_once, is_notice};
 pub(crate) use opencode::{Opencode, command};
 pub(crate) use playbook::{
     FIRST_MODEL, SECOND_MODEL, THIRD_MODEL, asked, child, counting, forked, launch, resume, root,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     api::{Api, Child, Prompt},
-    message::{Message, Notice, Speaker},
+    message::{Message, Notice, Speaker, is_notice},
     opencode::command,
     playbook::{SECOND_MODEL, using},
     serve::Serve,
@@ -116,23 +116,28 @@ impl<'s> Session<'s> {
         self.messages().iter().filter_map(Message::notice).collect()
     }
 
-    /// Waits until the session was told so many things, has answered the last of them and is
+    /// Of how many ends it was told: one message may tell of several.
+    pub(crate) fn ends_told(&self) -> usize {
+        ends_of(&self.notices())
+    }
+
+    /// Waits until the session was told of so many ends, has answered the last message and is
     /// idle. Returns all it was told, which may be more.
-    pub(crate) fn until_told(&self, times: usize) -> Vec<Notice> {
-        let what = format!("{} was told {times} times and has answered", self.id);
+    pub(crate) fn until_told(&self, ends: usize) -> Vec<Notice> {
+        let what = format!("{} was told of {ends} ends and has answered", self.id);
         self.serve.world.until(&what, || {
             let notices = self.notices();
-            let enough = notices.len() >= times;
+            let enough = ends_of(&notices) >= ends;
             (enough && self.has_answered() && self.is_idle()).then_some(notices)
         })
     }
 
-    /// Waits until there are so many notices in the session, answered or not.
-    pub(crate) fn until_notices(&self, times: usize) -> Vec<Notice> {
-        let what = format!("{} notices are in the history of {}", times, self.id);
+    /// Waits until so many ends are told in the session, answered or not.
+    pub(crate) fn until_notices(&self, ends: usize) -> Vec<Notice> {
+        let what = format!("{ends} ends are told in the history of {}", self.id);
         self.serve.world.until(&what, || {
             let notices = self.notices();
-            (notices.len() >= times).then_some(notices)
+            (ends_of(&notices) >= ends).then_some(notices)
         })
     }
 
@@ -224,4 +229,9 @@ impl<'s> Session<'s> {
     fn api(&self) -> &'static dyn Api {
         self.serve.world.opencode.api()
     }
+}
+
+fn ends_of(notices: &[Notice]) -> usize {
+    let lines = notices.iter().flat_map(|notice| notice.visible.lines());
+    lines.filter(|line| is_notice(line)).count()
 }

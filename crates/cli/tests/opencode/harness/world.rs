@@ -11,7 +11,7 @@ use std::{
 };
 
 use asyncagents_scripted_model::{ModelServer, Recorded, Script};
-use reqwest::Client;
+use reqwest::{Client, Url};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -108,7 +108,8 @@ impl Setup {
         let runtime = Runtime::new().expect("a runtime");
         processes::hear_ctrl_c(&runtime);
         let model = runtime.block_on(ModelServer::start(self.script));
-        let client = Client::builder().no_proxy().user_agent(OURSELVES);
+        let here = Url::parse("http://localhost").expect("a URL");
+        let client = asyncagents_http::builder(&here).user_agent(OURSELVES);
         let client = client.timeout(PATIENCE).build();
         let traced = self.spied && self.opencode.is_v2();
         let world = World {
@@ -214,6 +215,14 @@ impl World {
             command.env("OPENCODE_SERVER_PASSWORD", password);
         }
         answer(command.args(args))
+    }
+
+    /// Has OpenCode 1 take over a session that was exported.
+    #[allow(dead_code, reason = "only the benchmark imports")]
+    pub(crate) fn imports(&self, export: &str) {
+        let file = self.path("export.json");
+        fs::write(&file, export).expect("written");
+        answer(self.opencode().arg("import").arg(file));
     }
 
     /// A command of OpenCode, in the project.

@@ -11,8 +11,8 @@ use crate::wire::{
 };
 
 /// The request. What never changes comes first and what grows comes last, so that each
-/// request repeats the bytes of the one before it. Markers inside of messages would have to
-/// move; the one at the top lets the API move them.
+/// request repeats the bytes of the one before it. A marker at the end of the conversation would
+/// have to move; the one at the top lets the API move it.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -112,7 +112,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         tools: tools.collect(),
         system: system.into_iter().collect(),
         cache_control: (!question.unwanted.cache_control).then_some(CacheControl::Ephemeral),
-        messages: sides(request.turns, question.origin)
+        messages: sides(request, question.origin)
             .into_iter()
             .map(message)
             .collect(),
@@ -142,13 +142,23 @@ fn thinking(question: &Question<'_>, most: u64) -> (Option<Thinking>, Option<Out
 
 fn message(side: Side<'_>) -> Message<'_> {
     match side {
-        Side::User { results, texts, .. } => {
+        Side::User {
+            results,
+            texts,
+            inherited,
+            ..
+        } => {
             let results = results.into_iter().map(|(call, outcome)| Part::ToolResult {
                 tool_use_id: plain(&call.id),
                 content: outcome.text(),
                 is_error: outcome.is_error(),
             });
-            let texts = texts.into_iter().map(text);
+            // Where children of one fork part, so that the first writes what the others find. It
+            // stays where it is.
+            let texts = (1..).zip(texts).map(|(number, text)| Part::Text {
+                text,
+                cache_control: (inherited == Some(number)).then_some(CacheControl::Ephemeral),
+            });
             Message {
                 role: "user",
                 content: results.chain(texts).collect(),

@@ -188,3 +188,24 @@ fn effort_in_both_dialects(
         (&thinking, &output)
     );
 }
+
+/// Where the children of one fork part, so that they share what comes before.
+#[test]
+fn what_is_inherited_ends_with_a_marker() {
+    let turns = ["inherited", "task"].map(|text| Turn::Said(text.to_owned()));
+    let request = crate::request::Request {
+        system: "terse",
+        inherited: 1,
+        ..request(&turns)
+    };
+    let body = body(&question(&request)).unwrap_or_default();
+    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+    let marker = json!({"type": "ephemeral"});
+    assert_eq!(
+        body["messages"],
+        json!([{"role": "user", "content": [
+            {"type": "text", "text": "inherited", "cache_control": marker},
+            {"type": "text", "text": "task"},
+        ]}])
+    );
+}

@@ -55,10 +55,10 @@ enum Tool<'a> {
 #[serde(tag = "role", rename_all = "snake_case")]
 enum Message<'a> {
     System {
-        content: &'a str,
+        content: Content<'a>,
     },
     User {
-        content: String,
+        content: Content<'a>,
     },
     Assistant {
         content: Option<String>,
@@ -71,6 +71,24 @@ enum Message<'a> {
         tool_call_id: Cow<'a, str>,
         content: &'a str,
     },
+}
+
+/// What a message says: many servers take a text only.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    /// Texts with a marker where a provider's cache may end.
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+struct Part<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 /// The fields of a message that carry thoughts, each under the name its provider gave it.
@@ -112,9 +130,11 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
     let request = question.request;
     // Other servers refuse fields they do not know.
     let is_openai = question.provider == "openai";
-    // The router hands it on to the only maker whose cache must be asked for.
-    let asks_for_cache = question.provider == "openrouter" && question.model.contains("claude");
     let unwanted = question.unwanted;
+    // The router hands it on to the only maker whose cache must be asked for.
+    let asks_for_cache = question.provider == "openrouter"
+        && question.model.contains("claude")
+        && !unwanted.cache_control;
     let most = question.max_output();
     let tools = request.tools.iter().map(|tool| Tool::Function {
         name: &tool.name,
@@ -122,12 +142,17 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         parameters: schema(&tool.schema),
     });
     let system = question.system();
-    let system = system.map(|content| Message::System { content });
-    let conversation = sides(request.turns, question.origin);
-    let in_turn = takes_turns(question.model);
+    let system = system.map(|text| Message::System {
+        content: said(&[text], Some(1).filter(|_| asks_for_cache)),
+    });
+    let conversation = sides(request, question.origin);
+    let style = Style {
+        in_turn: takes_turns(question.model),
+        asks_for_cache,
+    };
     let conversation = conversation
         .into_iter()
-        .flat_map(|side| messages(side, request.tools, in_turn));
+        .flat_map(|side| messages(side, request.tools, style));
     serde_json::to_string(&Body {
         model: question.model,
         stream: true,
@@ -135,8 +160,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
             include_usage: true,
         }),
         prompt_cache_key: cache_key(request.cache_key).filter(|_| is_openai),
-        cache_control: (asks_for_cache && !unwanted.cache_control)
-            .then_some(CacheControl::Ephemeral),
+        cache_control: asks_for_cache.then_some(CacheControl::Ephemeral),
         max_tokens: most.filter(|_| !is_openai),
         max_completion_tokens: most.filter(|_| is_openai),
         reasoning_effort: request
@@ -156,14 +180,42 @@ fn takes_turns(model: &str) -> bool {
     MISTRAL.iter().any(|name| model.contains(name))
 }
 
-fn messages<'a>(side: Side<'a>, tools: &[ToolSpec], in_turn: bool) -> Vec<Message<'a>> {
+/// What a model, or who hands requests on to it, wants beyond the protocol.
+#[derive(Clone, Copy)]
+struct Style {
+    in_turn: bool,
+    asks_for_cache: bool,
+}
+
+/// Texts as one message: many templates insist that the sides take turns. After `cached` of them a
+/// provider's cache may end.
+fn said<'a>(texts: &[&'a str], cached: Option<usize>) -> Content<'a> {
+    let joined = |texts: &[&'a str]| match texts {
+        [one] => Cow::Borrowed(*one),
+        several => Cow::Owned(several.join("\n\n")),
+    };
+    let Some((before, after)) = cached.and_then(|cached| texts.split_at_checked(cached)) else {
+        return Content::Text(joined(texts));
+    };
+    let part = |texts, cache_control| Part {
+        kind: "text",
+        text: joined(texts),
+        cache_control,
+    };
+    let rest = (!after.is_empty()).then(|| part(after, None));
+    let cached = part(before, Some(CacheControl::Ephemeral));
+    Content::Parts(std::iter::once(cached).chain(rest).collect())
+}
+
+fn messages<'a>(side: Side<'a>, tools: &[ToolSpec], style: Style) -> Vec<Message<'a>> {
     match side {
         Side::User {
             results,
             texts,
+            inherited,
             spelling,
         } => {
-            let interrupts = in_turn && !results.is_empty() && !texts.is_empty();
+            let interrupts = style.in_turn && !results.is_empty() && !texts.is_empty();
             let between = interrupts.then(|| Message::Assistant {
                 content: Some("Understood.".to_owned()),
                 thoughts: Thoughts::default(),
@@ -173,9 +225,8 @@ fn messages<'a>(side: Side<'a>, tools: &[ToolSpec], in_turn: bool) -> Vec<Messag
                 tool_call_id: spelling.write(&call.id),
                 content: outcome.text(),
             });
-            // Many templates insist that the sides take turns, so this is one message.
             let user = (!texts.is_empty()).then(|| Message::User {
-                content: texts.join("\n\n"),
+                content: said(&texts, inherited.filter(|_| style.asks_for_cache)),
             });
             results.chain(between).chain(user).collect()
         }

@@ -274,3 +274,37 @@ fn the_sides_take_turns() {
         ])
     );
 }
+
+/// Claude's cache has only what ends with a marker; others want plain text.
+#[rstest]
+#[case::claude("openrouter", "anthropic/claude-sonnet-4.5", json!([
+    {"role": "system", "content": [{"type": "text", "text": "terse", "cache_control": {"type": "ephemeral"}}]},
+    {"role": "user", "content": [
+        {"type": "text", "text": "inherited", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "task\n\nhint"},
+    ]},
+]))]
+#[case::another_model("openrouter", "deepseek/deepseek-chat", json!([
+    {"role": "system", "content": "terse"},
+    {"role": "user", "content": "inherited\n\ntask\n\nhint"},
+]))]
+fn what_is_inherited_ends_with_a_marker_where_that_is_wanted(
+    #[case] provider: &str,
+    #[case] model: &str,
+    #[case] expected: Value,
+) {
+    let turns = ["inherited", "task", "hint"].map(|text| Turn::Said(text.to_owned()));
+    let request = crate::request::Request {
+        system: "terse",
+        inherited: 1,
+        ..request(&turns)
+    };
+    let question = Question {
+        provider,
+        model,
+        ..question(&request)
+    };
+    let body = body(&question).unwrap_or_default();
+    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+    assert_eq!(body["messages"], expected);
+}

@@ -102,7 +102,7 @@ pub(crate) fn body(question: &Question<'_>) -> Result<String, serde_json::Error>
         }),
         tools: tools.collect(),
         instructions: request.system,
-        input: sides(request.turns, question.origin)
+        input: sides(request, question.origin)
             .into_iter()
             .flat_map(items)
             .collect(),

@@ -5,7 +5,7 @@ use std::{
     io::Read,
     net::TcpListener,
     os::unix::{
-        fs::PermissionsExt,
+        fs::{MetadataExt, PermissionsExt},
         net::{UnixDatagram, UnixListener},
     },
     process::Command,
@@ -13,6 +13,7 @@ use std::{
 
 use asyncagents_tools::{Sandbox, SandboxMode, Settings};
 use rstest::rstest;
+use rustix::fs::{FlockOperation, fcntl_lock};
 use serde_json::json;
 
 use crate::workbench::{Workbench, can_sandbox, is_alive};
@@ -314,6 +315,100 @@ async fn a_workspace_around_secrets_keeps_them() {
     }
     let text = run("echo y > vault/list && echo y > src/new && cat vault/list src/new").await;
     assert_eq!(text.text(), "y\ny\n");
+}
+
+/// The rules are made once and used for many commands. What they were made of may change.
+#[tokio::test]
+async fn what_comes_later_is_read_unless_it_is_a_secret() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| settings.sandbox = SandboxMode::Required);
+    let home = &bench.home;
+    let cat = async |name: &str| {
+        let command = format!("cat {}", home.join(name).display());
+        let outcome = bench.call("bash", json!({"command": command})).await;
+        outcome.text().to_owned()
+    };
+    assert_eq!(cat(".profile").await, "harmless\n");
+
+    let put = |name: &str, text: &str| {
+        let file = home.join(name);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(file, text).expect("a file");
+    };
+    // Beside the way to a secret, and where there was no secret before.
+    put("new", "NEW\n");
+    assert_eq!(cat("new").await, "NEW\n");
+    put(".config/some/file", "NEW\n");
+    assert_eq!(cat(".config/some/file").await, "NEW\n");
+    put(".config/gh/hosts.yml", "PRIVATE\n");
+    put(".netrc", "PRIVATE\n");
+    for secret in [".config/gh/hosts.yml", ".netrc"] {
+        assert!(!cat(secret).await.contains("PRIVATE"), "{secret}");
+    }
+    assert_eq!(cat(".config/some/file").await, "NEW\n");
+    // A rule is about a file, whatever its name becomes.
+    put("token", "PRIVATE\n");
+    assert_eq!(cat("token").await, "PRIVATE\n");
+    fs::rename(home.join("token"), home.join(".pgpass")).expect("renamed");
+    assert!(!cat(".pgpass").await.contains("PRIVATE"));
+    fs::rename(home.join(".pgpass"), home.join("token")).expect("renamed");
+    assert_eq!(cat("token").await, "PRIVATE\n");
+}
+
+/// The database is such a file. A process that opens and closes a file, for whatever purpose, gives
+/// up its locks there.
+#[tokio::test]
+async fn asyncagents_keeps_its_locks_on_what_is_secret() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| {
+        settings.sandbox = SandboxMode::Required;
+        settings.secret_paths.push("../outside/precious".into());
+    });
+    let file = bench.outside.join("precious");
+    let file = fs::OpenOptions::new().write(true).open(file);
+    let file = file.expect("a file");
+    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).expect("a lock");
+    let inode = file.metadata().expect("a file").ino();
+    let held = || {
+        let locks = fs::read_to_string("/proc/locks").expect("a list");
+        let ours = format!(" {} ", std::process::id());
+        let there = format!(":{inode} ");
+        locks
+            .lines()
+            .any(|lock| lock.contains(&ours) && lock.contains(&there))
+    };
+    assert!(held());
+    for _ in 0..2 {
+        bench.done("bash", json!({"command": "true"})).await;
+        assert!(held());
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_that_was_made_anew_is_written() {
+    if !can_sandbox() {
+        return;
+    }
+    let bench = Workbench::with(|settings| settings.sandbox = SandboxMode::Required);
+    let write = json!({"command": "echo x > file && cat file"});
+    assert_eq!(bench.done("bash", write.clone()).await, "x\n");
+    fs::remove_dir_all(&bench.workspace).expect("removed");
+    fs::create_dir(&bench.workspace).expect("made");
+    assert_eq!(bench.done("bash", write).await, "x\n");
+}
+
+/// Guard and supervisor write there.
+#[tokio::test]
+async fn a_command_has_no_rights_of_its_supervisor() {
+    is_stopped(
+        "echo 700 > /proc/self/oom_score_adj && echo out",
+        |_, text| text.contains("out\n"),
+    )
+    .await;
 }
 
 #[tokio::test]
