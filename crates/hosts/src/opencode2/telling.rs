@@ -138,13 +138,97 @@ fn for_model(message: &Message) -> String {
     texts.join("\n\n")
 }
 
-/// One line: OpenCode shows it as it is, without Markdown.
+/// One line: OpenCode shows it as it is, without Markdown. Of many ends some are left out, and how
+/// many there are is said; the last line of that paragraph sums all of them up.
 fn for_people(message: &Message) -> String {
-    let lines = message.visible.lines().map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    let line = lines.join(" · ").replace("**", "");
+    let (ends, after) = match message.visible.split_once("\n\n") {
+        Some((ends, after)) => (ends, after),
+        None => (message.visible.as_str(), ""),
+    };
+    let plain = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(|line| line.replace("**", "")).collect()
+    };
+    let mut lines = plain(ends);
+    if lines.join(BETWEEN).chars().count() > LONGEST_LINE {
+        lines = some_of(lines);
+    }
+    lines.extend(plain(after));
+    let line = lines.join(BETWEEN);
     match line.char_indices().nth(LONGEST_LINE) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+const BETWEEN: &str = " · ";
+
+/// The first lines that fit beside the last one, how many are left out, and the last one.
+fn some_of(mut lines: Vec<String>) -> Vec<String> {
+    /// For how many are left out.
+    const ROOM: usize = 20;
+    let Some(last) = lines.pop() else {
+        return lines;
+    };
+    let mut left = LONGEST_LINE.saturating_sub(last.chars().count() + ROOM);
+    let fits = |line: &&String| {
+        let room = left.checked_sub(line.chars().count() + BETWEEN.len());
+        left = room.unwrap_or_default();
+        room.is_some()
+    };
+    // One that is too long on its own is cut, not left out.
+    let shown = lines
+        .iter()
+        .take_while(fits)
+        .count()
+        .max(1)
+        .min(lines.len());
+    let left_out = lines.len() - shown;
+    lines.truncate(shown);
+    if left_out > 0 {
+        lines.push(format!("… {left_out} more"));
+    }
+    lines.push(last);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_LINE, Message, for_people};
+
+    fn shown(visible: &str) -> String {
+        let (visible, hidden) = (visible.to_owned(), String::new());
+        for_people(&Message { visible, hidden })
+    }
+
+    #[test]
+    fn people_see_one_line_with_how_far_the_tasks_are() {
+        assert_eq!(
+            shown("✓ **Agent \"a\" finished in 1s.**\nTask Progress: 1/2"),
+            "✓ Agent \"a\" finished in 1s. · Task Progress: 1/2"
+        );
+        let mut many: Vec<String> = (1..=12)
+            .map(|number| format!("✓ **Agent \"shelf {number}\" finished in 1.8s.**"))
+            .collect();
+        many.push("Task Progress: 12/12".to_owned());
+        let line = shown(&many.join("\n"));
+        let ending = "✓ Agent \"shelf 6\" finished in 1.8s. · … 6 more · Task Progress: 12/12";
+        assert!(line.ends_with(ending), "{line}");
+        assert!(line.chars().count() <= LONGEST_LINE, "{line}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let long = "é".repeat(1_000);
+        for visible in [
+            long.clone(),
+            format!("{long}\nTask Progress: 1/1"),
+            format!("✓ **done**\nTask Progress: 1/1\n\n{long}"),
+        ] {
+            let line = shown(&visible);
+            assert_eq!(line.chars().count(), LONGEST_LINE + 1, "{line}");
+            assert!(line.ends_with('…'), "{line}");
+        }
+        assert_eq!(shown(""), "");
     }
 }

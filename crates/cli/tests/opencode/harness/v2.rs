@@ -224,13 +224,21 @@ fn said(payload: &Value, id: &Value) -> Message {
 }
 
 /// What was said by nobody. The model sees the text; people see the description, which has the
-/// text's beginning in one line and without Markdown.
+/// text's beginning in one line and without Markdown, and of many lines only some.
 fn told(payload: &Value, id: &Value) -> Message {
     let (shown, whole) = (text(&payload["description"]), text(&payload["text"]));
+    let is_shown = |visible: &str| {
+        let line = one_line(visible);
+        let some = shown.split_once("… ").is_some_and(|(first, more)| {
+            let last = more.split_once(" more · ").map_or(more, |(_, last)| last);
+            line.starts_with(first) && line.ends_with(last)
+        });
+        line == shown || some
+    };
     let mut ends = whole.match_indices("\n\n").map(|(at, _)| at);
-    let end = ends.find(|end| one_line(&whole[..*end]) == shown);
+    let end = ends.find(|end| is_shown(&whole[..*end]));
     let (visible, hidden) = whole.split_at(end.unwrap_or(whole.len()));
-    let is_whole = one_line(visible) == shown;
+    let is_whole = is_shown(visible);
     Message {
         text: if is_whole { visible.to_owned() } else { shown },
         hidden: if is_whole {
