@@ -21,10 +21,10 @@ mod workspace;
 
 pub use prepared::Prepared;
 pub use resources::{Bytes, MemoryLimit, Resources};
-pub use sandbox::{Sandbox, sandbox_exec};
+pub use sandbox::{SESSION_VARIABLE, Sandbox, sandbox_exec};
 pub use secret_paths::named_by_variables as secret_paths_named_by;
 pub use settings::{SandboxMode, Settings};
-pub use tool::{SESSION_VARIABLE, specs};
+pub use tool::specs;
 pub use toolbox::Toolbox;
 pub use variables::WORKERS_MEMORY;
 pub use workspace::Reaching;

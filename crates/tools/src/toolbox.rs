@@ -54,8 +54,10 @@ impl Toolbox {
         Self { workspace }
     }
 
-    /// Removes the temporary folder now, for a process that ends before the last clone goes.
+    /// Ends the helpers that wait for a command, and removes the temporary folder now, for a process
+    /// that ends before the last clone goes.
     pub fn close(&self) {
+        self.workspace.helpers.end();
         // What is left is in the system's temporary folder, which is cleaned some day.
         let _ = std::fs::remove_dir_all(self.workspace.temporary.path());
     }

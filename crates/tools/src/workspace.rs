@@ -11,7 +11,7 @@ use asyncagents_core::{agent::Reach, lock::lock};
 use crate::{
     memory::Memory,
     places::Places,
-    sandbox::{self, KnownRules, Limits, Order, Sandbox},
+    sandbox::{self, Helpers, Limits, Order, Sandbox},
     settings::{SandboxMode, Settings},
     temporary::Temporary,
 };
@@ -35,8 +35,8 @@ pub(crate) struct Workspace {
     pub(crate) memory: Arc<Memory>,
     /// The session's name, for its commands.
     pub(crate) session: Option<Arc<str>>,
-    /// The rules of the sandbox, made for the first command and used for the next.
-    pub(crate) rules: Arc<KnownRules>,
+    /// What runs commands, and knows the rules of the sandbox that were made for earlier ones.
+    pub(crate) helpers: Arc<Helpers>,
     /// Whether commands run in a sandbox, and where they may write there; probed on first use.
     sandbox: Arc<Mutex<Option<Sandbox>>>,
 }
@@ -53,7 +53,7 @@ impl Workspace {
             places: Arc::new(places),
             memory: Arc::default(),
             session: None,
-            rules: Arc::default(),
+            helpers: Arc::default(),
             sandbox: Arc::default(),
         })
     }

@@ -1,4 +1,4 @@
-//! The last stage: limits itself, restricts itself and becomes the command.
+//! The last stage: limits itself, restricts itself, waits for a command and becomes it.
 
 use std::{
     fs::File,
@@ -14,7 +14,13 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::{group::Group, order::Order, report::write_text, restrict};
+use super::{
+    command_line::{CommandLine, SESSION_VARIABLE},
+    group::Group,
+    order::Order,
+    report::write_text,
+    restrict,
+};
 use crate::resources::{Bytes, Resources};
 
 /// How much sooner than others a command is killed when the machine has no memory left: before
@@ -26,17 +32,24 @@ const SOONER: i32 = 500;
 #[cfg(target_os = "linux")]
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Becomes the command. Returns only if that fails, and reports why through the input, which is a
-/// pipe to the supervisor.
+/// Becomes the command. Returns only if there is none or that fails, and reports why through the
+/// output, which is a pipe to the supervisor.
 pub(super) fn become_command(order: &Order) -> i32 {
     let why = match prepare(order) {
-        Ok(()) => execute(order),
+        Ok(()) => match input().and_then(CommandLine::read) {
+            Ok(Some(command)) => execute(&command),
+            Ok(None) => return 0,
+            Err(error) => format!("the command cannot be read: {error}"),
+        },
         Err(why) => why,
     };
-    if let Ok(failed) = io::stdin().as_fd().try_clone_to_owned() {
-        write_text(File::from(failed), &why);
-    }
+    write_text(io::stdout(), &why);
     125
+}
+
+/// Not buffered: no more is read than the command.
+fn input() -> io::Result<File> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
 fn prepare(order: &Order) -> Result<(), String> {
@@ -104,13 +117,18 @@ fn be_killed_sooner() {
     }
 }
 
-fn execute(order: &Order) -> String {
-    let [program, arguments @ ..] = &order.command[..] else {
+fn execute(line: &CommandLine) -> String {
+    let [program, arguments @ ..] = &line.words[..] else {
         return "there is no command".to_owned();
     };
-    let error = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .exec();
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    if let Some(session) = &line.session {
+        command.env(SESSION_VARIABLE, session);
+    }
+    let error = match io::stderr().as_fd().try_clone_to_owned() {
+        Ok(output) => command.stdout(output).exec(),
+        Err(error) => error,
+    };
     format!("{} cannot be started: {error}", program.display())
 }

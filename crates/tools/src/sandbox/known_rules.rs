@@ -14,24 +14,33 @@ const MOST: usize = 8;
 
 /// The rules about files that were made for earlier commands.
 #[derive(Default)]
-pub(crate) struct KnownRules {
+pub(super) struct KnownRules {
     /// The one used last is at the end.
     kept: Mutex<Vec<Arc<FileRules>>>,
 }
 
 impl KnownRules {
     /// Restricts this thread and all that it starts from now on as the limits say: a thread that is
-    /// for nothing else. The program is the helper that it will start.
+    /// for nothing else. The program is the helper that it will start. Returns the rules.
     ///
     /// # Errors
     /// With why it is not restricted. Then nothing may be started by it.
-    pub(crate) fn restrict_thread(&self, limits: &Limits, helper: &Path) -> Result<(), String> {
+    pub(super) fn restrict_thread(
+        &self,
+        limits: &Limits,
+        helper: &Path,
+    ) -> Result<Arc<FileRules>, String> {
         let make = || FileRules::make(limits, helper, group::folder_of_groups()).map(Arc::new);
         let known = self.take(limits).filter(|rules| rules.still_hold());
         let rules = known.map_or_else(make, Ok);
         let rules = rules.map_err(|why| why.to_string())?;
         self.keep(Arc::clone(&rules));
-        rules.enforce().map(drop).map_err(|why| why.to_string())
+        rules.enforce().map_err(|why| why.to_string())?;
+        Ok(rules)
+    }
+
+    pub(super) fn forget(&self) {
+        lock(&self.kept).clear();
     }
 
     fn take(&self, limits: &Limits) -> Option<Arc<FileRules>> {

@@ -1,11 +1,14 @@
 //! The sandbox around commands, in three processes of the hidden verb `sandbox-exec`: a guard that
 //! stands in for the supervisor, the supervisor that ends every process of a command, and a stage
-//! that restricts itself and becomes the command.
+//! that restricts itself and becomes the command. They are started for the next command while there
+//! is none: to start them takes longer than many a command.
 
 mod become_command;
+mod command_line;
 mod descendants;
 mod group;
 mod guard;
+mod helper;
 mod known_rules;
 mod order;
 mod probe;
@@ -34,11 +37,15 @@ use std::{
     io,
 };
 
-pub(crate) use known_rules::KnownRules;
-pub(crate) use order::{Limits, Order, Stage};
+pub(crate) use command_line::CommandLine;
+pub use command_line::SESSION_VARIABLE;
+pub(crate) use helper::{Begun, HelperKind, Helpers};
+pub(crate) use order::{Limits, Order};
 pub(crate) use probe::probe;
 pub(crate) use report::Report;
 pub(crate) use restrict::is_likely;
+
+use order::Stage;
 
 /// The first file descriptor after input, output and errors.
 const FIRST_AFTER_ERRORS: i32 = 3;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
 use crate::resources::Resources;
 
-/// What to run and what it may do.
+/// What a command may do, whichever it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     /// `None`: the command may do all.
@@ -13,8 +13,6 @@ pub(crate) struct Order {
     pub(crate) resources: Resources,
     /// The control group that the guard has made for it.
     pub(crate) group: Option<PathBuf>,
-    /// The program and its arguments.
-    pub(crate) command: Vec<OsString>,
 }
 
 /// What a command may do.
@@ -51,13 +49,12 @@ const STAGES: [(&str, Stage); 4] = [
 ];
 
 impl Default for Order {
-    /// Nothing, and no limits.
+    /// No limits.
     fn default() -> Self {
         Self {
             limits: None,
             resources: Resources::UNLIMITED,
             group: None,
-            command: Vec::new(),
         }
     }
 }
@@ -105,8 +102,6 @@ impl Order {
                 arguments.push(value);
             }
         }
-        arguments.push("--".into());
-        arguments.extend(self.command.iter().cloned());
         arguments
     }
 
@@ -136,13 +131,11 @@ impl Order {
                 Some("--processes") => order.resources.processes = Some(parse(&value()?)?),
                 Some("--memory") => order.resources.memory = Some(parse(&value()?)?),
                 Some("--file-size") => order.resources.file_size = Some(parse(&value()?)?),
-                Some("--") => break,
                 // A flag that is not known might have been a restriction.
                 _ => return Err(format!("{} is not known", flag.display())),
             }
         }
         order.limits = limited.then_some(limits);
-        order.command = arguments.collect();
         Ok((*stage, order))
     }
 }
@@ -177,7 +170,6 @@ mod tests {
                 file_size: Some(Bytes(1_234_567)),
             },
             group: Some(odd.into()),
-            command: vec!["bash".into(), "-c".into(), "--".into(), "--network".into()],
         };
         let mut arguments = order.arguments(Stage::Become);
         assert_eq!(arguments.remove(0), "sandbox-exec");
@@ -186,7 +178,7 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_is_an_error() {
-        let arguments = ["supervise", "--limited", "--more", "--", "true"];
+        let arguments = ["supervise", "--limited", "--more"];
         let read = Order::read(arguments.map(Into::into).to_vec());
         assert_eq!(read, Err("--more is not known".to_owned()));
     }

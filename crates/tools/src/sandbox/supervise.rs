@@ -41,9 +41,9 @@ pub(super) fn supervise(order: &Order) -> i32 {
 /// `None`: not all could be ended.
 fn run(order: &Order) -> io::Result<Option<Report>> {
     let descendants = Arc::new(Descendants::adopt_orphans(order.group.clone())?);
-    let exceeded = watch(&descendants, order.resources);
-
     let (mut failure, failed) = io::pipe()?;
+    let exceeded = watch(&descendants, order.resources, failure.try_clone()?);
+
     let mut command = command(order, failed)?;
     let started = command.spawn();
     // The command holds the other end of the pipe.
@@ -81,16 +81,15 @@ fn ended(status: WaitStatus) -> io::Result<Report> {
     }
 }
 
-/// The stage that becomes the command. It writes to where the errors of the supervisor go; the
-/// supervisor's own output is for the report.
+/// The stage that becomes the command, which it reads from the supervisor's own input. It writes to
+/// where the errors of the supervisor go; the supervisor's own output is for the report.
 fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
     let mut command = Command::new(this_program()?);
     let output = || io::stderr().as_fd().try_clone_to_owned();
     command
         .args(order.arguments(Stage::Become))
-        // Where the stage writes why it failed; the command gets an empty input.
-        .stdin(failed)
-        .stdout(output()?)
+        // Where the stage writes why it failed; the command gets another output.
+        .stdout(failed)
         .stderr(output()?);
     #[cfg(not(target_os = "linux"))]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -99,10 +98,16 @@ fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
 
 /// Ends everything at the end of the input, or when the processes use more than they may; which
 /// limit that was, will be in what is returned.
-fn watch(descendants: &Arc<Descendants>, resources: Resources) -> Arc<OnceLock<String>> {
+fn watch(
+    descendants: &Arc<Descendants>,
+    resources: Resources,
+    failure: io::PipeReader,
+) -> Arc<OnceLock<String>> {
     let exceeded = Arc::new(OnceLock::new());
     let (descendants, noted) = (Arc::clone(descendants), Arc::clone(&exceeded));
     thread::spawn(move || {
+        wait_until_begun(&failure);
+        drop(failure);
         let mut watch = Watch::new(&resources);
         while !is_input_closed(watch.pause) {
             if let Some(limit) = watch.exceeded() {
@@ -115,14 +120,30 @@ fn watch(descendants: &Arc<Descendants>, resources: Resources) -> Arc<OnceLock<S
     exceeded
 }
 
-/// Waits for the end of the input, but no longer than this.
+/// Waits until the last stage has become its command, which closes the pipe for its failures, or
+/// until the end of the input. Before, there is nothing to look at.
+fn wait_until_begun(failure: &io::PipeReader) {
+    let input = io::stdin();
+    loop {
+        let mut ends = [
+            PollFd::new(&input, PollFlags::empty()),
+            PollFd::new(failure, PollFlags::empty()),
+        ];
+        match poll(&mut ends, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+/// Waits for the end of the input, but no longer than this. What is in it is for the last stage.
 fn is_input_closed(wait: Duration) -> bool {
     let input = io::stdin();
     let wait = Timespec::try_from(wait).ok();
-    let mut inputs = [PollFd::new(&input, PollFlags::IN)];
-    match poll(&mut inputs, wait.as_ref()) {
-        Ok(0) | Err(rustix::io::Errno::INTR) => false,
-        // On an error too: at least its end has to be noticed, whenever that is.
-        Ok(_) | Err(_) => matches!(input.lock().read(&mut [0; 64]), Ok(0) | Err(_)),
-    }
+    let mut inputs = [PollFd::new(&input, PollFlags::empty())];
+    // An error counts too: at least its end has to be noticed, whenever that is.
+    !matches!(
+        poll(&mut inputs, wait.as_ref()),
+        Ok(0) | Err(rustix::io::Errno::INTR)
+    )
 }

@@ -9,7 +9,7 @@ use asyncagents_core::{
 
 use super::{
     Call, Tool, Work,
-    command::{Ended, How, Rest, Running, environment, order, sandbox_and_limits},
+    command::{Ended, How, Rest, Running, environment, helper_kind, sandbox_and_limits},
 };
 use crate::{
     sandbox::{Report, Sandbox},
@@ -84,12 +84,13 @@ impl Bash {
             }
             (Sandbox::Off, _) => (None, None),
         };
-        let order = order(workspace, limits, &self.command);
+        let sandboxed = limits.is_some();
+        let kind = helper_kind(workspace, limits);
         let settings = &workspace.settings;
         let timeout = self.timeout.unwrap_or(settings.bash_timeout);
         let timeout = timeout.min(longest(workspace));
 
-        let ended = match Running::start(workspace, &order).await {
+        let ended = match Running::start(workspace, &kind, &self.command).await {
             Ok(running) => {
                 running
                     .finish(timeout, settings.output_limit, progress)
@@ -99,8 +100,9 @@ impl Bash {
         };
         match ended {
             Ok(mut ended) => {
+                workspace.helpers.prepare(kind);
                 ended.output.insert_str(0, &remark.unwrap_or_default());
-                outcome(ended, order.limits.is_some(), workspace)
+                outcome(ended, sandboxed, workspace)
             }
             Err(error) => ToolOutcome::Failed(format!("bash cannot be started: {error}")),
         }

@@ -1,20 +1,18 @@
 //! Runs a command with its guard and supervisor, to its end or its timeout.
 
-use std::{ffi::OsString, io, path::PathBuf, process::Stdio, sync::Arc, thread, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     net::unix::pipe,
-    process::{Child, ChildStdin, ChildStdout, Command},
-    runtime::Handle,
-    sync::oneshot,
+    process::{Child, ChildStdin, ChildStdout},
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     clean_output::Cleaner,
     fit_answer::HeadAndTail,
-    sandbox::{Limits, Order, Report, Sandbox, Stage},
+    sandbox::{Begun, CommandLine, HelperKind, Limits, Order, Report, SESSION_VARIABLE, Sandbox},
     variables,
     workspace::Workspace,
 };
@@ -23,10 +21,6 @@ use crate::{
 /// ended also if that takes longer.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const MOST_REPORT: u64 = 16 * 1024;
-
-/// Names the session to its commands: a program can tell by it that a model has called it, and
-/// which session that was.
-pub const SESSION_VARIABLE: &str = "ASYNCAGENTS_IN_SESSION";
 
 /// Whether commands run in a sandbox, and what they may do there.
 pub(super) async fn sandbox_and_limits(
@@ -39,13 +33,17 @@ pub(super) async fn sandbox_and_limits(
     found.map_err(|why| format!("bash cannot be started: {why}"))
 }
 
-/// What to run, with bash or the plain shell.
-pub(super) fn order(workspace: &Workspace, limits: Option<Limits>, command: &str) -> Order {
-    Order {
-        limits,
-        resources: workspace.settings.resources,
-        group: None,
-        command: vec![shell().into(), "-c".into(), command.into()],
+/// The helpers that run commands with these limits here.
+pub(super) fn helper_kind(workspace: &Workspace, limits: Option<Limits>) -> HelperKind {
+    HelperKind {
+        program: workspace.settings.helper.clone(),
+        folder: workspace.places.workspace.clone(),
+        environment: environment(workspace, limits.is_some()),
+        order: Order {
+            limits,
+            resources: workspace.settings.resources,
+            group: None,
+        },
     }
 }
 
@@ -83,37 +81,26 @@ pub(super) enum Rest {
 }
 
 impl Running {
-    pub(super) async fn start(workspace: &Arc<Workspace>, order: &Order) -> io::Result<Self> {
-        // One pipe for both, so that lines stay in the order they were written in.
-        let (output, writer) = io::pipe()?;
-        let mut command = Command::new(&workspace.settings.helper);
-        command
-            .env_clear()
-            .envs(environment(workspace, order.limits.is_some()))
-            .current_dir(&workspace.places.workspace)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(writer);
-        let mut guard = match &order.limits {
-            Some(limits) => {
-                let order = Order {
-                    limits: Some(Limits {
-                        network: limits.network,
-                        writable: limits.writable.clone(),
-                        // The rules about these are in force when the helper starts.
-                        ..Limits::default()
-                    }),
-                    ..order.clone()
-                };
-                command.args(order.arguments(Stage::Guard));
-                spawn_restricted(workspace, limits, command).await?
-            }
-            None => command.args(order.arguments(Stage::Guard)).spawn()?,
+    /// Runs a command with bash or the plain shell.
+    pub(super) async fn start(
+        workspace: &Workspace,
+        kind: &HelperKind,
+        command: &str,
+    ) -> io::Result<Self> {
+        let line = CommandLine {
+            session: workspace.session.as_deref().map(OsString::from),
+            words: vec![shell().into(), "-c".into(), command.into()],
         };
-        Ok(Self {
-            input: guard.stdin.take(),
-            output: pipe::Receiver::from_owned_fd(output.into())?,
+        let begun = workspace.helpers.begin(kind, &line).await?;
+        let Begun {
             guard,
+            input,
+            output,
+        } = begun;
+        Ok(Self {
+            guard,
+            input: Some(input),
+            output,
         })
     }
 
@@ -174,31 +161,6 @@ impl Running {
     }
 }
 
-/// Starts a process under the rules about files. A thread that is restricted stays so: this one is
-/// for nothing else, and what it starts inherits the rules.
-async fn spawn_restricted(
-    workspace: &Arc<Workspace>,
-    limits: &Limits,
-    mut command: Command,
-) -> io::Result<Child> {
-    let (workspace, limits) = (Arc::clone(workspace), limits.clone());
-    let (runtime, (started, start)) = (Handle::current(), oneshot::channel());
-    let mut spawn = move || {
-        let helper = &workspace.settings.helper;
-        let restricted = workspace.rules.restrict_thread(&limits, helper);
-        restricted.map_err(|why| io::Error::other(format!("the sandbox: {why}")))?;
-        let _entered = runtime.enter();
-        command.spawn()
-    };
-    thread::Builder::new().spawn(move || {
-        // Whoever has gone meanwhile does not want it: its input is closed, and it ends.
-        let _ = started.send(spawn());
-    })?;
-    start
-        .await
-        .unwrap_or_else(|error| Err(io::Error::other(error)))
-}
-
 async fn report(output: Option<ChildStdout>) -> Option<Report> {
     let mut line = String::new();
     let mut output = output?.take(MOST_REPORT);
@@ -248,7 +210,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// What the command finds in its environment: nothing that looks like a secret, nothing that
+/// What every command finds in its environment: nothing that looks like a secret, nothing that
 /// would ask a person, and in the sandbox only what is listed.
 pub(super) fn environment(workspace: &Workspace, sandboxed: bool) -> Vec<(OsString, OsString)> {
     let is_passed_on = |(name, value): &(OsString, OsString)| {
@@ -274,9 +236,6 @@ pub(super) fn environment(workspace: &Workspace, sandboxed: bool) -> Vec<(OsStri
     let mut variables: Vec<_> = std::env::vars_os().filter(is_passed_on).collect();
     let temporary = workspace.temporary.path().as_os_str();
     variables.push(("TMPDIR".into(), temporary.to_owned()));
-    if let Some(session) = workspace.session.as_deref() {
-        variables.push((SESSION_VARIABLE.into(), session.into()));
-    }
     let fixed = [
         ("TERM", "dumb"),
         ("PAGER", "cat"),

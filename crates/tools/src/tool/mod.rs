@@ -22,7 +22,6 @@ use asyncagents_core::{
     arguments::{Arguments, CallError},
 };
 
-pub use self::command::SESSION_VARIABLE;
 pub(crate) use self::{bash::Bash, read_only::run_read_only};
 use crate::{
     places::{Place, echo},

@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use super::{
     bash::{LONGEST_COMMAND, signal_name},
-    command::{Ended, How, Running, order, sandbox_and_limits},
+    command::{Ended, How, Running, helper_kind, sandbox_and_limits},
 };
 use crate::{
     sandbox::{Limits, Report, Sandbox},
@@ -36,9 +36,9 @@ pub(crate) async fn run_read_only(
         Sandbox::Missing { why } => return Err(format!("it cannot be sandboxed: {why}")),
         Sandbox::Off => return Err("it cannot be sandboxed: that is switched off".to_owned()),
     };
-    let order = order(workspace, limits, command);
+    let kind = helper_kind(workspace, limits);
     let cannot_start = |error: io::Error| format!("it cannot be started: {error}");
-    let running = Running::start(workspace, &order).await;
+    let running = Running::start(workspace, &kind, command).await;
     let running = running.map_err(cannot_start)?;
     // Room for the remarks is taken from the limit.
     let ended = running

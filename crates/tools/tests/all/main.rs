@@ -12,6 +12,7 @@ mod bash;
 mod cost;
 mod edit;
 mod escapes;
+mod helpers;
 mod paths;
 mod read;
 mod read_only;
