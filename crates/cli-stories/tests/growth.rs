@@ -173,6 +173,7 @@ fn what_a_list_cannot_show_is_refused() {
     for args in [
         ["list", "--limit", "many"].as_slice(),
         &["list", "--limit", "-1"],
+        &["list", "--limit", "0"],
         &["list", "--limit", "3", "--all"],
         &["list", "--status", "finished"],
     ] {

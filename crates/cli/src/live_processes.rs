@@ -47,6 +47,12 @@ pub(crate) fn with_open(db: &Path) -> Vec<LiveProcess> {
     processes.collect()
 }
 
+/// Whether no other process of ours has this file open, as far as can be told: where the system does
+/// not tell, there may be one.
+pub(crate) fn is_alone(db: &Path) -> bool {
+    cfg!(target_os = "linux") && with_open(db).is_empty()
+}
+
 /// Tells workers and bridges of another program file to end, and waits until they have: a database
 /// in a new format is not for them. Others start again by themselves, or are started where there is
 /// work. Returns how many there were.

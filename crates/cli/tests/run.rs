@@ -21,6 +21,8 @@ mod answering;
 mod approving;
 #[path = "run/commands.rs"]
 mod commands;
+#[path = "run/pruning.rs"]
+mod pruning;
 #[path = "run/seeing.rs"]
 mod seeing;
 #[path = "run/terminal.rs"]

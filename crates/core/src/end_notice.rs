@@ -111,6 +111,18 @@ impl EndNotice {
     }
 }
 
+impl EndNotice {
+    /// The end without its result, for a parent that has read that. What a skill has to say is short,
+    /// and for people.
+    #[must_use]
+    pub fn without_result(mut self) -> Self {
+        if let ToldResult::Text { text, chars } = &mut self.result {
+            (*text, *chars) = (String::new(), 0);
+        }
+        self
+    }
+}
+
 /// The message that tells of some ends of one batch, oldest first.
 pub fn end_message(ends: &[EndNotice], batch: Batch, wording: &Wording) -> EndMessage {
     let room = room_for_each(ends);
@@ -207,7 +219,9 @@ fn results(ends: &[EndNotice], room: usize, wording: &Wording) -> (String, Vec<b
                 continue;
             }
         };
-        let told = chars.min(room).min(wording.result_chars);
+        // Who kept the end may have kept less of it than may be told here.
+        let kept = text.chars().count();
+        let told = kept.min(room).min(wording.result_chars);
         let error = end.error.as_ref().map_or(0, |why| why.chars().count());
         whole.push(told == chars && error <= room.min(ERROR_CHARS));
         if told == 0 {

@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use asyncagents_core::{
     end_notice::{EndMessage, EndNotice, MOST_TOGETHER, end_message},
     id::{OwnerId, PostId, SessionId, TaskId},
-    lifecycle::Command,
+    lifecycle::{Command, was_stopped},
     moment::Moment,
     notify::{Message, Wording},
     port::{
@@ -29,6 +29,9 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Why a message or an answer is not sent.
 pub(crate) const RUN_ENDED: &str = "the run ended before it was delivered";
+
+/// Why a parent is not told of an end.
+pub(crate) const PARENT_STOPPED: &str = "the parent had been stopped";
 
 /// Posts that are delivered one after the other: those to one session. Answers do not wait for the
 /// rest, for the session may do nothing until it has them.
@@ -305,7 +308,14 @@ async fn mark(
     let (owner, found, now) = (owner.clone(), found.clone(), shared.now());
     let settings = shared.settings.clone();
     let marked = shared.write(move |journal| {
-        match readiness(journal.task(&found.task)?.as_ref(), &found) {
+        let task = journal.task(&found.task)?;
+        if let (Some(task), Content::Notice(NoticeText::Unsent { .. })) =
+            (&task, &found.post.content)
+            && parent_was_stopped(journal, task)?
+        {
+            return Ok(Err(Verdict::TooLate(PARENT_STOPPED)));
+        }
+        match readiness(task.as_ref(), &found) {
             Readiness::Ready => {}
             Readiness::Later => {
                 let (at, attempted) = (now.after(pause(&found)), found.attempted);
@@ -323,6 +333,16 @@ async fn mark(
         return Ok(Err(Verdict::NotOurs));
     }
     Ok(marked)
+}
+
+/// Whether the parent's task has been stopped: to tell it something would set it to work again.
+pub(crate) fn parent_was_stopped(journal: &mut dyn Journal, task: &Task) -> Result<bool, Problem> {
+    let Some(above) = &task.place.above else {
+        return Ok(false);
+    };
+    Ok(journal
+        .task(above)?
+        .is_some_and(|above| was_stopped(&above)))
 }
 
 /// The text of a post. A notice is worded now, with all ends of its batch that are still to be told.
@@ -404,7 +424,8 @@ async fn note_told(shared: &Arc<Shared>, post: PostId) -> Result<(), Problem> {
     let handle = shared.clone();
     let told = shared.write(move |journal| {
         for (id, run) in journal.told_whole(&post)? {
-            if let Some(mut task) = journal.task(&id)?
+            // One that cannot be read is not in the way of the others, which were told.
+            if let Ok(Some(mut task)) = journal.task(&id)
                 && task.run == run
                 && !task.is_live()
             {

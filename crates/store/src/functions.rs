@@ -39,17 +39,19 @@ pub(crate) fn add(connection: &Connection) -> rusqlite::Result<()> {
 /// Adds those that migrations use.
 pub(crate) fn add_for_migrations(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_scalar_function(PACK, 1, OURS, |call| {
-        let text = call.get_raw(0).as_str_or_null()?;
-        Ok(text.and_then(pack))
+        // What is damaged stays as it is, for those who read it to find.
+        let text = call.get_raw(0).as_str_or_null();
+        Ok(text.ok().flatten().and_then(pack))
     })?;
     connection.create_scalar_function(WORDS, 3, OURS, |call| {
-        let [description, agent, id] = [0, 1, 2].map(|at| call.get_raw(at).as_str());
-        Ok(search::words(description?, agent?, id?))
+        let [description, agent, id] =
+            [0, 1, 2].map(|at| call.get_raw(at).as_str().unwrap_or_default());
+        Ok(search::words(description, agent, id))
     })?;
     let until_now = Mutex::new((String::new(), TraceTotals::default()));
     connection.create_scalar_function(USED, 3, OURS, move |call| {
-        let [session, kind, body] = [0, 1, 2].map(|at| call.get_raw(at).as_str());
-        let (session, kind, body) = (session?, kind?, body?);
+        let [session, kind, body] =
+            [0, 1, 2].map(|at| call.get_raw(at).as_str().unwrap_or_default());
         if !used::is_kept(kind) {
             return Ok(None);
         }

@@ -92,7 +92,8 @@ impl<S: Sql> Outbox for Transaction<S> {
         // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
         let sql = format!(
             "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \
-             n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, n.ending \
+             n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, n.ending, \
+             n.told_whole \
              FROM notices n JOIN tasks t ON t.id = n.task \
              WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
              AND n.told_with IS NULL \
@@ -131,10 +132,10 @@ impl<S: Sql> Outbox for Transaction<S> {
         let awaited = "SELECT 1 FROM waits w WHERE w.task = n.task AND w.session = n.parent \
              AND w.until >= ?2";
         let sql = format!(
-            "SELECT n.id, n.ending, n.pos FROM notices told JOIN notices n \
+            "SELECT n.id, n.ending, n.pos, n.told_whole FROM notices told JOIN notices n \
              ON n.parent = told.parent AND n.batch = told.batch AND n.host = told.host \
              WHERE told.id = ?1 AND n.id <> ?1 AND n.state = 'pending' AND n.kind = 'notice' \
-             AND n.attempted IS NULL AND n.ending IS NOT NULL \
+             AND n.attempted IS NULL AND n.told_with IS NULL AND n.ending IS NOT NULL \
              AND (n.not_before <= ?2 OR NOT EXISTS ({awaited})) \
              ORDER BY n.pos LIMIT ?3"
         );
@@ -189,15 +190,29 @@ impl<S: Sql> Outbox for Transaction<S> {
     }
 
     fn put_off(&mut self, post: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()> {
+        // What is told with another has been sent by somebody else since it was found.
         let sql = "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = ?3 \
-             WHERE id = ?1 AND state = 'pending'";
+             WHERE id = ?1 AND state = 'pending' AND told_with IS NULL";
         self.run(sql, values![post, until, attempted])?;
         if attempted.is_some() {
             return Ok(());
         }
+        let sql = "UPDATE notices SET told_whole = 0 WHERE id = ?1 AND state = 'pending'";
+        self.run(sql, values![post])?;
         let sql = "UPDATE notices SET not_before = ?2, attempts = attempts + 1, attempted = NULL, \
-             told_with = NULL WHERE told_with = ?1 AND state = 'pending'";
+             told_with = NULL, told_whole = 0 WHERE told_with = ?1 AND state = 'pending'";
         self.run(sql, values![post, until])
+    }
+
+    fn hurry_batch(&mut self, to: &SessionId, batch: u64, now: Moment) -> Stored<()> {
+        let awaited = "SELECT 1 FROM waits w WHERE w.task = notices.task \
+             AND w.session = notices.parent AND w.until >= ?3";
+        let sql = format!(
+            "UPDATE notices SET not_before = ?3 \
+             WHERE state = 'pending' AND parent = ?1 AND batch = ?2 AND kind = 'notice' \
+             AND attempted IS NULL AND attempts = 0 AND not_before > ?3 AND NOT EXISTS ({awaited})"
+        );
+        self.run(&sql, values![to, batch, now])
     }
 
     fn postpone_posts(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()> {
@@ -234,6 +249,12 @@ impl<S: Sql> Outbox for Transaction<S> {
              WHERE state = 'pending' \
              AND (pos = ?1 OR told_with = (SELECT id FROM notices WHERE pos = ?1))";
         self.run(sql, values![post.place, post.why.as_str(), at])
+    }
+
+    fn result_was_read(&mut self, notice: &PostId) -> Stored<()> {
+        let sql = "UPDATE notices SET told_whole = 1 \
+             WHERE id = ?1 AND state = 'pending' AND attempted IS NULL";
+        self.run(sql, values![notice])
     }
 
     fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()> {
@@ -313,7 +334,11 @@ fn unsent(row: &Row<'_>) -> Result<UnsentEnd, Damage> {
 
 fn end(row: &Row<'_>) -> Result<EndNotice, Damage> {
     let SavedEnd(end) = row.json("ending", |from| SavedEnd::deserialize(from))?;
-    Ok(end)
+    // The session has the whole result, before it was told of it.
+    Ok(match row.get("told_whole")? {
+        true => end.without_result(),
+        false => end,
+    })
 }
 
 fn posted(row: &Row<'_>) -> Result<Posted, Damage> {

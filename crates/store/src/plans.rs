@@ -219,7 +219,7 @@ const CALLS: &[(&str, Call)] = &[
         journal.delete_task(&task())
     }),
     ("old_sessions, delete_old_session", |journal| {
-        journal.old_sessions(Moment::default(), None, 10)?;
+        journal.old_sessions(Moment::default(), Some(Moment::default()), None, 10)?;
         journal.delete_old_session(&session(), Moment::default())?;
         journal.drop_session(&session())
     }),
@@ -246,6 +246,7 @@ const CALLS: &[(&str, Call)] = &[
             hidden: String::new(),
         };
         journal.told_of_batch(&session(), 1, 4)?;
+        journal.hurry_batch(&session(), 1, Moment::default())?;
         journal.unsent_ends(&post, now, 10)?;
         journal.tell_together(&post, &message, &[(post.clone(), true)], now)?;
         journal.put_off(&post, now, None)?;

@@ -1,5 +1,7 @@
 //! The SQL that deletes what ended long ago.
 
+use std::collections::HashSet;
+
 use asyncagents_core::{
     id::{SessionId, TaskId},
     moment::Moment,
@@ -55,6 +57,7 @@ impl<S: Sql> Prune for Transaction<S> {
     fn old_sessions(
         &mut self,
         before: Moment,
+        tasks_before: Option<Moment>,
         after: Option<&SessionPlace>,
         most: usize,
     ) -> Stored<Vec<OldSession>> {
@@ -75,14 +78,14 @@ impl<S: Sql> Prune for Transaction<S> {
                 })
             })?;
         let sessions = places.into_iter().map(|place| {
-            let is_old = self.is_old_session(&place.id, before)?;
+            let is_old = self.is_old_session(&place.id, before, tasks_before)?;
             Ok(OldSession { place, is_old })
         });
         sessions.collect()
     }
 
     fn delete_old_session(&mut self, id: &SessionId, before: Moment) -> Stored<bool> {
-        let is_old = self.is_old_session(id, before)?;
+        let is_old = self.is_old_session(id, before, None)?;
         if is_old {
             self.drop_session(id)?;
         }
@@ -153,6 +156,13 @@ impl<S: Sql> Transaction<S> {
         for session in self.column::<SessionId>(sessions, values![id])? {
             self.drop_session(&session)?;
         }
+        // What the shell is told is in no session that would go some day.
+        self.run(
+            "DELETE FROM entries WHERE session = (SELECT parent FROM tasks WHERE id = ?1) \
+             AND post IN (SELECT id FROM notices WHERE task = ?1) \
+             AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = entries.session)",
+            values![id],
+        )?;
         for sql in [
             "DELETE FROM events WHERE task = ?1",
             "DELETE FROM notices WHERE task = ?1",
@@ -210,19 +220,38 @@ impl<S: Sql> Transaction<S> {
     }
 
     /// Whether nobody has done anything in a person's session since, works in it, or has to be told
-    /// something there.
-    fn is_old_session(&mut self, id: &SessionId, before: Moment) -> Stored<bool> {
+    /// something there, and no task is left of it. Trees that ended before `tasks_before` do not count.
+    fn is_old_session(
+        &mut self,
+        id: &SessionId,
+        before: Moment,
+        tasks_before: Option<Moment>,
+    ) -> Stored<bool> {
         let newest = "SELECT at AS found FROM entries WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
         let newest: Option<Moment> = self.find(newest, values![id])?;
-        if newest.is_some_and(|newest| newest >= before) || self.is_base(id)? {
+        if newest.is_some_and(|newest| newest >= before) || self.is_driven(id)? {
             return Ok(false);
         }
-        let is_needed = self.any(
-            "SELECT 1 FROM tasks WHERE parent = ?1 OR root = ?1 \
-             UNION ALL SELECT 1 FROM notices WHERE state = 'pending' AND parent = ?1 LIMIT 1",
-            values![id],
-        )?;
-        Ok(!is_needed && !self.is_driven(id)?)
+        let pending = "SELECT 1 FROM notices WHERE state = 'pending' AND parent = ?1 LIMIT 1";
+        if self.any(pending, values![id])? {
+            return Ok(false);
+        }
+        let mut old = HashSet::new();
+        if let Some(before) = tasks_before {
+            let roots = "SELECT id AS found FROM tasks WHERE parent = ?1 AND above IS NULL";
+            for root in self.column::<TaskId>(roots, values![id])? {
+                old.extend(self.old_tree(&root, before)?);
+            }
+        }
+        let tasks = "SELECT id AS found FROM tasks WHERE parent = ?1 \
+             UNION SELECT id FROM tasks WHERE root = ?1";
+        let tasks = self.column::<TaskId>(tasks, values![id])?;
+        let based = "SELECT task AS found FROM sessions WHERE base = ?1";
+        let based = self.column::<Option<TaskId>>(based, values![id])?;
+        Ok(tasks.iter().all(|task| old.contains(task))
+            && based
+                .iter()
+                .all(|task| task.as_ref().is_some_and(|task| old.contains(task))))
     }
 
     /// Whether a process that is alive works in a session.

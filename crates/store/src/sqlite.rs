@@ -203,15 +203,14 @@ impl Store for Sqlite {
 
     async fn version(&self) -> Stored<i64> {
         // It is in memory: another thread would take longer to wake up than to read it.
-        let found = match self.inner.version_at_once() {
+        match self.inner.version_at_once() {
             Some(found) => found,
             None => {
                 let inner = self.inner.clone();
                 let asked = spawn_blocking(move || inner.version(&lock(&inner.watcher)));
                 asked.await.unwrap_or_else(|_| Err(self.inner.ended()))
             }
-        };
-        found.inspect(|version| self.inner.changes.found(*version))
+        }
     }
 
     async fn changed_since(&self, version: i64) -> i64 {
@@ -316,10 +315,13 @@ impl Inner {
         }
     }
 
+    /// Those who wait are told while the connection is held, so that no older version comes after a
+    /// newer one.
     fn version(&self, watcher: &Connection) -> Stored<i64> {
         let version = watcher.prepare_cached("PRAGMA data_version");
         let version = version.and_then(|mut asked| asked.query_row([], |row| row.get(0)));
-        version.at(&self.path)
+        let version = version.at(&self.path);
+        version.inspect(|version| self.changes.found(*version))
     }
 
     fn read(&self, work: Work) -> Stored<()> {
@@ -355,7 +357,8 @@ impl Inner {
         let give = || -> rusqlite::Result<u64> {
             let page = number("PRAGMA page_size")?;
             let free = number("PRAGMA freelist_count")?.saturating_mul(page);
-            let used = number("PRAGMA page_count")?.saturating_mul(page) - free;
+            let used = number("PRAGMA page_count")?.saturating_mul(page);
+            let used = used.saturating_sub(free);
             if free > 0 && !is_alone && used > REWRITTEN_BESIDE_OTHERS {
                 return Ok(free);
             }

@@ -1,5 +1,7 @@
 //! `asyncagents list`: the tasks there are.
 
+use std::num::NonZeroUsize;
+
 use asyncagents_core::{
     answer::Reader,
     moment::Moment,
@@ -40,7 +42,7 @@ pub(super) struct ListArgs {
 
     /// Show the N newest tasks, finished or not.
     #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    limit: Option<NonZeroUsize>,
 
     /// Show all tasks.
     #[arg(long, conflicts_with = "limit")]
@@ -76,7 +78,7 @@ async fn list(
         None => None,
     };
     let (newest, live) = match args.limit {
-        Some(limit) => (limit, 0),
+        Some(limit) => (limit.get(), 0),
         None if args.all => (usize::MAX, usize::MAX),
         None => (ListRequest::NEWEST, usize::MAX),
     };

@@ -98,7 +98,7 @@ struct Room {
 async fn give_back_room(config: &Config, manager: &Manager) -> Room {
     let size = || fs::metadata(&config.db).map_or(0, |file| file.len());
     let before = size();
-    let is_alone = live_processes::with_open(&config.db).is_empty();
+    let is_alone = live_processes::is_alone(&config.db);
     let kept = manager.give_back_room(is_alone).await;
     let after = size();
     Room {

@@ -79,6 +79,6 @@ impl Read {
                 format!(" from line {}, {limit} lines", offset.unwrap_or(1))
             }
         };
-        format!("[{path}{range} is the same as when you read it above]")
+        format!("[{path}{range}: this read gives the same as the one above]")
     }
 }

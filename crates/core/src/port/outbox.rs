@@ -51,6 +51,9 @@ pub trait Outbox {
     /// Puts a post off, and says when it may last have been sent, if it may have been. If it cannot
     /// have been, ends that were to be told with it are posts of their own again.
     fn put_off(&mut self, post: &PostId, until: Moment, attempted: Option<Moment>) -> Stored<()>;
+    /// All runs of a batch have ended: a session is told now of those that wait for others, but for
+    /// those whose results a blocked caller will read.
+    fn hurry_batch(&mut self, to: &SessionId, batch: u64, now: Moment) -> Stored<()>;
     /// Another worker may have sent a task's posts just now; they are to be looked for at
     /// `until`.
     fn postpone_posts(&mut self, task: &TaskId, now: Moment, until: Moment) -> Stored<()>;
@@ -64,6 +67,9 @@ pub trait Outbox {
     fn undelivered(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// A post that cannot be read will not be delivered.
     fn give_up(&mut self, post: &UnreadablePost, at: Moment) -> Stored<()>;
+    /// A session has read the result that a notice to it would have: it is told of the end only,
+    /// unless someone has begun to send it.
+    fn result_was_read(&mut self, notice: &PostId) -> Stored<()>;
     /// Withdraws one post, unless someone has begun to send it.
     fn withdraw(&mut self, post: &PostId, why: &str, at: Moment) -> Stored<()>;
     /// A task's posts, and what became of each, oldest first.

@@ -24,10 +24,12 @@ pub trait Prune {
     fn delete_tree(&mut self, root: &TaskId, before: Moment) -> Stored<u64>;
 
     /// Sessions of persons in which nothing has happened since a moment, and that no task, no post
-    /// and no process needs: those of `most` places after one, the oldest first.
+    /// and no process needs: those of `most` places after one, the oldest first. With `tasks_before`
+    /// as if trees that ended before it were deleted already.
     fn old_sessions(
         &mut self,
         before: Moment,
+        tasks_before: Option<Moment>,
         after: Option<&SessionPlace>,
         most: usize,
     ) -> Stored<Vec<OldSession>>;

@@ -119,7 +119,7 @@ fn read(input: &str, text: &str) -> Event {
 const A: &str = r#"{"path":"a.rs"}"#;
 const LONG: &str = "1\tthe text of a file that is longer than any sentence about it would be\n";
 const OTHER: &str = "1\tanother text of that file, which is about as long as the first one was\n";
-const SAME: &str = "[a.rs is the same as when you read it above]";
+const SAME: &str = "[a.rs: this read gives the same as the one above]";
 
 #[rstest]
 #[case::again(&[read(A, LONG), read(A, LONG)], &[LONG, SAME])]
@@ -132,7 +132,7 @@ const SAME: &str = "[a.rs is the same as when you read it above]";
 #[case::another_range(&[read(A, LONG), read(r#"{"path":"a.rs","limit":9}"#, LONG)], &[LONG, LONG])]
 #[case::the_same_range(
     &[read(r#"{"path":"a.rs","offset":7,"limit":9}"#, LONG), read(r#"{"path":"a.rs","offset":"7","limit":9}"#, LONG)],
-    &[LONG, "[a.rs from line 7, 9 lines is the same as when you read it above]"]
+    &[LONG, "[a.rs from line 7, 9 lines: this read gives the same as the one above]"]
 )]
 #[case::short(&[read(A, "1\tx\n"), read(A, "1\tx\n")], &["1\tx\n", "1\tx\n"])]
 #[case::after_a_compaction(&[read(A, LONG), Compacted, read(A, LONG), read(A, LONG)], &[LONG, SAME])]

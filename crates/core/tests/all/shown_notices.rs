@@ -238,6 +238,21 @@ fn a_notice_has_the_result() {
     insta::assert_snapshot!("notice_with_result", parts.join("\n"));
 }
 
+/// Who ends a run and who tells of it may have different settings.
+#[test]
+fn a_result_of_which_less_was_kept_is_not_told_as_whole() {
+    let short = Wording {
+        result_chars: 10,
+        ..plain()
+    };
+    let task = ended(&Outcome::Completed);
+    let kept = EndNotice::new(&task, SHOWN, Some("The parser is sound."), 0, &short);
+    let told = end_message(&[kept.expect("it has ended")], ALONE, &plain());
+    assert_eq!(told.whole, [false]);
+    let hidden = told.message.hidden;
+    assert!(hidden.contains("10 of 20 characters"), "{hidden}");
+}
+
 #[test]
 fn ends_that_come_close_together_are_one_message() {
     let failed = Outcome::Failed {

@@ -62,7 +62,9 @@ impl Driver {
     fn tell_of_slot(&self, call: &Call, what: Observation) {
         let queued = matches!(what, Observation::CommandQueued);
         let word = if queued { "queued" } else { "started" };
-        let key = format!("{}.{}.{word}", self.session.id, call.id);
+        // A model may use a name for calls again, in another answer.
+        let answer = self.conversation.newest_answer();
+        let key = format!("{}.{answer}.{}.{word}", self.session.id, call.id);
         let event = SessionEvent::Observed { key, what };
         self.shared.report(&self.session.id, event);
     }

@@ -45,7 +45,8 @@ impl Manager {
             Some(wanted) => Some(self.conversation(&task.id, wanted).await?),
             None => None,
         };
-        let report = self.retrieve(task.id, waits).await?;
+        let by_parent = caller.session() == Some(&task.place.parent);
+        let report = self.retrieve(task.id, by_parent, waits).await?;
         Ok(Report {
             conversation,
             ..report
@@ -171,7 +172,12 @@ impl Manager {
     }
 
     /// Marks a result as read, if there is one, and ends the wait for it.
-    async fn retrieve(&self, id: TaskId, wait: Option<i64>) -> Result<Report, Problem> {
+    async fn retrieve(
+        &self,
+        id: TaskId,
+        by_parent: bool,
+        wait: Option<i64>,
+    ) -> Result<Report, Problem> {
         let seen = id.clone();
         let report = self
             .shared
@@ -189,10 +195,12 @@ impl Manager {
             }
             if let Some(mut task) = journal.task(&id)? {
                 shared.carry_out(journal, &mut task, Command::Retrieve)?;
+                // This caller has not been told of the runs before it.
+                let notice = id.notice(task.run);
                 if wait.is_some() && !task.is_live() {
-                    // This caller has not been told of the runs before it.
-                    let notice = id.notice(task.run);
                     journal.withdraw(&notice, "a blocked caller got the result", shared.now())?;
+                } else if by_parent && !task.is_live() {
+                    journal.result_was_read(&notice)?;
                 }
             }
             look(journal, &id)

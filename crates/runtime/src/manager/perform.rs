@@ -4,7 +4,7 @@ use asyncagents_core::{
     answer::{MessageState, ToldMessage},
     end_notice::{EndNotice, MESSAGES_THAT_COUNT, window},
     id::{PostId, SessionId, TaskId},
-    lifecycle::{CancelledBy, Command, Effect, decide, was_stopped},
+    lifecycle::{CancelledBy, Command, Effect, decide},
     moment::Moment,
     notify::{self, Batch},
     port::{Content, Journal, NoticeText, Post, PostKind},
@@ -14,7 +14,11 @@ use asyncagents_core::{
 };
 
 use super::{shown, told::messages};
-use crate::{Problem, Settings, outbox::RUN_ENDED, shared::Shared};
+use crate::{
+    Problem, Settings,
+    outbox::{PARENT_STOPPED, RUN_ENDED, parent_was_stopped},
+    shared::Shared,
+};
 
 impl Shared {
     /// Carries out a command on a task, now. Returns how many tasks below were stopped.
@@ -87,6 +91,7 @@ impl Deciding<'_> {
                     self.post(task, now)?;
                     self.journal
                         .undelivered(&task.id.notice(task.run), why, now)?;
+                    self.hurry_last(task)?;
                 }
                 Effect::Withdraw => {
                     for post in self.journal.posts(&task.id)? {
@@ -136,14 +141,19 @@ impl Deciding<'_> {
             None => self.told_from(task)?,
         };
         self.post(task, not_before)?;
-        if let Some(above) = &task.place.above
-            && let Some(above) = self.journal.task(above)?
-            && was_stopped(&above)
-        {
-            // To tell it would set a stopped session to work again.
-            let why = "the parent had been stopped";
+        if parent_was_stopped(self.journal, task)? {
             self.journal
-                .undelivered(&task.id.notice(task.run), why, now)?;
+                .undelivered(&task.id.notice(task.run), PARENT_STOPPED, now)?;
+        }
+        self.hurry_last(task)
+    }
+
+    /// Nothing waits for others of a batch when there are none left, however the last one ended.
+    fn hurry_last(&mut self, task: &Task) -> Result<(), Problem> {
+        let (parent, batch) = (&task.place.parent, task.batch);
+        let Batch { ended, total } = self.journal.batch(parent, batch)?;
+        if ended >= total {
+            self.journal.hurry_batch(parent, batch, self.now)?;
         }
         Ok(())
     }

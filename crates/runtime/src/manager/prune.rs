@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use asyncagents_core::{
     moment::Moment,
-    port::{OldSession, OldTree},
+    port::{OldSession, OldTree, SessionPlace},
 };
 
 use super::Manager;
@@ -53,7 +53,12 @@ impl Manager {
         }
         // After the tasks: a session whose tasks are gone may go too.
         if let Some(age) = request.sessions {
-            pruned.sessions = self.prune_sessions(before(age), request.only_count).await?;
+            pruned.sessions = if request.only_count {
+                let tasks = request.tasks.map(before);
+                self.count_sessions(before(age), tasks).await?
+            } else {
+                self.prune_sessions(before(age)).await?
+            };
         }
         Ok(pruned)
     }
@@ -102,26 +107,45 @@ impl Manager {
         delete.await
     }
 
-    async fn prune_sessions(&self, before: Moment, only_count: bool) -> Result<u64, Problem> {
-        let mut deleted = 0;
-        let mut after = None;
-        loop {
-            let from = after.take();
-            let page = self
-                .shared
-                .read(move |journal| Ok(journal.old_sessions(before, from.as_ref(), AT_ONCE)?));
-            let page = page.await?;
-            let Some(last) = page.last() else {
-                return Ok(deleted);
-            };
-            after = Some(last.place.clone());
-            let old: Vec<OldSession> = page.into_iter().filter(|session| session.is_old).collect();
-            deleted += if only_count {
-                u64::try_from(old.len()).unwrap_or(u64::MAX)
-            } else {
-                self.delete_sessions(old, before).await?
-            };
+    async fn count_sessions(
+        &self,
+        before: Moment,
+        tasks_before: Option<Moment>,
+    ) -> Result<u64, Problem> {
+        let (mut count, mut after) = (0, None);
+        while let Some(page) = self.old_sessions(before, tasks_before, &mut after).await? {
+            count += u64::try_from(page.len()).unwrap_or(u64::MAX);
         }
+        Ok(count)
+    }
+
+    async fn prune_sessions(&self, before: Moment) -> Result<u64, Problem> {
+        let (mut deleted, mut after) = (0, None);
+        while let Some(page) = self.old_sessions(before, None, &mut after).await? {
+            deleted += self.delete_sessions(page, before).await?;
+        }
+        Ok(deleted)
+    }
+
+    /// Those of the next places that can be deleted; `None` after the last.
+    async fn old_sessions(
+        &self,
+        before: Moment,
+        tasks_before: Option<Moment>,
+        after: &mut Option<SessionPlace>,
+    ) -> Result<Option<Vec<OldSession>>, Problem> {
+        let from = after.take();
+        let page = self.shared.read(move |journal| {
+            Ok(journal.old_sessions(before, tasks_before, from.as_ref(), AT_ONCE)?)
+        });
+        let page = page.await?;
+        let Some(last) = page.last() else {
+            return Ok(None);
+        };
+        *after = Some(last.place.clone());
+        Ok(Some(
+            page.into_iter().filter(|session| session.is_old).collect(),
+        ))
     }
 
     async fn delete_sessions(&self, old: Vec<OldSession>, before: Moment) -> Result<u64, Problem> {

@@ -1,6 +1,6 @@
 //! Makes a child's session, with what it inherits of its parent's.
 
-use std::{fmt::Display, panic::resume_unwind, thread, time::Duration};
+use std::{fmt::Display, time::Duration};
 
 use asyncagents_core::{
     agent::Tools,
@@ -176,9 +176,7 @@ impl Run {
             let parent = recent.into_parent();
             fork(&parent, &plan.limits, tokens::o200k)
         };
-        // What counting tokens keeps for each thread, some 2 MB, goes with a thread that ends.
-        let in_a_thread = || thread::spawn(fork).join();
-        let forked = spawn_blocking(|| in_a_thread().unwrap_or_else(|panic| resume_unwind(panic)));
+        let forked = spawn_blocking(fork);
         let failed = |error: &dyn Display| format!("the conversation could not be forked: {error}");
         let forked = forked.await.map_err(|error| failed(&error))?;
         let forked = forked.map_err(|error| failed(&error))?;

@@ -7,6 +7,7 @@ use asyncagents_core::{
     port::{Fate, Report, SessionEvent},
     request::{Caller, OutputRequest},
     task::Status,
+    task_list::ListRequest,
 };
 use asyncagents_testkit::scripted_host::{Call, Script, ScriptedHost, Step};
 use rstest::rstest;
@@ -478,6 +479,82 @@ async fn a_stopped_parent_is_not_woken_by_what_goes_on_below_it() {
     process.settled().await;
     assert_eq!(process.status(&below).await, Status::Completed);
     assert_eq!(visible(&harness, inside.as_str()), [""; 0]);
+}
+
+/// A child that ended before is in its window when its parent is stopped.
+#[tokio::test(start_paused = true)]
+async fn a_stopped_parent_is_not_woken_by_what_ended_before() {
+    let harness = Harness::new(Script::of(takes(seconds(30))).when("short", takes(seconds(1))));
+    let process = harness.start().await;
+    let child = process.launch("child").await;
+    process.until_prompted(&child).await;
+    let inside = ScriptedHost::session_of(&child);
+    process.launch_from(inside.as_str(), "long").await;
+    let short = process.launch_from(inside.as_str(), "short").await;
+    process.until_status(&short, Status::Completed).await;
+    process
+        .manager
+        .cancel(&session("main"), child.as_str())
+        .await
+        .expect("cancelled");
+    process.settled().await;
+    assert_eq!(visible(&harness, inside.as_str()), [""; 0]);
+    let why = Fate::Undelivered("the parent had been stopped".to_owned());
+    assert_eq!(fates(harness.store(), &short).await, [why]);
+}
+
+/// The parent waits for the last one and is not told of it; what waits for others need not any more.
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_told_when_the_last_one_of_the_batch_was_awaited() {
+    let script = waits_as_told(8, 2_000).when("long", takes(Duration::from_millis(15_500)));
+    let harness = Harness::new(script);
+    let process = harness.start().await;
+    let last = process.launch("long").await;
+    for n in 0..8 {
+        process.launch(&format!("wait {}", 1_000 + n * 2_000)).await;
+    }
+    process.wait(&last).await;
+    let told = harness.ends_told("main").len();
+    assert!(told < 8, "some wait: {told}");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(harness.ends_told("main").len(), 8, "and not a window later");
+}
+
+/// Results are told once: who has asked for one meanwhile is only told of the end. A person who has
+/// read it is not the parent.
+#[rstest]
+#[case::the_parent(session("main"), false)]
+#[case::a_person(Caller::Person, true)]
+#[tokio::test(start_paused = true)]
+async fn a_result_that_the_parent_has_read_is_not_told_again(
+    #[case] reader: Caller,
+    #[case] is_told: bool,
+) {
+    let harness = Harness::new(waits_as_told(1, 0));
+    let process = a_batch(&harness, 1, 0).await;
+    let tasks = process
+        .manager
+        .list(ListRequest::for_model(&"main".into(), None));
+    let tasks = tasks.await.expect("tasks").tasks;
+    let short = tasks
+        .iter()
+        .find(|shown| shown.task.brief.description == "wait 1000");
+    let short = &short.expect("launched").task.id;
+    process.until_status(short, Status::Completed).await;
+    let request = OutputRequest::new(short.as_str(), false, None).expect("a request");
+    let read = process
+        .manager
+        .output(&reader, request)
+        .await
+        .expect("read");
+    assert_eq!(read.answer.as_deref(), Some("waited 1000"));
+    until("the parent is told", async || {
+        !visible(&harness, "main").is_empty()
+    })
+    .await;
+    let (visible, hidden) = harness.told("main").remove(0);
+    assert!(visible.contains("\"wait 1000\" finished"), "{visible}");
+    assert_eq!(hidden.contains("waited 1000"), is_told, "{hidden}");
 }
 
 /// One child that works for long, and others that end one after the other, every so many milliseconds.

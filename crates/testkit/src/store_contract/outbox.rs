@@ -449,6 +449,55 @@ pub(super) async fn ends_that_were_not_sent_together_are_on_their_own_again(site
     assert_eq!(unsent, [1, 2, 3].map(|n| id(n).notice(0)));
 }
 
+/// Nothing waits for others any more; who waits for a caller still does.
+pub(super) async fn a_batch_that_is_over_hurries_its_notices(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        posted(journal, 1, "me", 90)?;
+        let awaited = posted(journal, 2, "me", 90)?;
+        journal.wait(&awaited.id, &"parent-me".into(), at(99))?;
+        posted(journal, 3, "you", 90)?;
+        journal.hurry_batch(&"parent-me".into(), 1, at(5))?;
+        let of_another = due(journal, &"me".into(), at(5), 0, 9)?.len();
+        journal.hurry_batch(&"parent-me".into(), 0, at(5))?;
+        let me = names(&due(journal, &"me".into(), at(5), 0, 9)?);
+        let you = names(&due(journal, &"you".into(), at(5), 0, 9)?);
+        Ok((of_another, me, you))
+    });
+    let (of_another, me, you) = seen.await;
+    assert_eq!(of_another, 0);
+    assert_eq!(me, [id(1).notice(0)]);
+    assert_eq!(you, []);
+}
+
+/// Whoever has read a result is told of the end without it, unless it is being sent.
+pub(super) async fn a_result_that_was_read_is_not_in_its_notice(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let tasks = [1, 2, 3].map(|n| posted(journal, n, "me", 10));
+        let [first, second, third] = tasks;
+        let (first, second, third) = (first?, second?, third?);
+        let whole = |journal: &mut dyn Journal| {
+            let ends = journal.unsent_ends(&third.id.notice(0), at(10), 9)?;
+            Ok(ends.into_iter().map(|end| end.end).collect::<Vec<_>>())
+        };
+        let before = whole(journal)?;
+        for task in [&first, &second] {
+            journal.result_was_read(&task.id.notice(0))?;
+        }
+        let unsent = whole(journal)?;
+        let due = due(journal, &"me".into(), at(10), 0, 1)?.remove(0);
+        Ok((before, unsent, due.post.content))
+    });
+    let (before, unsent, due) = seen.await;
+    let without: Vec<_> = before
+        .iter()
+        .map(|end| end.clone().without_result())
+        .collect();
+    assert_ne!(before, without);
+    assert_eq!(unsent, without);
+    let end = without[0].clone();
+    assert_eq!(due, Content::Notice(NoticeText::Unsent { batch: 0, end }));
+}
+
 pub(super) async fn only_ends_of_one_batch_are_told_together(site: Arc<dyn Site>) {
     let seen = on_new(&site, |journal| {
         let (now, me) = (at(20), "me".into());

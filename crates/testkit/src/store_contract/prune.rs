@@ -222,7 +222,7 @@ fn a_lease() -> LeaseTime {
 }
 
 pub(super) async fn a_persons_session_goes_when_nobody_needs_it(site: Arc<dyn Site>) {
-    let (old_ones, deleted, gone) = on_new(&site, move |journal| {
+    let (old_ones, without_tasks, deleted, gone) = on_new(&site, move |journal| {
         let begin = |journal: &mut dyn Journal, name: &str| {
             journal.begin_session(&Session {
                 begun: at(1),
@@ -245,11 +245,14 @@ pub(super) async fn a_persons_session_goes_when_nobody_needs_it(site: Arc<dyn Si
         journal.renew(&"worker".into(), &a_lease(), true)?;
         journal.drive(&"ses_5".into(), "worker/1")?;
         journal.drive(&"ses_6".into(), "gone/1")?;
-        let page = journal.old_sessions(LATER, None, 100)?;
+        let page = journal.old_sessions(LATER, None, None, 100)?;
         let old_ones: Vec<(String, bool)> = page
             .iter()
             .map(|found| (found.place.id.to_string(), found.is_old))
             .collect();
+        // Those of tasks that would go too are counted with them.
+        let without_tasks = journal.old_sessions(LATER, Some(LATER), None, 100)?;
+        let without_tasks: Vec<bool> = without_tasks.iter().map(|found| found.is_old).collect();
         let each = page
             .iter()
             .map(|found| journal.delete_old_session(&found.place.id, LATER));
@@ -260,9 +263,10 @@ pub(super) async fn a_persons_session_goes_when_nobody_needs_it(site: Arc<dyn Si
             Ok(journal.session(&name)?.is_none() && entries.is_empty())
         });
         let gone = gone.into_iter().collect::<Stored<Vec<_>>>()?;
-        Ok((old_ones, deleted, gone))
+        Ok((old_ones, without_tasks, deleted, gone))
     })
     .await;
+    assert_eq!(without_tasks, [true, false, true, false, false, true]);
     let expected = [true, false, false, false, false, true];
     let names = (1..=6).map(|n| format!("ses_{n}"));
     assert_eq!(old_ones, names.zip(expected).collect::<Vec<_>>());
