@@ -1,4 +1,5 @@
-//! Whether a worker's memory grows with the tasks that it has finished.
+//! What a worker costs that has nothing to do, and whether its memory grows with the tasks that it has
+//! finished.
 //!
 //! `cargo bench -p asyncagents --bench memory` prints what is in `docs/benchmarks.md`. The worker
 //! that the first launch starts runs all tasks; each reads a file and answers, and the scripted model answers at once.
@@ -11,10 +12,16 @@
 
 mod place;
 
-use std::{fs, process::Command, thread};
+use std::{
+    fs::{self, DirEntry},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
-use asyncagents_scripted_model::{ModelServer, Reply, Script, When};
+use asyncagents_scripted_model::{Fault, ModelServer, Reply, Script, When};
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use place::Place;
 
@@ -27,8 +34,77 @@ const FULL: usize = 1_000;
 /// How many are launched side by side, and then waited for.
 const AT_ONCE: usize = 50;
 
+/// How many tasks wait for a model that says nothing.
+const HANGING: usize = 10;
+
+/// For how long a worker is watched, after it has settled.
+const SETTLING: Duration = Duration::from_secs(5);
+const WATCHED: Duration = Duration::from_secs(20);
+
 fn main() {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let runtime = Runtime::new().expect("a runtime");
+    idle(&runtime);
+    growth(&runtime);
+}
+
+/// Wake-ups are voluntary context switches of all threads.
+fn idle(runtime: &Runtime) {
+    let script = Script::new()
+        .rule(When::always().first("hang"), Reply::fault(Fault::Hang))
+        .rule(When::always(), Reply::text("There is nothing to find."));
+    let model = runtime
+        .block_on(ModelServer::start(script))
+        .expect("a port");
+    let place = Place::new(&model.url());
+    launch(&place, 1);
+    let worker = place.started_worker();
+    println!("a worker with nothing to do: {}", watched(worker));
+    for number in 0..HANGING {
+        place.launch(&format!("hang {number}"));
+    }
+    println!("with {HANGING} hanging tasks: {}", watched(worker));
+    end(worker);
+}
+
+fn watched(process: u32) -> String {
+    thread::sleep(SETTLING);
+    let (switches, ticks) = (wakeups(process), ticks(process));
+    thread::sleep(WATCHED);
+    let (switches, ticks) = (wakeups(process) - switches, self::ticks(process) - ticks);
+    let seconds = WATCHED.as_secs_f64();
+    // A tick is a hundredth of a second on every Linux.
+    format!(
+        "{:.1} wake-ups per second, {:.2} % of a core",
+        switches as f64 / seconds,
+        ticks as f64 / seconds
+    )
+}
+
+fn wakeups(process: u32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("a process");
+    let of_thread = |thread: DirEntry| {
+        let status = fs::read_to_string(thread.path().join("status")).ok()?;
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line?.trim().parse::<u64>().ok()
+    };
+    threads.flatten().filter_map(of_thread).sum()
+}
+
+/// Processor time.
+fn ticks(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let fields = after_name.split_whitespace().skip(11).take(2);
+    fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+fn end(process: u32) {
+    let told = Command::new("kill").arg(process.to_string()).status();
+    told.expect("told to end");
+}
+
+fn growth(runtime: &Runtime) {
     let read = Reply::call("read", json!({ "path": "source.rs" }));
     let script = Script::new()
         .rule(When::turn(0), read)
@@ -57,11 +133,7 @@ fn main() {
         };
         println!("after {done} tasks: {now} kB{since}");
     }
-    let worker = place.started_worker().to_string();
-    Command::new("kill")
-        .arg(worker)
-        .status()
-        .expect("told to end");
+    end(place.started_worker());
 }
 
 fn launch(place: &Place, many: usize) {

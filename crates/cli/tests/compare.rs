@@ -30,4 +30,6 @@ fn our_own_rows_are_measured() {
         "{output}"
     );
     assert!(!output.contains("failed"), "{output}");
+    let told = output.matches("| 3 of 3 |").count();
+    assert_eq!(told, 2, "with both models: {output}");
 }

@@ -335,9 +335,10 @@ fn unsent(row: &Row<'_>) -> Result<UnsentEnd, Damage> {
 fn end(row: &Row<'_>) -> Result<EndNotice, Damage> {
     let SavedEnd(end) = row.json("ending", |from| SavedEnd::deserialize(from))?;
     // The session has the whole result, before it was told of it.
-    Ok(match row.get("told_whole")? {
-        true => end.without_result(),
-        false => end,
+    Ok(if row.get("told_whole")? {
+        end.without_result()
+    } else {
+        end
     })
 }
 

@@ -209,11 +209,14 @@ impl Task {
         !matches!(&*self.status, "queued" | "running" | "resumed")
     }
 
-    /// Whether a message is the notice of its end: the message has the task in its name.
-    /// A parent whose server was killed may have launched two tasks of one description: then each has
-    /// a line of its own.
-    fn is_told_by(&self, line: &str) -> bool {
-        line.contains(&format!(" **Agent \"{}\" ", self.description))
+    /// How often notices have its result, by its ID: a parent whose server was killed may have launched
+    /// two tasks of one description.
+    fn times_told(&self, notices: &[&Message]) -> usize {
+        let result = format!("<result task_id=\"{}\">", self.short_id);
+        let times = notices
+            .iter()
+            .map(|notice| notice.hidden.matches(&result).count());
+        times.sum()
     }
 }
 
@@ -299,21 +302,22 @@ impl Counted {
         }
         let history = session.history();
         let notices = notices(&history);
-        let mut ends = ends(&notices);
-        self.notices += ends.len();
+        let ends = ends(&notices).len();
+        self.notices += ends;
         let read: Vec<String> = session.requests().iter().map(|it| it.text()).collect();
         for notice in &notices {
             let is_read = read.iter().any(|read| read.contains(&notice.text));
             self.unread_notices += usize::from(!is_read);
         }
+        let mut told = 0;
         for task in tasks.iter().filter(|it| it.parent_session == session.id) {
-            match ends.iter().position(|line| task.is_told_by(line)) {
-                Some(told) => drop(ends.remove(told)),
-                None => self.lost_notices += 1,
-            }
+            let times = task.times_told(&notices);
+            told += times;
+            self.lost_notices += usize::from(times == 0);
+            self.doubled_notices += times.saturating_sub(1);
         }
-        // What is left was told once too often.
-        self.doubled_notices += ends.len();
+        // A line for each, and none of others.
+        self.doubled_notices += ends.abs_diff(told);
     }
 
     fn count_task(&mut self, server: &Serve<'_>, task: &Task) {

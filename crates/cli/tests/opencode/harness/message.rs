@@ -7,7 +7,7 @@ pub(crate) struct Message {
     pub(crate) by: Speaker,
     pub(crate) text: String,
     /// What only the model sees, of a message that people see too.
-    pub(super) hidden: String,
+    pub(crate) hidden: String,
     pub(crate) calls: Vec<Call>,
     /// The agent and the model that said it or that it is addressed to.
     pub(crate) agent: String,

@@ -28,7 +28,7 @@ pub(super) fn tables(
 ) -> Vec<Table> {
     let numbers = options.sub_agents().iter().enumerate();
     let tables = numbers.map(|(index, number)| {
-        let rounds = options.rounds([3, 5, 10].get(index).copied().unwrap_or(10));
+        let rounds = options.rounds([3, 5, 5].get(index).copied().unwrap_or(5));
         table(stage, contenders, rounds, (*number, delay))
     });
     tables.collect()
@@ -60,8 +60,23 @@ fn table(
             "results it was told",
         ],
     );
-    let mut all = contenders.for_sub_agents();
-    all.retain(|contender| number <= MOST_PROCESSES || has_sub_agents(contender));
+    table.note(match rounds {
+        1 => "One run each.".to_owned(),
+        rounds => format!("{rounds} runs each."),
+    });
+    let is_measured = |contender: &Contender| number <= MOST_PROCESSES || has_sub_agents(contender);
+    let (all, left_out): (Vec<&Contender>, Vec<&Contender>) = contenders
+        .for_sub_agents()
+        .into_iter()
+        .partition(|contender| is_measured(contender));
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().map(|contender| contender.name).collect();
+        table.note(format!(
+            "Left out: {}. They have no sub-agents of their own, and more than {MOST_PROCESSES} \
+             processes are not started.",
+            names.join(", ")
+        ));
+    }
     let what = format!("{number} sub-agents, {model}");
     let measured = in_turns(&what, &all, rounds, |contender| {
         stage
