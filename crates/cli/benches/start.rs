@@ -8,30 +8,21 @@
     reason = "a benchmark talks to a person and has nobody to hand an error to"
 )]
 
+mod tls;
+
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use asyncagents_core::agent::ToolOutcome;
 use asyncagents_scripted_model::{ModelServer, Reply, Script, When};
 use asyncagents_tools::{Sandbox, Settings, Toolbox};
-use rustls::{
-    ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    runtime::Runtime,
-};
-use tokio_rustls::TlsAcceptor;
+use tokio::runtime::Runtime;
 
 const TIMES: usize = 40;
 /// Steps of a run, and commands that are measured by themselves.
@@ -57,7 +48,7 @@ fn starts(runtime: &Runtime) {
         .expect("a port");
     let home = TempDir::new().expect("a folder");
     let plain = model.url();
-    let secure = https(runtime, home.path(), &plain);
+    let secure = tls::in_front_of(runtime, home.path(), &plain);
     let mut seen = 0;
     let mut start = |url: &str| {
         let begun = run(home.path(), url, &["run", "x"]);
@@ -166,7 +157,7 @@ fn run(home: &Path, url: &str, args: &[&str]) -> Instant {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if url.starts_with("https") {
-        command.env("SSL_CERT_FILE", roots(home));
+        command.env("SSL_CERT_FILE", tls::roots(home));
         // As where neither is set: the file and the folder.
         command.env("SSL_CERT_DIR", "/etc/ssl/certs");
     }
@@ -174,60 +165,6 @@ fn run(home: &Path, url: &str, args: &[&str]) -> Instant {
     let ended = command.status();
     assert!(ended.expect("runs").success(), "{args:?}");
     begun
-}
-
-/// The address of a server in front of the model that speaks TLS, if a certificate can be made.
-fn https(runtime: &Runtime, home: &Path, plain: &str) -> Option<String> {
-    let (certificate, key) = (home.join("certificate.pem"), home.join("key.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"])
-        .args(["-pkeyopt", "ec_paramgen_curve:prime256v1"])
-        .args(["-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-        .arg("-keyout")
-        .arg(&key)
-        .arg("-out")
-        .arg(&certificate)
-        .stderr(Stdio::null())
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
-        return None;
-    }
-    let mut all = fs::read("/etc/ssl/certs/ca-certificates.crt").unwrap_or_default();
-    all.extend(fs::read(&certificate).expect("a certificate"));
-    fs::write(roots(home), all).expect("a file");
-
-    let chain = vec![CertificateDer::from_pem_file(&certificate).expect("a certificate")];
-    let key = PrivateKeyDer::from_pem_file(&key).expect("a key");
-    let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .expect("a certificate with its key");
-    let acceptor = TlsAcceptor::from(Arc::new(tls));
-    let host = plain.trim_start_matches("http://").to_owned();
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"));
-    let listener = listener.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    runtime.spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, host) = (acceptor.clone(), host.clone());
-            tokio::spawn(async move {
-                let mut inner = TcpStream::connect(host).await.expect("the model");
-                if let Ok(mut outer) = acceptor.accept(stream).await {
-                    let _ = copy_bidirectional(&mut outer, &mut inner).await;
-                }
-            });
-        }
-    });
-    Some(format!("https://localhost:{port}"))
-}
-
-/// The system's certificates and the model's.
-fn roots(home: &Path) -> PathBuf {
-    home.join("roots.pem")
 }
 
 fn print(what: &str, mut times: Vec<Duration>) {

@@ -21,6 +21,8 @@ mod answering;
 mod approving;
 #[path = "run/commands.rs"]
 mod commands;
+#[path = "run/encrypting.rs"]
+mod encrypting;
 #[path = "run/pruning.rs"]
 mod pruning;
 #[path = "run/seeing.rs"]
