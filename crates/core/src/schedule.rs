@@ -65,6 +65,15 @@ impl<'a> Schedule<'a> {
         Ok(true)
     }
 
+    /// The kinds of hosts in which every slot of this depth was found taken.
+    pub fn full_hosts(&self, depth: u32) -> Vec<Box<str>> {
+        let full = self.used.iter().filter_map(|(slots, used)| match slots {
+            Slots::Host(at, kind) if *at == depth && *used >= self.limits.opencode => Some(kind),
+            Slots::Host(..) | Slots::Depth(_) | Slots::Model(..) | Slots::Parent(_) => None,
+        });
+        full.cloned().collect()
+    }
+
     /// Whether every slot of this depth was found taken.
     pub fn is_full(&self, depth: u32) -> bool {
         let used = self.used.get(&Slots::Depth(depth));

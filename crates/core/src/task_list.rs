@@ -93,7 +93,9 @@ impl LeftOut {
             Reader::Person => {
                 "--all shows all of them, --limit N the N newest; --status and --search choose"
             }
-            Reader::Model { .. } => "older, all finished or beyond the limit; `status` narrows it, and output takes their IDs",
+            Reader::Model { .. } => {
+                "older, all finished or beyond the limit; `status` narrows it, and output takes their IDs"
+            }
         };
         let are = if self.count == 1 && !self.or_more {
             "is"

@@ -15,6 +15,8 @@ use crate::{Problem, outbox::Lane, shared::Shared};
 
 /// How many tasks are started in one transaction.
 pub(crate) const STARTED_AT_ONCE: usize = 256;
+/// How many queued tasks are read before it is known which hosts are full.
+const FIRST_PAGE: usize = 8;
 /// How many posts are looked at in one round.
 const POSTS_AT_ONCE: usize = 256;
 
@@ -101,12 +103,15 @@ pub(crate) fn startable(
     let mut schedule = Schedule::new(limits);
     let mut ours = Vec::new();
     for depth in journal.queued_depths()? {
-        let mut after = 0;
+        let (mut after, mut page_size) = (0, FIRST_PAGE);
         if journal.taken(&Slots::Depth(depth))? >= limits.concurrency {
             continue;
         }
         loop {
-            let page = journal.queue(depth, after, STARTED_AT_ONCE)?;
+            // A host that is full is not asked for again, however many wait for it.
+            let full = schedule.full_hosts(depth);
+            let page = journal.queue(depth, &full, after, page_size)?;
+            page_size = STARTED_AT_ONCE;
             let Some((_, last)) = page.last() else { break };
             after = *last;
             for (task, _) in page {

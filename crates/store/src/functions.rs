@@ -70,5 +70,5 @@ pub(crate) fn add_for_migrations(connection: &Connection) -> rusqlite::Result<()
 }
 
 fn contains(text: &str, part: &str) -> bool {
-    text.to_lowercase().contains(&part.to_lowercase())
+    search::lowercase(text).contains(&search::lowercase(part))
 }

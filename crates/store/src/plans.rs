@@ -226,7 +226,7 @@ const CALLS: &[(&str, Call)] = &[
     ("survey", |journal| {
         journal.any_queued(&owner())?;
         journal.queued_depths()?;
-        journal.queue(1, 0, 10)?;
+        journal.queue(1, &["opencode".into()], 0, 10)?;
         for slots in [
             Slots::Depth(1),
             Slots::Model(1, "m".into()),

@@ -14,14 +14,28 @@ use crate::{
 };
 
 impl<S: Sql> Queue for Transaction<S> {
-    fn queue(&mut self, depth: u32, after: i64, most: usize) -> Stored<Vec<(Task, i64)>> {
+    fn queue(
+        &mut self,
+        depth: u32,
+        without: &[Box<str>],
+        after: i64,
+        most: usize,
+    ) -> Stored<Vec<(Task, i64)>> {
+        let prefixes: Vec<String> = without.iter().map(|kind| format!("{kind}:")).collect();
+        let mut left_out = String::new();
+        let mut values = values![depth, after, most].to_vec();
+        for prefix in &prefixes {
+            values.push(prefix.as_str().into());
+            let at = values.len();
+            left_out.push_str(&format!(" AND substr(host, 1, length(?{at})) <> ?{at}"));
+        }
         let sql = format!(
             "SELECT {}, place FROM tasks \
              WHERE state = 'queued' AND depth = ?1 AND place > ?2 AND owner IS NOT NULL \
-             AND stopping = 0 ORDER BY place LIMIT ?3",
+             AND stopping = 0{left_out} ORDER BY place LIMIT ?3",
             row::READ
         );
-        self.sql.all(&sql, values![depth, after, most], |row| {
+        self.sql.all(&sql, &values, |row| {
             Ok((row::task(row)?, row.get("place")?))
         })
     }

@@ -6,12 +6,18 @@ const MOST: usize = 32;
 
 /// What is in the index for a task.
 pub(crate) fn words(description: &str, agent: &str, id: &str) -> String {
-    [description, agent, id].join("\n").to_lowercase()
+    lowercase(&[description, agent, id].join("\n"))
+}
+
+/// A text in lower case, each letter by itself: how a sigma is written at the end of a word is not
+/// known of a part of one.
+pub(crate) fn lowercase(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// What finds a text in the index; nothing if it is too short for that.
 pub(crate) fn query(text: &str) -> Option<String> {
-    let characters: Vec<char> = text.to_lowercase().chars().collect();
+    let characters: Vec<char> = lowercase(text).chars().collect();
     if characters.contains(&'\0') {
         return None;
     }
@@ -34,6 +40,7 @@ mod tests {
             query("ÄRGER").as_deref(),
             Some(r#""ärg" AND "rge" AND "ger""#)
         );
+        assert_eq!(query("ΔΟΣ").as_deref(), Some(r#""δοσ""#));
         assert_eq!(query(r#"a"b"#).as_deref(), Some(r#""a""b""#));
         assert_eq!(query("nul\0"), None);
         let long = query(&"x".repeat(10_000)).expect("a query");

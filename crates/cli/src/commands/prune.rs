@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -69,8 +70,17 @@ pub(super) async fn run(context: &CommandContext, args: &PruneArgs) -> Result<Ex
     let manager = context.manager()?;
     let request = args.request();
     let found = manager.prune(request).await?;
-    if args.dry_run || found.is_nothing() {
+    if args.dry_run {
         return tell(args, found, None);
+    }
+    if found.is_nothing() {
+        // One that was interrupted may have left room.
+        let room = give_back_room(&context.config, &manager).await;
+        return tell(
+            args,
+            found,
+            Some(room).filter(|room| room.after < room.before),
+        );
     }
     if !args.yes && !is_agreed(found)? {
         return tell(args, found, None);
@@ -96,7 +106,11 @@ struct Room {
 /// Gives back what was deleted. That this may fail (it takes as much room again for a while) changes
 /// nothing about what was deleted.
 async fn give_back_room(config: &Config, manager: &Manager) -> Room {
-    let size = || fs::metadata(&config.db).map_or(0, |file| file.len());
+    let mut log = config.db.clone().into_os_string();
+    log.push("-wal");
+    let log = PathBuf::from(log);
+    let length = |file: &Path| fs::metadata(file).map_or(0, |file| file.len());
+    let size = || length(&config.db) + length(&log);
     let before = size();
     let is_alone = live_processes::is_alone(&config.db);
     let kept = manager.give_back_room(is_alone).await;
@@ -181,6 +195,9 @@ fn words(pruned: Pruned, room: Option<&Room>) -> String {
         return format!("Nothing was deleted. Old enough: {what}.");
     };
     let (before, after) = (kilobytes(room.before), kilobytes(room.after));
+    if pruned.is_nothing() {
+        return format!("Nothing is that old. The database had {before}, and has {after} now.");
+    }
     let kept = match &room.kept {
         Ok(0) => String::new(),
         Err(problem) => {

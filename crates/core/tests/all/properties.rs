@@ -522,22 +522,17 @@ mod plainly {
     /// Character by character: is this a `<` with, after white space and perhaps a slash,
     /// the name of the wrapper?
     fn harmless(text: &str) -> String {
-        let all: Vec<char> = text.chars().collect();
+        // What a reader does not see, as far as these texts have it.
+        let is_unseen = |c: &char| {
+            (c.is_control() && !c.is_whitespace()) || "\u{200b}\u{feff}\u{ad}\u{2060}".contains(*c)
+        };
         let mut safe = String::new();
-        for (at, c) in all.iter().enumerate() {
-            let mut next = at + 1;
-            while all.get(next).is_some_and(|c| c.is_whitespace()) {
-                next += 1;
-            }
-            if all.get(next) == Some(&'/') {
-                next += 1;
-            }
-            while all.get(next).is_some_and(|c| c.is_whitespace()) {
-                next += 1;
-            }
-            let name: String = all.iter().skip(next).take(17).collect();
-            let tag = *c == '<' && name.eq_ignore_ascii_case("inherited_context");
-            safe.push(if tag { '‹' } else { *c });
+        for (at, c) in text.char_indices() {
+            let seen = text[at..].chars().skip(1).filter(|c| !is_unseen(c));
+            let name = seen.skip_while(|c| c.is_whitespace() || *c == '/');
+            let name = || -> String { name.filter(|c| !c.is_control()).take(17).collect() };
+            let tag = c == '<' && name().eq_ignore_ascii_case("inherited_context");
+            safe.push(if tag { '‹' } else { c });
         }
         safe
     }

@@ -61,7 +61,7 @@ async fn a_model_is_shown_a_bounded_list_and_told_how_to_narrow_it() {
     let all = list("{}").await;
     assert_eq!(rows(&all), 100, "{all}");
     let said = "80 more are not shown: older, all finished or beyond the limit; \
-        `status` narrows it";
+        `status` narrows it, and output takes their IDs";
     assert!(all.ends_with(said), "{all}");
     let completed = list(r#"{"status": "completed"}"#).await;
     assert_eq!(rows(&completed), 50, "{completed}");

@@ -28,12 +28,16 @@ pub(super) async fn first_come_first_served_page_by_page(site: Arc<dyn Site>) {
         }
         // A task that is resumed waits behind those that were launched meanwhile.
         journal.append(&mut first, &[completed("done"), resumed()], at(3))?;
+        let mut crowded = owned("main", "me");
+        crowded.brief.host = HostRef::from("crowded:1").into();
+        task_with(journal, 6, crowded, &[])?;
+        let all = journal.queue(1, &["another".into()], 0, 9)?.len();
         let mut pages = Vec::new();
         let mut after = 0;
         loop {
-            let page = journal.queue(1, after, 3)?;
+            let page = journal.queue(1, &["another".into(), "crowded".into()], after, 3)?;
             let Some((_, place)) = page.last() else {
-                return Ok(pages);
+                return Ok((pages, all));
             };
             after = *place;
             pages.push(
@@ -43,7 +47,9 @@ pub(super) async fn first_come_first_served_page_by_page(site: Arc<dyn Site>) {
             );
         }
     });
-    assert_eq!(pages.await, [[4, 3, 2].map(id).to_vec(), vec![id(5)]]);
+    let (pages, all) = pages.await;
+    assert_eq!(pages, [[4, 3, 2].map(id).to_vec(), vec![id(5)]]);
+    assert_eq!(all, 5);
 }
 
 pub(super) async fn only_owned_tasks_that_are_not_stopping_are_in_the_queue(site: Arc<dyn Site>) {
@@ -56,8 +62,8 @@ pub(super) async fn only_owned_tasks_that_are_not_stopping_are_in_the_queue(site
         task_with(journal, 3, owned("main", "me"), &[Event::Started])?;
         task_with(journal, 4, deep, &[])?;
         Ok((
-            journal.queue(1, 0, 9)?,
-            journal.queue(2, 0, 9)?.len(),
+            journal.queue(1, &[], 0, 9)?,
+            journal.queue(2, &[], 0, 9)?.len(),
             journal.queued_depths()?,
             ["me", "you", "them"].map(|owner| journal.any_queued(&owner.into())),
         ))
