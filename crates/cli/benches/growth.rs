@@ -80,7 +80,7 @@ fn filled(model: &ModelServer, prompt: &str) -> Place {
 /// Commands that look something up.
 fn commands(places: &[Place]) {
     type Args = fn(&Place) -> Vec<String>;
-    let commands: [(&str, Args); 15] = [
+    let commands: [(&str, Args); 17] = [
         ("list", |_| words("list")),
         ("list --json", |_| words("list --json")),
         ("list --limit 10", |_| words("list --limit 10")),
@@ -101,6 +101,13 @@ fn commands(places: &[Place]) {
             words("list --search query")
         }),
         ("list --search (none)", |_| words("list --search nowhere")),
+        // No index knows two characters, or a common word together with a status.
+        ("  of two characters (all match)", |_| {
+            words("list --search qu")
+        }),
+        ("  and --status error (none)", |_| {
+            words("list --search query --status error")
+        }),
         ("output, whole ID", |place| {
             vec!["output".into(), place.task()]
         }),

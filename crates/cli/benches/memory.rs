@@ -13,6 +13,7 @@
 mod place;
 
 use std::{
+    collections::HashMap,
     fs::{self, DirEntry},
     process::Command,
     thread,
@@ -68,9 +69,12 @@ fn idle(runtime: &Runtime) {
 
 fn watched(process: u32) -> String {
     thread::sleep(SETTLING);
-    let (switches, ticks) = (wakeups(process), ticks(process));
+    let (before, ticks) = (wakeups(process), ticks(process));
     thread::sleep(WATCHED);
-    let (switches, ticks) = (wakeups(process) - switches, self::ticks(process) - ticks);
+    let (after, ticks) = (wakeups(process), self::ticks(process) - ticks);
+    // Of threads that have ended meanwhile nothing is known.
+    let since = |(thread, now): (&String, &u64)| now - before.get(thread).unwrap_or(&0);
+    let switches: u64 = after.iter().map(since).sum();
     let seconds = WATCHED.as_secs_f64();
     // A tick is a hundredth of a second on every Linux.
     format!(
@@ -80,15 +84,17 @@ fn watched(process: u32) -> String {
     )
 }
 
-fn wakeups(process: u32) -> u64 {
+/// Of each thread.
+fn wakeups(process: u32) -> HashMap<String, u64> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).expect("a process");
     let of_thread = |thread: DirEntry| {
         let status = fs::read_to_string(thread.path().join("status")).ok()?;
         let mut lines = status.lines();
         let line = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line?.trim().parse::<u64>().ok()
+        let name = thread.file_name().into_string().ok()?;
+        Some((name, line?.trim().parse().ok()?))
     };
-    threads.flatten().filter_map(of_thread).sum()
+    threads.flatten().filter_map(of_thread).collect()
 }
 
 /// Processor time.

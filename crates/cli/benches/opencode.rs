@@ -1,8 +1,9 @@
-//! What tasks cost inside the real OpenCode: how long a tool call takes, and a fork of a long
-//! session step by step.
+//! What tasks cost inside the real OpenCode: how long a tool call takes, a fork of a long session
+//! step by step, and how often a parent is asked while fifty children end.
 //!
 //! `cargo bench -p asyncagents --bench opencode` prints what is in `docs/benchmarks.md`. With
-//! `-- forks` after it, only the forks in OpenCode 1 are made.
+//! `-- forks` after it, only the forks in OpenCode 1 are made; with `-- children`, only the children
+//! are run.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -32,16 +33,68 @@ const CALLS: usize = 100;
 const NOTES: usize = 2_000;
 const FORKS: usize = 10;
 
+/// How many children a parent launches in one answer, and how many tool calls each makes.
+const CHILDREN: usize = 50;
+const STEPS: usize = 3;
+
 fn main() {
-    if env::args().any(|argument| argument == "forks") {
+    let chosen = |name: &str| env::args().any(|argument| argument == name);
+    if chosen("forks") {
         return forks(Opencode::V1);
     }
+    let both = [Opencode::V1, Opencode::V2Background];
+    if chosen("children") {
+        return both.into_iter().for_each(children);
+    }
     bridge();
-    for opencode in [Opencode::V1, Opencode::V2Background] {
+    for opencode in both {
         println!("\n{opencode:?}");
         calls(opencode);
         forks(opencode);
+        children(opencode);
     }
+}
+
+/// From the answer that launches many children until the parent has answered to the last end.
+fn children(opencode: Opencode) {
+    let mut all = Reply::text("All at once.");
+    let mut script = story();
+    for number in 0..CHILDREN {
+        let prompt = format!("Count box {number}, please");
+        all = all.and_call(
+            "asyncagents_task",
+            launch(&format!("box {number}"), &prompt),
+        );
+        let of_child = |turn| child("").contains(&prompt).turn_is(turn);
+        for turn in 0..STEPS {
+            let look = Reply::call("asyncagents_list", json!({}));
+            script = script.rule(of_child(turn), look);
+        }
+        let counted = format!("Box {number} has {number} things.");
+        script = script.rule(of_child(STEPS), Reply::text(counted));
+    }
+    let script = script
+        .rule(child("Nothing to do"), Reply::text("Nothing."))
+        .rule(asked("Launch all"), all);
+    let world = Setup::new(opencode, script).world();
+    let server = world.serve();
+    // The first task waits for the bridge.
+    let first = server.session();
+    first.uses("asyncagents_task", launch("first", "Nothing to do"));
+    first.until_told(1);
+    let parent = server.session();
+    let begun = Instant::now();
+    parent.asks("Launch all");
+    let told = parent.until_told(CHILDREN).len();
+    let requests = parent.requests();
+    let size: usize = requests.iter().map(|request| request.body.len()).sum();
+    println!(
+        "{opencode:?}: {CHILDREN} children with {STEPS} tool calls each in {:.1} s; told in {told} messages; \
+         {} requests of the parent, {} kB",
+        begun.elapsed().as_secs_f64(),
+        requests.len(),
+        size / 1_000,
+    );
 }
 
 /// From a line on the bridge's stdin to the answer on its stdout, without OpenCode.

@@ -26,6 +26,8 @@ impl Agent for Claude {
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")
             .env("DISABLE_TELEMETRY", "1")
+            // It refuses more than 20 at once otherwise.
+            .env("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", "1000")
             // It refuses to skip permissions for root, and takes rules from everybody.
             .args(["-p", prompt, "--allowedTools", "Read,Bash,Agent"]);
         Ok(())
