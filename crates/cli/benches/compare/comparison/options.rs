@@ -6,8 +6,8 @@ use clap::{Parser, ValueEnum};
 
 /// Compare asyncagents with other coding agents: all against the same scripted model, in turns.
 ///
-/// Nothing leaves this machine: the model is on loopback, every agent has a home of its own, and no
-/// key of yours reaches it. Figures mean something on a quiet machine only; Linux only.
+/// The model is on loopback, every agent has a home of its own with telemetry and updates switched
+/// off, and no key of yours reaches it. Figures mean something on a quiet machine only; Linux only.
 #[derive(Debug, Parser)]
 #[command(bin_name = "scripts/compare")]
 pub(crate) struct Options {
