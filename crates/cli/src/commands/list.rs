@@ -41,7 +41,7 @@ pub(super) struct ListArgs {
     search: Option<String>,
 
     /// Show the N newest tasks, finished or not.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = some)]
     limit: Option<NonZeroUsize>,
 
     /// Show all tasks.
@@ -51,6 +51,11 @@ pub(super) struct ListArgs {
     /// Print one line of JSON: a list of tasks. If there are more, the last has `left_out`.
     #[arg(long)]
     json: bool,
+}
+
+fn some(number: &str) -> Result<NonZeroUsize, String> {
+    let number = number.parse();
+    number.map_err(|_| "a number from 1 on; --all shows all tasks".to_owned())
 }
 
 pub(super) async fn run(context: &CommandContext, args: &ListArgs) -> Result<Exit, Failure> {
