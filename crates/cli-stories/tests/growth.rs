@@ -257,6 +257,26 @@ fn a_prune_that_is_killed_leaves_no_half_of_a_task() {
     );
 }
 
+/// As after a prune that was killed when it had deleted everything.
+#[test]
+fn room_that_is_free_is_given_back_though_nothing_is_old() {
+    let home = Home::new();
+    home.finished(1..2_001, 1);
+    let db = rusqlite::Connection::open(home.db()).expect("opens");
+    db.execute_batch("DELETE FROM events; PRAGMA wal_checkpoint(TRUNCATE)")
+        .expect("deleted");
+    drop(db);
+    let size = || fs::metadata(home.db()).expect("a file").len();
+    let before = size();
+    let said = home.ask(&["prune"]);
+    assert!(
+        said.starts_with("Nothing is that old. The database had "),
+        "{said}"
+    );
+    assert!(size() < before, "{before} bytes before, {} after", size());
+    assert_eq!(home.ask(&["prune"]), "Nothing is that old.");
+}
+
 #[test]
 fn what_prune_cannot_do_is_one_clear_line() {
     let home = Home::new();

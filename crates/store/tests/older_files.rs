@@ -64,6 +64,25 @@ async fn tasks_of_an_earlier_format_are_what_they_were(#[case] file: &str, #[cas
     }
 }
 
+/// What is damaged stays so for those who read it, and keeps nobody from the rest.
+#[test]
+fn a_damaged_text_does_not_keep_a_file_from_the_newest_format() {
+    let (_folder, path) = older("format-4.db");
+    let other = Connection::open(&path).expect("open");
+    let damage = "UPDATE tasks SET description = x'ff00fe' WHERE description = 'looks'";
+    assert_eq!(other.execute(damage, []).expect("damaged"), 1);
+    let entry = "INSERT INTO entries (session, seq, at, kind, body) \
+        VALUES ('ses_damaged', 1, 1, 'answered', x'ff00fe')";
+    assert_eq!(other.execute(entry, []).expect("damaged"), 1);
+    drop(other);
+    Sqlite::open(&path).expect("opened");
+    let other = Connection::open(&path).expect("open");
+    let count = |sql: &str| other.query_row(sql, [], |row| row.get::<_, i64>(0));
+    assert_eq!(count("SELECT count(*) FROM tasks"), Ok(3));
+    let entries = "SELECT count(*) FROM entries WHERE session = 'ses_damaged'";
+    assert_eq!(count(entries), Ok(1));
+}
+
 #[rstest]
 #[case::third("format-3.db")]
 #[case::fourth("format-4.db")]

@@ -119,6 +119,7 @@ const STORIES: &[Story] = stories! {
         ends_that_are_told_together_have_one_text_and_one_fate,
         ends_that_were_not_sent_together_are_on_their_own_again,
         only_ends_of_one_batch_are_told_together,
+        an_end_that_is_told_with_another_is_not_put_off_by_itself,
         a_batch_that_is_over_hurries_its_notices,
         a_result_that_was_read_is_not_in_its_notice,
     }

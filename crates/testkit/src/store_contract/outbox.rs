@@ -433,6 +433,21 @@ pub(super) async fn ends_that_are_told_together_have_one_text_and_one_fate(site:
     assert!(!pending);
 }
 
+/// A worker that found it before and cannot open its host puts it off; it is in another's message.
+pub(super) async fn an_end_that_is_told_with_another_is_not_put_off_by_itself(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let tasks = together(journal)?;
+        let late = posted(journal, 4, "me", 10)?;
+        journal.put_off(&tasks[1].id.notice(0), at(50), None)?;
+        let unsent = journal.unsent_ends(&late.id.notice(0), at(99), 9)?;
+        let due = names(&due(journal, &"me".into(), at(99), 0, 9)?);
+        Ok((unsent.len(), due))
+    });
+    let (unsent, due) = seen.await;
+    assert_eq!(unsent, 0, "it would be told twice");
+    assert_eq!(due, [1, 4].map(|n| id(n).notice(0)));
+}
+
 pub(super) async fn ends_that_were_not_sent_together_are_on_their_own_again(site: Arc<dyn Site>) {
     let seen = on_new(&site, |journal| {
         let tasks = together(journal)?;
