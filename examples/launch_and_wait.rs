@@ -15,7 +15,7 @@ use std::{
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     port::{Host, HostError},
-    request::{Caller, OutputRequest, TaskArgs},
+    request::{Caller, OutputRequest, TaskArgs, TextPart},
 };
 use asyncagents_engine::{Engine, Parts, Settings};
 use asyncagents_models::{KeySource, Models, Provider, Wire};
@@ -74,6 +74,7 @@ async fn main() -> anyhow::Result<()> {
         task: launched.shown.task.id.to_string(),
         wait: Some(Duration::from_secs(60)),
         conversation: None,
+        part: TextPart::default(),
     };
     let report = manager.output(&caller, request).await?;
     println!("{}: {:?}", report.shown.task.status(), report.answer);

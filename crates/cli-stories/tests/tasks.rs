@@ -892,7 +892,7 @@ fn a_newer_and_a_damaged_database_are_clear_errors() {
         (
             &newer,
             2,
-            "has format 99, and this version knows formats up to 7; it was left alone. Update asyncagents",
+            "has format 99, and this version knows formats up to 8; it was left alone. Update asyncagents",
         ),
         (&whole[..whole.len() / 2], 1, "is damaged"),
     ];

@@ -27,6 +27,19 @@ pub(crate) enum Exit {
     NotYet = 3,
     /// `run`, `skill run`, `output`, `task --follow`: it ended with an error, or was cancelled.
     TaskFailed = 4,
+    /// `notices wait`: there is a notice. Its exit code is 2, which is how Claude Code knows.
+    Notice = 5,
+}
+
+impl Exit {
+    fn code(self) -> u8 {
+        match self {
+            Exit::Notice => Exit::BadInput as u8,
+            Exit::Done | Exit::Failed | Exit::BadInput | Exit::NotYet | Exit::TaskFailed => {
+                self as u8
+            }
+        }
+    }
 }
 
 /// Why a command did not do what was asked.
@@ -181,5 +194,5 @@ pub(crate) fn code(outcome: Result<Exit, Failure>) -> ExitCode {
             }
         }
     };
-    ExitCode::from(exit as u8)
+    ExitCode::from(exit.code())
 }

@@ -17,6 +17,7 @@ mod live_processes;
 mod live_view;
 mod log;
 mod markdown;
+mod other_agents;
 mod own_file;
 mod print;
 mod read_input;

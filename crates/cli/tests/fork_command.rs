@@ -291,7 +291,7 @@ fn wrong_arguments_are_explained() {
         ),
         (
             &["fork", "-", "--from", "emacs"],
-            "[possible values: opencode, opencode2]",
+            "[possible values: opencode, opencode2, claude-code, codex]",
         ),
         (
             &["fork", "-", "--set", "max_chars"],

@@ -9,6 +9,7 @@ use crate::{
     moment::Moment,
     open_question::open_questions,
     question::Reply,
+    request::TextPart,
     shorten::{both_ends, one_line, short_line},
     speaker::Speaker,
     task::{Brief, Context, Outcome, Phase, State, Status, Task},
@@ -337,6 +338,42 @@ pub fn output(report: &Report, now: Moment, reader: Reader) -> String {
         }
         None => standing,
     }
+}
+
+/// A part of what [`output`] says: as much as an agent is answered at once, and how to get the rest.
+pub fn output_part(text: String, part: TextPart, shown: &str, prefix: &str) -> String {
+    let all = text.chars().count();
+    let (from, until) = (
+        part.offset,
+        part.offset.saturating_add(part.max_chars).min(all),
+    );
+    if from == 0 && until == all {
+        return text;
+    }
+    if from >= all {
+        return format!("[there are {all} characters, and none after {from}]");
+    }
+    let shown_part: String = text.chars().skip(from).take(until - from).collect();
+    let rest = if until == all {
+        String::new()
+    } else {
+        format!("; {prefix}output(task_id=\"{shown}\", offset={until}) goes on")
+    };
+    format!(
+        "{shown_part}\n[characters {} to {until} of {all}{rest}]",
+        from + 1
+    )
+}
+
+/// An answer that is no longer than an agent is answered at once.
+pub fn bounded(text: String) -> String {
+    let most = TextPart::MOST;
+    if text.len() <= most || text.chars().count() <= most {
+        return text;
+    }
+    let all = text.chars().count();
+    let kept: String = text.chars().take(most).collect();
+    format!("{kept}\n[the first {most} of {all} characters]")
 }
 
 fn standing(report: &Report, now: Moment, reader: Reader) -> String {

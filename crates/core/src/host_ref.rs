@@ -48,6 +48,18 @@ pub enum HostRef {
         /// The folder its sessions work in, if it is not the server's own.
         folder: Option<Box<str>>,
     },
+    /// Claude Code. Its sessions launch tasks and are told of them; it runs none.
+    ClaudeCode {
+        /// Its configuration folder, where its conversations are.
+        config: Box<str>,
+    },
+    /// Codex. Its threads launch tasks and are told of them; it runs none.
+    Codex {
+        /// Its home folder, where its conversations are.
+        home: Box<str>,
+    },
+    /// A client of our MCP server that is neither: its sessions are connections.
+    McpClient,
     /// A host of another kind. A program that does not have that kind neither serves nor opens it,
     /// and its tasks stay as they are.
     Other(Box<str>),
@@ -87,6 +99,9 @@ impl HostRef {
             | Self::OpenCodeBridge { .. }
             | Self::OpenCodeUrl { .. }
             | Self::Other(_) => self.name(),
+            Self::ClaudeCode { .. } | Self::Codex { .. } | Self::McpClient => {
+                self.kind().to_owned()
+            }
         }
     }
 
@@ -98,7 +113,38 @@ impl HostRef {
             Self::OpenCodeUrl { url, .. } => format!("opencode:{url}"),
             Self::OpenCode2Bridge { folder, .. } => format!("opencode2:{folder}"),
             Self::OpenCode2Url { url, .. } => format!("opencode2:{url}"),
+            Self::ClaudeCode { config: folder } | Self::Codex { home: folder } => {
+                format!("{}:{folder}", self.kind())
+            }
+            Self::McpClient => self.kind().to_owned(),
             Self::Other(text) => text.to_string(),
+        }
+    }
+
+    /// Whether it runs no tasks: its sessions only launch them.
+    pub fn is_outside(&self) -> bool {
+        match self {
+            Self::ClaudeCode { .. } | Self::Codex { .. } | Self::McpClient => true,
+            Self::Engine { .. }
+            | Self::OpenCodeBridge { .. }
+            | Self::OpenCodeUrl { .. }
+            | Self::OpenCode2Bridge { .. }
+            | Self::OpenCode2Url { .. }
+            | Self::Other(_) => false,
+        }
+    }
+
+    /// Whether its sessions are told something when they ask, for nothing can be sent to them.
+    pub fn is_told_when_asking(&self) -> bool {
+        match self {
+            Self::ClaudeCode { .. } | Self::McpClient => true,
+            Self::Codex { .. }
+            | Self::Engine { .. }
+            | Self::OpenCodeBridge { .. }
+            | Self::OpenCodeUrl { .. }
+            | Self::OpenCode2Bridge { .. }
+            | Self::OpenCode2Url { .. }
+            | Self::Other(_) => false,
         }
     }
 
@@ -108,6 +154,9 @@ impl HostRef {
             Self::Engine { .. } => "engine",
             Self::OpenCodeBridge { .. } | Self::OpenCodeUrl { .. } => "opencode",
             Self::OpenCode2Bridge { .. } | Self::OpenCode2Url { .. } => "opencode2",
+            Self::ClaudeCode { .. } => "claude-code",
+            Self::Codex { .. } => "codex",
+            Self::McpClient => "mcp",
             Self::Other(text) => text.split_once(':').map_or(text, |(kind, _)| kind),
         }
     }
@@ -115,7 +164,11 @@ impl HostRef {
     /// The details beside the name, as JSON; empty if the name says everything.
     pub fn details(&self) -> String {
         let json = match self {
-            Self::Engine { .. } | Self::Other(_) => return String::new(),
+            Self::Engine { .. }
+            | Self::ClaudeCode { .. }
+            | Self::Codex { .. }
+            | Self::McpClient
+            | Self::Other(_) => return String::new(),
             Self::OpenCodeBridge { process, data, .. } => serde_json::to_string(&BridgeDetails {
                 process,
                 data,
@@ -145,6 +198,11 @@ impl HostRef {
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match kind {
             "engine" if !rest.is_empty() => Some(Self::engine(rest)),
+            "claude-code" if !rest.is_empty() => Some(Self::ClaudeCode {
+                config: rest.into(),
+            }),
+            "codex" if !rest.is_empty() => Some(Self::Codex { home: rest.into() }),
+            "mcp" if rest.is_empty() => Some(Self::McpClient),
             "opencode" => Some(match Place::parse(rest)? {
                 Place::Bridge(folder, details) => Self::OpenCodeBridge {
                     folder,

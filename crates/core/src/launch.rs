@@ -123,11 +123,16 @@ pub fn place(id: &TaskId, caller: &Caller, above: Option<&Task>) -> Result<Place
         (None, Caller::Shell { .. }) => format!("{session}/{id}").as_str().into(),
         (None, Caller::Session { .. } | Caller::Person | Caller::Script) => session.clone(),
     };
+    let outside = match above {
+        Some(above) => above.place.outside.as_ref(),
+        None => caller.outside(),
+    };
     Ok(Place {
         parent: session.clone(),
         above: above.map(|above| above.id.clone()),
         root,
         depth: depth(above),
+        outside: outside.cloned(),
     })
 }
 

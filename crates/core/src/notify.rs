@@ -2,6 +2,7 @@
 //! is told of tasks that have ended is in `end_notice`.
 
 use crate::{
+    host_ref::HostRef,
     open_question::{asked_in_line, how_to_answer},
     progress::OpenQuestion,
     question::QuestionKind,
@@ -51,6 +52,20 @@ impl Default for Wording {
 }
 
 impl Wording {
+    /// The same for a session of a host. Over MCP the server's name is in front of the tools' names,
+    /// so they have no prefix.
+    #[must_use]
+    pub fn in_host(&self, host: &HostRef) -> Self {
+        if host.is_outside() {
+            let prefix = String::new();
+            return Self {
+                prefix,
+                ..self.clone()
+            };
+        }
+        self.clone()
+    }
+
     /// The last line of the visible part, if people are told that there is a hidden one.
     pub(crate) fn hint(&self) -> &'static str {
         if self.show_hint {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     agent::Effort,
     budget::Budget,
-    host_ref::HostSetup,
+    host_ref::{HostRef, HostSetup},
     id::{AgentName, ModelName, SessionId},
     question::{Given, Reply},
     refusal::Refusal,
@@ -131,10 +131,13 @@ pub struct ResumeTask {
 /// Who makes a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
-    /// An agent's session, in its host.
+    /// An agent's session.
     Session {
         session: SessionId,
+        /// Where its tasks run: its own host, unless that is outside.
         host: HostSetup,
+        /// The program it lives in, where that runs no tasks.
+        outside: Option<HostRef>,
         /// The message it is writing, where the host says which it is.
         message: Option<String>,
     },
@@ -166,6 +169,14 @@ impl Caller {
                 name: "session",
                 hint: "a task is launched from a session, which is told when it has finished",
             }),
+        }
+    }
+
+    /// The program that the session lives in, where that runs no tasks.
+    pub fn outside(&self) -> Option<&HostRef> {
+        match self {
+            Caller::Session { outside, .. } => outside.as_ref(),
+            Caller::Shell { .. } | Caller::Person | Caller::Script => None,
         }
     }
 
@@ -406,6 +417,38 @@ pub struct OutputRequest {
     pub wait: Option<Duration>,
     /// What to show of the child's conversation, if anything.
     pub conversation: Option<ConversationRequest>,
+    /// Which part of the answer, where that is long.
+    pub part: TextPart,
+}
+
+/// A part of a long text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextPart {
+    /// How many characters to leave out at the beginning.
+    pub offset: usize,
+    /// How many characters to show at most.
+    pub max_chars: usize,
+}
+
+impl TextPart {
+    /// How many characters an agent is answered at most: other agents cut what is longer, or put it
+    /// into files.
+    pub const MOST: usize = 30_000;
+
+    /// The part that a call asks for.
+    pub fn new(offset: Option<u64>, max_chars: Option<u64>) -> Self {
+        let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            offset: offset.map_or(0, whole),
+            max_chars: max_chars.map_or(Self::MOST, whole).clamp(1, Self::MOST),
+        }
+    }
+}
+
+impl Default for TextPart {
+    fn default() -> Self {
+        Self::new(None, None)
+    }
 }
 
 /// Which part of a child's conversation to show.
@@ -441,6 +484,7 @@ impl OutputRequest {
             task: task.trim().to_owned(),
             wait: block.then_some(wait),
             conversation: None,
+            part: TextPart::default(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use crate::{
     agent::{Effort, End},
     budget::{Budget, Spent},
-    host_ref::HostSetup,
+    host_ref::{HostRef, HostSetup},
     id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
     moment::Moment,
     progress::Progress,
@@ -65,6 +65,15 @@ pub struct Place {
     pub root: SessionId,
     /// 1 for a task of a session that is no child.
     pub depth: u32,
+    /// The program that the root session lives in, where that is not the host of its tasks.
+    pub outside: Option<HostRef>,
+}
+
+impl Place {
+    /// The program that the launching session lives in, where that is not the host of the task.
+    pub fn parent_outside(&self) -> Option<&HostRef> {
+        self.outside.as_ref().filter(|_| self.above.is_none())
+    }
 }
 
 /// What a task was launched with, without its prompt: that can be long, and is only read
@@ -223,6 +232,13 @@ words! {
 }
 
 impl Task {
+    /// The host of a session that is told about it: its own, its parent's or the root.
+    pub fn host_of(&self, session: &SessionId) -> &HostRef {
+        let is_root = *session == self.place.root && self.session.as_ref() != Some(session);
+        let outside = self.place.outside.as_ref().filter(|_| is_root);
+        outside.unwrap_or(&self.brief.host.host)
+    }
+
     /// What it is called by those who look at it.
     pub fn status(&self) -> Status {
         match &self.state {

@@ -43,7 +43,11 @@ impl TaskLimits {
             | HostRef::OpenCodeUrl { .. }
             | HostRef::OpenCode2Bridge { .. }
             | HostRef::OpenCode2Url { .. } => Some(self.opencode),
-            HostRef::Engine { .. } | HostRef::Other(_) => None,
+            HostRef::Engine { .. }
+            | HostRef::ClaudeCode { .. }
+            | HostRef::Codex { .. }
+            | HostRef::McpClient
+            | HostRef::Other(_) => None,
         }
     }
 }

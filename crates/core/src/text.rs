@@ -89,6 +89,17 @@ impl<'a> Text<'a> {
         self.chars == text.chars().count() && self.as_str() == text
     }
 
+    /// Whether it begins like this. No more of it is read than that.
+    pub fn starts_with(&self, prefix: &str) -> bool {
+        match &self.source {
+            Source::Plain(text) => text.starts_with(prefix),
+            Source::Escaped(text) => {
+                let mut chars = plain(&text.json);
+                prefix.chars().all(|c| chars.next() == Some(c))
+            }
+        }
+    }
+
     /// Its length in characters.
     pub fn chars(&self) -> usize {
         self.chars
@@ -146,18 +157,16 @@ impl fmt::Debug for Text<'_> {
 
 /// Whether a JSON string is nothing but white space.
 fn is_blank(json: &str) -> bool {
+    plain(json).all(char::is_whitespace)
+}
+
+/// The characters that a JSON string stands for.
+fn plain(json: &str) -> impl Iterator<Item = char> {
     let mut chars = json.chars();
-    while let Some(c) = chars.next() {
-        let plain = if c == '\\' {
-            chars.next().map_or(c, stands_for)
-        } else {
-            c
-        };
-        if !plain.is_whitespace() {
-            return false;
-        }
-    }
-    true
+    std::iter::from_fn(move || match chars.next()? {
+        '\\' => Some(chars.next().map_or('\\', stands_for)),
+        c => Some(c),
+    })
 }
 
 /// What the second character of an escape stands for.
@@ -204,6 +213,11 @@ mod tests {
             prop_assert_eq!(escaped.bytes(), text.bytes());
             prop_assert_eq!(escaped.is_blank(), text.is_blank());
             prop_assert_eq!(escaped.ends_line(), text.ends_line());
+            for (at, _) in plain.char_indices() {
+                prop_assert!(escaped.starts_with(&plain[..at]));
+            }
+            let longer = plain.clone() + "x";
+            prop_assert!(!escaped.starts_with(&longer));
             let own = escaped.clone().into_owned();
             prop_assert_eq!(own.as_str(), plain.as_str());
             prop_assert_eq!(escaped, text);

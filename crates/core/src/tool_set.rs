@@ -4,7 +4,9 @@
 use crate::{
     agent::{CallInfo, Kind, Preview, ToolSpec},
     arguments::{Arguments, CallError},
-    request::{AnswerRequest, ConversationRequest, MessageRequest, OutputRequest, TaskArgs},
+    request::{
+        AnswerRequest, ConversationRequest, MessageRequest, OutputRequest, TaskArgs, TextPart,
+    },
     skill::name_key,
     task::Status,
     wording::listed,
@@ -256,6 +258,8 @@ fn output(arguments: &Arguments) -> Result<ToolRequest, String> {
     let tool_results = arguments.flag("include_tool_results")?;
     let since = arguments.optional_text("since_message_id")?;
     let limit = arguments.number("message_limit", 0)?;
+    let offset = arguments.number("offset", 0)?;
+    request.part = TextPart::new(offset, arguments.number("max_chars", 1)?);
     if whole || since.is_some() || limit.is_some() {
         request.conversation = Some(ConversationRequest {
             since,

@@ -223,6 +223,11 @@ impl<'a> Transcript<'a> {
         &self.messages
     }
 
+    /// The messages, oldest first, to be changed or passed on.
+    pub fn into_messages(self) -> Vec<Message<'a>> {
+        self.messages
+    }
+
     /// What could not be read.
     pub fn skipped(&self) -> Skipped {
         self.skipped

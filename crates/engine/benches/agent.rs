@@ -277,6 +277,7 @@ async fn children(many: usize) {
     let caller = Caller::Session {
         session: parent.clone(),
         host: HostRef::engine("bench").into(),
+        outside: None,
         message: None,
     };
     for number in 0..many {

@@ -1,12 +1,19 @@
 //! Other agents that tasks run in.
 
 mod both;
+pub mod claude_code;
+pub mod codex;
 mod connection;
 mod http;
+mod jsonl;
+mod mcp_client;
 pub mod opencode;
 pub mod opencode2;
+mod outside;
 pub mod plugin;
 
 pub use both::AgentNote;
 pub use connection::{Connection, Method, Request, Response, Signal};
 pub use http::{Address, HttpConnection, Protocol};
+pub use mcp_client::McpClient;
+pub use outside::{Outside, OutsideHost};

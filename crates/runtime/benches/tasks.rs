@@ -96,6 +96,7 @@ fn caller(n: usize) -> Caller {
     Caller::Session {
         session: format!("parent-{}", n % 50).as_str().into(),
         host: HostRef::from("scripted").into(),
+        outside: None,
         message: None,
     }
 }
@@ -256,6 +257,7 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                         above: None,
                         root: "root".into(),
                         depth: 1,
+                        outside: None,
                     },
                     brief: Brief {
                         description: "a task".to_owned(),

@@ -28,8 +28,9 @@ mod worker;
 pub use clock::SystemClock;
 pub use hosts::{ForkSettings, Hosts};
 pub use manager::{
-    Accepted, AnswerGiven, Cancelled, Cleared, Conversations, Manager, MessageAccepted, NewSteps,
-    PruneRequest, Pruned, SessionBounds, SessionState, SessionSummary, TraceFollower, WeakManager,
+    Accepted, AnswerGiven, Asking, Awaited, Cancelled, Cleared, Conversations, Manager,
+    MessageAccepted, NewSteps, PruneRequest, Pruned, SessionBounds, SessionState, SessionSummary,
+    TakenNotice, TraceFollower, WeakManager,
 };
 pub use problem::{Problem, ProblemKind};
 pub use settings::Settings;

@@ -65,15 +65,17 @@ enum Verdict {
         at: Moment,
         attempted: Option<Moment>,
     },
+    /// Its session is told when it asks.
+    Held,
     /// It was withdrawn, or another worker sends it.
     NotOurs,
 }
 
 /// What is about to be sent.
-struct Marked {
-    message: Message,
+pub(crate) struct Marked {
+    pub(crate) message: Message,
     /// The posts that are told in this message.
-    with: Vec<PostId>,
+    pub(crate) with: Vec<PostId>,
 }
 
 /// Delivers posts to one session, one after the other.
@@ -141,6 +143,13 @@ async fn settle(
         Verdict::Retry { at, attempted } => {
             note(shared, move |journal| journal.put_off(&id, at, attempted)).await
         }
+        Verdict::Held => {
+            note(shared, move |journal| {
+                journal.put_off(&id, now, None)?;
+                journal.hold(&id)
+            })
+            .await
+        }
         Verdict::NotOurs => Ok(()),
     }?;
     Ok(with)
@@ -188,6 +197,12 @@ async fn tell(
                     let attempted = Some(attempted);
                     return Ok(Verdict::Retry { at, attempted });
                 }
+                let on_its_way = host.ask(|host| host.is_on_its_way(session, id));
+                if on_its_way.await.unwrap_or(true) {
+                    let at = shared.now().after(pause(&pending));
+                    let attempted = Some(attempted);
+                    return Ok(Verdict::Retry { at, attempted });
+                }
             }
             Err(error) => {
                 let attempted = Some(attempted);
@@ -219,6 +234,7 @@ async fn tell(
             at: shared.now().after(pause(&pending)),
             attempted: None,
         }),
+        Ok(Delivery::Held) => Ok(Verdict::Held),
         Ok(Delivery::Gone) => Ok(Verdict::Undeliverable(gone(pending.post.content.kind()))),
         Err(error) => {
             let attempted = Some(shared.now());
@@ -346,7 +362,7 @@ pub(crate) fn parent_was_stopped(journal: &mut dyn Journal, task: &Task) -> Resu
 }
 
 /// The text of a post. A notice is worded now, with all ends of its batch that are still to be told.
-fn worded(
+pub(crate) fn worded(
     journal: &mut dyn Journal,
     found: &PendingPost,
     wording: &Wording,
@@ -377,14 +393,15 @@ fn worded(
     let ends = ends.into_iter().map(|end| (end.id, end.end));
     let (with, ends): (Vec<PostId>, Vec<EndNotice>) = ends.unzip();
     let batch = journal.batch(&post.to, batch)?;
-    let EndMessage { message, whole } = end_message(&ends, batch, wording);
+    let wording = wording.in_host(&found.host.host);
+    let EndMessage { message, whole } = end_message(&ends, batch, &wording);
     let told: Vec<(PostId, bool)> = with.iter().cloned().zip(whole).collect();
     journal.tell_together(&post.id, &message, &told, now)?;
     Ok(Marked { message, with })
 }
 
 /// Whether a post is to be sent.
-enum Readiness {
+pub(crate) enum Readiness {
     Ready,
     /// The child is being prompted again, and is told when it has its prompt.
     Later,
@@ -392,7 +409,7 @@ enum Readiness {
 }
 
 /// Only the end of a run is told in any case; the rest while the run has something to do with it.
-fn readiness(task: Option<&Task>, found: &PendingPost) -> Readiness {
+pub(crate) fn readiness(task: Option<&Task>, found: &PendingPost) -> Readiness {
     let same_run = task.filter(|task| task.run == found.post.run);
     let works = match same_run.map(|task| &task.state) {
         Some(State::Running { stage, .. }) => match stage {
@@ -420,7 +437,7 @@ fn readiness(task: Option<&Task>, found: &PendingPost) -> Readiness {
 }
 
 /// A session has been told something. A result that it was told whole counts as read.
-async fn note_told(shared: &Arc<Shared>, post: PostId) -> Result<(), Problem> {
+pub(crate) async fn note_told(shared: &Arc<Shared>, post: PostId) -> Result<(), Problem> {
     let handle = shared.clone();
     let told = shared.write(move |journal| {
         for (id, run) in journal.told_whole(&post)? {

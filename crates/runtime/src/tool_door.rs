@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
     answer::{self, Reader, Shown},
-    host_ref::HostSetup,
+    host_ref::{HostRef, HostSetup},
     id::SessionId,
+    notify::Wording,
     port::Delegation,
     refusal::Refusal,
-    request::{Caller, OutputRequest},
+    request::{Caller, OutputRequest, TextPart},
     skill::SkillContext,
     skill_event::ErrorCode,
     sub_agent_report::SubAgentReport,
@@ -23,6 +24,7 @@ use crate::{Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakMan
 pub struct ToolDoor {
     manager: WeakManager,
     host: HostSetup,
+    outside: Option<HostRef>,
     prefix: String,
     skills: Option<Skills>,
 }
@@ -33,6 +35,7 @@ impl ToolDoor {
         Self {
             manager: manager.downgrade(),
             host,
+            outside: None,
             prefix: manager.settings().wording.prefix.clone(),
             skills: None,
         }
@@ -43,6 +46,16 @@ impl ToolDoor {
     pub fn with_skills(self, skills: Skills) -> Self {
         Self {
             skills: Some(skills),
+            ..self
+        }
+    }
+
+    /// The same for the sessions of a program whose tasks run in this host.
+    #[must_use]
+    pub fn for_sessions_of(self, outside: HostRef, wording: &Wording) -> Self {
+        Self {
+            prefix: wording.in_host(&outside).prefix,
+            outside: Some(outside),
             ..self
         }
     }
@@ -65,10 +78,16 @@ impl ToolDoor {
         let caller = Caller::Session {
             session: session.clone(),
             host: self.host.clone(),
+            outside: self.outside.clone(),
             message,
         };
         let answered = self.answer(&manager, session, caller, request).await;
-        answered.unwrap_or_else(|problem| ToolOutcome::Failed(self.with_hint(&problem)))
+        match answered {
+            Ok(ToolOutcome::Done(text)) => ToolOutcome::Done(answer::bounded(text)),
+            Ok(ToolOutcome::Failed(why)) => ToolOutcome::Failed(answer::bounded(why)),
+            Ok(ToolOutcome::Unknown) => ToolOutcome::Unknown,
+            Err(problem) => ToolOutcome::Failed(answer::bounded(self.with_hint(&problem))),
+        }
     }
 
     fn reader(&self) -> Reader<'_> {
@@ -146,6 +165,7 @@ impl ToolDoor {
             task: shown.task.id.to_string(),
             wait: Some(OutputRequest::LONGEST),
             conversation: None,
+            part: TextPart::default(),
         };
         let report = manager.output(caller, request).await?;
         let task = &report.shown.task;
@@ -176,8 +196,10 @@ impl ToolDoor {
         Ok(ToolOutcome::Done(match request {
             ToolRequest::Task(args) => manager.task(&caller, args).await?.text(&self.prefix),
             ToolRequest::Output(request) => {
+                let part = request.part;
                 let report = manager.output(&caller, request).await?;
-                answer::output(&report, manager.now(), self.reader())
+                let text = answer::output(&report, manager.now(), self.reader());
+                answer::output_part(text, part, &report.shown.id, &self.prefix)
             }
             ToolRequest::List(status) => {
                 let request = ListRequest::for_model(session, status);

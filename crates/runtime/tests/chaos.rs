@@ -537,6 +537,7 @@ fn caller(session: SessionId) -> Caller {
     Caller::Session {
         session,
         host: HostRef::from("scripted").into(),
+        outside: None,
         message: None,
     }
 }

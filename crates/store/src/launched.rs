@@ -7,7 +7,7 @@ use asyncagents_core::{
     budget::{Budget, Cost},
     event::Launched,
     fork::{Limits, Mode, Plan},
-    host_ref::LaunchSettings,
+    host_ref::{HostRef, LaunchSettings},
     id::{AgentName, ChainId, ModelName, OwnerId, SessionId, TaskId},
     skill::Role,
     task::{Brief, Context, Place},
@@ -66,6 +66,27 @@ struct PlaceRecord {
     above: Option<TaskId>,
     root: SessionId,
     depth: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "outside")]
+    outside: Option<HostRef>,
+}
+
+/// A host as its text.
+mod outside {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(
+        host: &Option<HostRef>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        host.as_ref().map(HostRef::to_string).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<HostRef>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        Ok(text.as_deref().map(HostRef::from))
+    }
 }
 
 #[derive(Serialize, Deserialize)]

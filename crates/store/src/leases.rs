@@ -17,8 +17,8 @@ use crate::{
 const HAS_LEASE: &str =
     "((boot = '' AND until >= ?3) OR (boot <> '' AND boot = ?1 AND steady >= ?2))";
 
-/// Tasks with a post that is not delivered yet.
-const HAS_POST: &str = "id IN (SELECT task FROM notices WHERE state = 'pending')";
+/// Tasks with a post that a worker has to deliver.
+const HAS_POST: &str = "id IN (SELECT task FROM notices WHERE state = 'pending' AND pulled = 0)";
 
 /// Tasks whose parent is to be told that they have ended.
 const HAS_NOTICE: &str =
@@ -108,7 +108,7 @@ impl<S: Sql> Leases for Transaction<S> {
     fn unfinished(&mut self) -> Stored<Vec<(HostRef, u64)>> {
         let sql = "SELECT host, count(*) AS many FROM ( \
              SELECT host FROM tasks WHERE unfinished = 1 \
-             UNION ALL SELECT host FROM notices WHERE state = 'pending') AS work GROUP BY host";
+             UNION ALL SELECT host FROM notices WHERE state = 'pending' AND pulled = 0) AS work GROUP BY host";
         self.sql
             .all(sql, &[], |row| Ok((host(row)?, row.get("many")?)))
     }

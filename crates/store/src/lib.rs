@@ -33,6 +33,7 @@ mod record;
 mod row;
 mod search;
 mod sessions;
+mod shown_sessions;
 mod sql;
 mod sqlite;
 mod sqlite_error;

@@ -3,6 +3,7 @@
 
 use asyncagents_core::{
     end_notice::EndNotice,
+    host_ref::HostSetup,
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Message,
@@ -53,12 +54,13 @@ impl<S: Sql> Outbox for Transaction<S> {
                 &none
             }
         };
-        let host = task.brief.host.host.to_string();
+        let to = task.host_of(&post.to);
+        let (host, pulled) = (to.to_string(), to.is_told_when_asking());
         let kind = post.content.kind().word();
         let sql = "INSERT INTO notices \
              (id, task, parent, host, visible, hidden, state, not_before, attempts, kind, run, \
-             question, reply, batch, ending) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13)";
+             question, reply, batch, ending, pulled) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let values = values![
             &post.id,
             &task.id,
@@ -72,7 +74,8 @@ impl<S: Sql> Outbox for Transaction<S> {
             question.map(String::as_str),
             reply,
             batch,
-            ending
+            ending,
+            pulled
         ];
         self.run(sql, values)
     }
@@ -91,27 +94,64 @@ impl<S: Sql> Outbox for Transaction<S> {
              AND (b.attempted IS NULL OR b.attempts = 0)";
         // The `+` keeps SQLite from scanning the table in this order, delivered notices and all.
         let sql = format!(
-            "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, t.settings, t.seal, \
-             n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, n.ending, \
-             n.told_whole \
-             FROM notices n JOIN tasks t ON t.id = n.task \
-             WHERE n.state = 'pending' AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
+            "{SELECT_PENDING} \
+             WHERE n.state = 'pending' AND n.pulled = 0 AND n.not_before <= ?2 AND t.owner = ?1 AND +n.pos > ?3 \
              AND n.told_with IS NULL \
              AND NOT (n.kind = 'message' AND EXISTS ({behind})) \
              ORDER BY +n.pos LIMIT ?4"
         );
-        self.sql.all(&sql, values![owner, now, after, most], |row| {
-            let place = row.get("pos")?;
-            let unreadable = |Damage(why)| UnreadablePost { place, why };
-            Ok(pending(row, place).map_err(|damage| unreadable(of_post(row, damage))))
-        })
+        self.sql
+            .all(&sql, values![owner, now, after, most], pending_or_damaged)
+    }
+
+    fn due_to(
+        &mut self,
+        session: &SessionId,
+        now: Moment,
+        most: usize,
+    ) -> Stored<Vec<Result<PendingPost, UnreadablePost>>> {
+        let sql = format!(
+            "{SELECT_PENDING} \
+             WHERE n.state = 'pending' AND n.parent = ?1 \
+             AND ((n.pulled = 1 AND n.attempted IS NOT NULL) \
+             OR (n.attempted IS NULL AND n.not_before <= ?2)) AND n.told_with IS NULL \
+             AND n.kind IN ('notice', 'question') ORDER BY +n.pos LIMIT ?3"
+        );
+        self.sql
+            .all(&sql, values![session, now, most], pending_or_damaged)
+    }
+
+    fn next_due_to(&mut self, session: &SessionId, now: Moment) -> Stored<Option<Moment>> {
+        self.number(
+            "SELECT min(not_before) AS found FROM notices \
+             WHERE state = 'pending' AND parent = ?1 AND not_before > ?2 AND not_before <= ?3 \
+             AND attempted IS NULL AND told_with IS NULL \
+             AND kind IN ('notice', 'question')",
+            values![session, now, i64::MAX],
+        )
+    }
+
+    fn take(&mut self, found: &PendingPost, at: Moment) -> Stored<bool> {
+        let attempted = found.attempted.map_or(-1, Moment::as_millis);
+        let taken = self.sql.execute(
+            "UPDATE notices SET attempted = ?2 \
+             WHERE id = ?1 AND state = 'pending' AND coalesce(attempted, -1) = ?3",
+            values![&found.post.id, at, attempted],
+        )?;
+        Ok(taken > 0)
+    }
+
+    fn hold(&mut self, post: &PostId) -> Stored<()> {
+        let sql = "UPDATE notices SET pulled = 1 WHERE id = ?1 AND state = 'pending'";
+        self.run(sql, values![post])
     }
 
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>> {
         // Whatever is no number is greater than all of them, and never due.
         self.number(
             "SELECT min(n.not_before) AS found FROM notices n JOIN tasks t ON t.id = n.task \
-             WHERE n.state = 'pending' AND n.not_before > ?2 AND n.not_before <= ?3 \
+             WHERE n.state = 'pending' AND n.pulled = 0 \
+             AND n.not_before > ?2 AND n.not_before <= ?3 \
              AND n.told_with IS NULL AND t.owner = ?1",
             values![owner, now, i64::MAX],
         )
@@ -273,6 +313,17 @@ impl<S: Sql> Outbox for Transaction<S> {
     }
 }
 
+/// Everything that [`pending`] reads.
+const SELECT_PENDING: &str = "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, \
+    t.settings, t.seal, n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, \
+    n.ending, n.told_whole FROM notices n JOIN tasks t ON t.id = n.task";
+
+fn pending_or_damaged(row: &Row<'_>) -> Result<Result<PendingPost, UnreadablePost>, Damage> {
+    let place = row.get("pos")?;
+    let unreadable = |Damage(why)| UnreadablePost { place, why };
+    Ok(pending(row, place).map_err(|damage| unreadable(of_post(row, damage))))
+}
+
 fn of_post(row: &Row<'_>, damage: Damage) -> Damage {
     match row.get::<PostId>("id") {
         Ok(id) => damage.of("notices", &id),
@@ -289,11 +340,21 @@ fn pending(row: &Row<'_>, place: i64) -> Result<PendingPost, Damage> {
             content: content(row)?,
         },
         task: row.get("task")?,
-        host: host_setup(row)?,
+        host: recipient(row)?,
         attempted: row.get("attempted")?,
         attempts: row.get("attempts")?,
         place,
     })
+}
+
+/// The host of the session that a post is for. Outside of the task's host, the settings of its launch
+/// mean nothing.
+fn recipient(row: &Row<'_>) -> Result<HostSetup, Damage> {
+    let found = host_setup(row)?;
+    if found.host.is_outside() {
+        return Ok(found.host.into());
+    }
+    Ok(found)
 }
 
 fn content(row: &Row<'_>) -> Result<Content, Damage> {

@@ -7,7 +7,10 @@ use asyncagents_core::{
     id::{OwnerId, SessionId, TaskId},
     moment::Moment,
     notify::Message,
-    port::{Chains, Leases, Outbox, Prune, Queue, Sessions, StoreError, Stored, Tasks, Waits},
+    port::{
+        Chains, Leases, Outbox, Prune, Queue, Sessions, ShownSessions, StoreError, Stored, Tasks,
+        Waits,
+    },
     schedule::Slots,
     task::Status,
     task_list::ListRequest,
@@ -138,6 +141,17 @@ fn lists(journal: &mut Transaction<Explained<'_>>, request: ListRequest) -> Stor
 
 const CALLS: &[(&str, Call)] = &[
     ("task", |journal| journal.task(&task()).map(drop)),
+    ("due_to", |journal| {
+        journal.due_to(&session(), Moment::default(), 9).map(drop)
+    }),
+    ("next_due_to", |journal| {
+        journal.next_due_to(&session(), Moment::default()).map(drop)
+    }),
+    ("hold", |journal| journal.hold(&task().notice(0))),
+    ("shows", |journal| {
+        let now = Moment::default();
+        journal.shows("7@1", &session(), now).map(drop)
+    }),
     ("task_in", |journal| journal.task_in(&session()).map(drop)),
     ("launched_below", |journal| {
         journal.launched_below(&session()).map(drop)

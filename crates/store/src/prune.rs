@@ -120,7 +120,7 @@ impl<S: Sql> Transaction<S> {
             "SELECT 1 FROM tasks \
              WHERE id = ?1 AND live = 0 AND unfinished = 0 AND ended_at < ?2 \
              AND NOT EXISTS (SELECT 1 FROM notices n \
-             WHERE n.task = tasks.id AND n.state = 'pending')",
+             WHERE n.task = tasks.id AND n.state = 'pending' AND n.pulled = 0)",
             values![id, before],
         )
     }

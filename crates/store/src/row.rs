@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use asyncagents_core::{
     budget::{Budget, Cost, Spent},
     fallback::Fallback,
+    host_ref::HostRef,
     id::{ModelName, TaskId},
     moment::Moment,
     progress::{Progress, Repeated},
@@ -91,6 +92,9 @@ struct Tools {
     /// Of the launch: there is no column for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     effort: Option<String>,
+    /// Of its place: there is no column for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outside: Option<String>,
     /// The model that took the place of the task's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelName>,
@@ -240,6 +244,7 @@ fn tools(task: &Task) -> String {
         unpriced_below: Some(task.below.unpriced),
         unpriced_before: Some(task.spent_before.unpriced),
         effort: task.brief.effort.map(|effort| effort.word().to_owned()),
+        outside: task.place.outside.as_ref().map(HostRef::to_string),
         model: progress.model.clone(),
         fallbacks: progress
             .fallbacks
@@ -284,6 +289,7 @@ fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
             above: row.get("above")?,
             root: row.get("root")?,
             depth: row.get("depth")?,
+            outside: tools.outside.as_deref().map(HostRef::from),
         },
         brief: brief(row, tools.effort.as_deref())?,
         skill: terms_in(row, "skill")?,

@@ -95,6 +95,7 @@ impl FinishedTasks {
                 above: None,
                 root: root.as_str().into(),
                 depth: 1,
+                outside: None,
             },
             brief: Brief {
                 description: format!("look at query {number}"),

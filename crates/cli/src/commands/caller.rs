@@ -66,6 +66,7 @@ fn of_session(shell: AgentShell, what: &'static str) -> Result<Caller, Failure> 
             session,
             // Nothing is launched, so it is not looked at.
             host: HostRef::engine("/").into(),
+            outside: None,
             message: None,
         }),
         None => Err(Problem::from(Refusal::UnknownAgentsShell { agent, what }).into()),

@@ -12,8 +12,10 @@ mod doctor;
 mod fork;
 mod list;
 mod man;
+mod mcp;
 mod message;
 mod models;
+mod notices;
 mod opencode_bridge;
 mod output;
 mod parse;
@@ -82,6 +84,11 @@ enum Command {
     /// Connect the plugin in OpenCode with its tasks; the plugin starts this itself.
     #[command(hide = true)]
     OpencodeBridge,
+    Mcp(mcp::McpArgs),
+    #[command(hide = true)]
+    Notices(notices::NoticesArgs),
+    #[command(hide = true)]
+    Hook(notices::HookArgs),
     Config(config::ConfigArgs),
     Db(db::DbArgs),
     Fork(fork::ForkArgs),
@@ -144,6 +151,9 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         Command::Prune(args) => in_runtime(prune::run(&context(true)?, args)),
         Command::Worker => worker::run(&context(false)?),
         Command::OpencodeBridge => opencode_bridge::run(&bridge_context(&loaded, &flags)?),
+        Command::Mcp(args) => mcp::run(&server_context(&loaded, &flags, extra)?, args),
+        Command::Notices(args) => notices::run(&server_context(&loaded, &flags, extra)?, args),
+        Command::Hook(args) => notices::hook(args),
         Command::Config(args) => config::run(&loaded, args),
         Command::Db(args) => in_runtime(db::run(&context(true)?, args)),
         Command::Trace(args) => in_runtime(trace::run(&context(true)?, args)),
@@ -157,8 +167,22 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
 
 /// A bridge talks to the plugin alone, so its log goes to a file.
 fn bridge_context(loaded: &Loaded, flags: &[Assignment]) -> Result<CommandContext, Failure> {
-    let mut context = CommandContext::new(loaded, flags.to_vec(), &[])?;
-    let file = folders::beside(&context.config.db, ".opencode.log");
+    let context = CommandContext::new(loaded, flags.to_vec(), &[])?;
+    logging_to_file(context, ".opencode.log")
+}
+
+/// So does that of what other agents start: they show its standard error to people or models.
+fn server_context(
+    loaded: &Loaded,
+    flags: &[Assignment],
+    extra: &'static [ExtraHostKind],
+) -> Result<CommandContext, Failure> {
+    let context = CommandContext::new(loaded, flags.to_vec(), extra)?;
+    logging_to_file(context, ".mcp.log")
+}
+
+fn logging_to_file(mut context: CommandContext, end: &str) -> Result<CommandContext, Failure> {
+    let file = folders::beside(&context.config.db, end);
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)
             .map_err(|error| Failure::Input(anyhow!("{}: {error}", folder.display())))?;

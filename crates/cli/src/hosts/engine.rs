@@ -263,6 +263,7 @@ impl EngineHosts {
             ".worker.lock",
             ".worker.log",
             ".opencode.log",
+            ".mcp.log",
             // Conversations of scripted hosts, of earlier versions.
             ".sessions",
         ];

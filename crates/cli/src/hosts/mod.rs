@@ -5,6 +5,7 @@ mod opencode2_bridge;
 mod opencode2_transport;
 mod opencode_bridge;
 mod opencode_url;
+mod outside;
 
 use std::{
     path::Path,
@@ -23,7 +24,7 @@ use asyncagents_core::{
 use asyncagents_engine::{Approver, Engine};
 use asyncagents_runtime::{ForkSettings, Hosts, Manager, Skills, WeakManager};
 
-use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts};
+use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts, outside::OutsideHosts};
 pub(crate) use self::{
     engine::{helper, load_certificates, models},
     opencode_bridge::Bridges,
@@ -166,6 +167,9 @@ impl KnownHosts {
             HostRef::OpenCodeBridge { .. } => &*self.bridges,
             HostRef::OpenCode2Bridge { .. } => &self.bridges.opencode2,
             HostRef::OpenCodeUrl { .. } | HostRef::OpenCode2Url { .. } => &self.opencode_url,
+            HostRef::ClaudeCode { .. } | HostRef::Codex { .. } | HostRef::McpClient => {
+                &OutsideHosts
+            }
             HostRef::Other(name) => {
                 let (word, _) = host_name::split(name);
                 self.extra(word).unwrap_or(&UnknownHosts)
@@ -203,6 +207,9 @@ impl KnownHosts {
             }
             HostRef::OpenCodeBridge { .. }
             | HostRef::OpenCode2Bridge { .. }
+            | HostRef::ClaudeCode { .. }
+            | HostRef::Codex { .. }
+            | HostRef::McpClient
             | HostRef::Other(_) => Ok(()),
         }
     }
@@ -242,6 +249,9 @@ impl KnownHosts {
             | HostRef::OpenCodeBridge { .. }
             | HostRef::OpenCodeUrl { .. }
             | HostRef::OpenCode2Url { .. }
+            | HostRef::ClaudeCode { .. }
+            | HostRef::Codex { .. }
+            | HostRef::McpClient
             | HostRef::Other(_) => None,
         }
     }

@@ -55,6 +55,9 @@ impl<'a> Place<'a> {
             HostRef::Engine { .. }
             | HostRef::OpenCodeBridge { .. }
             | HostRef::OpenCode2Bridge { .. }
+            | HostRef::ClaudeCode { .. }
+            | HostRef::Codex { .. }
+            | HostRef::McpClient
             | HostRef::Other(_) => None,
         }
     }

@@ -119,6 +119,12 @@ pub trait Host: Send + Sync {
     /// Whether a notice is in the session's history.
     async fn confirm(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError>;
 
+    /// Whether a notice that is not in the history waits in the host, and will be.
+    async fn is_on_its_way(&self, session: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        let _ = (session, notice);
+        Ok(false)
+    }
+
     /// Answers what a session has asked its user, by the host's name for the question. A question
     /// that was answered before is not answered again.
     async fn answer(
@@ -263,6 +269,8 @@ pub enum Delivery {
     Taken,
     /// Not now; the session cannot take it.
     NotNow,
+    /// Nothing can be sent to it now: it is told when it asks.
+    Held,
     /// There is no such session any more.
     Gone,
 }

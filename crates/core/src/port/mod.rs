@@ -10,6 +10,7 @@ mod outbox;
 mod prune;
 mod queue;
 mod sessions;
+mod shown_sessions;
 mod store;
 mod store_error;
 mod tasks;
@@ -33,6 +34,7 @@ pub use outbox::{
 pub use prune::{OldSession, OldTree, Prune, SessionPlace, TreePlace};
 pub use queue::Queue;
 pub use sessions::{Base, Session, Sessions};
+pub use shown_sessions::ShownSessions;
 pub use store::{Journal, Store, Work};
 pub use store_error::{FileWork, StoreError, StoreErrorKind, Stored};
 pub use tasks::{Messaged, Tasks};

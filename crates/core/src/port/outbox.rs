@@ -25,6 +25,22 @@ pub trait Outbox {
         after: i64,
         most: usize,
     ) -> Stored<Vec<Result<PendingPost, UnreadablePost>>>;
+    /// The notices and questions for a session, oldest first, whoever owns their tasks: those that are
+    /// due and that nobody has begun to send, and those that it was given when it asked and that are
+    /// not known to have reached it.
+    fn due_to(
+        &mut self,
+        session: &SessionId,
+        now: Moment,
+        most: usize,
+    ) -> Stored<Vec<Result<PendingPost, UnreadablePost>>>;
+    /// When the next one for a session that nobody has begun to send will be due.
+    fn next_due_to(&mut self, session: &SessionId, now: Moment) -> Stored<Option<Moment>>;
+    /// Marks a post as about to be told to the session that has asked. False if somebody else has
+    /// marked it since, or settled it.
+    fn take(&mut self, found: &PendingPost, at: Moment) -> Stored<bool>;
+    /// From now on a post is told to its session when that asks, and no worker sends it.
+    fn hold(&mut self, post: &PostId) -> Stored<()>;
     /// When the next post of an owner that is not due yet will be.
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>>;
     /// Marks a post as about to be sent. False if it is not as it was found: no longer

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Chains, Leases, Outbox, Prune, Queue, Sessions, Stored, Tasks, Waits};
+use super::{Chains, Leases, Outbox, Prune, Queue, Sessions, ShownSessions, Stored, Tasks, Waits};
 
 /// What is done in one transaction. It answers whether to keep what it did.
 ///
@@ -41,6 +41,12 @@ pub trait Store: Send + Sync {
 }
 
 /// The journal as one transaction sees it: one trait for each group of tables.
-pub trait Journal: Tasks + Queue + Leases + Outbox + Waits + Sessions + Chains + Prune {}
+pub trait Journal:
+    Tasks + Queue + Leases + Outbox + Waits + Sessions + Chains + Prune + ShownSessions
+{
+}
 
-impl<T: Tasks + Queue + Leases + Outbox + Waits + Sessions + Chains + Prune> Journal for T {}
+impl<T: Tasks + Queue + Leases + Outbox + Waits + Sessions + Chains + Prune + ShownSessions> Journal
+    for T
+{
+}

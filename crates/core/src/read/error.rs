@@ -40,6 +40,25 @@ pub enum ReadError {
         /// What is wrong with the first.
         reason: String,
     },
+    #[error("the input is empty; expected a JSON record on each line")]
+    NoLines,
+    /// Lines, but of something else.
+    #[error("expected lines with {expected}, found none in {}; the first: {reason}", of_lines(*lines))]
+    NoRecords {
+        /// What a record has.
+        expected: &'static str,
+        /// How many lines there are.
+        lines: usize,
+        /// What is wrong with the first.
+        reason: String,
+    },
+}
+
+fn of_lines(lines: usize) -> String {
+    match lines {
+        1 => "1 line".to_owned(),
+        many => format!("{many} lines"),
+    }
 }
 
 fn complete(messages: usize) -> String {

@@ -1,6 +1,6 @@
 //! The formats that can be read.
 
-use super::{ReadError, opencode, opencode2};
+use super::{LineFormat, ReadError, opencode, opencode2};
 use crate::transcript::Transcript;
 
 /// The formats that can be read.
@@ -12,6 +12,10 @@ pub enum Format {
     /// The same of OpenCode 2: the answer of `GET /api/session/:id/message` (a page, in either
     /// order), `…/context` or `…/export`.
     OpenCode2,
+    /// A transcript of Claude Code: `~/.claude/projects/PROJECT/SESSION.jsonl`.
+    ClaudeCode,
+    /// A rollout of Codex: `~/.codex/sessions/YEAR/MONTH/DAY/rollout-TIME-THREAD.jsonl`.
+    Codex,
 }
 
 impl Format {
@@ -19,6 +23,8 @@ impl Format {
     pub const ALL: &[(&str, Format)] = &[
         ("opencode", Format::OpenCode),
         ("opencode2", Format::OpenCode2),
+        ("claude-code", Format::ClaudeCode),
+        ("codex", Format::Codex),
     ];
 
     /// Reads a saved conversation. The transcript borrows from `input` where it can.
@@ -30,6 +36,17 @@ impl Format {
         match self {
             Format::OpenCode => opencode::read(input),
             Format::OpenCode2 => opencode2::read(input),
+            Format::ClaudeCode => LineFormat::ClaudeCode.read(input.as_bytes()),
+            Format::Codex => LineFormat::Codex.read(input.as_bytes()),
+        }
+    }
+
+    /// The format as one with a record on each line, if it is.
+    pub fn lines(self) -> Option<LineFormat> {
+        match self {
+            Format::OpenCode | Format::OpenCode2 => None,
+            Format::ClaudeCode => Some(LineFormat::ClaudeCode),
+            Format::Codex => Some(LineFormat::Codex),
         }
     }
 }

@@ -33,6 +33,7 @@ fn launched() -> Launched {
             above: None,
             root: "parent".into(),
             depth: 1,
+            outside: None,
         },
         brief: Brief {
             description: "Review the parser".to_owned(),
@@ -218,6 +219,7 @@ fn a_model_permits_only_what_its_user_lets_it(#[case] reply: Reply, #[case] may:
     let model = Caller::Session {
         session,
         host,
+        outside: None,
         message: None,
     };
     let replies = |may_permit| model.may_reply(&reply, "May I?", may_permit).is_ok();

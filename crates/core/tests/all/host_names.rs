@@ -48,6 +48,12 @@ use rstest::rstest;
     r#"opencode2:https://host//?{"directory":null}"#,
     HostRef::OpenCode2Url { url: "https://host".into(), folder: None }
 )]
+#[case::claude_code(
+    "claude-code:/home/me/.claude",
+    HostRef::ClaudeCode { config: "/home/me/.claude".into() }
+)]
+#[case::codex("codex:/home/me/.codex", HostRef::Codex { home: "/home/me/.codex".into() })]
+#[case::mcp_client("mcp", HostRef::McpClient)]
 #[case::of_another_kind("scripted", HostRef::Other("scripted".into()))]
 #[case::of_another_kind_with_more(
     "scripted:/a#b.toml#0123abcd",
@@ -63,6 +69,9 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
         | HostRef::OpenCodeUrl { .. }
         | HostRef::OpenCode2Bridge { .. }
         | HostRef::OpenCode2Url { .. }
+        | HostRef::ClaudeCode { .. }
+        | HostRef::Codex { .. }
+        | HostRef::McpClient
         | HostRef::Other(_) => {}
     }
 }

@@ -39,6 +39,7 @@ fn session(name: &str) -> Caller {
     Caller::Session {
         session: name.into(),
         host: HostRef::from("scripted").into(),
+        outside: None,
         message: None,
     }
 }

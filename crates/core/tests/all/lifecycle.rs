@@ -35,6 +35,7 @@ fn launched() -> Launched {
             above: None,
             root: "main".into(),
             depth: 1,
+            outside: None,
         },
         brief: Brief {
             description: "one".to_owned(),

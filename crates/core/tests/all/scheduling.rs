@@ -20,6 +20,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             above: None,
             root: parent.into(),
             depth,
+            outside: None,
         },
         brief: Brief {
             description: String::new(),

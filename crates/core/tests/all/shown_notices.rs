@@ -50,6 +50,7 @@ fn ended(outcome: &Outcome) -> Task {
             above: None,
             root: "main".into(),
             depth: 1,
+            outside: None,
         },
         brief: Brief {
             description: "Review\nthe parser".to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use asyncagents_core::{
     agent::{CallInfo, Kind, Preview},
     arguments::CallError,
-    request::{ConversationRequest, OutputRequest, TaskArgs},
+    request::{ConversationRequest, OutputRequest, TaskArgs, TextPart},
     task::Status,
     tool_set::{ToolRequest, prepare, specs},
 };
@@ -39,10 +39,10 @@ fn the_tools_are_the_same_in_every_host() {
 #[case::text_for_a_switch("task", r#"{"prompt":"p","agent":"a","fork":"true","resume":""}"#, ToolRequest::Task(TaskArgs { prompt: "p".into(), agent: "a".into(), fork: true, ..TaskArgs::default() }))]
 #[case::model("task", r#"{"prompt":"p","agent":"a","model":"x/y","effort":"high"}"#, ToolRequest::Task(TaskArgs { prompt: "p".into(), agent: "a".into(), model: Some("x/y".into()), effort: Some("high".into()), ..TaskArgs::default() }))]
 #[case::null("task", r#"{"prompt":"p","agent":"a","fork":null,"resume":null}"#, ToolRequest::Task(TaskArgs { prompt: "p".into(), agent: "a".into(), ..TaskArgs::default() }))]
-#[case::output("output", r#"{"task_id":" x "}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: None, conversation: None }))]
-#[case::block("output", r#"{"task_id":"x","block":true,"timeout":"60"}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: Some(Duration::from_secs(60)), conversation: None }))]
-#[case::float("output", r#"{"task_id":"x","block":true,"timeout":60.0}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: Some(Duration::from_secs(60)), conversation: None }))]
-#[case::conversation("output", r#"{"task_id":"x","full_session":true,"include_tool_results":true,"message_limit":3}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: None, conversation: Some(ConversationRequest { since: None, limit: Some(3), tool_results: true }) }))]
+#[case::output("output", r#"{"task_id":" x "}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: None, conversation: None, part: TextPart::default() }))]
+#[case::block("output", r#"{"task_id":"x","block":true,"timeout":"60"}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: Some(Duration::from_secs(60)), conversation: None, part: TextPart::default() }))]
+#[case::float("output", r#"{"task_id":"x","block":true,"timeout":60.0}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: Some(Duration::from_secs(60)), conversation: None, part: TextPart::default() }))]
+#[case::conversation("output", r#"{"task_id":"x","full_session":true,"include_tool_results":true,"message_limit":3}"#, ToolRequest::Output(OutputRequest { task: "x".into(), wait: None, conversation: Some(ConversationRequest { since: None, limit: Some(3), tool_results: true }), part: TextPart::default() }))]
 #[case::list("list", "", ToolRequest::List(None))]
 #[case::list_of(
     "list",

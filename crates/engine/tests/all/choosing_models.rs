@@ -46,6 +46,7 @@ fn caller(session: &SessionId) -> Caller {
     Caller::Session {
         session: session.clone(),
         host: HostRef::engine("test").into(),
+        outside: None,
         message: None,
     }
 }

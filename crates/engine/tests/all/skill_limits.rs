@@ -170,6 +170,7 @@ async fn a_skill_does_not_go_on_with_a_task_that_may_do_more() {
     let inside = Caller::Session {
         session: skill.session(),
         host: HostRef::engine("test").into(),
+        outside: None,
         message: None,
     };
     let resume = |task: &asyncagents_core::id::TaskId| {

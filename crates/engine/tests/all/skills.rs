@@ -23,6 +23,7 @@ pub(crate) fn caller(session: &SessionId) -> Caller {
     Caller::Session {
         session: session.clone(),
         host: HostRef::engine("test").into(),
+        outside: None,
         message: None,
     }
 }

@@ -246,14 +246,13 @@ impl Deciding<'_> {
             return Ok(());
         };
         let shown = shown(self.journal, task.clone())?;
-        let message =
-            notify::question_message(task, &shown.id, (question, open), &self.settings.wording);
         let parent = task.place.parent.clone();
         let root = self.top_of_tree(task)?;
         let for_root = (root != parent).then(|| (id.for_root(), root));
         for (id, to) in [(id, parent)].into_iter().chain(for_root) {
+            let wording = self.settings.wording.in_host(task.host_of(&to));
+            let message = notify::question_message(task, &shown.id, (question, open), &wording);
             let question = question.to_owned();
-            let message = message.clone();
             self.send(task, id, to, Content::Question { question, message })?;
         }
         Ok(())

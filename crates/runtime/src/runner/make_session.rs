@@ -14,6 +14,7 @@ use asyncagents_core::{
 use tokio::{task::spawn_blocking, time};
 
 use super::{Origin, Run, RunStopped};
+use crate::hosts::OpenHost;
 
 /// For how long a host that cannot be reached is asked again. A worker that ends with its host has
 /// let go of the task by then, and another goes on with it.
@@ -114,9 +115,11 @@ impl Run {
         let plan = self.launched_with(|launched| launched.fork).await;
         let plan = plan.map_err(|problem| problem.to_string())?;
         let plan = plan.unwrap_or_default();
-        let branched = host.ask(|host| host.branch(new.clone(), &plan)).await;
-        if let Some(session) = branched.map_err(&failed)? {
-            return Ok(session);
+        if place.parent_outside().is_none() {
+            let branched = host.ask(|host| host.branch(new.clone(), &plan)).await;
+            if let Some(session) = branched.map_err(&failed)? {
+                return Ok(session);
+            }
         }
         let begun = time::Instant::now();
         let create = async {
@@ -158,7 +161,14 @@ impl Run {
 
     /// The parent's conversation, through the fork pipeline.
     async fn inherit(&self, plan: Plan) -> Result<Inheritance, NotMade> {
-        let forked = self.forked(&self.task.place.parent, plan).await?;
+        let place = &self.task.place;
+        let outside = place
+            .parent_outside()
+            .map(|host| self.shared.hosts.get(&host.clone().into()));
+        let outside = outside.transpose();
+        let outside = outside.map_err(NotMade::host("the conversation could not be read"))?;
+        let host = outside.as_ref().unwrap_or(&self.host);
+        let forked = self.forked(host, &place.parent, plan).await?;
         Ok(Inheritance {
             id: self.task.id.inheritance(),
             preamble: forked.preamble,
@@ -167,9 +177,14 @@ impl Run {
     }
 
     /// A session's conversation, through the fork pipeline.
-    pub(super) async fn forked(&self, session: &SessionId, plan: Plan) -> Result<Fork, NotMade> {
+    pub(super) async fn forked(
+        &self,
+        host: &OpenHost,
+        session: &SessionId,
+        plan: Plan,
+    ) -> Result<Fork, NotMade> {
         let begun = time::Instant::now();
-        let recent = self.host.ask(|host| host.recent(session, &plan)).await;
+        let recent = host.ask(|host| host.recent(session, &plan)).await;
         let recent = recent.map_err(NotMade::host("the conversation could not be read"))?;
         let read = begun.elapsed();
         let fork = move || {

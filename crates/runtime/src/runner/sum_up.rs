@@ -137,7 +137,7 @@ impl Run {
             limits,
             ..Plan::default()
         };
-        let forked = self.forked(session, plan).await;
+        let forked = self.forked(&self.host, session, plan).await;
         forked
             .map(|forked| forked.context)
             .map_err(|not_made| not_made.why)

@@ -418,6 +418,7 @@ fn session_that_says(name: &str, unanswered: &str) -> Caller {
     Caller::Session {
         session: name.into(),
         host,
+        outside: None,
         message: None,
     }
 }

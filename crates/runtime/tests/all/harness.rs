@@ -413,6 +413,7 @@ pub(crate) fn session(name: &str) -> Caller {
     Caller::Session {
         session: SessionId::from(name),
         host: key().into(),
+        outside: None,
         message: None,
     }
 }

@@ -381,6 +381,7 @@ async fn a_dead_worker_of_another_host_does_not_keep_the_slots() {
     let caller = |session: &str| Caller::Session {
         session: session.into(),
         host: HostRef::engine("/other").into(),
+        outside: None,
         message: None,
     };
     for n in 0..3 {
@@ -502,6 +503,7 @@ async fn a_worker_does_not_count_tasks_that_it_cannot_run() {
     let caller = Caller::Session {
         session: "theirs".into(),
         host: HostRef::engine("/other").into(),
+        outside: None,
         message: None,
     };
     let launched = other.manager.task(&caller, asks("theirs")).await;

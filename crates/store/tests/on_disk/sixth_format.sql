@@ -1,3 +1,9 @@
+-- What the eighth format has added.
+DROP INDEX notices_pending;
+ALTER TABLE notices DROP COLUMN pulled;
+CREATE INDEX notices_pending ON notices (not_before) WHERE state = 'pending';
+DROP TABLE shown_sessions;
+
 -- What the seventh format has changed, changed back: for tests that make a file of an earlier one.
 DROP INDEX tasks_shown;
 DROP INDEX tasks_shown_of;

@@ -546,3 +546,96 @@ pub(super) async fn only_ends_of_one_batch_are_told_together(site: Arc<dyn Site>
     };
     assert_eq!((before, after), (told(0, 10), told(1, 90)));
 }
+
+/// A task of a session that is told when it asks, with its notice.
+fn posted_outside(journal: &mut dyn Journal, n: u128, not_before: i64) -> Stored<Task> {
+    let mut launched = owned("main", "me");
+    launched.place.outside = Some(HostRef::ClaudeCode {
+        config: "/home/me/.claude".into(),
+    });
+    let task = task_with(journal, n, launched, &[completed("done")])?;
+    journal.post(&task, &notice(&task), at(not_before))?;
+    Ok(task)
+}
+
+fn due_to(journal: &mut dyn Journal, now: i64) -> Stored<Vec<PendingPost>> {
+    let found = journal.due_to(&"main".into(), at(now), 9)?;
+    let found: Result<_, _> = found.into_iter().collect();
+    Ok(found.expect("readable"))
+}
+
+pub(super) async fn a_session_that_asks_takes_its_notices_once(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        let task = posted_outside(journal, 1, 10)?;
+        let no_workers = (
+            due(journal, &me, at(20), 0, 9)?,
+            journal.next_due(&me, at(1))?,
+            journal.unfinished()?,
+        );
+        let too_early = due_to(journal, 9)?;
+        let next = journal.next_due_to(&"main".into(), at(9))?;
+        let found = due_to(journal, 10)?.remove(0);
+        let takes = [
+            journal.take(&found, at(11))?,
+            // Another waiter found it too.
+            journal.take(&found, at(11))?,
+        ];
+        // It is looked for from now on, until it is known to have arrived.
+        let taken = due_to(journal, 11)?.remove(0);
+        journal.delivered(&found.post.id, at(12))?;
+        let over = due_to(journal, 99)?;
+        let host = found.host.host.to_string();
+        let fate = fate(journal, &task)?;
+        Ok((
+            no_workers,
+            too_early,
+            next,
+            takes,
+            taken.attempted,
+            over,
+            host,
+            fate,
+        ))
+    });
+    let (no_workers, too_early, next, takes, attempted, over, host, fate) = seen.await;
+    assert_eq!(no_workers, (Vec::new(), None, Vec::new()));
+    assert!(too_early.is_empty() && over.is_empty());
+    assert_eq!(next, Some(at(10)));
+    assert_eq!(takes, [true, false]);
+    assert_eq!(attempted, Some(at(11)));
+    assert_eq!(host, "claude-code:/home/me/.claude");
+    assert_eq!(fate, [Fate::Delivered]);
+}
+
+pub(super) async fn a_notice_that_cannot_be_sent_waits_for_its_session(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        let task = posted(journal, 1, "me", 1)?;
+        let parent = &task.place.parent;
+        let before = due(journal, &me, at(2), 0, 9)?.len();
+        journal.hold(&task.id.notice(0))?;
+        let after = due(journal, &me, at(2), 0, 9)?.len();
+        let asked = journal.due_to(parent, at(2), 9)?.len();
+        Ok((before, after, asked))
+    });
+    assert_eq!(seen.await, (1, 0, 1));
+}
+
+pub(super) async fn a_process_shows_one_session_at_a_time(site: Arc<dyn Site>) {
+    let seen = on_new(&site, |journal| {
+        let (old, new) = ("old".into(), "new".into());
+        let mut seen = vec![journal.shown_by("7@1")?];
+        let said = [
+            journal.shows("7@1", &old, at(1))?,
+            journal.shows("7@1", &old, at(2))?,
+            journal.shows("7@1", &new, at(3))?,
+        ];
+        seen.push(journal.shown_by("7@1")?);
+        seen.push(journal.shown_by("8@1")?);
+        Ok((seen, said))
+    });
+    let (seen, said) = seen.await;
+    assert_eq!(seen, [None, Some("new".into()), None]);
+    assert_eq!(said, [true, false, true]);
+}

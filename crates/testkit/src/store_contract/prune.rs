@@ -27,6 +27,7 @@ fn below(above: u128) -> Launched {
         above: Some(id(above)),
         root: "main".into(),
         depth: 2,
+        outside: None,
     };
     child
 }

@@ -36,6 +36,7 @@ pub(super) fn launched(parent: &str) -> Launched {
             above: None,
             root: parent.into(),
             depth: 1,
+            outside: None,
         },
         brief: Brief {
             description: "one".to_owned(),
@@ -64,6 +65,9 @@ pub(super) fn launched_with_all() -> Launched {
             above: Some(id(1)),
             root: "main".into(),
             depth: 2,
+            outside: Some(HostRef::ClaudeCode {
+                config: "/home/me/.claude".into(),
+            }),
         },
         brief: Brief {
             description: "it's \"one\"\n".to_owned(),

@@ -210,6 +210,7 @@ pub(super) async fn what_tasks_spend_is_summed_with_those_below(site: Arc<dyn Si
             above: Some(id(1)),
             root: "main".into(),
             depth: 2,
+            outside: None,
             ..child.place
         };
         task_with(journal, 1, launched("main"), &[Event::SpentBelow(below)])?;

@@ -34,6 +34,7 @@ pub(crate) fn task(state: State) -> Shown {
                 above: None,
                 root: "ses_parent".into(),
                 depth: 1,
+                outside: None,
             },
             brief: Brief {
                 description: "Find the \"slow\" query".to_owned(),

@@ -1,0 +1,60 @@
+//! `asyncagents mcp`: the tools for other agents, over MCP.
+
+mod who;
+
+use std::sync::Arc;
+
+use asyncagents_server::mcp::serve_stdio;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::who::Who;
+use super::CommandContext;
+use crate::{
+    args::named,
+    compose::AppOptions,
+    exit::{Exit, Failure},
+    other_agents::OtherAgent,
+};
+
+/// Serve the tools for background agents to an MCP client, on standard input and output.
+///
+/// Claude Code and Codex are set up by `asyncagents setup`, which starts this for each of their
+/// sessions. Other clients start it by an entry in their configuration. Each connection has tasks of
+/// its own, unless a session is named. Tasks run in the folder that this is started in.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  asyncagents mcp                       for a client that starts it
+  asyncagents mcp --session editor      the same tasks each time it is started")]
+pub(super) struct McpArgs {
+    /// Session that the tasks belong to, for clients that do not say which one calls.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+
+    /// Agent that starts this. It says itself whose call each call is.
+    #[arg(long, value_name = "AGENT", value_parser = named(OtherAgent::ALL))]
+    host: Option<OtherAgent>,
+}
+
+pub(super) fn run(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure> {
+    let runtime = super::two_threads()?;
+    let done = runtime.block_on(serve(context, args));
+    // A blocked read of standard input must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure> {
+    let app = context.open(AppOptions::default())?;
+    let who = Who::new(context, &app, args.session.as_deref(), args.host)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| {
+        let error: std::io::Error = error;
+        Failure::Machine(error.into())
+    })?;
+    let served = serve_stdio(app.manager.clone(), Arc::new(who));
+    tokio::select! {
+        served = served => served.map_err(|error| Failure::Machine(error.into()))?,
+        _ = terminate.recv() => {}
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,114 @@
+//! `asyncagents notices wait`: the hook that wakes a session.
+
+use asyncagents_core::id::SessionId;
+use asyncagents_runtime::{Awaited, Manager, TakenNotice};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{
+    super::CommandContext,
+    hook_input::HookInput,
+    host_process::{HostProcess, is_attended},
+};
+use crate::{
+    exit::{Exit, Failure},
+    other_agents::OtherAgent,
+    print,
+};
+
+pub(super) async fn run(context: &CommandContext, host: OtherAgent) -> Result<Exit, Failure> {
+    let input = HookInput::read()?;
+    let session = input.session(host)?;
+    if !context.config.db.is_file() {
+        return Ok(Exit::Done);
+    }
+    match host {
+        OtherAgent::ClaudeCode => in_claude_code(context, &input, &session).await,
+        OtherAgent::Codex => in_codex(context, &session).await,
+    }
+}
+
+/// A main session with somebody before it is woken; the others are held until they know of all ends.
+async fn in_claude_code(
+    context: &CommandContext,
+    input: &HookInput,
+    session: &SessionId,
+) -> Result<Exit, Failure> {
+    let holds = input.agent_id.is_some() || !is_attended();
+    let at_the_end = matches!(&*input.hook_event_name, "Stop" | "SubagentStop");
+    if holds && !at_the_end {
+        return Ok(Exit::Done);
+    }
+    let manager = context.manager()?;
+    context.ensure_worker(&manager).await;
+    let process = HostProcess::of_claude_code();
+    if let Some(process) = process.as_ref().filter(|_| input.agent_id.is_none()) {
+        manager.shows(process.name(), session).await?;
+    }
+    let taken = match wait(&manager, session, process).await? {
+        Awaited::Notices(taken) => taken,
+        Awaited::NothingLeft => return Ok(Exit::Done),
+    };
+    print::remark(&format!("{}\n", texts(&taken)));
+    Ok(Exit::Notice)
+}
+
+/// Only a run without a window ends when its turn does, so only that is held: in a window a thread is
+/// told by its queue.
+async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit, Failure> {
+    if !is_codex_exec() {
+        return Ok(Exit::Done);
+    }
+    let manager = context.manager()?;
+    context.ensure_worker(&manager).await;
+    match wait(&manager, session, None).await? {
+        Awaited::Notices(taken) => {
+            let block = json!({"decision": "block", "reason": texts(&taken)});
+            print::json_line(&block)?;
+            Ok(Exit::Done)
+        }
+        Awaited::NothingLeft => Ok(Exit::Done),
+    }
+}
+
+/// Whether the process around this hook is `codex exec`.
+fn is_codex_exec() -> bool {
+    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero());
+    let Some(parent) = parent else { return false };
+    let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0)
+        .any(|argument| argument == b"exec" || argument == b"e")
+}
+
+/// Waits for as long as the session can be told: its program is there, and shows it.
+async fn wait(
+    manager: &Manager,
+    session: &SessionId,
+    process: Option<HostProcess>,
+) -> Result<Awaited, Failure> {
+    let machine = |error: std::io::Error| Failure::Machine(error.into());
+    let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
+    let can_be_told = async || {
+        let Some(process) = &process else { return true };
+        let shown = manager.shown_by(process.name()).await;
+        let main = session.as_str().split('/').next().unwrap_or_default();
+        let shows_it = |shown: SessionId| shown.as_str() == main;
+        process.is_alive() && shown.ok().flatten().is_none_or(shows_it)
+    };
+    let ended = async {
+        match &process {
+            Some(process) => process.ended().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        awaited = manager.await_notices(session, can_be_told) => Ok(awaited?),
+        () = ended => Ok(Awaited::NothingLeft),
+        _ = terminate.recv() => Ok(Awaited::NothingLeft),
+    }
+}
+
+fn texts(taken: &[TakenNotice]) -> String {
+    let texts: Vec<String> = taken.iter().map(TakenNotice::text).collect();
+    texts.join("\n\n")
+}

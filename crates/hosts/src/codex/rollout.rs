@@ -1,0 +1,191 @@
+//! The files in which Codex keeps its conversations.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use asyncagents_core::{fork::Plan, port::Recent, read::LineFormat};
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::jsonl::{self, is_id, newest_line};
+
+/// Between `rollout-` and the ID of a thread there is a time: `2026-11-16T16-35-37-`.
+const TIME: usize = 20;
+
+/// A conversation in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub thread: String,
+    pub file: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct WireLine<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct WirePayload<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    role: Option<String>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    item: Option<WireItem>,
+}
+
+#[derive(Deserialize)]
+struct WireItem {
+    client_id: Option<String>,
+}
+
+/// The file of a thread.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn find(codex_home: &Path, thread: &str) -> io::Result<Option<PathBuf>> {
+    if !is_id(thread) {
+        return Ok(None);
+    }
+    let found = search(codex_home, |id| id == thread, true)?;
+    Ok(found.into_iter().next().map(|found| found.file))
+}
+
+/// The threads whose IDs begin like this, with their files, the newest first.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn find_by_prefix(codex_home: &Path, prefix: &str) -> io::Result<Vec<Found>> {
+    if !is_id(prefix) {
+        return Ok(Vec::new());
+    }
+    search(codex_home, |id| id.starts_with(prefix), false)
+}
+
+/// The end of a conversation, as far back as a fork reaches. `asked_in` of the plan is the ID of a
+/// call.
+///
+/// # Errors
+/// When the file cannot be read, or is too long.
+pub fn recent(file: &Path, plan: &Plan) -> io::Result<Recent> {
+    jsonl::recent(file, LineFormat::Codex, plan, false)
+}
+
+/// Whether a model has seen a text with this mark, or a message that was queued under this name.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn told(file: &Path, mark: &str) -> io::Result<bool> {
+    if mark.is_empty() {
+        return Ok(false);
+    }
+    let finder = Finder::new(mark);
+    let tells = |line: &[u8]| {
+        finder.find(line)?;
+        tells(line, mark).then_some(())
+    };
+    Ok(newest_line(file, u64::MAX, tells)?.is_some())
+}
+
+/// Whether a turn has begun and not ended. One whose process was killed never ends.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn in_turn(file: &Path) -> io::Result<bool> {
+    let finder = Finder::new("event_msg");
+    let is_running = newest_line(file, u64::MAX, |line| {
+        finder.find(line)?;
+        let (kind, payload) = payload(line)?;
+        match payload.kind.as_str() {
+            _ if kind != "event_msg" => None,
+            "task_started" | "turn_started" => Some(true),
+            "task_complete" | "turn_complete" | "turn_aborted" => Some(false),
+            _ => None,
+        }
+    })?;
+    Ok(is_running.unwrap_or_default())
+}
+
+fn tells(line: &[u8], mark: &str) -> bool {
+    let Some((kind, payload)) = payload(line) else {
+        return false;
+    };
+    match (
+        kind.as_str(),
+        payload.kind.as_str(),
+        payload.role.as_deref(),
+    ) {
+        ("event_msg", "item_completed", _) => {
+            payload.item.and_then(|item| item.client_id).as_deref() == Some(mark)
+        }
+        ("response_item", "message", Some("user" | "developer")) => payload
+            .content
+            .is_some_and(|said| said.get().contains(mark)),
+        _ => false,
+    }
+}
+
+fn payload(line: &[u8]) -> Option<(String, WirePayload<'_>)> {
+    let line: WireLine = serde_json::from_slice(line).ok()?;
+    let payload = serde_json::from_str(line.payload?.get()).ok()?;
+    Some((line.kind, payload))
+}
+
+/// The threads that are wanted, the newest first: folders are named after years, months and days.
+fn search(
+    codex_home: &Path,
+    is_wanted: impl Fn(&str) -> bool,
+    only_first: bool,
+) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let mut unseen = vec![
+        (codex_home.join("archived_sessions"), 0),
+        (codex_home.join("sessions"), 3),
+    ];
+    while let Some((folder, deeper)) = unseen.pop() {
+        let mut entries = entries(&folder)?;
+        entries.sort();
+        if deeper > 0 {
+            // The last is looked at first.
+            unseen.extend(entries.into_iter().map(|entry| (entry, deeper - 1)));
+            continue;
+        }
+        for file in entries.into_iter().rev() {
+            let thread = thread_of(&file).filter(|id| is_wanted(id));
+            if let Some(thread) = thread.map(str::to_owned)
+                && file.is_file()
+            {
+                found.push(Found { thread, file });
+                if only_first {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The thread that a rollout is named after.
+fn thread_of(file: &Path) -> Option<&str> {
+    let name = file.file_name()?.to_str()?;
+    let name = name.strip_prefix("rollout-")?.strip_suffix(".jsonl")?;
+    name.get(TIME..).filter(|id| is_id(id))
+}
+
+/// What is in a folder; nothing if it is none.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    match fs::read_dir(folder) {
+        Ok(entries) => entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect(),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}

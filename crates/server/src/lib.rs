@@ -1,0 +1,3 @@
+//! The doors by which other programs reach asyncagents.
+
+pub mod mcp;
