@@ -1,4 +1,4 @@
-//! Where other agents keep their conversations.
+//! Other agents whose sessions launch tasks: what they are called, and where they keep conversations.
 
 use std::{env, path::PathBuf};
 
@@ -19,6 +19,30 @@ impl OtherAgent {
         ("claude-code", OtherAgent::ClaudeCode),
         ("codex", OtherAgent::Codex),
     ];
+
+    /// The name a user types.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// Its name in sentences.
+    pub(crate) fn shown(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::Codex => "Codex",
+        }
+    }
+
+    /// What its program is called.
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude",
+            Self::Codex => "codex",
+        }
+    }
 
     /// Its folder, as its environment says or where it is by default.
     pub(crate) fn folder(self) -> Option<PathBuf> {

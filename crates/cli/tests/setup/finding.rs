@@ -90,7 +90,7 @@ fn a_second_copy_is_found_by_a_check_and_removed() {
     assert_eq!(said.code, Some(0), "{said:?}");
     Said::of(setup_all(&home, &path).args(["--check", "opencode", "--remove"])).refused(
         2,
-        "--check goes behind the host: `asyncagents setup opencode --check`",
+        "--check goes behind the host, as in `asyncagents setup opencode --check`",
     );
 }
 
@@ -108,18 +108,33 @@ fn where_the_plugin_goes_is_where_it_is_kept() {
 }
 
 #[test]
-fn without_an_opencode_nothing_is_written_and_nothing_of_a_project_is_run() {
+fn without_an_agent_nothing_is_written_and_nothing_of_a_project_is_run() {
     let home = Home::new();
     let proof = home.path("ran");
     let script = format!("#!/bin/sh\ntouch {}\necho 1.18.33\n", proof.display());
-    let trap = home.path("project/node_modules/.bin/opencode");
-    fs::create_dir_all(trap.parent().expect("a folder")).expect("folders");
-    fs::rename(program(&home, &script), &trap).expect("moved");
-    let bin = trap.parent().expect("a folder").display();
-    let path = format!("{bin}:node_modules/.bin:/usr/bin:/bin");
+    let bin = home.path("project/node_modules/.bin");
+    fs::create_dir_all(&bin).expect("folders");
+    for name in ["opencode", "claude", "codex"] {
+        fs::rename(program(&home, &script), bin.join(name)).expect("moved");
+    }
+    let path = format!("{}:node_modules/.bin:/usr/bin:/bin", bin.display());
     let said = Said::of(&mut setup_all(&home, &path));
     assert_eq!(said.code, Some(1), "{said:?}");
-    said.remarks("there is no OpenCode here that asyncagents works with");
+    said.remarks("there is no OpenCode, Claude Code or Codex here that asyncagents works with");
+    for (host, missing) in [
+        (
+            "claude-code",
+            "there is no `claude` on the PATH; install Claude Code first",
+        ),
+        (
+            "codex",
+            "there is no `codex` on the PATH; install Codex first",
+        ),
+    ] {
+        Said::of(setup_all(&home, &path).arg(host)).refused(1, missing);
+    }
+    let no_project = "Codex installs plugins for its user, not for a folder; leave out --project";
+    Said::of(setup_all(&home, &path).args(["codex", "--project"])).refused(2, no_project);
     assert!(!proof.exists(), "a project's program was run");
     assert!(!home.path("config").exists());
 }

@@ -1,4 +1,5 @@
-//! The threads of one Codex, as parents of tasks. What they are told goes into their queue.
+//! The threads of one Codex, as parents of tasks. What they are told goes into their queue, but for
+//! those of `codex exec`, which ask.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -65,8 +66,16 @@ impl Outside for Codex {
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
-        if !self.exists(session).await? {
-            return Ok(Delivery::Gone);
+        // What is queued for `codex exec` is not run before it has ended. Its hook waits, and the answers
+        // to its calls tell it too.
+        let asks_itself = self.ask(session, |file| {
+            rollout::in_exec_turn(&file).map_err(unreachable)
+        });
+        match asks_itself.await {
+            Ok(true) => return Ok(Delivery::Held),
+            Ok(false) => {}
+            Err(HostError::NoSession(_)) => return Ok(Delivery::Gone),
+            Err(error) => return Err(error),
         }
         self.queue.add(session, &notice).await?;
         // The turn begins at once if the thread is idle, and its message is in the rollout then.

@@ -37,7 +37,16 @@ struct WirePayload<'a> {
     role: Option<String>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
+    /// What a tool has answered.
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
     item: Option<WireItem>,
+    turn_attribution: Option<WireAttribution>,
+}
+
+#[derive(Deserialize)]
+struct WireAttribution {
+    turn_trigger: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -93,18 +102,23 @@ pub fn told(file: &Path, mark: &str) -> io::Result<bool> {
     Ok(newest_line(file, u64::MAX, tells)?.is_some())
 }
 
-/// Whether a turn has begun and not ended. One whose process was killed never ends.
+/// Whether a turn of `codex exec` has begun and not ended. One whose process was killed never ends.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn in_turn(file: &Path) -> io::Result<bool> {
+pub fn in_exec_turn(file: &Path) -> io::Result<bool> {
     let finder = Finder::new("event_msg");
     let is_running = newest_line(file, u64::MAX, |line| {
         finder.find(line)?;
         let (kind, payload) = payload(line)?;
         match payload.kind.as_str() {
             _ if kind != "event_msg" => None,
-            "task_started" | "turn_started" => Some(true),
+            "task_started" | "turn_started" => {
+                let began_by = payload
+                    .turn_attribution
+                    .and_then(|began| began.turn_trigger);
+                Some(began_by.as_deref() == Some("exec"))
+            }
             "task_complete" | "turn_complete" | "turn_aborted" => Some(false),
             _ => None,
         }
@@ -113,6 +127,7 @@ pub fn in_turn(file: &Path) -> io::Result<bool> {
 }
 
 fn tells(line: &[u8], mark: &str) -> bool {
+    let has_mark = |json: Option<&RawValue>| json.is_some_and(|json| json.get().contains(mark));
     let Some((kind, payload)) = payload(line) else {
         return false;
     };
@@ -124,9 +139,9 @@ fn tells(line: &[u8], mark: &str) -> bool {
         ("event_msg", "item_completed", _) => {
             payload.item.and_then(|item| item.client_id).as_deref() == Some(mark)
         }
-        ("response_item", "message", Some("user" | "developer")) => payload
-            .content
-            .is_some_and(|said| said.get().contains(mark)),
+        ("response_item", "message", Some("user" | "developer")) => has_mark(payload.content),
+        // Our answers have in them what the thread has not been told.
+        ("response_item", "function_call_output", _) => has_mark(payload.output),
         _ => false,
     }
 }

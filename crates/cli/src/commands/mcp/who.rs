@@ -132,8 +132,7 @@ impl Who {
             session: thread.into(),
             door: self.door(host),
             call,
-            // Its threads have a queue.
-            is_told_by_answers: false,
+            is_told_by_answers: true,
             answers_arrive: false,
             remark: None,
         })

@@ -18,6 +18,13 @@ impl HostProcess {
         Some(Self(process::identity(pid)))
     }
 
+    /// The one that has started this hook, where it does not say more: Codex.
+    pub(super) fn parent() -> Option<Self> {
+        let pid = rustix::process::getppid()?.as_raw_nonzero();
+        let pid = u32::try_from(pid.get()).ok()?;
+        Some(Self(process::identity(pid)))
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.0
     }

@@ -1,6 +1,7 @@
 //! `asyncagents notices wait`: the hook that wakes a session.
 
 use asyncagents_core::id::SessionId;
+use asyncagents_hosts::codex::rollout;
 use asyncagents_runtime::{Awaited, Manager, TakenNotice};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,12 +57,12 @@ async fn in_claude_code(
 /// Only a run without a window ends when its turn does, so only that is held: in a window a thread is
 /// told by its queue.
 async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit, Failure> {
-    if !is_codex_exec() {
+    if !is_codex_exec(session) {
         return Ok(Exit::Done);
     }
     let manager = context.manager()?;
     context.ensure_worker(&manager).await;
-    match wait(&manager, session, None).await? {
+    match wait(&manager, session, HostProcess::parent()).await? {
         Awaited::Notices(taken) => {
             let block = json!({"decision": "block", "reason": texts(&taken)});
             print::json_line(&block)?;
@@ -71,13 +72,11 @@ async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit,
     }
 }
 
-/// Whether the process around this hook is `codex exec`.
-fn is_codex_exec() -> bool {
-    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero());
-    let Some(parent) = parent else { return false };
-    let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0)
-        .any(|argument| argument == b"exec" || argument == b"e")
+/// Whether this is the end of a turn of `codex exec`.
+fn is_codex_exec(session: &SessionId) -> bool {
+    let home = OtherAgent::Codex.folder();
+    let file = home.and_then(|home| rollout::find(&home, session.as_str()).ok().flatten());
+    file.is_some_and(|file| rollout::in_exec_turn(&file).unwrap_or_default())
 }
 
 /// Waits for as long as the session can be told: its program is there, and shows it.

@@ -1,6 +1,7 @@
 //! `asyncagents setup`: what is installed gets its plugin. `setup opencode`: the plugin goes where
-//! OpenCode loads it, or away, or is checked.
+//! OpenCode loads it, or away, or is checked; `claude-code` and `codex` in `agent_plugin`.
 
+mod agent_plugin;
 mod check;
 mod copies;
 mod findings;
@@ -19,7 +20,13 @@ use asyncagents_hosts::opencode::version::{self, Generation};
 use tempfile::TempDir;
 
 pub(super) use self::findings::findings;
-use self::{check::Check, install::Plan, place::Surroundings, programs::Program};
+use self::{
+    agent_plugin::{SetupClaudeCodeArgs, SetupCodexArgs},
+    check::Check,
+    install::Plan,
+    place::Surroundings,
+    programs::Program,
+};
 use super::runtime::in_runtime;
 use crate::{
     config::Config,
@@ -34,11 +41,11 @@ const RELOAD: Duration = Duration::from_millis(1_500);
 
 /// Give other agents the tools for background agents.
 ///
-/// Without a host: look for OpenCode (1 and 2, as `opencode` or `opencode2` on the PATH), install its
-/// plugin for all your projects, remove other copies, check that OpenCode sees it, and say what to
-/// restart.
+/// Without a host: look for OpenCode (1 and 2, as `opencode` or `opencode2` on the PATH), Claude Code
+/// (`claude`) and Codex (`codex`), install the plugin of each for all your projects, check that it is
+/// there, and say what to restart.
 ///
-/// Exit code 0 on success, 1 if no OpenCode was found or something is missing.
+/// Exit code 0 on success, 1 if none of them was found or something is missing.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_help_subcommand = true,
@@ -47,7 +54,7 @@ const RELOAD: Duration = Duration::from_millis(1_500);
     after_help = "Examples:\n  asyncagents setup\n  asyncagents setup --check"
 )]
 pub(super) struct SetupArgs {
-    /// Change nothing, and check: like `asyncagents setup opencode --check`.
+    /// Change nothing, and check what is found: like `asyncagents setup HOST --check`.
     #[arg(long)]
     check: bool,
 
@@ -58,6 +65,8 @@ pub(super) struct SetupArgs {
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum SetupHost {
     Opencode(SetupOpencodeArgs),
+    ClaudeCode(SetupClaudeCodeArgs),
+    Codex(SetupCodexArgs),
 }
 
 /// Install the plugin that gives OpenCode the tools for background agents.
@@ -106,24 +115,24 @@ pub(super) struct SetupOpencodeArgs {
 }
 
 pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
-    match &args.host {
-        None if args.check => {
-            let check = SetupOpencodeArgs {
-                check: true,
-                ..SetupOpencodeArgs::default()
-            };
-            opencode(config, &check)
-        }
-        None => in_runtime(whatever_is_installed(config)),
-        Some(SetupHost::Opencode(_)) if args.check => Err(Failure::Input(anyhow!(
-            "--check goes behind the host: `asyncagents setup opencode --check`"
-        ))),
-        Some(SetupHost::Opencode(args)) => opencode(config, args),
+    let Some(host) = &args.host else {
+        return in_runtime(whatever_is_installed(config, args.check));
+    };
+    if args.check {
+        return Err(Failure::Input(anyhow!(
+            "--check goes behind the host, as in `asyncagents setup opencode --check`"
+        )));
+    }
+    match host {
+        SetupHost::Opencode(args) => opencode(config, args),
+        SetupHost::ClaudeCode(args) => in_runtime(agent_plugin::claude_code(config, args)),
+        SetupHost::Codex(args) => in_runtime(agent_plugin::codex(config, args)),
     }
 }
 
-/// Finds what is installed, gives it the plugin, and checks that.
-async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
+/// Finds what is installed, gives it the plugin, and checks that. What fails in one is no reason to
+/// leave out the next.
+async fn whatever_is_installed(config: &Config, only_check: bool) -> Result<Exit, Failure> {
     let around = Surroundings::look()?;
     let (programs, problems) = programs::installed(&around.here).await;
     for problem in problems {
@@ -137,17 +146,73 @@ async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
         let why = why.map(String::as_str).unwrap_or_default();
         print::remark(&format!("{}: {why}\n", shown_path(&program.path)));
     }
-    if programs.is_empty() {
+    let agents = agent_plugin::installed(&around.here).await;
+    if programs.is_empty() && agents.is_empty() {
         return Err(Failure::Machine(anyhow!(
-            "there is no OpenCode here that asyncagents works with; install it, or install the \
-             plugin for one that is not on the PATH with `asyncagents setup opencode`"
+            "there is no OpenCode, Claude Code or Codex here that asyncagents works with; install one \
+             of them, or install the plugin for an OpenCode that is not on the PATH with `asyncagents \
+             setup opencode`"
         )));
     }
-    for Program { path, version, .. } in &programs {
+    let mut done = Ok(Exit::Done);
+    if !programs.is_empty() {
+        let of_opencode = if only_check {
+            check_opencode(config, &around, &programs).await
+        } else {
+            install_opencode(config, &around, &programs).await
+        };
+        done = first_failure(done, of_opencode);
+    }
+    for program in agents {
+        let of_agent = if only_check {
+            agent_plugin::check(config, program).await
+        } else {
+            agent_plugin::install(config, program).await
+        };
+        done = first_failure(done, of_agent);
+    }
+    done
+}
+
+/// The first failure; one that comes after it is only said.
+fn first_failure(
+    before: Result<Exit, Failure>,
+    now: Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    match (before, now) {
+        (Err(before), Err(Failure::Machine(now) | Failure::Input(now))) => {
+            print::remark(&format!("asyncagents: {now:#}\n"));
+            Err(before)
+        }
+        (Err(failure), _) | (Ok(_), Err(failure)) => Err(failure),
+        (Ok(_), Ok(now)) => Ok(now),
+    }
+}
+
+async fn check_opencode(
+    config: &Config,
+    around: &Surroundings,
+    programs: &[Program],
+) -> Result<Exit, Failure> {
+    let check = Check {
+        around,
+        places: &around.all(),
+        folder: &around.here,
+        tools: &tool_set::specs_with_skill(&config.prefix, None),
+    };
+    check.run(programs).await
+}
+
+async fn install_opencode(
+    config: &Config,
+    around: &Surroundings,
+    programs: &[Program],
+) -> Result<Exit, Failure> {
+    for Program { path, version, .. } in programs {
         let version = version::in_line(version);
         print::answer(&format!("Found OpenCode {version}: {}.", shown_path(path)))?;
     }
-    let plan = Plan::new(&around, around.user()?)?;
+    let plan = Plan::new(around, around.user()?)?;
     print::answer(&format!(
         "The plugin goes to {}. Other copies of it that OpenCode would load here are removed; \
          nothing else is changed.",
@@ -158,13 +223,7 @@ async fn whatever_is_installed(config: &Config) -> Result<Exit, Failure> {
     if changed {
         tokio::time::sleep(RELOAD).await;
     }
-    let check = Check {
-        around: &around,
-        places: &around.all(),
-        folder: &around.here,
-        tools: &tools,
-    };
-    let done = check.run(&programs).await?;
+    let done = check_opencode(config, around, programs).await?;
     if changed {
         let has = |wanted| {
             let mut generations = programs.iter().map(|program| &program.generation);

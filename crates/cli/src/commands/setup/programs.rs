@@ -95,9 +95,26 @@ fn find(named: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// The programs on the PATH, each once. What a project has put there is not run: it is not the
-/// user's OpenCode, and nobody asked for it.
+/// OpenCode's programs on the PATH, each once.
 fn on_path(here: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for name in NAMES {
+        let is_new = |program: &PathBuf| {
+            let real = fs::canonicalize(program).ok();
+            found
+                .iter()
+                .all(|known| fs::canonicalize(known).ok() != real)
+        };
+        if let Some(program) = find_on_path(name, here).filter(is_new) {
+            found.push(program);
+        }
+    }
+    found
+}
+
+/// A program on the PATH. What a project has put there is not run: it is not the user's, and nobody
+/// asked for it.
+pub(super) fn find_on_path(name: &str, here: &Path) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let projects = projects_of(here);
     let is_safe = |folder: &PathBuf| {
@@ -105,22 +122,9 @@ fn on_path(here: &Path) -> Vec<PathBuf> {
         let inside = |project: &PathBuf| folder.starts_with(project) || real.starts_with(project);
         folder.is_absolute() && !projects.iter().any(inside)
     };
-    let folders: Vec<PathBuf> = env::split_paths(&path).filter(is_safe).collect();
-    let mut found: Vec<PathBuf> = Vec::new();
-    for name in NAMES {
-        let mut programs = folders.iter().map(|folder| folder.join(name));
-        let program = programs.find(|program| is_program(program));
-        let is_new = |program: &PathBuf| {
-            let real = fs::canonicalize(program).ok();
-            found
-                .iter()
-                .all(|known| fs::canonicalize(known).ok() != real)
-        };
-        if let Some(program) = program.filter(is_new) {
-            found.push(program);
-        }
-    }
-    found
+    let folders = env::split_paths(&path).filter(is_safe);
+    let mut programs = folders.map(|folder| folder.join(name));
+    programs.find(|program| is_program(program))
 }
 
 /// The folders whose programs are a project's: the outermost repository around the current folder,
