@@ -29,6 +29,13 @@ impl Script {
         self
     }
 
+    /// This script with the rules of another after its own.
+    #[must_use]
+    pub fn then(mut self, other: Self) -> Self {
+        self.rules.extend(other.rules);
+        self
+    }
+
     /// This script on a server that only counts its requests and keeps none of them.
     #[must_use]
     pub fn forget_bodies(mut self) -> Self {

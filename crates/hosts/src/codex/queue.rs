@@ -17,6 +17,10 @@ use tokio::{
     time,
 };
 
+/// What is queued comes to the model as the user's words.
+const NOT_THE_USER: &str =
+    "Notice from asyncagents about a background task. The user has not said this:";
+
 /// How long Codex may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest answer that is read: a queue with long messages in it.
@@ -36,7 +40,7 @@ impl Queue {
     /// Puts a message into the queue of a thread.
     pub(super) async fn add(&self, thread: &SessionId, notice: &Notice) -> Result<(), HostError> {
         let text = format!(
-            "{}\n\n{}\n\n[asyncagents notice {}]",
+            "{NOT_THE_USER}\n\n{}\n\n{}\n\n[asyncagents notice {}]",
             notice.message.visible, notice.message.hidden, notice.id
         );
         let params = json!({

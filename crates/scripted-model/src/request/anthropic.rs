@@ -54,8 +54,9 @@ fn parts<'a>(parsed: Body<'a>, body: &str) -> Result<RequestParts<'a>, Failure> 
         let role = take_text(&mut message, "role");
         let text = text_of(take(&mut message, "content"));
         let by = match role.as_str() {
-            // Claude Code also instructs the model in the middle of a conversation.
-            "system" => {
+            // Claude Code also instructs the model inside a conversation. What comes after an answer is
+            // new to it.
+            "system" if !parts.has_answers() => {
                 parts.system.push(text);
                 continue;
             }

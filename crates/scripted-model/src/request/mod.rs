@@ -56,6 +56,14 @@ struct RequestParts<'a> {
     messages: Vec<Message>,
 }
 
+impl RequestParts<'_> {
+    /// Whether the model has said something already.
+    fn has_answers(&self) -> bool {
+        let is_answer = |message: &Message| message.by == Speaker::Assistant;
+        self.messages.iter().any(is_answer)
+    }
+}
+
 /// One message, or one part of it.
 struct Message {
     by: Speaker,

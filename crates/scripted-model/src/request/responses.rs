@@ -87,7 +87,8 @@ impl RequestParts<'_> {
             "" | "message" => {
                 let text = text_of(take(&mut item, "content"));
                 match take_text(&mut item, "role").as_str() {
-                    "system" | "developer" => {
+                    // What comes after an answer is new to the model.
+                    "system" | "developer" if !self.has_answers() => {
                         self.system.push(text);
                         return Ok(());
                     }

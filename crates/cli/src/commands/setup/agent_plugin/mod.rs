@@ -6,7 +6,6 @@ mod program;
 use std::{env, path::Path};
 
 use anyhow::anyhow;
-use asyncagents_hosts::opencode::version;
 use asyncagents_models::KeyState;
 
 pub(super) use self::program::AgentProgram;
@@ -347,7 +346,10 @@ impl Setup {
             path,
             version,
         } = &self.program;
-        let (name, path, version) = (agent.shown(), shown_path(path), version::in_line(version));
+        let (name, path) = (agent.shown(), shown_path(path));
+        let mut words = version.split_whitespace();
+        let number = words.find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let version = number.unwrap_or(version);
         print::answer(&format!("Found {name} {version}: {path}."))?;
         Ok(())
     }

@@ -1,0 +1,151 @@
+//! Stories in Claude Code alone.
+
+use std::fs;
+
+use asyncagents_scripted_model::{Gate, Reply, Script};
+use serde_json::json;
+
+use crate::harness::{Agent, World, asked, child, launch, told};
+
+const CLAUDE: Agent = Agent::ClaudeCode;
+
+/// A task that ends when its gate opens, launched by "Delegate this".
+fn one_task(gate: &Gate) -> Script {
+    Script::new()
+        .rule(
+            child("Say the colour"),
+            Reply::text("ultramarine").behind(gate),
+        )
+        .rule(
+            asked(CLAUDE, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(
+            asked(CLAUDE, "is queued"),
+            Reply::text("I go on meanwhile."),
+        )
+        .rule(
+            asked(CLAUDE, "Delegate this"),
+            launch(CLAUDE, "Say the colour", false),
+        )
+}
+
+#[test]
+fn after_clear_the_new_conversation_is_not_told_and_the_old_one_is_when_it_is_resumed() {
+    let gate = Gate::closed();
+    let script = one_task(&gate).rule(asked(CLAUDE, "Something else"), Reply::text("Fresh start."));
+    let Some(world) = World::new(CLAUDE, script) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", &[]);
+    terminal.types("Delegate this");
+    terminal.until_shows("I go on meanwhile.");
+    terminal.types("/clear");
+    terminal.types("Something else");
+    terminal.until_shows("Fresh start.");
+    gate.open();
+    world.until_ended(1);
+    world.until_gone("notices wait");
+    terminal.types("Something else again");
+    world.until("it was asked again", || {
+        let again = |request: &asyncagents_scripted_model::Recorded| {
+            request.last().contains("Something else again")
+        };
+        world.requests().iter().any(again).then_some(())
+    });
+    assert_eq!(told(&world.requests()), [""; 0]);
+    world.leave(&terminal);
+    drop(terminal);
+    let terminal = world.terminal(
+        "tmux-2",
+        &["--resume", &world.session_with("Delegate this")],
+    );
+    terminal.types("Anything new?");
+    terminal.until_shows("I was told of it.");
+    assert_eq!(told(&world.requests()).len(), 1);
+    world.leave(&terminal);
+}
+
+#[test]
+fn in_the_middle_of_a_turn_the_notice_comes_with_the_next_result() {
+    let (task, turn) = (Gate::closed(), Gate::closed());
+    let script = Script::new()
+        .rule(
+            child("Say the colour"),
+            Reply::text("ultramarine").behind(&task),
+        )
+        .rule(
+            asked(CLAUDE, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(
+            asked(CLAUDE, "is queued").capture("file", r"Delegate this, then read (\S+)"),
+            Reply::call("Read", json!({"file_path": "{{file}}"})).behind(&turn),
+        )
+        .rule(
+            asked(CLAUDE, "Delegate this"),
+            launch(CLAUDE, "Say the colour", false),
+        );
+    let Some(world) = World::new(CLAUDE, script) else {
+        return;
+    };
+    world.write("project/note.txt", "a note\n");
+    let file = world.path("project/note.txt");
+    let terminal = world.terminal("tmux", &[]);
+    terminal.types(&format!("Delegate this, then read {}", file.display()));
+    world.until_asked("what comes next", |request| {
+        request.last().contains("is queued")
+    });
+    task.open();
+    world.until_ended(1);
+    // The hook has handed it over, and the turn still goes on.
+    world.until_gone("notices wait");
+    turn.open();
+    terminal.until_shows("I was told of it.");
+    let all = world.requests();
+    assert_eq!(told(&all).len(), 1, "{:?}", told(&all));
+    // It was the same turn: nothing was said in between.
+    assert_eq!(all.len(), 3, "{}", all.len());
+    world.leave(&terminal);
+}
+
+#[test]
+fn a_task_of_a_sub_agent_belongs_to_the_sub_agent() {
+    let script = Script::new()
+        .rule(child("Say the colour"), Reply::text("ultramarine"))
+        .rule(
+            asked(CLAUDE, "No background tasks found"),
+            Reply::text("None are mine."),
+        )
+        .rule(
+            asked(CLAUDE, "The sub-agent is done."),
+            Reply::call(CLAUDE.tool("list"), json!({})),
+        )
+        .rule(
+            asked(CLAUDE, "[asyncagents notice"),
+            Reply::text("The sub-agent is done."),
+        )
+        .rule(asked(CLAUDE, "is queued"), Reply::text("I wait for it."))
+        .rule(
+            asked(CLAUDE, "You are below"),
+            launch(CLAUDE, "Say the colour", false),
+        )
+        .rule(
+            asked(CLAUDE, "Delegate this"),
+            Reply::call(
+                "Agent",
+                json!({"description": "below", "prompt": "You are below", "subagent_type":
+                    "general-purpose", "run_in_background": false}),
+            ),
+        );
+    let Some(world) = World::new(CLAUDE, script) else {
+        return;
+    };
+    let done = world.print_mode("Delegate this", &[]);
+    assert_eq!(done.printed.trim(), "None are mine.", "{done:?}");
+    let told = told(&world.requests());
+    assert_eq!(told.len(), 1, "{told:?}");
+    let sessions = fs::read_dir(world.path("home/.claude/projects")).expect("projects");
+    assert_eq!(sessions.count(), 1);
+    world.until_gone("asyncagents");
+}
