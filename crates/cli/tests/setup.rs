@@ -1,4 +1,4 @@
-//! `asyncagents setup opencode`, as a user types it. Files are real; OpenCode is a script that
+//! `asyncagents setup` and what it sets up, as a user types it. Files are real; OpenCode is a script that
 //! says it listens where the test answers.
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
@@ -14,6 +14,8 @@ use tempfile::TempDir;
 
 #[path = "setup/checking.rs"]
 mod checking;
+#[path = "setup/clients.rs"]
+mod clients;
 #[path = "setup/fake.rs"]
 mod fake;
 #[path = "setup/finding.rs"]
@@ -62,6 +64,10 @@ impl Home {
     }
 
     fn command(&self) -> Command {
+        self.setup_of("opencode")
+    }
+
+    fn setup_of(&self, host: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
         command
             .current_dir(self.path("project"))
@@ -69,7 +75,7 @@ impl Home {
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.folder.path())
             .env("XDG_CONFIG_HOME", self.path("config"))
-            .args(["setup", "opencode"]);
+            .args(["setup", host]);
         command
     }
 

@@ -17,8 +17,12 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
 
 /// Where asyncagents keeps a user's configuration.
 pub(crate) fn config_folder() -> Option<PathBuf> {
-    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")));
-    folder.map(|folder| folder.join("asyncagents"))
+    config_home().map(|folder| folder.join("asyncagents"))
+}
+
+/// Where all programs keep a user's configuration.
+pub(crate) fn config_home() -> Option<PathBuf> {
+    absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
 }
 
 /// Where all programs keep a user's data.

@@ -13,7 +13,7 @@ mod skill_settings;
 mod value;
 
 pub(crate) use agent_settings::AgentConfig;
-pub(crate) use folders::{config_folder, data_folder, data_home, home, no_home};
+pub(crate) use folders::{config_folder, config_home, data_folder, data_home, home, no_home};
 pub(crate) use load::{
     Loaded, ProjectTasks, is_of_agent, load, load_launched, load_without_project, with_project,
 };

@@ -6,11 +6,14 @@ mod check;
 mod copies;
 mod findings;
 mod install;
+mod json_entries;
 mod loader;
+mod mcp_client;
 mod opencode2;
 mod place;
 mod plugin_file;
 mod programs;
+mod yaml_entry;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -24,6 +27,7 @@ use self::{
     agent_plugin::{SetupClaudeCodeArgs, SetupCodexArgs},
     check::Check,
     install::Plan,
+    mcp_client::{McpClient, SetupClientArgs},
     place::Surroundings,
     programs::Program,
 };
@@ -43,7 +47,7 @@ const RELOAD: Duration = Duration::from_millis(1_500);
 ///
 /// Without a host: look for OpenCode (1 and 2, as `opencode` or `opencode2` on the PATH), Claude Code
 /// (`claude`) and Codex (`codex`), install the plugin of each for all your projects, check that it is
-/// there, and say what to restart.
+/// there, and say what to restart. Other clients of MCP servers are set up by name.
 ///
 /// Exit code 0 on success, 1 if none of them was found or something is missing.
 #[derive(Debug, clap::Args)]
@@ -67,6 +71,16 @@ pub(super) enum SetupHost {
     Opencode(SetupOpencodeArgs),
     ClaudeCode(SetupClaudeCodeArgs),
     Codex(SetupCodexArgs),
+    /// Enter the tools into Cursor's list of MCP servers.
+    Cursor(SetupClientArgs),
+    /// Enter the tools into VS Code's list of MCP servers.
+    Vscode(SetupClientArgs),
+    /// Enter the tools into Zed's list of MCP servers.
+    Zed(SetupClientArgs),
+    /// Enter the tools into Gemini CLI's list of MCP servers.
+    Gemini(SetupClientArgs),
+    /// Enter the tools into goose's list of extensions.
+    Goose(SetupClientArgs),
 }
 
 /// Install the plugin that gives OpenCode the tools for background agents.
@@ -127,6 +141,11 @@ pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
         SetupHost::Opencode(args) => opencode(config, args),
         SetupHost::ClaudeCode(args) => in_runtime(agent_plugin::claude_code(config, args)),
         SetupHost::Codex(args) => in_runtime(agent_plugin::codex(config, args)),
+        SetupHost::Cursor(args) => mcp_client::run(McpClient::Cursor, args),
+        SetupHost::Vscode(args) => mcp_client::run(McpClient::VsCode, args),
+        SetupHost::Zed(args) => mcp_client::run(McpClient::Zed, args),
+        SetupHost::Gemini(args) => mcp_client::run(McpClient::Gemini, args),
+        SetupHost::Goose(args) => mcp_client::run(McpClient::Goose, args),
     }
 }
 
@@ -170,6 +189,9 @@ async fn whatever_is_installed(config: &Config, only_check: bool) -> Result<Exit
             agent_plugin::install(config, program).await
         };
         done = first_failure(done, of_agent);
+    }
+    if !only_check {
+        mcp_client::say_offers();
     }
     done
 }

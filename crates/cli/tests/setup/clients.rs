@@ -1,0 +1,68 @@
+//! Clients of MCP servers that have no plugin.
+
+use std::fs;
+
+use rstest::rstest;
+
+use super::{Home, Said};
+
+#[rstest]
+#[case::cursor("cursor", ".cursor/mcp.json")]
+#[case::vscode("vscode", "config/Code/User/mcp.json")]
+#[case::zed("zed", "config/zed/settings.json")]
+#[case::gemini("gemini", ".gemini/settings.json")]
+#[case::goose("goose", "config/goose/config.yaml")]
+fn a_client_gets_an_entry_and_loses_it_again(#[case] client: &str, #[case] file: &str) {
+    let home = Home::new();
+    let file = home.path(file);
+    let setup = |more: &[&str]| Said::of(home.setup_of(client).args(more));
+    let missing = format!(
+        "{} does not have the entry; `asyncagents setup {client}` writes it",
+        file.display()
+    );
+    setup(&["--check"]).refused(1, &missing);
+    let said = setup(&[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.answer.contains("cannot be woken"), "{said:?}");
+    let written = fs::read_to_string(&file).expect("a file");
+    assert!(
+        written.contains(env!("CARGO_BIN_EXE_asyncagents")),
+        "{written}"
+    );
+    assert_eq!(setup(&["--check"]).code, Some(0));
+    assert!(setup(&[]).answer.contains("has the entry already"));
+    assert_eq!(fs::read_to_string(&file).expect("a file"), written);
+    assert_eq!(setup(&["--remove"]).code, Some(0));
+    setup(&["--check"]).refused(1, &missing);
+}
+
+#[test]
+fn a_file_with_comments_is_left_alone_and_the_entry_is_shown() {
+    let home = Home::new();
+    let file = home.path("config/zed/settings.json");
+    home.write(&file, "{ // mine\n}\n");
+    let said = Said::of(&mut home.setup_of("zed"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    said.remarks("Enter this below `context_servers` yourself: \"asyncagents\": {");
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "{ // mine\n}\n");
+}
+
+#[test]
+fn a_projects_link_leads_nobody_out_of_it() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("elsewhere")).expect("a folder");
+    let link = home.path("project/.cursor");
+    std::os::unix::fs::symlink(home.path("elsewhere"), &link).expect("a link");
+    let said = Said::of(home.setup_of("cursor").arg("--project"));
+    let why = format!(
+        "{} leads out of this folder; it was left alone",
+        link.display()
+    );
+    said.refused(2, &why);
+    assert_eq!(
+        fs::read_dir(home.path("elsewhere"))
+            .expect("a folder")
+            .count(),
+        0
+    );
+}
