@@ -59,6 +59,13 @@ impl<'w> Terminal<'w> {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
+    /// The screen with what says its colours.
+    #[allow(dead_code, reason = "the benchmark makes pictures")]
+    pub(crate) fn in_colour(&self) -> String {
+        let shown = self.run(&["capture-pane", "-e", "-p"]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    }
+
     fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let mut newest = String::new();
         let shown = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -10,7 +10,7 @@ use std::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use asyncagents_scripted_model::{ModelServer, Recorded, Reply, Script, When};
@@ -342,6 +342,25 @@ impl World {
             let listed: serde_json::Value = serde_json::from_str(&listed.printed).ok()?;
             (listed.as_array()?.len() >= tasks).then_some(())
         });
+    }
+
+    /// How long after a moment the task of this number ended, as the journal says.
+    #[allow(dead_code, reason = "the benchmark asks")]
+    pub(crate) fn ended_after(&self, number: usize, begun: Instant) -> Duration {
+        let (now, wall) = (Instant::now(), SystemTime::now());
+        let begun = wall - now.duration_since(begun);
+        self.until("the task has ended", || {
+            let listed = self.asyncagents(&["list", "--all", "--json"]);
+            let listed: serde_json::Value = serde_json::from_str(&listed.printed).ok()?;
+            let mut ends: Vec<&str> = listed
+                .as_array()?
+                .iter()
+                .filter_map(|task| task["ended_at"].as_str())
+                .collect();
+            ends.sort_unstable();
+            let end: jiff::Timestamp = ends.get(number)?.parse().ok()?;
+            SystemTime::from(end).duration_since(begun).ok()
+        })
     }
 
     /// The session of Claude Code in which this was said.
