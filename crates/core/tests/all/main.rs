@@ -16,6 +16,8 @@ mod properties;
 mod reaching;
 mod reading;
 mod reading2;
+mod reading_claude_code;
+mod reading_codex;
 mod recorded;
 mod rereading;
 mod rule_tricks;

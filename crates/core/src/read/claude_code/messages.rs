@@ -131,6 +131,11 @@ impl<'a> Messages<'a> {
             ..Self::default()
         };
         let mut is_used = vec![false; chain.records.len()];
+        // By the first copies. Of a record that is there again, the one in the chain counts.
+        let mut is_known = vec![false; chain.records.len()];
+        for at in (0..chain.records.len()).filter(|at| chain.has(*at)) {
+            is_known[chain.first_copy(at)] = true;
+        }
         let kept = chain
             .stretches
             .iter()
@@ -144,8 +149,10 @@ impl<'a> Messages<'a> {
                 is_used[compacted.summary] = true;
             }
             for at in stretch.from..stretch.to {
-                if !is_used[at] {
+                let first = chain.first_copy(at);
+                if !is_used[at] && (chain.has(at) || !is_known[first]) {
                     is_used[at] = messages.take(chain, at, &is_used);
+                    is_known[first] |= is_used[at];
                 }
             }
         }
