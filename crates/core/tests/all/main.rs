@@ -18,6 +18,7 @@ mod reading;
 mod reading2;
 mod reading_claude_code;
 mod reading_codex;
+mod reading_ends;
 mod recorded;
 mod rereading;
 mod rule_tricks;

@@ -172,6 +172,32 @@ fn what_comes_after_a_compaction_may_follow_what_was_kept() {
     );
 }
 
+/// Whether or not what is older than the compaction was read.
+#[test]
+fn what_the_user_went_back_from_after_a_compaction_is_not_inherited() {
+    let session = Transcript::new().user("a").user("kept");
+    let old = session.lines().len() - 1;
+    let session = session
+        .compacted("summary", 1)
+        .back_to(Some(1))
+        .hook("said to a lost branch")
+        .back_to(Some(3))
+        .user("next");
+    let expected = "Agent:\nsummary\n\nUser:\nkept\n\nUser:\nnext";
+    assert_eq!(inherited(session.jsonl()), expected);
+    let newest: String = session.lines()[old..]
+        .iter()
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let reading = Reading {
+        has_more: true,
+        ..Reading::default()
+    };
+    let end = LineFormat::ClaudeCode.read_end(newest.as_bytes(), &reading);
+    assert_eq!(end.reached, Reached::Compaction);
+    assert_eq!(inherited_of(end.transcript), expected);
+}
+
 #[rstest]
 #[case::no_summary(Transcript::new().user("kept").record(json!({
     "type": "system", "subtype": "compact_boundary", "parentUuid": null, "logicalParentUuid": uuid(0),
