@@ -22,6 +22,7 @@ mod own_file;
 mod print;
 mod read_input;
 mod read_short;
+mod saved_session;
 mod screen;
 mod seal;
 mod skill_commands;

@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf};
 
 use assert_cmd::Command;
 use asyncagents_testkit::{
+    claude_code, codex,
     opencode::{Session, result, text},
     opencode2,
 };
@@ -284,7 +285,7 @@ fn nonsense_settings_are_refused_with_their_key_and_range() {
 #[test]
 fn wrong_arguments_are_explained() {
     for (args, said) in [
-        (&["fork"][..], "<FILE|->"),
+        (&["fork"][..], "<FILE|ID|->"),
         (
             &["fork", "-", "--preset", "gradual"],
             "[possible values: graduated, flat, exact]",
@@ -375,4 +376,228 @@ fn an_answer_that_was_written_stands_even_if_remarks_cannot_be() {
         said.starts_with("asyncagents: cannot write the answer: No space left on device"),
         "{said}"
     );
+}
+
+const SESSION: &str = "60104808-db31-4a6a-bbca-a6b936b75c66";
+const THREAD: &str = "01a1e536-bcc1-7b41-9aa2-aa856fb88bcc";
+
+/// A home in which Claude Code and Codex have a session each, and Claude Code's a sub-agent.
+fn home_with_sessions() -> TempDir {
+    let home = tempfile::tempdir().expect("a folder");
+    let put = |path: &str, content: String| {
+        let path = home.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    };
+    let session = claude_code::Transcript::new()
+        .user("said to Claude Code")
+        .answer(vec![claude_code::call("toolu_1", "Bash", json!({}))])
+        .result(
+            "toolu_1",
+            "<persisted-output>\nOutput too large. Saved to tool-results/toolu_1.txt",
+        );
+    let project = ".claude/projects/-project";
+    put(&format!("{project}/{SESSION}.jsonl"), session.jsonl());
+    put(
+        &format!("{project}/{SESSION}/tool-results/toolu_1.txt"),
+        "all of a large result".to_owned(),
+    );
+    let agent = claude_code::Transcript::of_sub_agent("a1").user("said to a sub-agent");
+    put(
+        &format!("{project}/{SESSION}/subagents/agent-a1.jsonl"),
+        agent.jsonl(),
+    );
+    let thread = codex::Rollout::new().user("said to Codex");
+    let day = ".codex/sessions/2026/11/16";
+    put(
+        &format!("{day}/rollout-2026-11-16T16-35-37-{THREAD}.jsonl"),
+        thread.jsonl(),
+    );
+    home
+}
+
+/// Runs `fork` in a home.
+fn fork_in(home: &TempDir, args: &[&str]) -> std::process::Output {
+    asyncagents()
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env_remove("CLAUDE_CONFIG_DIR")
+        .env_remove("CODEX_HOME")
+        .arg("fork")
+        .args(args)
+        .output()
+        .expect("runs")
+}
+
+fn said_by(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Why a `fork` in a home is refused, in one line.
+fn refusal_in(home: &TempDir, args: &[&str]) -> String {
+    let output = fork_in(home, args);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.stdout, b"", "no answer");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
+    let home = home.path().canonicalize().expect("a path");
+    said.trim_end()
+        .replace(home.to_str().expect("a path"), "HOME")
+}
+
+#[test]
+fn a_session_of_another_agent_is_found_by_its_id() {
+    let home = home_with_sessions();
+    let claude_code = fork_in(&home, &[SESSION, "--from", "claude-code"]);
+    assert_eq!(
+        said_by(&claude_code),
+        "<inherited_context>\n\nUser:\nsaid to Claude Code\n\nAgent:\n[Tool: Bash] {}\n[Tool result]\n\
+         all of a large result\n</inherited_context>\n"
+    );
+    let agent = fork_in(&home, &[&format!("{SESSION}/a1"), "--from", "claude-code"]);
+    assert!(
+        said_by(&agent).contains("User:\nsaid to a sub-agent\n"),
+        "{agent:?}"
+    );
+    let codex = fork_in(&home, &[THREAD, "--from", "codex"]);
+    assert!(
+        said_by(&codex).contains("User:\nsaid to Codex\n"),
+        "{codex:?}"
+    );
+}
+
+/// Beside a session's file Claude Code has a folder with the name of its ID.
+#[test]
+fn an_id_is_found_from_the_folder_that_has_the_file() {
+    let home = home_with_sessions();
+    let output = asyncagents()
+        .current_dir(home.path().join(".claude/projects/-project"))
+        .env("HOME", home.path())
+        .env_remove("CLAUDE_CONFIG_DIR")
+        .args(["fork", SESSION, "--from", "claude-code"])
+        .output()
+        .expect("runs");
+    assert!(
+        said_by(&output).contains("said to Claude Code"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn variables_move_where_sessions_are_looked_for() {
+    let home = home_with_sessions();
+    for (variable, folder, id, from, said) in [
+        (
+            "CLAUDE_CONFIG_DIR",
+            ".claude",
+            SESSION,
+            "claude-code",
+            "said to Claude Code",
+        ),
+        ("CODEX_HOME", ".codex", THREAD, "codex", "said to Codex"),
+    ] {
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let output = asyncagents()
+            .current_dir(elsewhere.path())
+            .env("HOME", elsewhere.path())
+            .env(variable, home.path().join(folder))
+            .args(["fork", id, "--from", from])
+            .output()
+            .expect("runs");
+        assert!(said_by(&output).contains(said), "{output:?}");
+    }
+}
+
+#[test]
+fn what_is_no_session_of_another_agent_is_one_clear_line() {
+    let home = home_with_sessions();
+    let file = ".claude/projects/-project/../-project/";
+    fs::write(home.path().join("empty.jsonl"), "\n").expect("written");
+    fs::write(home.path().join("list.json"), a_session()).expect("written");
+    let thread = format!(".codex/sessions/2026/11/16/rollout-2026-11-16T16-35-37-{THREAD}.jsonl");
+    let said: Vec<String> = [
+        &["unknown", "--from", "claude-code"][..],
+        &["unknown", "--from", "codex"],
+        &[&format!("{THREAD}/a1"), "--from", "codex"],
+        &[&format!("../{SESSION}"), "--from", "claude-code"],
+        &[&format!("{SESSION}/../{SESSION}"), "--from", "claude-code"],
+        &[&format!("{SESSION}/a2"), "--from", "claude-code"],
+        &["no/such/file.jsonl", "--from", "claude-code"],
+        &[file, "--from", "claude-code"],
+        &[SESSION],
+        &[THREAD],
+        &[THREAD, "--from", "claude-code"],
+        &["empty.jsonl", "--from", "codex"],
+        &["list.json", "--from", "claude-code"],
+        &[&thread],
+        &[&thread, "--from", "claude-code"],
+        &[
+            &format!(".claude/projects/-project/{SESSION}.jsonl"),
+            "--from",
+            "codex",
+        ],
+    ]
+    .into_iter()
+    .map(|args| refusal_in(&home, args))
+    .collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+/// A line that is no text spoils nothing else, from a file and from a pipe.
+#[test]
+fn a_transcript_with_a_broken_line_is_read() {
+    let home = home_with_sessions();
+    let mut file = claude_code::Transcript::new()
+        .user("first")
+        .jsonl()
+        .into_bytes();
+    file.extend_from_slice(b"{\"type\":\"user\xff\"}\n{half");
+    fs::write(home.path().join("broken.jsonl"), &file).expect("written");
+    let from_file = fork_in(&home, &["broken.jsonl", "--from", "claude-code", "--json"]);
+    let piped = asyncagents()
+        .args(["fork", "-", "--from", "claude-code", "--json"])
+        .write_stdin(file)
+        .output()
+        .expect("runs");
+    for output in [from_file, piped] {
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert!(
+            answer["context"]
+                .as_str()
+                .expect("text")
+                .contains("User:\nfirst\n")
+        );
+        assert_eq!(answer["stats"]["messages"]["skipped"], 1);
+    }
+}
+
+#[test]
+fn of_a_long_transcript_the_end_is_read_and_the_figures_say_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let long = (0..4_000).fold(claude_code::Transcript::new(), |session, n| {
+        session.user(&format!("question {n}: {}", "words ".repeat(100)))
+    });
+    let file = long.jsonl();
+    assert!(file.len() > 3_000_000, "longer than what is read at first");
+    fs::write(folder.path().join("long.jsonl"), &file).expect("written");
+    let output = fork_in(
+        &folder,
+        &[
+            "long.jsonl",
+            "--from",
+            "claude-code",
+            "--json",
+            "--max-input",
+            "1",
+        ],
+    );
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["stats"]["messages"]["unread"], true, "{output:?}");
+    let piped = asyncagents()
+        .args(["fork", "-", "--from", "claude-code", "--json"])
+        .write_stdin(file)
+        .output()
+        .expect("runs");
+    let whole: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    assert_eq!(answer["context"], whole["context"]);
 }

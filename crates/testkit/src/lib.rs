@@ -1,7 +1,9 @@
 //! Made-up sessions, a clock, a scripted host, and what every store and every host promises, for
 //! tests and benchmarks. A dev-dependency only.
 
+pub mod claude_code;
 pub mod clock;
+pub mod codex;
 pub mod finished_tasks;
 pub mod fuzz;
 pub mod generate;

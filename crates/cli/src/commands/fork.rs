@@ -1,18 +1,12 @@
 //! `asyncagents fork`: what a forked child would inherit of a saved session.
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::PathBuf, time::Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use asyncagents_core::{
-    fork::{Fork, ForkError, Limits, Parent, Preset, fork},
+    fork::{Fork, ForkError, Limits, Preset, fork},
     read::Format,
     tokens,
-    transcript::Transcript,
 };
 use asyncagents_views::ForkView;
 
@@ -21,7 +15,7 @@ use crate::{
     config::Config,
     exit::{Exit, Failure},
     print::{self, Took},
-    read_input::at_most,
+    saved_session,
 };
 
 /// Show what a forked child would inherit of a saved session.
@@ -31,12 +25,15 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = limits_help())]
 pub(super) struct ForkArgs {
-    /// Saved session, or `-` for standard input.
-    #[arg(value_name = "FILE|-")]
+    /// Saved session, or `-` for standard input. With `--from claude-code` or `codex` also the ID of a
+    /// session, which is looked for where that agent keeps its sessions; a sub-agent of Claude Code
+    /// is SESSION/AGENT.
+    #[arg(value_name = "FILE|ID|-")]
     input: PathBuf,
 
-    /// Format of the session: what OpenCode 1 exports or answers to `GET /session/ID/message`, or
-    /// what OpenCode 2 answers to `GET /api/session/ID/message` or `/export`.
+    /// Format of the session: what OpenCode 1 exports or answers to `GET /session/ID/message`, what
+    /// OpenCode 2 answers to `GET /api/session/ID/message` or `/export`, a transcript of Claude
+    /// Code, or a rollout of Codex.
     #[arg(long, value_name = "HOST", default_value = "opencode", value_parser = named(Format::ALL))]
     from: Format,
 
@@ -59,7 +56,8 @@ pub(super) struct ForkArgs {
     #[arg(long, conflicts_with = "json")]
     preamble: bool,
 
-    /// Refuse an input larger than this many megabytes (1 MB is 1,000,000 bytes).
+    /// Refuse an input larger than this many megabytes (1 MB is 1,000,000 bytes). Of a file of Claude
+    /// Code or Codex only the end is read, as far back as the fork needs.
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     max_input: u64,
 }
@@ -88,27 +86,13 @@ fn fork_file(config: &Config, args: &ForkArgs) -> anyhow::Result<(Fork, Took)> {
 
 fn read_and_fork(args: &ForkArgs, limits: &Limits) -> anyhow::Result<(Fork, Took)> {
     let begun = Instant::now();
-    let input = read_input(&args.input, args.max_input)?;
-    let parent = Parent::new(read_session(args.from, &input)?);
+    let session = saved_session::read(&args.input, args.from, limits, args.max_input)?;
+    let parent = session.parent()?;
     let reading = begun.elapsed();
     let begun = Instant::now();
     let fork = fork(&parent, limits, tokens::o200k).map_err(with_hint)?;
     let forking = begun.elapsed();
     Ok((fork, Took { reading, forking }))
-}
-
-fn read_session(format: Format, input: &str) -> anyhow::Result<Transcript<'_>> {
-    format.read(input).map_err(|error| {
-        let has_messages = |other: Format| {
-            let read = other.read(input);
-            read.is_ok_and(|transcript| !transcript.messages().is_empty())
-        };
-        let mut others = Format::ALL.iter().filter(|(_, other)| *other != format);
-        match others.find(|(_, other)| has_messages(*other)) {
-            Some((name, _)) => anyhow!("{error}; `--from {name}` reads it"),
-            None => error.into(),
-        }
-    })
 }
 
 fn with_hint(error: ForkError) -> anyhow::Error {
@@ -130,30 +114,6 @@ fn limits(config: &Config, args: &ForkArgs) -> anyhow::Result<Limits> {
     Ok(limits)
 }
 
-fn read_input(path: &Path, max_megabytes: u64) -> anyhow::Result<String> {
-    let bytes = if path == Path::new("-") {
-        at_most(io::stdin().lock(), 0, max_megabytes)?
-    } else {
-        let file = File::open(path)?;
-        let about = file.metadata()?;
-        if about.is_dir() {
-            bail!("is a directory; give the file of a saved session");
-        }
-        at_most(file, about.len(), max_megabytes)?
-    };
-    let bytes = bytes.ok_or_else(|| {
-        anyhow!("is larger than {max_megabytes} MB; `--max-input` raises the limit")
-    })?;
-    String::from_utf8(bytes).map_err(|error| {
-        let error = error.utf8_error();
-        let at = error.valid_up_to();
-        match error.error_len() {
-            None => anyhow!("ends within a character (byte {at}); it seems to be truncated"),
-            Some(_) => anyhow!("is not UTF-8 text (byte {at}); expected JSON"),
-        }
-    })
-}
-
 fn limit(text: &str) -> Result<Assignment, &'static str> {
     key_value(text).ok_or("expected KEY=VALUE, such as max_chars=50000")
 }
@@ -168,6 +128,7 @@ fn limits_help() -> String {
   asyncagents fork session.json
   opencode export SESSION | asyncagents fork - --preamble
   asyncagents fork page.json --from opencode2
+  asyncagents fork 60104808-db31-4a6a-bbca-a6b936b75c66 --from claude-code
   asyncagents fork session.json --preset flat --set max_tokens=20000
   asyncagents fork session.json --json | jq .stats",
     );

@@ -303,6 +303,8 @@ impl<'a> Rollout<'a> {
             (_, None) => return Ok(()),
         };
         self.is_compacted = true;
+        // What was replaced cannot be gone back to.
+        self.prompts.clear();
         self.messages.push(Message {
             id,
             role: Role::Assistant,

@@ -1,4 +1,5 @@
-//! Sessions recorded from the real OpenCode, and what a child inherits of them.
+//! Sessions recorded from the real OpenCode, and written in the shapes of the real Claude Code and
+//! Codex, and what a child inherits of them.
 
 use asyncagents_core::{
     fork::{Parent, Preset, fork},
@@ -26,6 +27,24 @@ fn recorded_sessions_fork_to_what_was_reviewed(#[case] name: &str, #[case] json:
 #[case::export("export2", include_str!("../fixtures/opencode2/session.export.json"))]
 fn recorded_sessions_of_opencode_2_do_too(#[case] name: &str, #[case] json: &str) {
     reviewed(name, Format::OpenCode2, json);
+}
+
+#[rstest]
+#[case::session("claude_code", include_str!("../fixtures/claude-code/session.jsonl"))]
+#[case::compacted("claude_code_compacted", include_str!("../fixtures/claude-code/session.compacted.jsonl"))]
+#[case::rewound("claude_code_rewound", include_str!("../fixtures/claude-code/session.rewound.jsonl"))]
+#[case::resumed("claude_code_resumed", include_str!("../fixtures/claude-code/session.resumed.jsonl"))]
+#[case::subagent("claude_code_subagent", include_str!("../fixtures/claude-code/subagent.jsonl"))]
+fn sessions_of_claude_code_do_too(#[case] name: &str, #[case] jsonl: &str) {
+    reviewed(name, Format::ClaudeCode, jsonl);
+}
+
+#[rstest]
+#[case::thread("codex", include_str!("../fixtures/codex/rollout.jsonl"))]
+#[case::compacted("codex_compacted", include_str!("../fixtures/codex/rollout.compacted.jsonl"))]
+#[case::subagent("codex_subagent", include_str!("../fixtures/codex/rollout.subagent.jsonl"))]
+fn threads_of_codex_do_too(#[case] name: &str, #[case] jsonl: &str) {
+    reviewed(name, Format::Codex, jsonl);
 }
 
 fn reviewed(name: &str, format: Format, json: &str) {

@@ -27,9 +27,14 @@ impl SessionName {
 
     /// Reads what [`SessionName::id`] has written.
     pub fn parse(id: &SessionId) -> Option<Self> {
-        match id.as_str().split_once('/') {
+        Self::parse_text(id.as_str())
+    }
+
+    /// Reads `SESSION` or `SESSION/AGENT`.
+    pub fn parse_text(id: &str) -> Option<Self> {
+        match id.split_once('/') {
             Some((session, agent)) => Self::new(session, Some(agent)),
-            None => Self::new(id.as_str(), None),
+            None => Self::new(id, None),
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Chain<'a> {
     /// Of each record, the one that it follows.
     links: Vec<Link>,
     is_in_chain: Vec<bool>,
+    /// Of each record, the first of its name: some are written again.
+    first_copy: Vec<usize>,
 }
 
 /// What came after a compaction, or after nothing, and before the next one.
@@ -82,6 +84,7 @@ impl<'a> Chain<'a> {
             reached: Reached::TooLittle,
             links: Vec::new(),
             is_in_chain: Vec::new(),
+            first_copy: Vec::new(),
             records,
         };
         if let Some(reached) = chain.find(reading) {
@@ -95,6 +98,11 @@ impl<'a> Chain<'a> {
     /// Whether a record is in the chain itself.
     pub(super) fn has(&self, at: usize) -> bool {
         self.is_in_chain.get(at).copied().unwrap_or_default()
+    }
+
+    /// The first record of the same name.
+    pub(super) fn first_copy(&self, at: usize) -> usize {
+        self.first_copy.get(at).copied().unwrap_or(at)
     }
 
     /// The record that another follows.
@@ -190,6 +198,7 @@ impl<'a> Chain<'a> {
         let mut compactions = compactions.iter().peekable();
         let mut by_uuid = HashMap::with_capacity(self.records.len());
         self.links.reserve(self.records.len());
+        self.first_copy.reserve(self.records.len());
         for (at, record) in self.records.iter().enumerate() {
             let has_summary = compactions.next_if(|next| next.boundary == at).is_some();
             let parent = match &record.kind {
@@ -202,7 +211,9 @@ impl<'a> Chain<'a> {
                     .get(parent)
                     .map_or(Link::Unknown, |at| Link::To(*at)),
             });
-            by_uuid.insert(record.uuid.clone(), at);
+            let before = by_uuid.insert(record.uuid.clone(), at);
+            let first = before.map_or(at, |before| self.first_copy[before]);
+            self.first_copy.push(first);
         }
         by_uuid
     }

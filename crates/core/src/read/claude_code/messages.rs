@@ -131,6 +131,11 @@ impl<'a> Messages<'a> {
             ..Self::default()
         };
         let mut is_used = vec![false; chain.records.len()];
+        // By the first copies. Of a record that is there again, the one in the chain counts.
+        let mut is_known = vec![false; chain.records.len()];
+        for at in (0..chain.records.len()).filter(|at| chain.has(*at)) {
+            is_known[chain.first_copy(at)] = true;
+        }
         let kept = chain
             .stretches
             .iter()
@@ -144,8 +149,10 @@ impl<'a> Messages<'a> {
                 is_used[compacted.summary] = true;
             }
             for at in stretch.from..stretch.to {
-                if !is_used[at] {
-                    is_used[at] = messages.take(chain, at, &is_used);
+                let first = chain.first_copy(at);
+                if !is_used[at] && (chain.has(at) || !is_known[first]) {
+                    is_used[at] = messages.take(chain, at, stretch.from, &is_used);
+                    is_known[first] |= is_used[at];
                 }
             }
         }
@@ -157,7 +164,7 @@ impl<'a> Messages<'a> {
 
     /// Takes a record. One that is not in the chain counts if it belongs to an answer that is: of
     /// several calls at once, the result of one only is followed by what comes next.
-    fn take(&mut self, chain: &Chain<'a>, at: usize, is_used: &[bool]) -> bool {
+    fn take(&mut self, chain: &Chain<'a>, at: usize, from: usize, is_used: &[bool]) -> bool {
         let record = &chain.records[at];
         let is_in_chain = chain.has(at);
         match &record.kind {
@@ -166,8 +173,10 @@ impl<'a> Messages<'a> {
             } => self.take_user(record, message, *is_meta, is_in_chain),
             Kind::Assistant { message } => self.take_answer(record, message, is_in_chain),
             Kind::Attachment { attachment } => {
-                // Beside the chain there are also records that the user has gone back from.
-                let beside = |parent: usize| is_used[parent] && !chain.has(parent);
+                // Beside the chain there are also records that the user has gone back from. What a
+                // compaction kept is followed by the chain, or by nothing that counts.
+                let beside =
+                    |parent: usize| parent >= from && is_used[parent] && !chain.has(parent);
                 let belongs = || chain.parent(at).is_some_and(beside);
                 let is_taken = is_in_chain || belongs();
                 if is_taken {
