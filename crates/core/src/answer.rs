@@ -343,13 +343,13 @@ pub fn output(report: &Report, now: Moment, reader: Reader) -> String {
 /// A part of what [`output`] says: as much as an agent is answered at once, and how to get the rest.
 pub fn output_part(text: String, part: TextPart, shown: &str, prefix: &str) -> String {
     let all = text.chars().count();
-    let (from, until) = (
-        part.offset,
-        part.offset.saturating_add(part.max_chars).min(all),
-    );
-    if from == 0 && until == all {
+    let from = part.offset;
+    if from == 0 && all <= part.max_chars {
         return text;
     }
+    // What it says of the rest has to fit in too.
+    let most = part.max_chars.min(TextPart::MOST - NOTE);
+    let until = from.saturating_add(most).min(all);
     if from >= all {
         return format!("[there are {all} characters, and none after {from}]");
     }
@@ -365,13 +365,16 @@ pub fn output_part(text: String, part: TextPart, shown: &str, prefix: &str) -> S
     )
 }
 
+/// How many characters are kept for saying what was left out.
+const NOTE: usize = 200;
+
 /// An answer that is no longer than an agent is answered at once.
 pub fn bounded(text: String) -> String {
     let most = TextPart::MOST;
     if text.len() <= most || text.chars().count() <= most {
         return text;
     }
-    let all = text.chars().count();
+    let (all, most) = (text.chars().count(), most - NOTE);
     let kept: String = text.chars().take(most).collect();
     format!("{kept}\n[the first {most} of {all} characters]")
 }

@@ -198,6 +198,36 @@ impl Skills {
         listed
     }
 
+    /// The skills that a person can invoke.
+    pub fn for_user(&self) -> Vec<Listed> {
+        let catalog = self.catalog();
+        let listed = catalog
+            .active()
+            .filter(|listed| is_for(listed, Invoker::User));
+        listed.cloned().collect()
+    }
+
+    /// The text of a skill that a person invokes in a conversation, filled in.
+    ///
+    /// # Errors
+    /// When there is no such skill for a person, or it cannot be filled in.
+    pub async fn text_for_user(
+        &self,
+        name: &str,
+        arguments: &str,
+        session: &SessionId,
+    ) -> Result<Ready, SkillTrouble> {
+        let invocation = Invocation {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            by: Invoker::User,
+            session: session.clone(),
+            model: None,
+        };
+        let listed = self.find(name, Invoker::User).await?;
+        self.fill(listed, &invocation).await
+    }
+
     /// The skill that is invoked, filled in. All checks are made before any of its commands runs.
     pub(crate) async fn ready(
         &self,

@@ -8,6 +8,8 @@ use asyncagents_runtime::ToolDoor;
 use rmcp::{RoleServer, model::JsonObject, service::RequestContext};
 use serde_json::Value;
 
+use super::UserSkill;
+
 /// Under this name a hook puts into the arguments of a call what it knows of the caller.
 const HANDED_OVER: &str = "asyncagents_caller";
 
@@ -35,6 +37,8 @@ pub struct ToolCaller {
     pub is_told_by_answers: bool,
     /// Whether what is in an answer is known to have reached it: it has no history that could be read.
     pub answers_arrive: bool,
+    /// Whether it has a conversation that a fork can inherit.
+    pub has_history: bool,
     /// Something that it should know, once.
     pub remark: Option<String>,
 }
@@ -56,6 +60,15 @@ pub trait WhoCalls: Send + Sync + 'static {
 
     /// The list of skills for the model, if there are any.
     fn disclosed(&self) -> Option<String>;
+
+    /// The skills that the user can choose.
+    fn user_skills(&self) -> Vec<UserSkill>;
+
+    /// The text of a skill that the user has chosen.
+    ///
+    /// # Errors
+    /// With a sentence for the user.
+    async fn skill_text(&self, name: &str, arguments: &str) -> Result<String, String>;
 
     /// The agents that a task can be given to, a line each.
     async fn agents(&self) -> Vec<String>;

@@ -12,11 +12,12 @@ use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::SessionId,
     port::Host,
+    skill::SkillContext,
     tool_set::ToolRequest,
 };
 use asyncagents_hosts::claude_code::{CallHints, SessionName, find_caller};
-use asyncagents_runtime::{Manager, Skills, ToolDoor};
-use asyncagents_server::mcp::{CallerSource, ToolCaller, WhoCalls};
+use asyncagents_runtime::{Manager, Ready, Skills, ToolDoor};
+use asyncagents_server::mcp::{CallerSource, ToolCaller, UserSkill, WhoCalls};
 use uuid::Uuid;
 
 use super::super::CommandContext;
@@ -121,6 +122,7 @@ impl Who {
             call: Some(tool_use).filter(|_| calling.is_certain),
             is_told_by_answers: true,
             answers_arrive: false,
+            has_history: true,
             remark: None,
         })
     }
@@ -134,6 +136,7 @@ impl Who {
             call,
             is_told_by_answers: true,
             answers_arrive: false,
+            has_history: true,
             remark: None,
         })
     }
@@ -148,6 +151,7 @@ impl Who {
             call: None,
             is_told_by_answers: true,
             answers_arrive: true,
+            has_history: false,
             remark: (!self.is_named).then(|| remark.to_owned()),
         }
     }
@@ -203,6 +207,42 @@ impl WhoCalls for Who {
 
     fn disclosed(&self) -> Option<String> {
         self.skills.disclosed()
+    }
+
+    fn user_skills(&self) -> Vec<UserSkill> {
+        let listed = self.skills.for_user().into_iter();
+        let skills = listed.map(|listed| {
+            let manifest = &listed.skill.manifest;
+            UserSkill {
+                name: manifest.name.clone(),
+                title: manifest.title.clone(),
+                description: manifest.description.clone(),
+                hint: manifest.argument_hint.clone(),
+            }
+        });
+        skills.collect()
+    }
+
+    async fn skill_text(&self, name: &str, arguments: &str) -> Result<String, String> {
+        let text = self.skills.text_for_user(name, arguments, &self.session);
+        let Ready {
+            skill,
+            folder,
+            body,
+        } = text.await.map_err(|trouble| trouble.why)?;
+        let manifest = &skill.manifest;
+        let runs_as_task = manifest.context == SkillContext::Isolated && manifest.for_model;
+        Ok(if runs_as_task {
+            let name = &manifest.name;
+            format!(
+                "Call the tool `skill` of asyncagents with name={name:?}, arguments={arguments:?}."
+            )
+        } else {
+            let folder = folder.display();
+            format!(
+                "{body}\n\nThe files of this skill are in {folder}; its relative paths begin there."
+            )
+        })
     }
 
     async fn agents(&self) -> Vec<String> {

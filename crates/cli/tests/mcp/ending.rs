@@ -1,0 +1,54 @@
+//! What is left when a client has gone.
+
+use asyncagents_scripted_model::{Gate, Reply, Script, When};
+use rstest::rstest;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, Home, until};
+
+#[test]
+fn the_process_ends_with_its_input_and_the_worker_soon_after() {
+    let home = Home::new(Script::new().rule(When::always(), Reply::text("Done.")));
+    let mut client = home.client();
+    let task = client.launch("Work", "Work").task();
+    client.done("output", json!({"task_id": task, "block": true}));
+    assert!(home.processes().iter().any(|line| line.contains("worker")));
+    assert!(client.close().success());
+    until("nothing runs", || home.processes().is_empty());
+}
+
+#[test]
+fn a_client_that_goes_while_it_waits_keeps_nothing() {
+    let gate = Gate::closed();
+    let home = Home::new(Script::new().rule(When::always(), Reply::text("Done.").behind(&gate)));
+    let mut client = home.client();
+    let task = client.launch("Work", "Work").task();
+    client.begin(
+        "tools/call",
+        json!({"name": "output", "arguments": {"task_id": task, "block": true, "timeout": 600}}),
+    );
+    client.done("list", json!({}));
+    let begun = Instant::now();
+    assert!(client.close().success());
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
+    // The task is not the connection's to end.
+    gate.open();
+    until("nothing runs", || home.processes().is_empty());
+}
+
+#[rstest]
+#[case::at_once("")]
+#[case::after_a_line_that_is_no_json("hello\n")]
+fn a_client_that_never_says_anything_is_no_failure(#[case] said: &str) {
+    let home = Home::new(Script::new());
+    let mut client = Client::start(home.command(&["mcp"]), "none");
+    if !said.is_empty() {
+        client.send_line(said);
+    }
+    assert!(client.close().success());
+}

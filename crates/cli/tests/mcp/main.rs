@@ -1,0 +1,14 @@
+//! `asyncagents mcp`: the real binary, spoken to over its standard input and output as MCP clients do.
+//! Only the model is not real.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+mod bounding;
+mod changing;
+mod client;
+mod ending;
+mod handshake;
+mod owning;
+mod reading;
+mod refusing;
+mod tasks;
+mod waiting;

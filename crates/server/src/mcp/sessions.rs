@@ -1,0 +1,85 @@
+//! The sessions that have called over a connection, and what they may read.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use asyncagents_core::{
+    agent::ToolOutcome, answer::Shown, id::SessionId, lock::lock, request::OutputRequest,
+    shorten::shorten, task_list::ListRequest, tool_set::ToolRequest,
+};
+use asyncagents_runtime::{Manager, Problem, ToolDoor};
+use asyncagents_views::TraceView;
+
+use super::{ToolCaller, resources};
+
+/// How many characters of a text are in a trace that is summed up.
+const MOST_OF_TEXT: usize = 5_000;
+
+/// The sessions that have called over a connection. That a call was theirs has been proved.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<BTreeMap<SessionId, Arc<ToolDoor>>>);
+
+impl Sessions {
+    pub(super) fn add(&self, caller: &ToolCaller) {
+        let mut known = lock(&self.0);
+        if !known.contains_key(&caller.session) {
+            known.insert(caller.session.clone(), caller.door.clone());
+        }
+    }
+
+    fn all(&self) -> Vec<(SessionId, Arc<ToolDoor>)> {
+        let known = lock(&self.0);
+        let all = known.iter();
+        all.map(|(session, door)| (session.clone(), door.clone()))
+            .collect()
+    }
+
+    /// Their tasks, newest first for each.
+    pub(super) async fn tasks(&self, manager: &Manager) -> Result<Vec<Shown>, Problem> {
+        let mut tasks = Vec::new();
+        for (session, _) in self.all() {
+            let list = manager.list(ListRequest::for_model(&session, None)).await?;
+            tasks.extend(list.tasks);
+        }
+        Ok(tasks)
+    }
+
+    /// What `output` says of a task of theirs, or why it is not to be had.
+    pub(super) async fn output(&self, task: &str) -> Result<String, String> {
+        let mut why = format!("no task of this connection is called {task}");
+        let request = OutputRequest::new(task, false, None).map_err(|error| error.to_string())?;
+        for (session, door) in self.all() {
+            let request = ToolRequest::Output(request.clone());
+            match door.call_from(&session, None, request).await {
+                ToolOutcome::Done(text) => return Ok(text),
+                ToolOutcome::Failed(reason) => why = reason,
+                ToolOutcome::Unknown => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// The trace of a run of theirs as JSON; without its steps if it would be too long.
+    pub(super) async fn trace(&self, manager: &Manager, chain: &str) -> Result<String, String> {
+        let tasks = self.tasks(manager).await.map_err(|why| why.to_string())?;
+        let has_chain = |shown: &Shown| {
+            let known = shown.task.chain.as_ref();
+            known.is_some_and(|known| known.as_str() == chain)
+        };
+        if !tasks.iter().any(has_chain) {
+            return Err(format!("no task of this connection has the trace {chain}"));
+        }
+        let mut trace = manager.trace(chain).await.map_err(|why| why.to_string())?;
+        let json = |view: &TraceView| serde_json::to_string_pretty(view);
+        let whole = json(&TraceView::whole(&trace)).map_err(|why| why.to_string())?;
+        if resources::fits(&whole) {
+            return Ok(whole);
+        }
+        let cut = |text: &str| shorten(text, MOST_OF_TEXT, "…");
+        trace.answer = trace.answer.as_deref().map(cut);
+        trace.request = cut(&trace.request);
+        json(&TraceView::head(&trace)).map_err(|why| why.to_string())
+    }
+}
