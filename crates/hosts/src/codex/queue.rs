@@ -3,19 +3,26 @@
 //! A message with our ID becomes a turn of the thread when it is idle. Codex runs the same ID twice if
 //! it gets it twice, so what may have been sent is looked for before it is sent again.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use asyncagents_core::{
     id::{PostId, SessionId},
     port::{HostError, Notice},
 };
+use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::UnixStream,
     process::{Child, ChildStdin, ChildStdout, Command},
     time,
 };
+use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 
 /// What is queued comes to the model as the user's words.
 const NOT_THE_USER: &str =
@@ -59,30 +66,21 @@ impl Queue {
     }
 
     /// One question to the daemon, if one runs, for it has the threads of its windows; or to an app
-    /// server of its own, which shares the queue's file with them.
+    /// server of its own, which shares the queue's file with them. What was sent to one is not sent to
+    /// the other.
     async fn ask(&self, method: &str, params: Value) -> Result<Box<RawValue>, HostError> {
-        let daemon = self.ask_by(&["app-server", "proxy"], method, &params);
-        if let Ok(answer) = daemon.await {
-            return Ok(answer);
-        }
-        self.ask_by(&["app-server"], method, &params).await
-    }
-
-    async fn ask_by(
-        &self,
-        arguments: &[&str],
-        method: &str,
-        params: &Value,
-    ) -> Result<Box<RawValue>, HostError> {
         let asked = async {
-            let mut server = Server::start(self, arguments)?;
+            let mut server = match Daemon::connect(&self.home).await {
+                Some(daemon) => Server::Daemon(daemon),
+                None => Server::Own(OwnServer::start(self)?),
+            };
             let client = json!({
                 "clientInfo": {"name": "asyncagents", "version": env!("CARGO_PKG_VERSION")},
                 "capabilities": {"experimentalApi": true},
             });
             server.call(1, "initialize", &client).await?;
             server.send(&json!({"method": "initialized"})).await?;
-            server.call(2, method, params).await
+            server.call(2, method, &params).await
         };
         let asked = time::timeout(TIMEOUT, asked).await;
         asked.unwrap_or_else(|_| Err(unreachable("Codex did not answer")))
@@ -94,7 +92,16 @@ fn unreachable(why: impl std::fmt::Display) -> HostError {
 }
 
 /// An app server, for as long as it is asked.
-struct Server {
+enum Server {
+    Daemon(Daemon),
+    Own(OwnServer),
+}
+
+/// The one that all windows of a user share.
+struct Daemon(WebSocketStream<UnixStream>);
+
+/// One that was started for this.
+struct OwnServer {
     /// Ended when this is dropped.
     _process: Child,
     input: ChildStdin,
@@ -116,10 +123,30 @@ struct ServerError {
     message: String,
 }
 
-impl Server {
-    fn start(queue: &Queue, arguments: &[&str]) -> Result<Self, HostError> {
+impl Daemon {
+    /// The daemon of this Codex, if one listens.
+    async fn connect(home: &Path) -> Option<Self> {
+        let socket = home.join("app-server-control/app-server-control.sock");
+        let stream = UnixStream::connect(socket).await.ok()?;
+        let connected = time::timeout(TIMEOUT, client_async("ws://localhost/", stream)).await;
+        let (stream, _) = connected.ok()?.ok()?;
+        Some(Self(stream))
+    }
+
+    async fn next(&mut self) -> Result<Option<String>, HostError> {
+        while let Some(message) = self.0.next().await {
+            if let Message::Text(text) = message.map_err(unreachable)? {
+                return Ok(Some(text.to_string()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl OwnServer {
+    fn start(queue: &Queue) -> Result<Self, HostError> {
         let mut process = Command::new(&queue.program)
-            .args(arguments)
+            .arg("app-server")
             .env("CODEX_HOME", &queue.home)
             // A worker has no folder of its own, and a project's settings are none of this.
             .current_dir(&queue.home)
@@ -139,11 +166,28 @@ impl Server {
             output: BufReader::new(output).lines(),
         })
     }
+}
 
+impl Server {
     async fn send(&mut self, message: &Value) -> Result<(), HostError> {
-        let line = format!("{message}\n");
-        let sent = self.input.write_all(line.as_bytes()).await;
-        sent.map_err(unreachable)
+        match self {
+            Self::Daemon(daemon) => {
+                let message = Message::text(message.to_string());
+                daemon.0.send(message).await.map_err(unreachable)
+            }
+            Self::Own(server) => {
+                let line = format!("{message}\n");
+                let sent = server.input.write_all(line.as_bytes()).await;
+                sent.map_err(unreachable)
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<String>, HostError> {
+        match self {
+            Self::Daemon(daemon) => daemon.next().await,
+            Self::Own(server) => server.output.next_line().await.map_err(unreachable),
+        }
     }
 
     async fn call(
@@ -155,7 +199,7 @@ impl Server {
         self.send(&json!({"id": id, "method": method, "params": params}))
             .await?;
         loop {
-            let line = self.output.next_line().await.map_err(unreachable)?;
+            let line = self.next().await?;
             let line = line.ok_or_else(|| unreachable("Codex ended before it answered"))?;
             if line.len() > LONGEST_LINE {
                 return Err(unreachable("Codex's answer is too long"));
