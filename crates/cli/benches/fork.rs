@@ -2,7 +2,7 @@
 //!
 //! `cargo bench` prints what is in `docs/benchmarks.md`. Sessions are generated and the
 //! same every time. Each time is the median of many runs, and the best of them in brackets
-//! where a busy machine makes the difference.
+//! where a busy machine makes the difference. `-- readers` prints the last table alone.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -22,10 +22,13 @@ use asyncagents_core::{
     read::Format,
     tokens,
 };
-use asyncagents_testkit::generate;
+use asyncagents_testkit::generate::{self, Shape};
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
+    if std::env::args().any(|arg| arg == "readers") {
+        return compare_readers(folder.path());
+    }
     let mut pipeline = Vec::new();
 
     println!(
@@ -61,6 +64,7 @@ fn main() {
         count_full_context().shown()
     );
     compare_with_parsers(&folder.path().join("d.json"));
+    compare_readers(folder.path());
 }
 
 /// The longest context that the default limits allow.
@@ -147,6 +151,81 @@ fn measure_asyncagents(file: &Path) -> Run {
 fn run_asyncagents(file: &Path) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
     run(command.arg("fork").arg(file))
+}
+
+/// Files of about 100 MB of other agents beside a session of OpenCode of that size: all of each
+/// file understood, in turn so that all meet the same noise, and then the command, which reads
+/// files with a record on each line from their end.
+fn compare_readers(folder: &Path) {
+    let shape = |turns, compacted| Shape {
+        turns,
+        result_bytes: (8_000, 12_000),
+        compacted,
+    };
+    let sessions = [
+        (
+            "OpenCode",
+            "opencode",
+            generate::session(shape(8_400, false)),
+        ),
+        (
+            "Claude Code",
+            "claude-code",
+            generate::transcript(shape(4_250, false)),
+        ),
+        (
+            "Claude Code, compacted",
+            "claude-code",
+            generate::transcript(shape(4_250, true)),
+        ),
+        ("Codex", "codex", generate::rollout(shape(8_000, false))),
+        (
+            "Codex, compacted",
+            "codex",
+            generate::rollout(shape(8_000, true)),
+        ),
+    ];
+    let mut reading = vec![Vec::new(); sessions.len()];
+    for _ in 0..5 {
+        for ((_, from, session), times) in sessions.iter().zip(&mut reading) {
+            let format = Format::ALL.iter().find(|(name, _)| name == from);
+            let (_, format) = format.expect("a format");
+            let begun = Instant::now();
+            let parent = black_box(Parent::new(format.read(session).expect("a session")));
+            times.push(begun.elapsed());
+            drop(parent);
+        }
+    }
+    println!(
+        "\n| session | file | all of it understood | MB/s | × OpenCode's | command | peak memory |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let mut of_opencode = None;
+    for ((name, from, session), times) in sessions.iter().zip(reading) {
+        let file = folder.join("session.saved");
+        fs::write(&file, session).expect("the session is written");
+        let times = summed_up(times);
+        let speed = megabytes(session.len()) / times.median.as_secs_f64();
+        let beside = speed / *of_opencode.get_or_insert(speed);
+        let runs = (0..5).map(|_| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+            run(command.arg("fork").arg(&file).args(["--from", from]))
+        });
+        let runs: Vec<Run> = runs.collect();
+        let peak = runs
+            .iter()
+            .map(|run| run.peak_bytes)
+            .max()
+            .unwrap_or_default();
+        let command = summed_up(runs.into_iter().map(|run| run.time).collect());
+        println!(
+            "| {name} | {:.1} MB | {} | {speed:.0} | {beside:.2} | {} | {:.1} MB |",
+            megabytes(session.len()),
+            times.shown(),
+            command.shown(),
+            megabytes(peak),
+        );
+    }
 }
 
 /// What others need to parse the file and do nothing with it.

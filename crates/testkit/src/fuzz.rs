@@ -2,7 +2,7 @@
 
 use asyncagents_core::{
     fork::{Limits, OverBudget, Parent, Preset, fork},
-    read::Format,
+    read::{Format, LineFormat, Reading},
     tokens,
 };
 
@@ -22,6 +22,23 @@ pub fn read_and_fork(data: &[u8]) {
         if let Ok(transcript) = format.read(&session) {
             fork_within(&Parent::new(transcript), &limits, budget);
         }
+        if let Some(lines) = format.lines() {
+            read_end(lines, session.as_bytes(), &limits, budget);
+        }
+    }
+}
+
+/// The second half of a file, as its end, and all of it up to a call that asks.
+fn read_end(format: LineFormat, file: &[u8], limits: &Limits, budget: usize) {
+    let ends = [(file.len() / 2, true, None), (0, false, Some("c"))];
+    for (start, has_more, asked_in) in ends {
+        let reading = Reading {
+            asked_in,
+            has_more,
+            of_sub_agent: false,
+        };
+        let end = format.read_end(&file[start..], &reading);
+        fork_within(&Parent::end_of(end.transcript), limits, budget);
     }
 }
 

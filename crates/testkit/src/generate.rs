@@ -89,21 +89,78 @@ pub fn session(shape: Shape) -> String {
     json
 }
 
-fn answer(random: &mut Random, shape: Shape, turn: usize) -> Value {
+/// Claude Code's transcript for a shape. A result is in it twice, as its host has it: for the model
+/// and for the screen.
+pub fn transcript(shape: Shape) -> String {
+    use crate::claude_code::{Transcript, call, text, thinking};
+    let mut random = Random(42);
+    let mut session = Transcript::new();
+    for turn in 0..shape.turns {
+        if shape.compacted && turn == shape.turns / 2 {
+            session = session.compacted(&prose(&mut random, 4_000), 8);
+        }
+        let (tool, output) = result(&mut random, shape);
+        let id = format!("toolu_{turn:020}");
+        session = session
+            .user(&prose(&mut random, 200))
+            .answer(vec![
+                thinking(&prose(&mut random, 100)),
+                text(&prose(&mut random, 120)),
+                call(&id, tool, parameters(turn)),
+            ])
+            .bookkeeping("last-prompt")
+            .result(&id, &output);
+    }
+    session.jsonl()
+}
+
+/// Codex's rollout for a shape.
+pub fn rollout(shape: Shape) -> String {
+    let mut random = Random(42);
+    let mut thread = crate::codex::Rollout::new();
+    for turn in 0..shape.turns {
+        if shape.compacted && turn == shape.turns / 2 {
+            let kept = prose(&mut random, 200);
+            thread = thread.compacted(&prose(&mut random, 4_000), &[&kept]);
+        }
+        let (tool, output) = result(&mut random, shape);
+        let id = format!("call_{turn:020}");
+        thread = thread
+            .user(&prose(&mut random, 200))
+            .reasoning(&prose(&mut random, 100))
+            .says(&prose(&mut random, 120))
+            .calls(&id, tool, &parameters(turn))
+            .answered()
+            .result(&id, &output)
+            .turn_over();
+    }
+    thread.jsonl()
+}
+
+fn parameters(turn: usize) -> Value {
+    json!({"filePath": format!("src/module_{turn}/handler.rs"), "offset": turn})
+}
+
+/// What a tool answers, and which tool it is.
+fn result(random: &mut Random, shape: Shape) -> (&'static str, String) {
     let (shortest, longest) = shape.result_bytes;
     let bytes = shortest + random.below(longest - shortest + 1);
-    let (tool, output) = match random.below(4) {
+    match random.below(4) {
         0 => ("bash", log(random, bytes)),
         1 => ("webfetch", prose(random, bytes)),
         _ => ("read", code(random, bytes)),
-    };
+    }
+}
+
+fn answer(random: &mut Random, shape: Shape, turn: usize) -> Value {
+    let (tool, output) = result(random, shape);
     let parts = json!([
         {"id": "prt_2", "type": "step-start", "snapshot": "4512e8bf3c75e305def26f63787edfa3f2faca20"},
         {"id": "prt_3", "type": "reasoning", "text": prose(random, 100), "time": {"start": 1, "end": 2}},
         {"id": "prt_4", "type": "text", "text": prose(random, 120), "time": {"start": 1, "end": 2}},
         {"id": "prt_5", "type": "tool", "callID": format!("call_{turn}"), "tool": tool, "state": {
             "status": "completed",
-            "input": {"filePath": format!("src/module_{turn}/handler.rs"), "offset": turn},
+            "input": parameters(turn),
             "output": output, "title": tool, "metadata": {"truncated": false},
             "time": {"start": 1, "end": 2}}},
         {"id": "prt_6", "type": "step-finish", "reason": "tool-calls", "cost": 0,

@@ -6,6 +6,14 @@ use serde_json::value::RawValue;
 use super::lossy::{JsonText, Lenient};
 use crate::transcript::{Outcome, Text};
 
+/// A piece as hosts write it. Most of a file is in such texts, so that it matters how often each is
+/// looked through.
+#[derive(Deserialize)]
+struct StrictPiece<'a> {
+    #[serde(borrow)]
+    text: Option<JsonText<'a>>,
+}
+
 #[derive(Deserialize)]
 struct WirePiece<'a> {
     #[serde(borrow, default)]
@@ -16,11 +24,15 @@ struct WirePiece<'a> {
 pub(super) fn texts(content: &RawValue) -> Result<Vec<Text<'_>>, serde_json::Error> {
     let json = content.get();
     match json.as_bytes().first() {
-        Some(b'"') => {
-            let text: JsonText = serde_json::from_str(json)?;
-            Ok(vec![text.0])
-        }
+        Some(b'"') => Ok(vec![JsonText::of(content)?.0]),
         Some(b'[') => {
+            // A derived reader would take a list for a struct's fields.
+            let is_of_objects = json[1..].trim_ascii_start().starts_with('{');
+            let strict = is_of_objects.then(|| serde_json::from_str::<Vec<StrictPiece>>(json));
+            if let Some(Ok(strict)) = strict {
+                let texts = strict.into_iter().filter_map(|piece| piece.text);
+                return Ok(texts.map(|text| text.0).collect());
+            }
             let pieces: Vec<&RawValue> = serde_json::from_str(json)?;
             let pieces = pieces.into_iter().filter_map(piece);
             Ok(pieces.map(|text| text.0).collect())
@@ -47,7 +59,7 @@ pub(super) fn completed(text: Text<'_>) -> Outcome<'_> {
 fn piece(piece: &RawValue) -> Option<JsonText<'_>> {
     let json = piece.get();
     match json.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(json).ok(),
+        Some(b'"') => JsonText::of(piece).ok(),
         Some(b'{') => serde_json::from_str::<WirePiece>(json).ok()?.text.0,
         _ => None,
     }

@@ -32,14 +32,22 @@ impl<'a> From<LossyStr<'a>> for JsonText<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = <&'a RawValue>::deserialize(deserializer)?.get();
+        let json = <&'a RawValue>::deserialize(deserializer)?;
+        Self::of(json).map_err(de::Error::custom)
+    }
+}
+
+impl<'a> JsonText<'a> {
+    /// Reads a string whose end is known, so that it is not searched for again.
+    pub(super) fn of(json: &'a RawValue) -> Result<Self, serde_json::Error> {
+        let json = json.get();
         let between_quotes = json
             .strip_prefix('"')
             .and_then(|json| json.strip_suffix('"'));
         if let Some(text) = between_quotes.and_then(Text::escaped) {
             return Ok(Self(text));
         }
-        let text: LossyStr = serde_json::from_str(json).map_err(de::Error::custom)?;
+        let text: LossyStr = serde_json::from_str(json)?;
         Ok(text.into())
     }
 }

@@ -126,6 +126,18 @@ fn what_the_fuzzer_begins_with_keeps_every_promise() {
             "export of OpenCode 2",
             include_str!("../fixtures/opencode2/session.export.json"),
         ),
+        (
+            "compacted by Claude Code",
+            include_str!("../fixtures/claude-code/session.compacted.jsonl"),
+        ),
+        (
+            "session of Claude Code",
+            include_str!("../fixtures/claude-code/session.jsonl"),
+        ),
+        (
+            "compacted by Codex",
+            include_str!("../fixtures/codex/rollout.compacted.jsonl"),
+        ),
     ] {
         for limits in [[0, 5, 32, 16], [1, 10, 128, 64], [2, 0, 255, 255]] {
             let data = [&limits[..], session.as_bytes()].concat();

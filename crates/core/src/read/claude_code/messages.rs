@@ -451,8 +451,7 @@ fn blocks<'a>(
 ) -> Result<Vec<Block<'a>>, serde_json::Error> {
     let json = content.get();
     if json.starts_with('"') {
-        let text: JsonText = serde_json::from_str(json)?;
-        return Ok(vec![Block::Text(text.0)]);
+        return Ok(vec![Block::Text(JsonText::of(content)?.0)]);
     }
     let strict: Result<Vec<WireBlock>, _> = serde_json::from_str(json);
     if let Ok(strict) = strict
