@@ -5,6 +5,7 @@
 //! children, stops what has to be stopped and delivers notices, and takes over from workers
 //! that died.
 
+mod answered;
 mod clock;
 mod hosts;
 mod listen;
@@ -17,6 +18,7 @@ mod sent_messages;
 mod settings;
 mod shared;
 mod skill_dirs;
+mod skill_files;
 mod skill_run;
 mod skills;
 mod stop;
@@ -25,6 +27,7 @@ mod tool_door;
 mod watch;
 mod worker;
 
+pub use answered::{About, Answered};
 pub use clock::SystemClock;
 pub use hosts::{ForkSettings, Hosts};
 pub use manager::{
@@ -35,6 +38,7 @@ pub use manager::{
 pub use problem::{Problem, ProblemKind};
 pub use settings::Settings;
 pub use skill_dirs::{SkillAround, SkillDirs, SkillPlaces, check_skills};
+pub use skill_files::{SkillFile, skill_files};
 pub use skill_run::SkillRun;
 pub use skills::{Invocation, Invoker, Ready, SkillTrouble, Skills};
 pub use tool_door::ToolDoor;

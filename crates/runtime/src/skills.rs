@@ -207,6 +207,18 @@ impl Skills {
         listed.cloned().collect()
     }
 
+    /// The skills whose files a client can be given, so that its model follows them by itself: those
+    /// that it may invoke, that need no sub-agent, and that are written as the standard wants it.
+    pub fn for_clients(&self) -> Vec<Listed> {
+        let catalog = self.catalog();
+        let listed = catalog.active().filter(|listed| {
+            let skill = &listed.skill;
+            let is_text = skill.manifest.context == SkillContext::Inherit;
+            is_text && is_for(listed, Invoker::Model) && skill.refused_elsewhere.is_empty()
+        });
+        listed.cloned().collect()
+    }
+
     /// The text of a skill that a person invokes in a conversation, filled in.
     ///
     /// # Errors

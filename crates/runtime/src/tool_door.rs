@@ -1,5 +1,7 @@
 //! The tools for background tasks and skills, as a model calls them: a call in, a text out.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{ToolOutcome, ToolSpec},
@@ -18,7 +20,12 @@ use asyncagents_core::{
     tool_set::{self, SkillCall, ToolRequest},
 };
 
-use crate::{Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakManager};
+use crate::{
+    About, Answered, Invocation, Invoker, Manager, Problem, SkillTrouble, Skills, WeakManager,
+};
+
+/// What a call is answered when there is nobody to carry it out.
+const ENDING: &str = "asyncagents is ending; nothing was done";
 
 /// The tools for the sessions of one host.
 pub struct ToolDoor {
@@ -71,22 +78,35 @@ impl ToolDoor {
         session: &SessionId,
         message: Option<String>,
         request: ToolRequest,
-    ) -> ToolOutcome {
+    ) -> Answered {
         let Some(manager) = self.manager.upgrade() else {
-            return ToolOutcome::Failed("asyncagents is ending; nothing was done".to_owned());
+            return Answered::failed(ENDING.to_owned());
         };
-        let caller = Caller::Session {
+        let caller = self.caller(session, message);
+        let answered = self.answer(&manager, session, caller, request).await;
+        let answered =
+            answered.unwrap_or_else(|problem| Answered::failed(self.with_hint(&problem)));
+        answered.bounded()
+    }
+
+    /// A task as it stands now. Nothing is marked as read.
+    ///
+    /// # Errors
+    /// With a sentence, if the session has no such task.
+    pub async fn look(&self, session: &SessionId, task: &str) -> Result<Shown, String> {
+        let manager = self.manager.upgrade().ok_or_else(|| ENDING.to_owned())?;
+        let caller = self.caller(session, None);
+        let report = manager.follow(&caller, task, None, Duration::ZERO).await;
+        let report = report.map_err(|problem| self.with_hint(&problem))?;
+        Ok(report.shown)
+    }
+
+    fn caller(&self, session: &SessionId, message: Option<String>) -> Caller {
+        Caller::Session {
             session: session.clone(),
             host: self.host.clone(),
             outside: self.outside.clone(),
             message,
-        };
-        let answered = self.answer(&manager, session, caller, request).await;
-        match answered {
-            Ok(ToolOutcome::Done(text)) => ToolOutcome::Done(answer::bounded(text)),
-            Ok(ToolOutcome::Failed(why)) => ToolOutcome::Failed(answer::bounded(why)),
-            Ok(ToolOutcome::Unknown) => ToolOutcome::Unknown,
-            Err(problem) => ToolOutcome::Failed(answer::bounded(self.with_hint(&problem))),
         }
     }
 
@@ -123,9 +143,9 @@ impl ToolDoor {
         session: &SessionId,
         caller: Caller,
         call: SkillCall,
-    ) -> Result<ToolOutcome, SkillTrouble> {
+    ) -> Result<Answered, SkillTrouble> {
         let Some(skills) = &self.skills else {
-            return Ok(ToolOutcome::Failed("there are no skills here".to_owned()));
+            return Ok(Answered::failed("there are no skills here".to_owned()));
         };
         let invocation = Invocation {
             name: call.name,
@@ -137,12 +157,13 @@ impl ToolDoor {
         let ready = skills.ready(manager, &caller, &invocation).await?;
         let manifest = &ready.skill.manifest;
         if manifest.context == SkillContext::Inherit {
-            return Ok(ToolOutcome::Done(format!(
+            let text = format!(
                 "Skill {} (its files are in {}):\n\n{}",
                 manifest.name,
                 ready.folder.display(),
                 ready.body
-            )));
+            );
+            return Ok(Answered::done(text, About::Words));
         }
         let background = call.background.or(manifest.background).unwrap_or(true);
         let task = ready.task(&invocation.arguments, manager.settings());
@@ -151,7 +172,8 @@ impl ToolDoor {
             return self.summary(manager, &caller, &launched.shown).await;
         }
         let launched = manager.launch(&caller, task).await?;
-        Ok(ToolOutcome::Done(launched.text(&self.prefix)))
+        let text = launched.text(&self.prefix);
+        Ok(Answered::done(text, About::Launched(launched.shown)))
     }
 
     /// Waits for a sub-agent, as long as a caller may wait.
@@ -160,7 +182,7 @@ impl ToolDoor {
         manager: &Manager,
         caller: &Caller,
         shown: &Shown,
-    ) -> Result<ToolOutcome, SkillTrouble> {
+    ) -> Result<Answered, SkillTrouble> {
         let request = OutputRequest {
             task: shown.task.id.to_string(),
             wait: Some(OutputRequest::LONGEST),
@@ -171,19 +193,23 @@ impl ToolDoor {
         let task = &report.shown.task;
         let State::Ended { outcome, .. } = &task.state else {
             let text = answer::launched(&report.shown, &self.prefix);
-            return Ok(ToolOutcome::Done(text));
+            return Ok(Answered::done(text, About::Launched(report.shown)));
         };
         let summary = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());
         let (mut headline, trace) = (summary.headline(), summary.trace());
         if *outcome == Outcome::Completed {
-            return Ok(ToolOutcome::Done(format!("{headline}\n{trace}")));
+            let text = format!("{headline}\n{trace}");
+            return Ok(Answered::done(text, About::Task(report.shown)));
         }
         let run = manager.trace(task.id.as_str()).await?;
         if !run.state.is_own_end() {
             let code = ErrorCode::SubagentError.name();
             headline = format!("{code}: {}", summary.summary);
         }
-        Ok(ToolOutcome::Failed(format!("{headline}\n{trace}")))
+        Ok(Answered {
+            outcome: ToolOutcome::Failed(format!("{headline}\n{trace}")),
+            about: About::Task(report.shown),
+        })
     }
 
     async fn answer(
@@ -192,34 +218,50 @@ impl ToolDoor {
         session: &SessionId,
         caller: Caller,
         request: ToolRequest,
-    ) -> Result<ToolOutcome, Problem> {
-        Ok(ToolOutcome::Done(match request {
-            ToolRequest::Task(args) => manager.task(&caller, args).await?.text(&self.prefix),
+    ) -> Result<Answered, Problem> {
+        let (text, about) = match request {
+            ToolRequest::Task(args) => {
+                let accepted = manager.task(&caller, args).await?;
+                let text = accepted.text(&self.prefix);
+                (text, About::Launched(accepted.shown))
+            }
             ToolRequest::Output(request) => {
                 let part = request.part;
                 let report = manager.output(&caller, request).await?;
                 let text = answer::output(&report, manager.now(), self.reader());
-                answer::output_part(text, part, &report.shown.id, &self.prefix)
+                let text = answer::output_part(text, part, &report.shown.id, &self.prefix);
+                (text, About::Task(report.shown))
             }
             ToolRequest::List(status) => {
                 let request = ListRequest::for_model(session, status);
                 let list = manager.list(request).await?;
-                list.text(manager.now(), self.reader(), None)
+                let text = list.text(manager.now(), self.reader(), None);
+                (text, About::List(list))
             }
-            ToolRequest::Cancel(task) => manager.cancel(&caller, &task).await?.text(),
+            ToolRequest::Cancel(task) => {
+                let cancelled = manager.cancel(&caller, &task).await?;
+                (cancelled.text(), About::Task(cancelled.shown))
+            }
             ToolRequest::Message(request) => {
                 let told = manager.message(&caller, request).await?;
-                told.text(self.reader())
+                (told.text(self.reader()), About::Task(told.shown))
             }
-            ToolRequest::Answer(request) => manager.answer(&caller, request).await?.text(),
-            ToolRequest::Clear => manager.clear(session).await?.text(),
+            ToolRequest::Answer(request) => {
+                let given = manager.answer(&caller, request).await?;
+                (given.text(), About::Task(given.shown))
+            }
+            ToolRequest::Clear => {
+                let cleared = manager.clear(session).await?;
+                (cleared.text(), About::Cleared(cleared))
+            }
             ToolRequest::Skill(call) => {
                 let used = self.skill(manager, session, caller, call).await;
                 return Ok(used.unwrap_or_else(|SkillTrouble { code, why }| {
-                    ToolOutcome::Failed(format!("{}: {why}", code.name()))
+                    Answered::failed(format!("{}: {why}", code.name()))
                 }));
             }
-        }))
+        };
+        Ok(Answered::done(text, about))
     }
 }
 
@@ -235,6 +277,6 @@ impl Delegation for ToolDoor {
 
     async fn call(&self, session: &SessionId, message: &str, request: ToolRequest) -> ToolOutcome {
         let message = Some(message.to_owned());
-        self.call_from(session, message, request).await
+        self.call_from(session, message, request).await.outcome
     }
 }

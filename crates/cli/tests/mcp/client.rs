@@ -81,8 +81,16 @@ impl Home {
 
     /// A client that has connected by this version of the protocol.
     pub(crate) fn client_of(&self, version: &str, args: &[&str]) -> Client {
+        self.client_with(version, args, &[])
+    }
+
+    /// A client that has connected, and knows these extensions of the protocol.
+    pub(crate) fn client_with(&self, version: &str, args: &[&str], extensions: &[&str]) -> Client {
         let args = [&["mcp"], args].concat();
         let mut client = Client::start(self.command(&args), version);
+        for extension in extensions {
+            client.capabilities["extensions"][extension] = json!({});
+        }
         client.connect();
         client
     }
@@ -158,6 +166,8 @@ pub(crate) struct Client {
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
     version: String,
+    /// What it says that it can do.
+    capabilities: Value,
     requests: u64,
     /// Answers that came before somebody waited for them.
     answered: Vec<Value>,
@@ -184,6 +194,7 @@ impl Client {
             child,
             lines,
             version: version.to_owned(),
+            capabilities: json!({}),
             requests: 0,
             answered: Vec::new(),
             notified: Vec::new(),
@@ -197,7 +208,7 @@ impl Client {
         }
         let hello = json!({
             "protocolVersion": self.version,
-            "capabilities": {},
+            "capabilities": self.capabilities,
             "clientInfo": {"name": "stories", "version": "1"},
         });
         let said = self.ask("initialize", hello);
@@ -220,7 +231,8 @@ impl Client {
         self.requests += 1;
         if self.version == STATELESS {
             params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(self.version);
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+                self.capabilities.clone();
             params["_meta"]["io.modelcontextprotocol/clientInfo"] =
                 json!({"name": "stories", "version": "1"});
         }

@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use asyncagents_core::{
     answer::Report,
-    id::TaskId,
+    id::{SessionId, TaskId},
     lifecycle::Command,
     port::{Journal, StoreErrorKind},
     refusal::Refusal,
@@ -19,6 +19,10 @@ use super::{
     told::{messages, not_taken},
 };
 use crate::{Problem, shared::Shared};
+
+/// For how long a session that asks again and again is expected to. If it has stopped, it is told a
+/// little later than others.
+const ASKS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Manager {
     /// Where a task stands, and its result if it has ended; the result is marked as read.
@@ -114,6 +118,19 @@ impl Manager {
             .id;
         self.until(&id, wait, |task| Some(task.seq) != seen).await?;
         self.shared.read(move |journal| look(journal, &id)).await
+    }
+
+    /// A session will ask for the result of its task again and again, and is not also told if it does.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn will_ask(&self, session: &SessionId, task: &TaskId) -> Result<(), Problem> {
+        let (id, session) = (task.clone(), session.clone());
+        let until = self.shared.now().after(ASKS_FOR);
+        let wait = self
+            .shared
+            .write(move |journal| Ok(journal.wait(&id, &session, until)?));
+        wait.await.map(drop)
     }
 
     /// A parent that waits is not also told.

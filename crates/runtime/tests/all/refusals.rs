@@ -29,7 +29,7 @@ async fn called(process: &Process, (prefix, tool): (&str, &str), input: &str) ->
     let door = ToolDoor::new(&process.manager, key().into());
     let main = SessionId::from("main");
     let call = tool_set::prepare(prefix, &format!("{prefix}{tool}"), input).expect("a call");
-    door.call_from(&main, None, call.request).await
+    door.call_from(&main, None, call.request).await.outcome
 }
 
 /// What a model is shown of very many tasks fits into its context, and says how to see others.

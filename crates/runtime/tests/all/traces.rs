@@ -198,7 +198,7 @@ async fn whoever_waits_for_a_skill_from_its_launch_on_is_not_also_told() {
         let input = r#"{"name": "quick"}"#;
         let call = tool_set::prepare("asyncagents_", "asyncagents_skill", input);
         let used = door.call_from(&main, None, call.expect("a call").request);
-        let ToolOutcome::Done(said) = used.await else {
+        let ToolOutcome::Done(said) = used.await.outcome else {
             panic!("a summary");
         };
         assert!(

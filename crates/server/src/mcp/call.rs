@@ -8,7 +8,7 @@ use asyncagents_runtime::ToolDoor;
 use rmcp::{RoleServer, model::JsonObject, service::RequestContext};
 use serde_json::Value;
 
-use super::UserSkill;
+use super::{ServedSkill, UserSkill};
 
 /// Under this name a hook puts into the arguments of a call what it knows of the caller.
 const HANDED_OVER: &str = "asyncagents_caller";
@@ -69,6 +69,9 @@ pub trait WhoCalls: Send + Sync + 'static {
     /// # Errors
     /// With a sentence for the user.
     async fn skill_text(&self, name: &str, arguments: &str) -> Result<String, String>;
+
+    /// The skills that a client can be given with their files.
+    fn served_skills(&self) -> Vec<ServedSkill>;
 
     /// The agents that a task can be given to, a line each.
     async fn agents(&self) -> Vec<String>;

@@ -21,6 +21,13 @@ const MOST_OF_TEXT: usize = 5_000;
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<BTreeMap<SessionId, Arc<ToolDoor>>>);
 
+/// A task that a client follows.
+pub(super) enum Followed {
+    Live(Shown),
+    /// With what `output` says of it.
+    Ended(Shown, ToolOutcome),
+}
+
 impl Sessions {
     pub(super) fn add(&self, caller: &ToolCaller) {
         let mut known = lock(&self.0);
@@ -48,14 +55,47 @@ impl Sessions {
 
     /// What `output` says of a task of theirs, or why it is not to be had.
     pub(super) async fn output(&self, task: &str) -> Result<String, String> {
-        let mut why = format!("no task of this connection is called {task}");
+        let (session, door, _) = self.owner(task).await?;
         let request = OutputRequest::new(task, false, None).map_err(|error| error.to_string())?;
+        let request = ToolRequest::Output(request);
+        match door.call_from(&session, None, request).await.outcome {
+            ToolOutcome::Done(text) => Ok(text),
+            ToolOutcome::Failed(why) => Err(why),
+            ToolOutcome::Unknown => Err("what came of it is not known".to_owned()),
+        }
+    }
+
+    /// A task of theirs for a client that follows it, with its result if it has ended. It is not also
+    /// told of that.
+    pub(super) async fn followed(&self, task: &str) -> Result<Followed, String> {
+        let (session, door, shown) = self.owner(task).await?;
+        if shown.task.is_live() {
+            return Ok(Followed::Live(shown));
+        }
+        let request = OutputRequest::new(task, true, Some(0)).map_err(|error| error.to_string())?;
+        let request = ToolRequest::Output(request);
+        let answered = door.call_from(&session, None, request).await;
+        Ok(Followed::Ended(shown, answered.outcome))
+    }
+
+    /// Stops a task of theirs. One that has ended stays as it is.
+    pub(super) async fn cancel(&self, task: &str) -> Result<(), String> {
+        let (session, door, _) = self.owner(task).await?;
+        let request = ToolRequest::Cancel(task.to_owned());
+        door.call_from(&session, None, request).await;
+        Ok(())
+    }
+
+    /// A task, and the one of them that it belongs to. Nothing is marked as read.
+    pub(super) async fn owner(
+        &self,
+        task: &str,
+    ) -> Result<(SessionId, Arc<ToolDoor>, Shown), String> {
+        let mut why = format!("no task of this connection is called {task}");
         for (session, door) in self.all() {
-            let request = ToolRequest::Output(request.clone());
-            match door.call_from(&session, None, request).await {
-                ToolOutcome::Done(text) => return Ok(text),
-                ToolOutcome::Failed(reason) => why = reason,
-                ToolOutcome::Unknown => {}
+            match door.look(&session, task).await {
+                Ok(shown) => return Ok((session, door, shown)),
+                Err(reason) => why = reason,
             }
         }
         Err(why)

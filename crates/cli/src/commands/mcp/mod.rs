@@ -4,7 +4,7 @@ mod who;
 
 use std::sync::Arc;
 
-use asyncagents_server::mcp::serve_stdio;
+use asyncagents_server::mcp::{Answers, serve_stdio};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::who::Who;
@@ -25,7 +25,8 @@ use crate::{
 #[command(after_long_help = "\
 Examples:
   asyncagents mcp                       for a client that starts it
-  asyncagents mcp --session editor      the same tasks each time it is started")]
+  asyncagents mcp --session editor      the same tasks each time it is started
+  asyncagents mcp --structured          for a program that calls the tools")]
 pub(super) struct McpArgs {
     /// Session that the tasks belong to, for clients that do not say which one calls.
     #[arg(long, value_name = "NAME")]
@@ -34,6 +35,10 @@ pub(super) struct McpArgs {
     /// Agent that starts this. It says itself whose call each call is.
     #[arg(long, value_name = "AGENT", value_parser = named(OtherAgent::ALL))]
     host: Option<OtherAgent>,
+
+    /// Answer with structured content beside the text, for programs. Agents are often shown only that.
+    #[arg(long)]
+    structured: bool,
 }
 
 pub(super) fn run(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure> {
@@ -47,11 +52,16 @@ pub(super) fn run(context: &CommandContext, args: &McpArgs) -> Result<Exit, Fail
 async fn serve(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure> {
     let app = context.open(AppOptions::default())?;
     let who = Who::new(context, &app, args.session.as_deref(), args.host)?;
+    let answers = if args.structured {
+        Answers::Structured
+    } else {
+        Answers::Text
+    };
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| {
         let error: std::io::Error = error;
         Failure::Machine(error.into())
     })?;
-    let served = serve_stdio(app.manager.clone(), Arc::new(who));
+    let served = serve_stdio(app.manager.clone(), Arc::new(who), answers);
     tokio::select! {
         served = served => served.map_err(|error| Failure::Machine(error.into()))?,
         _ = terminate.recv() => {}

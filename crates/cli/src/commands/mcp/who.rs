@@ -17,7 +17,9 @@ use asyncagents_core::{
 };
 use asyncagents_hosts::claude_code::{CallHints, SessionName, find_caller};
 use asyncagents_runtime::{Manager, Ready, Skills, ToolDoor};
-use asyncagents_server::mcp::{CallerSource, ToolCaller, UserSkill, WhoCalls};
+use asyncagents_server::mcp::{
+    CallerSource, ServedSkill, SkillSource, ToolCaller, UserSkill, WhoCalls,
+};
 use uuid::Uuid;
 
 use super::super::CommandContext;
@@ -28,6 +30,10 @@ use crate::{
 
 /// The session that Claude Code had when it started this process.
 const STARTED_WITH: &str = "CLAUDE_CODE_SESSION_ID";
+
+/// Where the skill is that teaches when and how to delegate.
+const OWN_SKILL: &str = "asyncagents/delegate";
+const DELEGATE: &str = include_str!("../../../../../plugins/asyncagents/skills/delegate/SKILL.md");
 
 /// Knows whose call it is, and has the tools for each.
 pub(super) struct Who {
@@ -243,6 +249,19 @@ impl WhoCalls for Who {
                 "{body}\n\nThe files of this skill are in {folder}; its relative paths begin there."
             )
         })
+    }
+
+    fn served_skills(&self) -> Vec<ServedSkill> {
+        let found = self.skills.for_clients().into_iter();
+        let served = found.map(|listed| ServedSkill {
+            path: listed.skill.manifest.name.clone(),
+            source: SkillSource::Folder(listed),
+        });
+        let own = ServedSkill {
+            path: OWN_SKILL.to_owned(),
+            source: SkillSource::Text(DELEGATE),
+        };
+        served.chain([own]).collect()
     }
 
     async fn agents(&self) -> Vec<String> {

@@ -128,8 +128,8 @@ impl BridgeHandler for PluginHandler {
         let prepared = tool_set::prepare(&self.prefix, &call.tool, &call.input)
             .map_err(|error| error.to_string())?;
         let title = Some(prepared.request.title().to_owned()).filter(|title| !title.is_empty());
-        let outcome = door.call_from(&call.session, call.message, prepared.request);
-        match outcome.await {
+        let answered = door.call_from(&call.session, call.message, prepared.request);
+        match answered.await.outcome {
             ToolOutcome::Done(output) => Ok(Answer { output, title }),
             ToolOutcome::Failed(why) => Err(why),
             ToolOutcome::Unknown => Err("what came of it is not known".to_owned()),
