@@ -1,4 +1,6 @@
-//! The worker process: one for each database, started when there is work and none is alive.
+//! The worker process: one for each database, started when there is work and none is alive. A second one
+//! is started beside it by a process that has keys which the first lacks: tasks for which it has no key
+//! stay queued until then.
 //!
 //! A worker holds a lock on a file beside the database for as long as it lives, and writes its name
 //! into it. Leases say which worker has which task; the lock says whether to start a worker. A worker
@@ -6,6 +8,7 @@
 //! lock's file, and the first, should it go on, finds that and ends.
 
 use std::{
+    collections::BTreeSet,
     env,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Seek, Write},
@@ -23,15 +26,49 @@ use asyncagents_runtime::Manager;
 use crate::{
     config::{Config, is_of_agent},
     folders::beside,
+    hosts::models,
     live_processes::has_open,
     own_file, print,
 };
+
+/// The locks, beside the database, in the order in which they are tried.
+const LOCKS: [&str; 2] = [".worker.lock", ".worker2.lock"];
 
 /// The lock that a worker holds.
 pub(crate) struct WorkerLock {
     path: PathBuf,
     file: File,
+    keys: Keys,
     signed: Option<OwnerId>,
+}
+
+/// The variables with keys that a process has, by their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Keys(BTreeSet<String>);
+
+impl Keys {
+    /// Those of this process, of the variables that its settings name and of others.
+    pub(crate) fn here(config: &Config, others: &[String]) -> Self {
+        let named = models(&config.agent_config).map(|models| models.secret_variables());
+        let known = named.unwrap_or_default().into_iter();
+        let is_set = |name: &String| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let all = known.chain(others.iter().cloned());
+        Self(all.filter(is_set).collect())
+    }
+
+    fn text(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        names.join(",")
+    }
+
+    fn parse(text: &str) -> Self {
+        let names = text.split(',').filter(|name| !name.is_empty());
+        Self(names.map(str::to_owned).collect())
+    }
+
+    fn has_all(&self, others: &Self) -> bool {
+        self.0.is_superset(&others.0)
+    }
 }
 
 /// Who has the lock.
@@ -39,8 +76,8 @@ pub(crate) struct WorkerLock {
 enum Holder {
     /// A process that has not written its name yet.
     Starting,
-    /// A worker, by the name of its lease.
-    Worker(OwnerId),
+    /// A worker, by the name of its lease. Those of earlier versions do not say which keys they have.
+    Worker { owner: OwnerId, keys: Option<Keys> },
     /// A worker of a version that wrote only its process there.
     Older { process: String },
     /// A process that did not write its name in time.
@@ -51,17 +88,30 @@ enum Holder {
 const SIGN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl WorkerLock {
-    /// The lock, or nothing if another worker has it and is alive.
-    pub(crate) async fn take(db: &Path, manager: &Manager) -> anyhow::Result<Option<Self>> {
-        let path = beside(db, ".worker.lock");
-        if let Some(taken) = Self::try_take(&path, &path)? {
-            return Ok(Some(taken));
+    /// A lock, or nothing if another worker has it, is alive, and has all keys that are here.
+    pub(crate) async fn take(
+        db: &Path,
+        manager: &Manager,
+        keys: &Keys,
+    ) -> anyhow::Result<Option<Self>> {
+        for name in LOCKS {
+            let path = beside(db, name);
+            let taken = Self::try_take(&path, &path)?;
+            let taken = match taken {
+                Some(taken) => Some(taken),
+                None => match standing(&path, manager, keys).await? {
+                    Standing::Serves => return Ok(None),
+                    Standing::LacksKeys => continue,
+                    Standing::Gone => {
+                        tracing::warn!("lease of the worker with the lock expired, taking over");
+                        Self::displace(&path)?
+                    }
+                },
+            };
+            let keys = keys.clone();
+            return Ok(taken.map(|taken| Self { keys, ..taken }));
         }
-        if is_alive(&path, manager).await? {
-            return Ok(None);
-        }
-        tracing::warn!("lease of the worker with the lock expired, taking over");
-        Ok(Self::displace(&path)?)
+        Ok(None)
     }
 
     /// Replaces the lock of a worker without a lease. Of several processes that do so, the last one
@@ -90,6 +140,7 @@ impl WorkerLock {
                 Ok(Some(Self {
                     path: path.to_owned(),
                     file,
+                    keys: Keys::default(),
                     signed: None,
                 }))
             }
@@ -105,7 +156,7 @@ impl WorkerLock {
             return Ok(());
         }
         let Some(owner) = owner else { return Ok(()) };
-        let text = format!("{} {owner}", process::id());
+        let text = format!("{} {owner} {}", process::id(), self.keys.text());
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())?;
@@ -128,24 +179,46 @@ impl WorkerLock {
     }
 }
 
-/// Whether the holder of a lock is alive. One that is starting counts as alive for a while.
-async fn is_alive(lock: &Path, manager: &Manager) -> anyhow::Result<bool> {
+/// What is to be expected of the holder of a lock.
+enum Standing {
+    /// It is alive, and has the keys that are here.
+    Serves,
+    /// It is alive, and lacks some of them.
+    LacksKeys,
+    Gone,
+}
+
+/// One that is starting counts as alive for a while.
+async fn standing(lock: &Path, manager: &Manager, keys: &Keys) -> anyhow::Result<Standing> {
     Ok(match holder(lock)? {
-        Holder::Starting => true,
+        Holder::Starting => Standing::Serves,
         // It lives as long as it has the lock, and cannot read what this version launches.
         Holder::Older { process } => anyhow::bail!(
             "a worker of an older version, process {process}, has this database; end it with `kill \
              {process}`, and its tasks go on with a new one"
         ),
-        Holder::Worker(owner) => manager.has_lease(&owner).await?,
-        Holder::Unknown => false,
+        Holder::Worker { owner, .. } if !manager.has_lease(&owner).await? => Standing::Gone,
+        Holder::Worker { keys: theirs, .. } => {
+            let has_all = theirs.is_none_or(|theirs| theirs.has_all(keys));
+            if has_all {
+                Standing::Serves
+            } else {
+                Standing::LacksKeys
+            }
+        }
+        Holder::Unknown => Standing::Gone,
     })
 }
 
 fn holder(lock: &Path) -> io::Result<Holder> {
     let text = fs::read_to_string(lock)?;
-    if let Some((_, owner)) = text.split_once(' ') {
-        return Ok(Holder::Worker(owner.into()));
+    if let Some((_, signed)) = text.split_once(' ') {
+        let (owner, keys) = match signed.split_once(' ') {
+            Some((owner, keys)) => (owner, Some(Keys::parse(keys))),
+            None => (signed, None),
+        };
+        let owner = owner.into();
+        return Ok(Holder::Worker { owner, keys });
     }
     if !text.is_empty() {
         return Ok(Holder::Older { process: text });
@@ -181,7 +254,7 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
     if !config.autostart || !matches!(manager.unfinished().await, Ok(1..)) {
         return;
     }
-    let started = match has_worker(&config.db, manager).await {
+    let started = match has_worker(config, manager).await {
         Ok(true) => return,
         Ok(false) => start(config, flags),
         Err(error) => Err(error),
@@ -203,15 +276,22 @@ pub(crate) fn replace(config: &Config, flags: &[(String, String)]) {
     }
 }
 
-async fn has_worker(db: &Path, manager: &Manager) -> anyhow::Result<bool> {
-    let path = beside(db, ".worker.lock");
-    match WorkerLock::try_take(&path, &path)? {
-        Some(free) => {
+async fn has_worker(config: &Config, manager: &Manager) -> anyhow::Result<bool> {
+    let keys = Keys::here(config, &[]);
+    for name in LOCKS {
+        let path = beside(&config.db, name);
+        if let Some(free) = WorkerLock::try_take(&path, &path)? {
             free.release();
-            Ok(false)
+            return Ok(false);
         }
-        None => is_alive(&path, manager).await,
+        match standing(&path, manager, &keys).await? {
+            Standing::Serves => return Ok(true),
+            Standing::LacksKeys => {}
+            Standing::Gone => return Ok(false),
+        }
     }
+    // What no worker has a key for waits until one of them has ended.
+    Ok(true)
 }
 
 const START_TIMEOUT: Duration = Duration::from_secs(3);
@@ -228,6 +308,11 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     command.arg("-c").arg(format!("db={}", config.db.display()));
     command.arg("-c").arg(format!("log.file={}", log.display()));
     command.arg("worker");
+    // Its settings are not those of this process.
+    let keys = Keys::here(config, &[]).text();
+    if !keys.is_empty() {
+        command.args(["--keys", &keys]);
+    }
     command
         // A worker serves all folders; in one of them it would read that project's settings.
         .current_dir("/")
@@ -242,12 +327,14 @@ fn start(config: &Config, flags: &[(String, String)]) -> anyhow::Result<()> {
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut worker = command.spawn()?;
     let begun = Instant::now();
-    let lock = beside(&config.db, ".worker.lock");
+    let locks = LOCKS.map(|name| beside(&config.db, name));
     let signature = format!("{} ", worker.id());
-    while !fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&signature)) {
+    let is_signed =
+        |lock: &PathBuf| fs::read_to_string(lock).is_ok_and(|text| text.starts_with(&signature));
+    while !locks.iter().any(is_signed) {
         if let Some(status) = worker.try_wait()? {
             // Another command may have been faster.
-            return match WorkerLock::try_take(&lock, &lock)? {
+            return match WorkerLock::try_take(&locks[0], &locks[0])? {
                 None => Ok(()),
                 Some(_) => Err(anyhow!(
                     "it ended at once ({status}); see {}",

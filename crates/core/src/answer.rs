@@ -279,6 +279,7 @@ fn status(task: &Task) -> String {
     let waits = match task.phase() {
         _ if !task.progress.asking.is_empty() => " (asks)",
         Some(Phase::CommandQueued) => " (command queued)",
+        None if task.is_held() => " (held)",
         _ => "",
     };
     format!("{}{waits}", task.status())
@@ -391,10 +392,16 @@ fn standing(report: &Report, now: Moment, reader: Reader) -> String {
     let lost = report.not_taken.iter().map(not_taken);
     let told: String = report.messages.iter().map(told).chain(lost).collect();
     match &task.state {
-        State::Queued { since } => format!(
-            "{headline}, waiting for a free slot for {}.{told}",
-            duration(now.since(*since))
-        ),
+        State::Queued { since } => {
+            let waited = duration(now.since(*since));
+            let waits = match &task.progress.held {
+                Some(why) => {
+                    format!("held for {waited}: {why}. A worker that has it starts the task")
+                }
+                None => format!("waiting for a free slot for {waited}"),
+            };
+            format!("{headline}, {waits}.{told}")
+        }
         State::Running { since, .. } => format!(
             "{headline}, for {}.{}\n{}{told}",
             duration(now.since(*since)),

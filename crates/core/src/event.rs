@@ -24,6 +24,11 @@ pub enum Event {
     Owned {
         by: Option<OwnerId>,
     },
+    /// It stays in the queue: the process that looked after it lacks something that another may have.
+    Held {
+        /// What is missing, in words.
+        why: String,
+    },
     Started,
     SessionMade {
         session: SessionId,

@@ -30,6 +30,8 @@ pub struct Progress {
     pub using: Option<String>,
     /// That tool is a command, which waits until fewer of other tasks run.
     pub command_queued: bool,
+    /// Why it is still queued though there is a slot, if a worker said so.
+    pub held: Option<String>,
     /// How often its worker was lost since it last made progress.
     pub worker_deaths: u64,
     /// Since when no worker has it, if one has given it back.

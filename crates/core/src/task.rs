@@ -270,6 +270,12 @@ impl Task {
         self.progress.model.as_ref().or(self.brief.model.as_ref())
     }
 
+    /// Whether it is in the queue because something is missing, and no worker has it.
+    pub fn is_held(&self) -> bool {
+        let is_queued = matches!(self.state, State::Queued { .. });
+        is_queued && self.owner.is_none() && self.progress.held.is_some()
+    }
+
     /// Queued or running.
     pub fn is_live(&self) -> bool {
         match self.state {

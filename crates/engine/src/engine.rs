@@ -10,6 +10,7 @@ use asyncagents_core::{
     port::{HostError, Session},
     progress::Totals,
 };
+use asyncagents_models::ModelError;
 use asyncagents_tools::Sandbox;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
@@ -205,6 +206,21 @@ impl Engine {
             Err(error) if !(error.is_unavailable() && replaced()) => Err(refused(error)),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// The key that the model of a new session would need and that this process does not have, in words.
+    pub fn lacks_key(&self, agent: &AgentName, model: Option<&str>) -> Option<String> {
+        let profiles = self.shared.profiles();
+        let profile = profiles.known(agent).ok()?;
+        let models = &self.shared.models;
+        let named = match choose_model(&self.shared, model, profile, None) {
+            Ok(model) => Ok(model.name().to_string()),
+            Err(_) => models.default_model(),
+        };
+        let checked = named.and_then(|name| models.check(&name));
+        let missing = checked.err().filter(ModelError::is_missing_key)?;
+        let replaced = next_model(&self.shared, &[], None).is_ok();
+        (!replaced).then(|| missing.to_string())
     }
 
     /// Stops in good order: a running step may finish, and the next driver of the sessions, in

@@ -386,6 +386,13 @@ fn is_ours(session: &SessionId) -> bool {
     session.as_str().starts_with(SessionId::KIND)
 }
 
+impl Engine {
+    /// Whether a session is one of the built-in agent, in whatever process.
+    pub fn has(session: &SessionId) -> bool {
+        is_ours(session)
+    }
+}
+
 fn no_conversation(session: &SessionId) -> HostError {
     HostError::Refused(format!(
         "`{session}` is not a session of the built-in agent and has no conversation; \

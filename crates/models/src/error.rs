@@ -118,6 +118,11 @@ impl ModelError {
         }
     }
 
+    /// There is no key, and another process may have one.
+    pub fn is_missing_key(&self) -> bool {
+        matches!(self, Self::MissingKey { .. } | Self::NoModel { .. })
+    }
+
     /// The model cannot be asked, whatever it is asked: there is no key, no credit or no server, or
     /// every attempt was turned away. Another model may answer the same request.
     pub fn is_unavailable(&self) -> bool {

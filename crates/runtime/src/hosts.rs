@@ -14,6 +14,7 @@ use asyncagents_core::{
     lock::lock,
     model_choice::{HostModel, ModelPolicy},
     port::{Host, HostError, SessionEvent, WantedModel},
+    task::Task,
     task_limits::TaskLimits,
 };
 use tokio::{sync::mpsc, time};
@@ -22,6 +23,12 @@ use tokio::{sync::mpsc, time};
 pub trait Hosts: Send + Sync {
     /// Whether tasks of this host can be run by this process.
     fn serves(&self, host: &HostRef) -> bool;
+
+    /// What this process lacks to run a task that another one may have, such as a key.
+    fn lacks(&self, task: &Task) -> Option<String> {
+        let _ = task;
+        None
+    }
 
     /// The host that has the sessions of this one now, if this one has ended and another is
     /// served here in its place.

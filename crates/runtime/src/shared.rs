@@ -1,17 +1,19 @@
 //! What all parts of the runtime share.
 
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
-    id::OwnerId,
+    id::{OwnerId, TaskId},
     lock::lock,
     model_choice::ModelPolicy,
     moment::Moment,
     port::{Clock, Journal, LeaseTime, Store, query, transact, transact_unsynced},
+    task::Task,
     task_limits::TaskLimits,
 };
 use tokio::sync::{mpsc, watch};
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) owner: Mutex<Option<OwnerId>>,
     /// Until when that worker has its lease, by the steady clock.
     pub(crate) lease_until: Mutex<Duration>,
+    /// The queued tasks that this process lacks something for.
+    held: Mutex<HashSet<TaskId>>,
 }
 
 impl Shared {
@@ -53,6 +57,7 @@ impl Shared {
             commits: watch::Sender::new(0),
             owner: Mutex::default(),
             lease_until: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -98,6 +103,23 @@ impl Shared {
     /// Whether tasks of this host can be run by this process.
     pub(crate) fn serves(&self, host: &HostRef) -> bool {
         self.hosts.source.serves(host)
+    }
+
+    /// Whether this process looks after a task without an owner.
+    pub(crate) fn takes(&self, task: &TaskId, host: &HostRef) -> bool {
+        self.serves(host) && !lock(&self.held).contains(task)
+    }
+
+    /// What this process lacks to start a task. It is left to others then.
+    pub(crate) fn lacks(&self, task: &Task) -> Option<String> {
+        let why = self.hosts.source.lacks(task)?;
+        lock(&self.held).insert(task.id.clone());
+        Some(why)
+    }
+
+    /// How many tasks are left to others.
+    pub(crate) fn held(&self) -> Vec<TaskId> {
+        lock(&self.held).iter().cloned().collect()
     }
 
     /// The limits of a host's tasks.

@@ -51,7 +51,7 @@ pub(crate) async fn survey(
             let (due, unreadable) = due(journal, &owner, now, &busy)?;
             Ok(Round {
                 queued,
-                unowned: unowned.iter().any(|host| handle.serves(host)),
+                unowned: unowned.iter().any(|(task, host)| handle.takes(task, host)),
                 to_stop: journal.to_stop(&owner)?,
                 due,
                 unreadable,
@@ -115,6 +115,10 @@ pub(crate) fn startable(
             let Some((_, last)) = page.last() else { break };
             after = *last;
             for (task, _) in page {
+                // It waits for a worker that has what it needs, and keeps no slot meanwhile.
+                if task.is_held() {
+                    continue;
+                }
                 let admitted = schedule.admit(&task, |slots| journal.taken(slots))?;
                 if admitted && task.owner.as_ref() == Some(owner) {
                     ours.push(task);

@@ -211,15 +211,26 @@ impl WorkerLoop {
     /// Starts what there are slots for.
     async fn start_queued(&mut self) {
         loop {
+            let checked = match self.check_queued().await {
+                Ok(checked) => checked,
+                Err(problem) => {
+                    tracing::error!(%problem, "cannot look at queued tasks");
+                    self.retries = true;
+                    return;
+                }
+            };
             let (shared, owner) = (self.shared.clone(), self.owner.clone());
             let started = self.shared.write(move |journal| {
                 let limits = &shared.settings.limits;
                 // What another worker has just given back may be running and has no slot yet:
                 // it is taken over first, in the next round.
-                if journal.unowned()?.iter().any(|host| shared.serves(host)) {
+                let unowned = journal.unowned()?;
+                if unowned.iter().any(|(task, host)| shared.takes(task, host)) {
                     return Ok(Vec::new());
                 }
                 let mut started = startable(journal, &owner, limits, STARTED_AT_ONCE)?;
+                // What came after the others were looked at is started in the next round.
+                started.retain(|task| checked.contains(&task.id));
                 for task in &mut started {
                     shared.carry_out(journal, task, Command::Start)?;
                 }
@@ -244,6 +255,32 @@ impl WorkerLoop {
                 }
             }
         }
+    }
+
+    /// The tasks that may be started, and for which nothing is missing here. The others stay queued,
+    /// with the reason, until a worker takes them that has what they need.
+    async fn check_queued(&self) -> Result<HashSet<TaskId>, Problem> {
+        let (shared, owner) = (self.shared.clone(), self.owner.clone());
+        let startable = self.shared.read(move |journal| {
+            startable(journal, &owner, &shared.settings.limits, STARTED_AT_ONCE)
+        });
+        let mut checked = HashSet::new();
+        let mut held = Vec::new();
+        for task in startable.await? {
+            match self.shared.lacks(&task) {
+                None => _ = checked.insert(task.id),
+                Some(why) => held.push((task.id, why)),
+            }
+        }
+        if !held.is_empty() {
+            let (shared, owner) = (self.shared.clone(), self.owner.clone());
+            let hold = self
+                .shared
+                .write(move |journal| hold(journal, &shared, &owner, &held));
+            hold.await?;
+            self.shared.written();
+        }
+        Ok(checked)
     }
 
     /// Renews the lease and takes over from workers that died. If the lease was lost, all
@@ -510,7 +547,7 @@ fn claim(
     let unassign = Command::Assign { to: None };
     let (mut claimed, mut assigned) = (Vec::new(), false);
     for mut task in journal.orphans()? {
-        if !shared.serves(&task.brief.host.host) {
+        if !shared.takes(&task.id, &task.brief.host.host) {
             if task.owner.is_some() {
                 assigned = true;
                 // Without an owner, until a worker comes that has its host; it holds no slot.
@@ -538,6 +575,24 @@ fn claim(
         claimed.push(task);
     }
     Ok((claimed, assigned))
+}
+
+/// Leaves queued tasks to other workers, with the reasons.
+fn hold(
+    journal: &mut dyn Journal,
+    shared: &Shared,
+    owner: &OwnerId,
+    held: &[(TaskId, String)],
+) -> Result<(), Problem> {
+    for (id, why) in held {
+        let task = journal.task(id)?;
+        let ours = task.filter(|task| task.owner.as_ref() == Some(owner));
+        let Some(mut task) = ours else { continue };
+        let why = why.clone();
+        shared.carry_out(journal, &mut task, Command::Hold { why })?;
+        shared.carry_out(journal, &mut task, Command::Assign { to: None })?;
+    }
+    Ok(())
 }
 
 fn new_owner() -> OwnerId {

@@ -91,9 +91,10 @@ impl<S: Sql> Leases for Transaction<S> {
         Ok(found)
     }
 
-    fn unowned(&mut self) -> Stored<Vec<HostRef>> {
-        let sql = "SELECT DISTINCT host FROM tasks WHERE unfinished = 1 AND owner IS NULL";
-        self.sql.all(sql, &[], host)
+    fn unowned(&mut self) -> Stored<Vec<(TaskId, HostRef)>> {
+        let sql = "SELECT id, host FROM tasks WHERE unfinished = 1 AND owner IS NULL";
+        self.sql
+            .all(sql, &[], |row| Ok((row.get("id")?, host(row)?)))
     }
 
     fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>> {

@@ -111,6 +111,9 @@ enum EventRecord {
     Owned {
         by: Option<OwnerId>,
     },
+    Held {
+        why: String,
+    },
     Started,
     SessionMade {
         session: SessionId,

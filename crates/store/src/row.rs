@@ -70,6 +70,9 @@ struct Tools {
     using: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     command_queued: bool,
+    /// Why it is still queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
     call: u64,
     times: u64,
     #[serde(default)]
@@ -226,6 +229,7 @@ fn tools(task: &Task) -> String {
         recent: progress.recent.iter().cloned().collect(),
         using: progress.using.clone(),
         command_queued: progress.command_queued,
+        held: progress.held.clone(),
         call: progress.repeated.call,
         times: progress.repeated.times,
         turns_before: progress.turns_before,
@@ -379,6 +383,7 @@ fn progress(row: &Row<'_>, tools: Tools) -> Result<Progress, Damage> {
         recent: tools.recent.into(),
         using: tools.using,
         command_queued: tools.command_queued,
+        held: tools.held,
         turns_before: tools.turns_before,
         worker_deaths: tools.worker_deaths,
         unattended_since: tools.unattended_since.map(Moment::from_millis),

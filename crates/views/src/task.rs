@@ -98,6 +98,9 @@ struct ProgressView<'a> {
     last_activity: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<String>,
+    /// Why it is still queued, if something is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asking: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -210,6 +213,7 @@ impl<'a> ProgressView<'a> {
             unpriced_tokens: progress.spent.unpriced,
             last_activity: progress.last_activity.map(time),
             phase: task.phase().map(|phase| phase.to_string()),
+            held: progress.held.as_deref().filter(|_| task.is_held()),
             asking: asked(task),
             questions: questions(task),
             model: progress.model.as_ref().map(|model| model.as_str()),

@@ -75,12 +75,7 @@ enum Command {
     Cancel(cancel::CancelArgs),
     Clear(clear::ClearArgs),
     Prune(prune::PruneArgs),
-    /// Run a worker in the foreground.
-    ///
-    /// Commands start a worker in the background when there is work and none is alive, so this is
-    /// for those who want to watch it or supervise it themselves. It ends after `worker.idle`
-    /// without work, and on Ctrl-C or SIGTERM, leaving every task resumable.
-    Worker,
+    Worker(worker::WorkerArgs),
     /// Connect the plugin in OpenCode with its tasks; the plugin starts this itself.
     #[command(hide = true)]
     OpencodeBridge,
@@ -120,7 +115,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         settings: flags,
     } = parse::parse();
     let loaded = match &command {
-        Command::Worker => load_without_project(&flags),
+        Command::Worker(_) => load_without_project(&flags),
         // These print the same whatever is set, or set wrongly.
         Command::Completions(_) | Command::Man(_) => Loaded::only(&[]),
         Command::Config(args) if args.schema => Loaded::only(&[]),
@@ -149,7 +144,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         Command::Cancel(args) => in_runtime(cancel::run(&context(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&context(true)?, args)),
         Command::Prune(args) => in_runtime(prune::run(&context(true)?, args)),
-        Command::Worker => worker::run(&context(false)?),
+        Command::Worker(args) => worker::run(&context(false)?, &args),
         Command::OpencodeBridge => opencode_bridge::run(&bridge_context(&loaded, &flags)?),
         Command::Mcp(args) => mcp::run(&server_context(&loaded, &flags, extra)?, args),
         Command::Notices(args) => notices::run(&server_context(&loaded, &flags, extra)?, args),

@@ -13,8 +13,21 @@ use crate::{
     config::Config,
     exit::{Exit, Failure},
     own_file,
-    worker_process::WorkerLock,
+    worker_process::{Keys, WorkerLock},
 };
+
+/// Run a worker in the foreground.
+///
+/// Commands start a worker in the background when there is work and none is alive, so this is
+/// for those who want to watch it or supervise it themselves. It ends after `worker.idle`
+/// without work, and on Ctrl-C or SIGTERM, leaving every task resumable. A task whose key is not in its
+/// environment stays queued, and says so.
+#[derive(Debug, clap::Args)]
+pub(super) struct WorkerArgs {
+    /// Variables with keys, by their names, that the process had which has started this.
+    #[arg(long, hide = true, value_delimiter = ',')]
+    keys: Vec<String>,
+}
 
 /// Why a worker ends.
 enum Reason {
@@ -28,18 +41,19 @@ enum Reason {
     Outdated,
 }
 
-pub(super) fn run(context: &CommandContext) -> Result<Exit, Failure> {
+pub(super) fn run(context: &CommandContext, args: &WorkerArgs) -> Result<Exit, Failure> {
     let runtime = super::two_threads()?;
-    runtime.block_on(work(context))
+    runtime.block_on(work(context, args))
 }
 
-async fn work(context: &CommandContext) -> Result<Exit, Failure> {
+async fn work(context: &CommandContext, args: &WorkerArgs) -> Result<Exit, Failure> {
     let config = &context.config;
+    let keys = Keys::here(config, &args.keys);
     let App { manager, hosts, .. } = context.open(AppOptions::default())?;
     let database = own_file::Found::at(&config.db).with_context(|| config.db.display().to_string());
     let database = database.map_err(Failure::Machine)?;
     let format = FormatWatch::open(&config.db).map_err(Problem::from)?;
-    let mut lock = Some(take_lock(config, &manager).await?);
+    let mut lock = Some(take_lock(config, &manager, &keys).await?);
     tracing::info!(db = %config.db.display(), "worker started");
     let worker = Worker::start(&manager).await?;
     loop {
@@ -79,7 +93,7 @@ async fn work(context: &CommandContext) -> Result<Exit, Failure> {
                     }
                     break;
                 }
-                match WorkerLock::take(&config.db, &manager).await {
+                match WorkerLock::take(&config.db, &manager, &keys).await {
                     Ok(Some(again)) => lock = Some(again),
                     Ok(None) => break,
                     Err(error) => return Err(Failure::Machine(error)),
@@ -94,9 +108,9 @@ async fn work(context: &CommandContext) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn take_lock(config: &Config, manager: &Manager) -> Result<WorkerLock, Failure> {
+async fn take_lock(config: &Config, manager: &Manager, keys: &Keys) -> Result<WorkerLock, Failure> {
     let name = config.db.display();
-    let taken = WorkerLock::take(&config.db, manager).await;
+    let taken = WorkerLock::take(&config.db, manager, keys).await;
     let taken = taken.with_context(|| format!("the worker's lock beside {name}"));
     match taken.map_err(Failure::Machine)? {
         Some(lock) => Ok(lock),

@@ -15,6 +15,7 @@ use asyncagents_core::{
     lock::lock,
     model_choice::{AllowedModels, ModelPolicy},
     port::{Host, HostError},
+    task::Task,
     task_limits::TaskLimits,
 };
 use asyncagents_engine::{CommandSlots, Engine, Parts, Unanswered};
@@ -93,6 +94,18 @@ impl HostKind for EngineHosts {
         }
         with_project(&self.context.config, Path::new(&**folder))
             .map_or_else(|_| limits.clone(), |project| project.limits)
+    }
+
+    /// The key for a new session's model. A session of ours that launches a task works here too, so its
+    /// model can be asked.
+    fn lacks(&self, task: &Task) -> Option<String> {
+        let skills_own = task.skill.as_ref().and_then(|terms| terms.model.as_ref());
+        if task.session.is_some() || skills_own.is_some() || Engine::has(&task.place.parent) {
+            return None;
+        }
+        let (engine, _) = self.get(&task.brief.host).ok()?;
+        let model = task.model().map(ModelName::as_str);
+        engine.lacks_key(&task.brief.agent, model)
     }
 
     fn model_policy(&self, setup: &HostSetup, usual: &ModelPolicy) -> ModelPolicy {
@@ -261,6 +274,7 @@ impl EngineHosts {
             "-shm",
             "-journal",
             ".worker.lock",
+            ".worker2.lock",
             ".worker.log",
             ".opencode.log",
             ".mcp.log",

@@ -19,6 +19,7 @@ use asyncagents_core::{
     model_choice::ModelPolicy,
     port::{Clock, Host, HostError, Store},
     request::TaskArgs,
+    task::Task,
     task_limits::TaskLimits,
 };
 use asyncagents_engine::{Approver, Engine};
@@ -47,6 +48,11 @@ pub trait HostKind: Send + Sync {
     /// Whether this process can run its tasks.
     fn serves(&self, _host: &HostRef) -> bool {
         true
+    }
+
+    /// See [`Hosts::lacks`].
+    fn lacks(&self, _task: &Task) -> Option<String> {
+        None
     }
 
     /// See [`Hosts::successor`].
@@ -274,6 +280,10 @@ impl Hosts for KnownHosts {
         } else {
             self.kind(host).serves(host)
         }
+    }
+
+    fn lacks(&self, task: &Task) -> Option<String> {
+        self.kind(&task.brief.host.host).lacks(task)
     }
 
     fn successor(&self, host: &HostRef) -> Option<HostRef> {

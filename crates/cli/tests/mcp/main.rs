@@ -8,6 +8,7 @@ mod client;
 mod ending;
 mod following;
 mod handshake;
+mod lacking_keys;
 mod owning;
 mod reading;
 mod refusing;

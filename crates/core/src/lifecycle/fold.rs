@@ -55,7 +55,9 @@ pub fn apply(task: &mut Task, event: &Event, at: Moment) {
             task.progress.command_queued = false;
             task.owner.clone_from(by);
         }
+        Event::Held { why } => task.progress.held = Some(why.clone()),
         Event::Started => {
+            task.progress.held = None;
             let stage = match task.session {
                 Some(_) => Stage::Prompting,
                 None => Stage::Creating,

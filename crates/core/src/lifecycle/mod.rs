@@ -37,6 +37,11 @@ pub use tell::{unanswered, until_question_told};
 pub enum Command {
     /// There is a slot for it.
     Start,
+    /// There is a slot for it, and this process lacks something that another may have.
+    Hold {
+        /// What is missing, in words.
+        why: String,
+    },
     SessionMade(SessionId),
     /// The host has its prompt.
     Prompted,
@@ -218,6 +223,10 @@ pub fn decide(
         (Queued { .. } | Ended { .. }, Command::TellQuestions) => nothing,
 
         (Queued { .. }, Command::Start) => happens(Event::Started),
+        (Queued { .. }, Command::Hold { why }) if task.progress.held.as_ref() != Some(&why) => {
+            happens(Event::Held { why })
+        }
+        (Queued { .. } | Running { .. } | Ended { .. }, Command::Hold { .. }) => nothing,
         (
             Queued { .. },
             Command::Finish {

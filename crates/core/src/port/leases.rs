@@ -28,8 +28,8 @@ pub trait Leases {
     fn running(&mut self, owner: &OwnerId) -> Stored<Vec<(TaskId, u32)>>;
     /// The tasks that need an owner and have none with a lease.
     fn orphans(&mut self) -> Stored<Vec<Task>>;
-    /// The hosts of unfinished tasks that never had an owner.
-    fn unowned(&mut self) -> Stored<Vec<HostRef>>;
+    /// The unfinished tasks that no owner has, and their hosts.
+    fn unowned(&mut self) -> Stored<Vec<(TaskId, HostRef)>>;
     /// The tasks of an owner whose host has to be stopped.
     fn to_stop(&mut self, owner: &OwnerId) -> Stored<Vec<Task>>;
     /// All tasks of an owner that need one.

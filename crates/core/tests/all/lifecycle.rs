@@ -251,6 +251,9 @@ fn resume() -> Command {
 
 #[rstest]
 #[case(From::Queued, Command::Start, "started -> running")]
+#[case(From::Queued, Command::Hold { why: "no key".into() }, "held -> queued")]
+#[case(From::Working, Command::Hold { why: "no key".into() }, "nothing")]
+#[case(From::Completed, Command::Hold { why: "no key".into() }, "nothing")]
 #[case(
     From::Queued,
     Command::Cancel(CancelledBy::Request),
@@ -585,6 +588,7 @@ fn any_command() -> impl Strategy<Value = Command> {
         prop::collection::vec(any_observation(), 0..4).prop_map(Command::Observe),
         outcome.prop_map(finish),
         Just(Command::GiveUp { why: "so".into() }),
+        Just(Command::Hold { why: "so".into() }),
         Just(sum_up()),
         Just(summed_up()),
         Just(Command::Cancel(CancelledBy::Request)),

@@ -150,14 +150,21 @@ impl Manager {
     /// # Errors
     /// When the store fails.
     pub async fn unfinished(&self) -> Result<u64, Problem> {
-        let counts = self
-            .shared
-            .read(|journal| Ok(journal.unfinished()?))
-            .await?;
+        let held = self.shared.held();
+        let counted = self.shared.read(move |journal| {
+            let mut left = 0;
+            for id in &held {
+                let task = journal.task(id)?;
+                left += u64::from(task.is_some_and(|task| task.is_held()));
+            }
+            Ok((journal.unfinished()?, left))
+        });
+        let (counts, left_to_others) = counted.await?;
         let ours = counts
             .into_iter()
             .filter(|(host, _)| self.shared.serves(host));
-        Ok(ours.map(|(_, count)| count).sum())
+        let all: u64 = ours.map(|(_, count)| count).sum();
+        Ok(all.saturating_sub(left_to_others))
     }
 
     /// The tasks to which something has happened since a position in the journal, and the

@@ -109,7 +109,7 @@ pub(super) async fn tasks_whose_owner_has_no_lease_are_orphans(site: Arc<dyn Sit
     });
     let (orphans, unowned) = seen.await;
     assert_eq!(orphans, [2, 3, 6, 4].map(id));
-    assert_eq!(unowned, [HostRef::from("scripted")]);
+    assert_eq!(unowned, [(id(3), HostRef::from("scripted"))]);
 }
 
 pub(super) async fn an_owner_finds_what_it_has_to_do(site: Arc<dyn Site>) {

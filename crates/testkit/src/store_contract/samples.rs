@@ -193,6 +193,9 @@ pub(super) fn events() -> Vec<Event> {
         Event::QuestionTold {
             question: "q2".to_owned(),
         },
+        Event::Held {
+            why: "anthropic needs a key".to_owned(),
+        },
         Event::Replied {
             id: "task.answer.9".into(),
             question: "q2".to_owned(),

@@ -24,7 +24,11 @@ use uuid::Uuid;
 
 use super::super::CommandContext;
 use crate::{
-    compose::App, config::Config, exit::Failure, hosts::KnownHosts, other_agents::OtherAgent,
+    compose::App,
+    config::{AgentConfig, Config},
+    exit::Failure,
+    hosts::{KnownHosts, models},
+    other_agents::OtherAgent,
     worker_process,
 };
 
@@ -70,6 +74,13 @@ impl Who {
         // The agent, or its user, can answer what a task asks.
         if context.config.agent_config.unanswered.is_none() {
             settings.insert(unanswered, "wait".to_owned());
+        }
+        // Which model is usual depends on the keys of this process, not on those of a worker.
+        let agents = &context.config.agent_config;
+        if agents.model == "auto"
+            && let Some(model) = usual_model(agents)
+        {
+            settings.insert("model".to_owned(), model);
         }
         let setup = app.hosts.named(&context.config.host, &settings);
         let skills = app.hosts.skills_in(&folder, &context.overrides);
@@ -161,6 +172,11 @@ impl Who {
             remark: (!self.is_named).then(|| remark.to_owned()),
         }
     }
+}
+
+/// The model of the first provider that this process has a key for.
+fn usual_model(agents: &AgentConfig) -> Option<String> {
+    models(agents).ok()?.default_model().ok()
 }
 
 #[async_trait]
