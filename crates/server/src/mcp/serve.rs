@@ -7,18 +7,19 @@ use std::sync::{
 
 use asyncagents_core::{
     agent::ToolOutcome,
+    arguments::CallError,
     tool_set::{self, ToolRequest},
 };
 use asyncagents_runtime::{Asking, Manager, TakenNotice};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
-        ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter,
-        Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+        CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, ErrorCode,
+        GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
     service::{RequestContext, ServerInitializeError, SubscriptionContext},
     transport::{async_rw::AsyncRwTransport, io::stdio_pipes},
@@ -111,7 +112,7 @@ impl ServerHandler for Server {
         let cancelled = context.ct.clone();
         let called = with_progress(&context, self.call(request, &context));
         tokio::select! {
-            answer = called => Ok(answer.into()),
+            answer = called => answer.map(Into::into),
             // A wait that is given up is known to the journal: the session is told of the end.
             () = cancelled.cancelled() => Ok(failed("cancelled".to_owned()).into()),
             () = self.gone.wait() => Ok(failed("the connection is closed".to_owned()).into()),
@@ -182,6 +183,15 @@ impl ServerHandler for Server {
         let text = text.map_err(|why| ErrorData::resource_not_found(why, Some(data)))?;
         let contents = ResourceContents::text(text, uri).with_mime_type(kind);
         Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    /// The SDK would answer with an empty list, although nothing says that there are completions.
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -260,24 +270,26 @@ impl Server {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> CallToolResult {
+    ) -> Result<CallToolResult, ErrorData> {
         let mut arguments = request.arguments.unwrap_or_default();
         let source = call::source(context, &mut arguments);
         let input = serde_json::Value::Object(arguments).to_string();
         let prepared = match tool_set::prepare("", &request.name, &input) {
             Ok(prepared) => prepared,
-            Err(error) => return failed(error.to_string()),
+            // No model does that: a client shows it the tools there are.
+            Err(CallError::NoTool(why)) => return Err(ErrorData::invalid_params(why, None)),
+            Err(error) => return Ok(failed(error.to_string())),
         };
         if let Err(why) = self.who.check(&prepared.request).await {
-            return failed(why);
+            return Ok(failed(why));
         }
         let caller = match self.who.who(source).await {
             Ok(caller) => caller,
-            Err(why) => return failed(why),
+            Err(why) => return Ok(failed(why)),
         };
         self.sessions.add(&caller);
         if let Err(why) = check_fork(&caller, &prepared.request) {
-            return failed(why);
+            return Ok(failed(why));
         }
         let changes = !prepared.request.only_looks();
         let outcome = caller
@@ -290,11 +302,11 @@ impl Server {
         let taken = self.untold(&caller).await;
         let first = !self.remarked.swap(true, Ordering::Relaxed);
         let remark = caller.remark.filter(|_| first);
-        match outcome {
+        Ok(match outcome {
             ToolOutcome::Done(text) => done(answer(text, &taken, remark)),
             ToolOutcome::Failed(why) => failed(answer(why, &taken, remark)),
             ToolOutcome::Unknown => failed("what came of it is not known".to_owned()),
-        }
+        })
     }
 
     /// What the session has not been told and can be told with this answer.
