@@ -3,12 +3,16 @@
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
 mod bounding;
+mod bridge;
 mod changing;
 mod client;
+mod conforming;
 mod ending;
 mod handshake;
+mod npm;
 mod owning;
 mod reading;
 mod refusing;
+mod scenarios;
 mod tasks;
 mod waiting;
