@@ -9,6 +9,7 @@ mod client;
 mod conforming;
 mod ending;
 mod handshake;
+mod inspecting;
 mod npm;
 mod owning;
 mod reading;
