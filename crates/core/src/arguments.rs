@@ -13,7 +13,10 @@ pub enum CallError {
     /// The arguments are not JSON, perhaps because the model's answer was cut.
     #[error("{0}")]
     NotJson(String),
-    /// There is no such tool, an argument does not fit, or the path is secret.
+    /// None of the tools that other agents are given has this name.
+    #[error("{0}")]
+    NoTool(String),
+    /// There is no such tool here, an argument does not fit, or the path is secret.
     #[error("{0}")]
     Unfit(String),
 }

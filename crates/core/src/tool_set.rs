@@ -162,12 +162,15 @@ pub fn prepare(prefix: &str, name: &str, input: &str) -> Result<Prepared, CallEr
     let tool = find(prefix, name).map(|tool| (tool.example, tool.read));
     let skill: Option<(_, fn(&Arguments) -> _)> = is_skill.then_some((SKILL_EXAMPLE, skill));
     let Some((example, read)) = skill.or(tool) else {
-        let known: Vec<String> = specs(prefix).into_iter().map(|spec| spec.name).collect();
+        let known = specs_with_skill(prefix, None).into_iter();
+        let known: Vec<String> = known.map(|spec| spec.name).collect();
         let known = known.join(", ");
-        return Err(format!("there is no tool {name}; there are {known}").into());
+        let why = format!("there is no tool {name}; there are {known}");
+        return Err(CallError::NoTool(why));
     };
     let arguments = Arguments::read(input, example).map_err(|error| match error {
         CallError::NotJson(why) => CallError::NotJson(format!("{name}: {why}")),
+        CallError::NoTool(why) => CallError::NoTool(why),
         CallError::Unfit(why) => CallError::Unfit(format!("{name}: {why}")),
     })?;
     let request = read(&arguments).map_err(|why| format!("{name}: {why}"))?;

@@ -20,8 +20,6 @@ pub struct Answered {
 pub enum About {
     /// There is nothing but the words.
     Words,
-    /// A task that works from now on.
-    Launched(Shown),
     Task(Shown),
     List(TaskList),
     Cleared(Cleared),

@@ -173,7 +173,7 @@ impl ToolDoor {
         }
         let launched = manager.launch(&caller, task).await?;
         let text = launched.text(&self.prefix);
-        Ok(Answered::done(text, About::Launched(launched.shown)))
+        Ok(Answered::done(text, About::Task(launched.shown)))
     }
 
     /// Waits for a sub-agent, as long as a caller may wait.
@@ -193,7 +193,7 @@ impl ToolDoor {
         let task = &report.shown.task;
         let State::Ended { outcome, .. } = &task.state else {
             let text = answer::launched(&report.shown, &self.prefix);
-            return Ok(Answered::done(text, About::Launched(report.shown)));
+            return Ok(Answered::done(text, About::Task(report.shown)));
         };
         let summary = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());
         let (mut headline, trace) = (summary.headline(), summary.trace());
@@ -223,7 +223,7 @@ impl ToolDoor {
             ToolRequest::Task(args) => {
                 let accepted = manager.task(&caller, args).await?;
                 let text = accepted.text(&self.prefix);
-                (text, About::Launched(accepted.shown))
+                (text, About::Task(accepted.shown))
             }
             ToolRequest::Output(request) => {
                 let part = request.part;

@@ -95,6 +95,11 @@ impl Home {
         client
     }
 
+    /// Runs something on the runtime that the model is served by.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
     /// Waits until the model has got such requests.
     pub(crate) fn wait_for(&self, what: impl Fn(&[Recorded]) -> bool) {
         let waited = async { tokio::time::timeout(PATIENCE, self.model.wait_for(what)).await };

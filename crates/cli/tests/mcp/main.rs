@@ -3,15 +3,20 @@
 #![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
 
 mod bounding;
+mod bridge;
 mod changing;
 mod client;
+mod conforming;
 mod ending;
 mod following;
 mod handshake;
+mod inspecting;
 mod lacking_keys;
+mod npm;
 mod owning;
 mod reading;
 mod refusing;
+mod scenarios;
 mod skills;
 mod structuring;
 mod tasks;

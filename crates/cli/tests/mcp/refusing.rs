@@ -11,7 +11,6 @@ fn home() -> Home {
 }
 
 #[rstest]
-#[case::unknown_tool("unknown_tool", "launch", json!({}))]
 #[case::missing_task("missing_task", "output", json!({}))]
 #[case::unknown_task("unknown_task", "output", json!({"task_id": "task_0123"}))]
 #[case::not_a_number("not_a_number", "output", json!({"task_id": "task_0123", "timeout": "soon"}))]
@@ -41,7 +40,7 @@ fn a_call_that_does_not_fit_says_what_would(
 }
 
 #[test]
-fn arguments_that_are_no_object_and_unknown_methods_are_errors_of_the_protocol() {
+fn arguments_that_are_no_object_and_unknown_methods_and_tools_are_errors_of_the_protocol() {
     let home = home();
     let mut client = home.client();
     let wrong = client.request(
@@ -51,6 +50,30 @@ fn arguments_that_are_no_object_and_unknown_methods_are_errors_of_the_protocol()
     insta::assert_snapshot!("wrong_arguments", pretty(&wrong["error"]));
     let unknown = client.request("tasks/invent", json!({}));
     insta::assert_snapshot!("unknown_method", pretty(&unknown["error"]));
+    let unknown = client.request("tools/call", json!({"name": "launch", "arguments": {}}));
+    insta::assert_snapshot!("unknown_tool", pretty(&unknown["error"]));
+}
+
+#[test]
+fn what_the_server_does_not_say_that_it_can_is_no_method() {
+    let home = home();
+    let mut client = home.client();
+    let prompt = json!({"type": "ref/prompt", "name": "release"});
+    let argument = json!({"name": "arguments", "value": "1"});
+    for (method, params) in [
+        (
+            "completion/complete",
+            json!({"ref": prompt, "argument": argument}),
+        ),
+        ("logging/setLevel", json!({"level": "info"})),
+        (
+            "resources/subscribe",
+            json!({"uri": "asyncagents://tasks/task_0123"}),
+        ),
+    ] {
+        let refused = client.request(method, params);
+        assert_eq!(refused["error"]["code"], json!(-32601), "{refused}");
+    }
 }
 
 #[test]

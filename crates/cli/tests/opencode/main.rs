@@ -33,6 +33,7 @@
 mod answering;
 mod chaos;
 mod choosing;
+mod connecting;
 mod crashing;
 mod ending;
 mod forking;

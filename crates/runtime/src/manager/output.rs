@@ -20,10 +20,6 @@ use super::{
 };
 use crate::{Problem, shared::Shared};
 
-/// For how long a session that asks again and again is expected to. If it has stopped, it is told a
-/// little later than others.
-const ASKS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-
 impl Manager {
     /// Where a task stands, and its result if it has ended; the result is marked as read.
     /// A request that waits returns when the task has ended or the time is up.
@@ -120,13 +116,19 @@ impl Manager {
         self.shared.read(move |journal| look(journal, &id)).await
     }
 
-    /// A session will ask for the result of its task again and again, and is not also told if it does.
+    /// A session will ask for the result of its task again and again for so long, and is not also told if
+    /// it does.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn will_ask(&self, session: &SessionId, task: &TaskId) -> Result<(), Problem> {
+    pub async fn will_ask(
+        &self,
+        session: &SessionId,
+        task: &TaskId,
+        lasts: Duration,
+    ) -> Result<(), Problem> {
         let (id, session) = (task.clone(), session.clone());
-        let until = self.shared.now().after(ASKS_FOR);
+        let until = self.shared.now().after(lasts);
         let wait = self
             .shared
             .write(move |journal| Ok(journal.wait(&id, &session, until)?));

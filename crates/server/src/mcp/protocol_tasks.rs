@@ -1,67 +1,130 @@
-//! Background tasks as tasks of the protocol (the extension `io.modelcontextprotocol/tasks`), for clients
-//! that follow those: a launch returns a handle, and its result is that of the call. They are the tasks
-//! of the journal, under the same IDs, so they outlive this process.
+//! Calls that wait, as tasks of the protocol (the extension `io.modelcontextprotocol/tasks`), for clients
+//! that follow those: they are given a handle, ask again and again, and no call is kept open. All that is
+//! to be known of a wait is in its handle, so the next process knows it too.
+//!
+//! A launch is never one: it returns its ID at once, and a client that follows a handle until it has a
+//! result would wait for the background task.
+
+use std::time::Duration;
 
 use asyncagents_core::{
     agent::ToolOutcome,
     answer::{self, Shown},
     moment::Moment,
-    task::{Outcome, State, Task},
+    request::{OutputRequest, TextPart},
+    task::Task,
 };
 use asyncagents_views::time;
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CreateTaskResult, DetailedTask, JsonObject, MetaObject, Task as ProtocolTask, TaskPayload,
-        TaskStatus,
+        CreateTaskResult, DetailedTask, JsonObject, ProtocolVersion, Task as ProtocolTask,
+        TaskPayload, TaskStatus,
     },
     service::RequestContext,
 };
 use serde_json::Value;
 
-use super::{
-    answer::{done, failed},
-    sessions::Followed,
-};
+use super::answer::{done, failed};
 
 /// How often a client should ask.
-const POLL_MILLIS: u64 = 1_000;
+const POLL_MILLIS: u64 = 500;
 
-/// What a client may show its model at once, so that it goes on while the task works.
-const AT_ONCE: &str = "io.modelcontextprotocol/model-immediate-response";
+/// Between the ID of a task and when the wait for it began, and before how long it lasts.
+const MARK: &str = ".wait.";
 
-/// Whether the client that makes this request follows tasks.
+/// A call that waits for a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) task: String,
+    begun: Moment,
+    lasts: Duration,
+}
+
+/// Whether the client that makes this request follows tasks of the protocol. Before this version they
+/// were something else, which clients may mean that say so in an older one.
 pub(super) fn is_spoken_by(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
     let capabilities = context.client_capabilities();
-    capabilities.is_some_and(|capabilities| capabilities.supports_tasks())
+    version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+        && capabilities.is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
-/// The handle of a task that was launched; `text` is what a client without handles is answered.
-pub(super) fn handle(shown: &Shown, text: String, now: Moment) -> CreateTaskResult {
-    let at_once = (AT_ONCE.to_owned(), Value::String(text));
-    let meta: JsonObject = [at_once].into_iter().collect();
-    let task = protocol_task(&shown.task, TaskStatus::Working, now);
-    CreateTaskResult::new(task).with_meta(MetaObject::from(meta))
+/// How long a call of `output` waits, if a handle can stand for it: what it returns in the end is what
+/// it returns without further wishes.
+pub(super) fn waits(request: &OutputRequest) -> Option<Duration> {
+    let is_plain = request.conversation.is_none() && request.part == TextPart::default();
+    request.wait.filter(|_| is_plain)
 }
 
-/// Where a task stands, with its result if it has ended.
-pub(super) fn detailed(followed: Followed, now: Moment) -> Result<DetailedTask, ErrorData> {
-    let (Followed::Live(shown) | Followed::Ended(shown, _)) = &followed;
-    let task = &shown.task;
-    let payload = match (&task.state, &followed) {
-        (State::Ended { outcome, .. }, Followed::Ended(_, said)) => match outcome {
-            Outcome::Cancelled => TaskPayload::Cancelled,
-            // To the protocol a task has failed only if the call itself was in error.
-            Outcome::Completed | Outcome::Failed { .. } => TaskPayload::Completed {
-                result: result(said, outcome)?,
-            },
-        },
-        (State::Queued { .. } | State::Running { .. } | State::Ended { .. }, _) => {
-            TaskPayload::Working
+impl Wait {
+    pub(super) fn new(task: &Task, begun: Moment, lasts: Duration) -> Self {
+        Self {
+            task: task.id.to_string(),
+            begun,
+            lasts,
         }
-    };
-    let task = protocol_task(task, payload.status(), now);
-    Ok(DetailedTask::new(task, payload))
+    }
+
+    /// Reads what [`Wait::name`] has written.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (task, rest) = name.split_once(MARK)?;
+        let (begun, lasts) = rest.split_once('.')?;
+        let begun: i64 = begun.parse().ok()?;
+        let lasts = Duration::from_millis(lasts.parse().ok()?);
+        (lasts <= OutputRequest::LONGEST).then(|| Self {
+            task: task.to_owned(),
+            begun: Moment::from_millis(begun),
+            lasts,
+        })
+    }
+
+    fn name(&self) -> String {
+        let (begun, lasts) = (self.begun.as_millis(), self.lasts.as_millis());
+        format!("{}{MARK}{begun}.{lasts}", self.task)
+    }
+
+    pub(super) fn is_over(&self, now: Moment) -> bool {
+        now.since(self.begun) >= self.lasts
+    }
+
+    pub(super) fn handle(&self, shown: &Shown, now: Moment) -> CreateTaskResult {
+        CreateTaskResult::new(self.protocol_task(&shown.task, TaskStatus::Working, now))
+    }
+
+    /// Where it stands; `said` is what the call returns, if it does so now.
+    pub(super) fn detailed(
+        &self,
+        shown: &Shown,
+        said: Option<ToolOutcome>,
+        now: Moment,
+    ) -> Result<DetailedTask, ErrorData> {
+        let payload = match said {
+            None => TaskPayload::Working,
+            Some(said) => TaskPayload::Completed {
+                result: result(said)?,
+            },
+        };
+        let task = self.protocol_task(&shown.task, payload.status(), now);
+        Ok(DetailedTask::new(task, payload))
+    }
+
+    pub(super) fn given_up(&self, shown: &Shown, now: Moment) -> DetailedTask {
+        let task = self.protocol_task(&shown.task, TaskStatus::Cancelled, now);
+        DetailedTask::new(task, TaskPayload::Cancelled)
+    }
+
+    fn protocol_task(&self, task: &Task, status: TaskStatus, now: Moment) -> ProtocolTask {
+        let message = format!(
+            "{} is {}. {}",
+            task.id,
+            task.status(),
+            answer::progress(task, now)
+        );
+        ProtocolTask::new(self.name(), status, time(self.begun), time(now))
+            .with_status_message(message)
+            .with_poll_interval_ms(POLL_MILLIS)
+    }
 }
 
 /// There is no such task for this client.
@@ -69,12 +132,11 @@ pub(super) fn unknown(why: String) -> ErrorData {
     ErrorData::invalid_params(why, None)
 }
 
-/// What the call that has launched the task returns in the end.
-fn result(said: &ToolOutcome, outcome: &Outcome) -> Result<JsonObject, ErrorData> {
-    let result = match (said, outcome) {
-        (ToolOutcome::Done(text), Outcome::Completed) => done(text.clone()),
-        (ToolOutcome::Done(text) | ToolOutcome::Failed(text), _) => failed(text.clone()),
-        (ToolOutcome::Unknown, _) => failed("what came of it is not known".to_owned()),
+fn result(said: ToolOutcome) -> Result<JsonObject, ErrorData> {
+    let result = match said {
+        ToolOutcome::Done(text) => done(text),
+        ToolOutcome::Failed(why) => failed(why),
+        ToolOutcome::Unknown => failed("what came of it is not known".to_owned()),
     };
     match serde_json::to_value(result) {
         Ok(Value::Object(object)) => Ok(object),
@@ -83,19 +145,34 @@ fn result(said: &ToolOutcome, outcome: &Outcome) -> Result<JsonObject, ErrorData
     }
 }
 
-fn protocol_task(task: &Task, status: TaskStatus, now: Moment) -> ProtocolTask {
-    let changed = match &task.state {
-        State::Ended { at, .. } => Some(*at),
-        State::Queued { .. } | State::Running { .. } => task.progress.last_activity,
-    };
-    let changed = changed.unwrap_or(task.launched_at);
-    let message = format!("{}. {}", task.status(), answer::progress(task, now));
-    ProtocolTask::new(
-        task.id.as_str(),
-        status,
-        time(task.launched_at),
-        time(changed),
-    )
-    .with_status_message(message)
-    .with_poll_interval_ms(POLL_MILLIS)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_read_as_it_was_written() {
+        let wait = Wait {
+            task: "task_0123".to_owned(),
+            begun: Moment::from_millis(1_763_475_000_000),
+            lasts: Duration::from_secs(30),
+        };
+        assert_eq!(Wait::parse(&wait.name()), Some(wait));
+    }
+
+    #[test]
+    fn what_is_no_handle_is_none() {
+        for name in [
+            "",
+            "task_0123",
+            "task_0123.wait.",
+            "task_0123.wait.1",
+            "task_0123.wait.x.1",
+            "task_0123.wait.1.x",
+            "task_0123.wait.1.-1",
+            "task_0123.wait.1.600001",
+            "task_0123.wait.99999999999999999999.1",
+        ] {
+            assert_eq!(Wait::parse(name), None, "{name}");
+        }
+    }
 }

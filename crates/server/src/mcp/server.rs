@@ -1,15 +1,20 @@
 //! What a client can ask for, one method each.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, atomic::AtomicBool},
+};
 
+use asyncagents_core::{answer::Shown, lock::lock};
 use asyncagents_runtime::Manager;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult,
-        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-        JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod,
+        CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, GetPromptRequestParams,
+        GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, JsonObject,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
         ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, SubscriptionFilter,
         Tool, UpdateTaskParams,
     },
@@ -26,7 +31,8 @@ use super::{
     custom,
     instructions::INSTRUCTIONS,
     progress::with_progress,
-    prompts, protocol_tasks,
+    prompts,
+    protocol_tasks::{self, Wait},
     resources::{self, Address},
     sessions::Sessions,
     skills::{self, ServedSkills},
@@ -43,6 +49,8 @@ pub(super) struct Server {
     pub(super) lists: Arc<Lists>,
     /// Whether the caller has been told what it should know.
     pub(super) remarked: AtomicBool,
+    /// The handles of waits that the client has given up.
+    given_up: Mutex<HashSet<String>>,
 }
 
 impl ServerHandler for Server {
@@ -78,7 +86,7 @@ impl ServerHandler for Server {
         let cancelled = context.ct.clone();
         let called = with_progress(&context, self.call(request, &context));
         tokio::select! {
-            answer = called => Ok(answer),
+            answer = called => answer,
             // A wait that is given up is known to the journal: the session is told of the end.
             () = cancelled.cancelled() => Ok(failed("cancelled".to_owned()).into()),
             () = self.gone.wait() => Ok(failed("the connection is closed".to_owned()).into()),
@@ -90,33 +98,34 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.add_caller(&context).await;
-        let task = self.sessions.followed(&request.task_id).await;
-        let task = task.map_err(protocol_tasks::unknown)?;
-        let task = protocol_tasks::detailed(task, self.manager.now())?;
-        Ok(GetTaskResult::new(task))
+        let (wait, shown) = self.wait(&request.task_id, &context).await?;
+        let now = self.manager.now();
+        if lock(&self.given_up).contains(&request.task_id) {
+            return Ok(GetTaskResult::new(wait.given_up(&shown, now)));
+        }
+        let awaited = self.sessions.awaited(&wait.task, wait.is_over(now));
+        let (shown, said) = awaited.await.map_err(protocol_tasks::unknown)?;
+        Ok(GetTaskResult::new(wait.detailed(&shown, said, now)?))
     }
 
-    /// What a task asks is answered by the tool `answer`, so nothing is ever asked for here.
+    /// Nothing is ever asked for here.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.add_caller(&context).await;
-        let known = self.sessions.owner(&request.task_id).await;
-        known.map(drop).map_err(protocol_tasks::unknown)
+        self.wait(&request.task_id, &context).await.map(drop)
     }
 
+    /// The wait is given up. The task that was waited for goes on, as with any other call.
     async fn cancel_task(
         &self,
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.add_caller(&context).await;
-        let cancelled = self.sessions.cancel(&request.task_id).await;
-        self.who.changed().await;
-        cancelled.map_err(protocol_tasks::unknown)
+        self.wait(&request.task_id, &context).await?;
+        lock(&self.given_up).insert(request.task_id);
+        Ok(())
     }
 
     async fn list_prompts(
@@ -195,6 +204,15 @@ impl ServerHandler for Server {
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
+    /// The library would answer with an empty list, although nothing says that there are completions.
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let filter = SubscriptionFilter::builder();
         Some(filter.tools_list_changed().prompts_list_changed().build())
@@ -254,6 +272,7 @@ impl Server {
             sessions: Sessions::default(),
             lists: Arc::default(),
             remarked: AtomicBool::new(false),
+            given_up: Mutex::default(),
         }
     }
 
@@ -263,6 +282,23 @@ impl Server {
         if let Ok(caller) = self.who.who(source).await {
             self.sessions.add(&caller);
         }
+    }
+
+    /// The wait that a handle stands for, and its task, if that is one of this client.
+    async fn wait(
+        &self,
+        handle: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(Wait, Shown), ErrorData> {
+        let unknown = || protocol_tasks::unknown(format!("there is no task {handle}"));
+        let wait = Wait::parse(handle).ok_or_else(unknown)?;
+        self.add_caller(context).await;
+        let (_, _, shown) = self
+            .sessions
+            .owner(&wait.task)
+            .await
+            .map_err(protocol_tasks::unknown)?;
+        Ok((wait, shown))
     }
 
     async fn tools(&self) -> Vec<Tool> {

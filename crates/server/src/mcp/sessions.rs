@@ -21,13 +21,6 @@ const MOST_OF_TEXT: usize = 5_000;
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<BTreeMap<SessionId, Arc<ToolDoor>>>);
 
-/// A task that a client follows.
-pub(super) enum Followed {
-    Live(Shown),
-    /// With what `output` says of it.
-    Ended(Shown, ToolOutcome),
-}
-
 impl Sessions {
     pub(super) fn add(&self, caller: &ToolCaller) {
         let mut known = lock(&self.0);
@@ -65,25 +58,21 @@ impl Sessions {
         }
     }
 
-    /// A task of theirs for a client that follows it, with its result if it has ended. It is not also
-    /// told of that.
-    pub(super) async fn followed(&self, task: &str) -> Result<Followed, String> {
+    /// What a call that waits for a task of theirs returns now, if it does: the task has ended, or `is_over`.
+    /// A session that is answered so is not also told.
+    pub(super) async fn awaited(
+        &self,
+        task: &str,
+        is_over: bool,
+    ) -> Result<(Shown, Option<ToolOutcome>), String> {
         let (session, door, shown) = self.owner(task).await?;
-        if shown.task.is_live() {
-            return Ok(Followed::Live(shown));
+        if shown.task.is_live() && !is_over {
+            return Ok((shown, None));
         }
         let request = OutputRequest::new(task, true, Some(0)).map_err(|error| error.to_string())?;
         let request = ToolRequest::Output(request);
         let answered = door.call_from(&session, None, request).await;
-        Ok(Followed::Ended(shown, answered.outcome))
-    }
-
-    /// Stops a task of theirs. One that has ended stays as it is.
-    pub(super) async fn cancel(&self, task: &str) -> Result<(), String> {
-        let (session, door, _) = self.owner(task).await?;
-        let request = ToolRequest::Cancel(task.to_owned());
-        door.call_from(&session, None, request).await;
-        Ok(())
+        Ok((shown, Some(answered.outcome)))
     }
 
     /// A task, and the one of them that it belongs to. Nothing is marked as read.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(super) fn structured(text: &str, about: About, now: Moment) -> Value {
     match about {
         About::Words => json!({"text": text}),
-        About::Launched(shown) | About::Task(shown) => {
+        About::Task(shown) => {
             json!({"text": text, "task": value(&TaskView::new(&shown, now))})
         }
         About::List(list) => {

@@ -4,19 +4,22 @@ use std::sync::atomic::Ordering;
 
 use asyncagents_core::{
     agent::ToolOutcome,
+    arguments::CallError,
+    request::OutputRequest,
     tool_set::{self, Prepared, ToolRequest},
 };
-use asyncagents_runtime::{About, Answered, Asking, TakenNotice};
+use asyncagents_runtime::{Answered, Asking, TakenNotice};
 use rmcp::{
-    RoleServer,
-    model::{CallToolRequestParams, CallToolResponse, CallToolResult},
+    ErrorData, RoleServer,
+    model::{CallToolRequestParams, CallToolResponse, CallToolResult, CreateTaskResult},
     service::RequestContext,
 };
 
 use super::{
     Answers, ToolCaller,
     answer::{answer, done, failed},
-    call, protocol_tasks,
+    call,
+    protocol_tasks::{self, Wait},
     server::Server,
     structured::structured,
 };
@@ -26,28 +29,32 @@ impl Server {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> CallToolResponse {
+    ) -> Result<CallToolResponse, ErrorData> {
         let mut arguments = request.arguments.unwrap_or_default();
         let source = call::source(context, &mut arguments);
         let input = serde_json::Value::Object(arguments).to_string();
-        let Prepared { mut request, .. } = match tool_set::prepare("", &request.name, &input) {
+        let Prepared { request, .. } = match tool_set::prepare("", &request.name, &input) {
             Ok(prepared) => prepared,
-            Err(error) => return failed(error.to_string()).into(),
+            // No model does that: a client shows it the tools there are.
+            Err(CallError::NoTool(why)) => return Err(ErrorData::invalid_params(why, None)),
+            Err(error) => return Ok(failed(error.to_string()).into()),
         };
         if let Err(why) = self.who.check(&request).await {
-            return failed(why).into();
+            return Ok(failed(why).into());
         }
         let caller = match self.who.who(source).await {
             Ok(caller) => caller,
-            Err(why) => return failed(why).into(),
+            Err(why) => return Ok(failed(why).into()),
         };
         self.sessions.add(&caller);
         if let Err(why) = check_fork(&caller, &request) {
-            return failed(why).into();
+            return Ok(failed(why).into());
         }
-        let follows_tasks = protocol_tasks::is_spoken_by(context);
-        if follows_tasks {
-            do_not_wait(&mut request);
+        if let ToolRequest::Output(output) = &request
+            && protocol_tasks::is_spoken_by(context)
+            && let Some(handle) = self.handle(&caller, output).await
+        {
+            return Ok(handle.into());
         }
         let changes = !request.only_looks();
         let call = caller.call.clone();
@@ -55,20 +62,35 @@ impl Server {
         if changes {
             self.who.changed().await;
         }
-        match &answered {
-            Answered {
-                outcome: ToolOutcome::Done(text),
-                about: About::Launched(shown),
-            } if follows_tasks => {
-                let waits = self.manager.will_ask(&caller.session, &shown.task.id);
-                if let Err(problem) = waits.await {
-                    tracing::warn!(%problem, "a client that follows a task may be told of its end too");
-                }
-                let text = answer(text.clone(), &[], self.remark(&caller));
-                protocol_tasks::handle(shown, text, self.manager.now()).into()
-            }
-            _ => self.answer(&caller, answered).await.into(),
+        Ok(self.answer(&caller, answered).await.into())
+    }
+
+    /// A handle in the place of a call that would wait.
+    async fn handle(
+        &self,
+        caller: &ToolCaller,
+        request: &OutputRequest,
+    ) -> Option<CreateTaskResult> {
+        let lasts = protocol_tasks::waits(request)?;
+        let shown = caller
+            .door
+            .look(&caller.session, &request.task)
+            .await
+            .ok()?;
+        if !shown.task.is_live() {
+            return None;
         }
+        let task = &shown.task;
+        // If it is told of the end all the same, it has only been told twice.
+        if let Err(problem) = self
+            .manager
+            .will_ask(&caller.session, &task.id, lasts)
+            .await
+        {
+            tracing::warn!(%problem, "a client that follows a task may be told of its end too");
+        }
+        let now = self.manager.now();
+        Some(Wait::new(task, now, lasts).handle(&shown, now))
     }
 
     async fn answer(&self, caller: &ToolCaller, answered: Answered) -> CallToolResult {
@@ -113,13 +135,6 @@ impl Server {
             tracing::warn!(%problem, "cannot settle notices");
         }
         taken
-    }
-}
-
-/// A client that follows tasks itself is given one instead of being kept waiting.
-fn do_not_wait(request: &mut ToolRequest) {
-    if let ToolRequest::Skill(call) = request {
-        call.background = Some(true);
     }
 }
 

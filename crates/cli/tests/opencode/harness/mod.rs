@@ -21,7 +21,7 @@ pub(crate) use message::{Message, Notice, Speaker, each_shelf_told_once, is_noti
 pub(crate) use opencode::{Opencode, command};
 pub(crate) use playbook::{
     FIRST_MODEL, SECOND_MODEL, THIRD_MODEL, asked, child, counting, forked, launch, resume, root,
-    story, task_id, tool,
+    story, task_id, tasks_model, tool,
 };
 pub(crate) use processes::{cpu_time, memory};
 pub(crate) use serve::Serve;

@@ -8,6 +8,9 @@ pub(crate) const FIRST_MODEL: &str = "first";
 pub(crate) const SECOND_MODEL: &str = "second";
 pub(crate) const THIRD_MODEL: &str = "third";
 
+/// The model of tasks that the built-in agent runs.
+pub(super) const TASKS_MODEL: &str = "tasks";
+
 /// How the IDs of our sessions begin, where they are ours to choose.
 pub(super) const OUR_SESSIONS: &str = "ses_asyncagents_";
 /// What every session can be asked to use by a prompt: see [`using`].
@@ -74,6 +77,11 @@ pub(crate) fn asked(words: &str) -> When {
 /// Requests of a child that has just been asked this.
 pub(crate) fn child(words: &str) -> When {
     When::always().headers_are(are_childs).last(words)
+}
+
+/// Requests of a task that the built-in agent runs, which has just been asked this.
+pub(crate) fn tasks_model(words: &str) -> When {
+    When::always().model(TASKS_MODEL).last(words)
 }
 
 /// Whether a request with these headers is of a child: it names its parent, or it has an ID of

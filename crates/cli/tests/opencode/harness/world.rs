@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use super::{
     api::config,
     opencode::Opencode,
-    playbook::{are_childs, finished},
+    playbook::{TASKS_MODEL, are_childs, finished},
     processes::{self, Pid},
     run::Run,
     serve::{Serve, free_port},
@@ -47,11 +47,20 @@ pub(crate) struct World {
     _turn: Turn,
 }
 
+/// How OpenCode has our tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    None,
+    Plugin,
+    /// As any MCP client has them, by an entry in its configuration.
+    Mcp,
+}
+
 /// A world to be made.
 pub(crate) struct Setup {
     opencode: Opencode,
     script: Script,
-    plugin: bool,
+    door: Door,
     spied: bool,
     agents: Map<String, Value>,
     settings: String,
@@ -64,7 +73,7 @@ impl Setup {
         Self {
             opencode,
             script: finished(script),
-            plugin: true,
+            door: Door::Plugin,
             spied: false,
             agents: Map::new(),
             settings: String::new(),
@@ -99,7 +108,14 @@ impl Setup {
 
     /// The same without our plugin.
     pub(crate) fn without_plugin(mut self) -> Self {
-        self.plugin = false;
+        self.door = Door::None;
+        self
+    }
+
+    /// The same with our MCP server in the plugin's place. Tasks run on the built-in agent then, with
+    /// the model that [`tasks_model`](super::playbook::tasks_model) is about.
+    pub(crate) fn with_mcp_server(mut self) -> Self {
+        self.door = Door::Mcp;
         self
     }
 
@@ -124,16 +140,22 @@ impl Setup {
         for name in ["home", "tmp", "project"] {
             fs::create_dir(world.path(name)).expect("made");
         }
-        let config = config(&world.model.url(), self.agents);
+        let mut config = config(&world.model.url(), self.agents);
+        let mut own_settings = self.own_settings;
+        if self.door == Door::Mcp {
+            let command = [env!("CARGO_BIN_EXE_asyncagents"), "mcp"];
+            config["mcp"] = json!({"asyncagents": {"type": "local", "command": command}});
+            own_settings += &built_in_agent(&world.model.url());
+        }
         fs::write(world.project("opencode.json"), config.to_string()).expect("written");
         fs::write(world.project("asyncagents.toml"), self.settings).expect("written");
         let own = world.path("home/.config/asyncagents");
         fs::create_dir_all(&own).expect("made");
-        fs::write(own.join("asyncagents.toml"), self.own_settings).expect("written");
+        fs::write(own.join("asyncagents.toml"), own_settings).expect("written");
         world.git(&["init", "--quiet"]);
         world.git(&["add", "."]);
         world.git(&["commit", "--quiet", "--message", "begin"]);
-        if self.plugin {
+        if self.door == Door::Plugin {
             world.asyncagents(&["setup", "opencode", "--project"]);
         }
         if self.spied && !self.opencode.is_v2() {
@@ -456,6 +478,14 @@ impl Drop for World {
             panic!("the model was asked unexpectedly:\n{}", self.report());
         }
     }
+}
+
+/// The settings that let tasks run without OpenCode.
+fn built_in_agent(model_url: &str) -> String {
+    format!(
+        "model = \"scripted/{TASKS_MODEL}\"\n\
+         [providers.scripted]\nbase_url = \"{model_url}\"\nwire = \"anthropic\"\n"
+    )
 }
 
 /// What a command prints; it must succeed.
