@@ -9,7 +9,7 @@ use crate::{
     read::{
         compact_json::compact,
         content::{self, completed},
-        lossy::{Fields, Lenient, LossyStr, missing},
+        lossy::{Fields, LossyStr, missing, strict},
     },
     transcript::{CallId, Outcome, Part, Text, ToolCall},
 };
@@ -26,11 +26,11 @@ const PREAMBLES: [&str; 6] = [
 /// What a developer's message is marked with if a hook has written it.
 const OF_A_HOOK: &str = "hooks.additional_context";
 
-/// Every kind of item in one struct: a tagged enum would copy each item first.
+/// Every kind of item in one struct, and events too: a tagged enum would copy each item first.
 #[derive(Deserialize)]
 pub(super) struct WireItem<'a> {
     #[serde(borrow, rename = "type")]
-    kind: LossyStr<'a>,
+    pub(super) kind: Option<LossyStr<'a>>,
     #[serde(borrow)]
     pub(super) id: Option<LossyStr<'a>>,
     /// Of a message.
@@ -38,8 +38,8 @@ pub(super) struct WireItem<'a> {
     role: Option<LossyStr<'a>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "internal_chat_message_metadata_passthrough")]
-    metadata: Lenient<WireMetadata<'a>>,
+    #[serde(borrow, rename = "internal_chat_message_metadata_passthrough")]
+    metadata: Option<&'a RawValue>,
     /// Of a call, or its result.
     #[serde(borrow)]
     call_id: Option<LossyStr<'a>>,
@@ -55,6 +55,8 @@ pub(super) struct WireItem<'a> {
     action: Option<&'a RawValue>,
     #[serde(borrow)]
     output: Option<&'a RawValue>,
+    /// Of an event.
+    pub(super) num_turns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -97,18 +99,16 @@ pub(super) enum Meaning<'a> {
 
 impl<'a> WireItem<'a> {
     pub(super) fn read(item: &'a RawValue) -> Result<Self, serde_json::Error> {
-        if item.get().starts_with('{')
-            && let Ok(wire) = serde_json::from_str(item.get())
-        {
+        if let Some(wire) = strict(item) {
             return Ok(wire);
         }
         let item: Fields = serde_json::from_str(item.get())?;
         Ok(Self {
-            kind: item.required("type")?,
+            kind: Some(item.required("type")?),
             id: item.lenient("id").0,
             role: item.lenient("role").0,
             content: item.lenient("content").0,
-            metadata: item.lenient("internal_chat_message_metadata_passthrough"),
+            metadata: item.lenient("internal_chat_message_metadata_passthrough").0,
             call_id: item.lenient("call_id").0,
             namespace: item.lenient("namespace").0,
             name: item.lenient("name").0,
@@ -116,11 +116,13 @@ impl<'a> WireItem<'a> {
             input: item.lenient("input").0,
             action: item.lenient("action").0,
             output: item.lenient("output").0,
+            num_turns: None,
         })
     }
 
     pub(super) fn meaning(self) -> Result<Meaning<'a>, serde_json::Error> {
-        Ok(match &*self.kind.0 {
+        let kind = self.kind.as_ref().ok_or_else(|| missing("type"))?;
+        Ok(match &*kind.0 {
             "message" => self.message()?,
             "function_call" => {
                 let input = self
@@ -151,11 +153,6 @@ impl<'a> WireItem<'a> {
     fn message(self) -> Result<Meaning<'a>, serde_json::Error> {
         let role = self.role.ok_or_else(|| missing("role"))?;
         let texts = content::texts(self.content.ok_or_else(|| missing("content"))?)?;
-        let kinds = self
-            .metadata
-            .0
-            .and_then(|metadata| metadata.content_item_kinds);
-        let kinds = kinds.unwrap_or_default();
         Ok(match &*role.0 {
             "assistant" => Meaning::Answer(texts.into_iter().map(Part::Text).collect()),
             "user" => {
@@ -167,7 +164,7 @@ impl<'a> WireItem<'a> {
                 }
             }
             // What hooks add is said to the model; all else is how it is to work.
-            "developer" if kinds.iter().any(|kind| kind.0 == OF_A_HOOK) => Meaning::Said {
+            "developer" if self.metadata.is_some_and(is_of_a_hook) => Meaning::Said {
                 parts: texts.into_iter().map(Part::Text).collect(),
                 is_prompt: false,
             },
@@ -191,6 +188,15 @@ impl<'a> WireItem<'a> {
             outcome: Outcome::Pending,
         })]))
     }
+}
+
+fn is_of_a_hook(metadata: &RawValue) -> bool {
+    let metadata = serde_json::from_str::<WireMetadata>(metadata.get()).ok();
+    let mut kinds = metadata
+        .and_then(|metadata| metadata.content_item_kinds)
+        .into_iter()
+        .flatten();
+    kinds.any(|kind| kind.0 == OF_A_HOOK)
 }
 
 /// The parameters of a call, which are JSON in a string.

@@ -7,18 +7,18 @@ mod item;
 mod line;
 mod rollout;
 
-use line::WireLine;
+use line::Line;
 use rollout::Rollout;
 
-use super::lines::{End, Found, Reading};
+use super::lines::{End, Found, Lines, Reading};
 
-pub(super) fn read<'a>(lines: &'a [u8], reading: &Reading) -> (End<'a>, Found) {
+pub(super) fn read<'a>(lines: Lines<'a>, reading: &Reading) -> (End<'a>, Found) {
     let mut found = Found::default();
     let mut rollout = Rollout::default();
     found.each(lines, |found, line| {
-        let line = WireLine::read(line)?;
+        let line = Line::read(line)?;
         found.known += usize::from(line.payload.is_some());
-        rollout.take(&line, reading)
+        rollout.take(line, reading)
     });
     (rollout.into_end(found.skipped, reading), found)
 }

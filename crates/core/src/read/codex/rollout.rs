@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     item::{Meaning, WireItem},
-    line::{WireCompacted, WireEvent, WireLine},
+    line::{COMPACTED, Line, Payload, WireCompacted, WireEvent},
 };
 use crate::{
     read::lines::{End, Go, Reached, Reading},
@@ -33,23 +33,23 @@ pub(super) struct Rollout<'a> {
 impl<'a> Rollout<'a> {
     pub(super) fn take(
         &mut self,
-        line: &WireLine<'a>,
+        line: Line<'a>,
         reading: &Reading,
     ) -> Result<Go, serde_json::Error> {
         let Some(payload) = line.payload else {
             return Ok(Go::On);
         };
-        match &*line.kind.0 {
-            "response_item" => return self.take_item(payload, reading.asked_in),
-            "compacted" => {
+        match (&*line.kind.0, payload) {
+            ("response_item", item) => return self.take_item(item.item()?, reading.asked_in),
+            (COMPACTED, Payload::Unread(payload)) => {
                 self.open = None;
                 if self.asking.is_none() {
                     self.compact(payload)?;
                 }
             }
-            "event_msg" => self.take_event(payload, reading.has_more)?,
+            ("event_msg", event) => self.take_event(&event.event()?, reading.has_more),
             // One for each answer.
-            "token_usage_record" => self.open = None,
+            ("token_usage_record", _) => self.open = None,
             _ => {}
         }
         Ok(self.go_on())
@@ -66,10 +66,9 @@ impl<'a> Rollout<'a> {
 
     fn take_item(
         &mut self,
-        item: &'a RawValue,
+        mut item: WireItem<'a>,
         asked_in: Option<&str>,
     ) -> Result<Go, serde_json::Error> {
-        let mut item = WireItem::read(item)?;
         let id = item.id.take().map(|id| MessageId::new(id.0));
         match item.meaning()? {
             Meaning::Nothing => {}
@@ -215,8 +214,7 @@ impl<'a> Rollout<'a> {
         Ok(())
     }
 
-    fn take_event(&mut self, event: &'a RawValue, has_more: bool) -> Result<(), serde_json::Error> {
-        let event: WireEvent = serde_json::from_str(event.get())?;
+    fn take_event(&mut self, event: &WireEvent, has_more: bool) {
         match &*event.kind.0 {
             "task_started" | "turn_started" => self.open = None,
             "thread_rolled_back" if self.asking.is_none() => {
@@ -226,7 +224,6 @@ impl<'a> Rollout<'a> {
             }
             _ => {}
         }
-        Ok(())
     }
 
     /// Forgets the last turns, as the user told the host to.
