@@ -171,18 +171,18 @@ fn compare_readers(folder: &Path) {
         (
             "Claude Code",
             "claude-code",
-            generate::transcript(shape(4_250, false)),
+            generate::transcript(shape(3_530, false)),
         ),
         (
             "Claude Code, compacted",
             "claude-code",
-            generate::transcript(shape(4_250, true)),
+            generate::transcript(shape(3_530, true)),
         ),
-        ("Codex", "codex", generate::rollout(shape(8_000, false))),
+        ("Codex", "codex", generate::rollout(shape(4_500, false))),
         (
             "Codex, compacted",
             "codex",
-            generate::rollout(shape(8_000, true)),
+            generate::rollout(shape(4_500, true)),
         ),
     ];
     let mut reading = vec![Vec::new(); sessions.len()];

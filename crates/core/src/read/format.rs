@@ -36,8 +36,8 @@ impl Format {
         match self {
             Format::OpenCode => opencode::read(input),
             Format::OpenCode2 => opencode2::read(input),
-            Format::ClaudeCode => LineFormat::ClaudeCode.read(input.as_bytes()),
-            Format::Codex => LineFormat::Codex.read(input.as_bytes()),
+            Format::ClaudeCode => LineFormat::ClaudeCode.read_text(input),
+            Format::Codex => LineFormat::Codex.read_text(input),
         }
     }
 

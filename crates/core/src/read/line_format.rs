@@ -2,7 +2,7 @@
 
 use super::{
     ReadError, claude_code, codex,
-    lines::{End, Found, Reading},
+    lines::{End, Found, Lines, Reading},
 };
 use crate::transcript::Transcript;
 
@@ -23,8 +23,16 @@ impl LineFormat {
     /// # Errors
     /// When no line is a record of the format.
     pub fn read(self, file: &[u8]) -> Result<Transcript<'_>, ReadError> {
-        let file = without_mark(file);
-        if file.trim_ascii().is_empty() {
+        self.read_whole(Lines::Bytes(file))
+    }
+
+    /// The same of a file that is known to be text.
+    pub(super) fn read_text(self, file: &str) -> Result<Transcript<'_>, ReadError> {
+        self.read_whole(Lines::Text(file))
+    }
+
+    fn read_whole(self, file: Lines<'_>) -> Result<Transcript<'_>, ReadError> {
+        if file.without_mark().as_bytes().trim_ascii().is_empty() {
             return Err(ReadError::NoLines);
         }
         let (end, found) = self.read_lines(file, &Reading::default());
@@ -46,17 +54,14 @@ impl LineFormat {
     /// Reads whole lines at the end of a file. Lines that mean nothing are a conversation without
     /// messages: the file may have just been made.
     pub fn read_end<'a>(self, lines: &'a [u8], reading: &Reading) -> End<'a> {
-        self.read_lines(without_mark(lines), reading).0
+        self.read_lines(Lines::Bytes(lines), reading).0
     }
 
-    fn read_lines<'a>(self, lines: &'a [u8], reading: &Reading) -> (End<'a>, Found) {
+    fn read_lines<'a>(self, lines: Lines<'a>, reading: &Reading) -> (End<'a>, Found) {
+        let lines = lines.without_mark();
         match self {
             Self::ClaudeCode => claude_code::read(lines, reading),
             Self::Codex => codex::read(lines, reading),
         }
     }
-}
-
-fn without_mark(file: &[u8]) -> &[u8] {
-    file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file)
 }

@@ -1,5 +1,7 @@
 //! Lines with a record each, and how far back they go.
 
+use std::{ops::Range, str::Utf8Error};
+
 use memchr::memchr;
 
 use super::error;
@@ -40,6 +42,39 @@ pub enum Reached {
     TooLittle,
 }
 
+/// The lines of a file: text, or bytes of which only each line can be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lines<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Lines<'a> {
+    /// The same without the mark that a file of text may begin with.
+    pub(super) fn without_mark(self) -> Self {
+        const MARK: &str = "\u{feff}";
+        match self {
+            Self::Text(text) => Self::Text(text.strip_prefix(MARK).unwrap_or(text)),
+            Self::Bytes(bytes) => Self::Bytes(bytes.strip_prefix(MARK.as_bytes()).unwrap_or(bytes)),
+        }
+    }
+
+    pub(super) fn as_bytes(self) -> &'a [u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// One line of them. What is known to be text is not looked at again.
+    fn line(self, at: Range<usize>) -> Result<&'a str, Utf8Error> {
+        match self {
+            Self::Text(text) => Ok(&text[at]),
+            Self::Bytes(bytes) => std::str::from_utf8(&bytes[at]),
+        }
+    }
+}
+
 /// What the lines of a file are, beside what they say.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -57,24 +92,20 @@ impl Found {
     /// means that the line is broken.
     pub(super) fn each<'a>(
         &mut self,
-        lines: &'a [u8],
+        lines: Lines<'a>,
         mut take: impl FnMut(&mut Self, &'a str) -> Result<Go, serde_json::Error>,
     ) {
-        let mut rest = lines;
-        while !rest.is_empty() {
-            let (line, is_whole) = match memchr(b'\n', rest) {
-                Some(end) => {
-                    let line = &rest[..end];
-                    rest = &rest[end + 1..];
-                    (line, true)
-                }
-                None => (std::mem::take(&mut rest), false),
-            };
-            if line.trim_ascii().is_empty() {
+        let bytes = lines.as_bytes();
+        let mut start = 0;
+        while start < bytes.len() {
+            let line_break = memchr(b'\n', &bytes[start..]);
+            let line = start..line_break.map_or(bytes.len(), |length| start + length);
+            start = line.end + 1;
+            if bytes[line.clone()].trim_ascii().is_empty() {
                 continue;
             }
             self.lines += 1;
-            let taken = match std::str::from_utf8(line) {
+            let taken = match lines.line(line) {
                 Ok(text) => take(self, text).map_err(|reason| error::reason(&reason)),
                 Err(_) => Err("not UTF-8 text".to_owned()),
             };
@@ -83,7 +114,7 @@ impl Found {
                 Ok(Go::NoFurther) => return,
                 Err(reason) => {
                     // Somebody may be writing the last line just now.
-                    self.skipped.messages += usize::from(is_whole);
+                    self.skipped.messages += usize::from(line_break.is_some());
                     self.first_reason.get_or_insert(reason);
                 }
             }

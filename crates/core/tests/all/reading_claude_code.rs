@@ -8,7 +8,7 @@ use asyncagents_core::{
 };
 use asyncagents_testkit::claude_code::{Transcript, call, text, thinking, uuid};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::refusal;
 
@@ -45,7 +45,7 @@ fn asked_in(file: &str, call: &str) -> String {
     inherited_of(end.transcript)
 }
 
-fn a_call(id: &str) -> serde_json::Value {
+fn a_call(id: &str) -> Value {
     call(id, "Read", json!({"file_path": "a.rs"}))
 }
 
@@ -373,6 +373,19 @@ fn a_broken_line_is_skipped_and_counted_and_the_chain_goes_on(#[case] broken: &[
     file.push(b'\n');
     assert_eq!(inherited(&file), "User:\nfirst\n\nUser:\nsecond");
     assert_eq!(skipped(&file), 1);
+}
+
+#[rstest]
+#[case::a_list(json!([null, null, "no message"]))]
+#[case::a_text(json!("no message"))]
+#[case::no_content(json!({"role": "user"}))]
+fn what_is_no_message_is_skipped_and_counted(#[case] message: Value) {
+    let session = Transcript::new()
+        .user("first")
+        .record(json!({"type": "user", "message": message}))
+        .user("second");
+    assert_eq!(inherited(session.jsonl()), "User:\nfirst\n\nUser:\nsecond");
+    assert_eq!(skipped(session.jsonl()), 1);
 }
 
 #[test]

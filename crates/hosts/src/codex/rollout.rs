@@ -165,15 +165,16 @@ fn search(
     ];
     while let Some((folder, deeper)) = unseen.pop() {
         let mut entries = entries(&folder)?;
-        entries.sort();
         if deeper > 0 {
+            entries.sort();
             // The last is looked at first.
             unseen.extend(entries.into_iter().map(|entry| (entry, deeper - 1)));
             continue;
         }
+        entries.retain(|file| thread_of(file).is_some_and(&is_wanted));
+        entries.sort();
         for file in entries.into_iter().rev() {
-            let thread = thread_of(&file).filter(|id| is_wanted(id));
-            if let Some(thread) = thread.map(str::to_owned)
+            if let Some(thread) = thread_of(&file).map(str::to_owned)
                 && file.is_file()
             {
                 found.push(Found { thread, file });

@@ -177,7 +177,7 @@ impl<'a> Chain<'a> {
         let mut boundary = None;
         let mut compactions = Vec::new();
         for (at, record) in self.records.iter().enumerate() {
-            match record.kind {
+            match &record.kind {
                 Kind::Boundary { .. } => boundary = Some(at),
                 Kind::User {
                     message,
@@ -221,9 +221,10 @@ impl<'a> Chain<'a> {
     /// The newest record that makes this call.
     fn asking(&self, call: &str) -> Option<usize> {
         let name = memmem::Finder::new(call);
-        self.records.iter().rposition(|record| match record.kind {
-            Kind::Assistant { message } => {
-                name.find(message.get().as_bytes()).is_some() && has_call(message, call)
+        self.records.iter().rposition(|record| match &record.kind {
+            Kind::Assistant { message: Ok(wire) } => {
+                let content = wire.content;
+                name.find(content.get().as_bytes()).is_some() && has_call(content, call)
             }
             _ => false,
         })

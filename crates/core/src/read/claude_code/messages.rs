@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{
     chain::{Chain, Compacted},
-    record::{Kind, Record},
+    record::{Kind, Record, Said},
 };
 use crate::{
     read::{
@@ -40,16 +40,6 @@ pub(super) struct Messages<'a> {
     /// The newest message that the user has written.
     prompt: Option<usize>,
     skipped: Skipped,
-}
-
-#[derive(Deserialize)]
-struct WireMessage<'a> {
-    #[serde(borrow, default)]
-    id: Lenient<LossyStr<'a>>,
-    #[serde(borrow, default)]
-    model: Lenient<LossyStr<'a>>,
-    #[serde(borrow)]
-    content: &'a RawValue,
 }
 
 /// Every kind of block in one struct: a tagged enum would copy each block first.
@@ -108,9 +98,8 @@ enum Block<'a> {
 }
 
 /// Whether an answer makes this call.
-pub(super) fn has_call(message: &RawValue, call: &str) -> bool {
-    let mut broken = 0;
-    let blocks = WireMessage::read(message).and_then(|wire| blocks(wire.content, &mut broken));
+pub(super) fn has_call(content: &RawValue, call: &str) -> bool {
+    let blocks = blocks(content, &mut 0);
     let is_it = |block: Block| match block {
         Block::Call(made) => made.id.is_some_and(|id| id.as_str() == call),
         Block::Text(_) | Block::Result { .. } | Block::NotInherited => false,
@@ -119,8 +108,8 @@ pub(super) fn has_call(message: &RawValue, call: &str) -> bool {
 }
 
 /// The text of a summary, if it can be read.
-pub(super) fn summary_text(message: &RawValue) -> Option<Text<'_>> {
-    text(WireMessage::read(message).ok()?.content).ok()
+pub(super) fn summary_text<'a>(message: &Said<'a>) -> Option<Text<'a>> {
+    text(message.as_ref().ok()?.content).ok()
 }
 
 impl<'a> Messages<'a> {
@@ -191,13 +180,13 @@ impl<'a> Messages<'a> {
     fn take_user(
         &mut self,
         record: &Record<'a>,
-        message: &'a RawValue,
+        message: &Said<'a>,
         is_meta: bool,
         is_in_chain: bool,
     ) -> bool {
         let mut broken = 0;
-        let read = WireMessage::read(message).and_then(|wire| blocks(wire.content, &mut broken));
-        let Ok(blocks) = read else {
+        let read = message.as_ref().ok();
+        let Some(blocks) = read.and_then(|wire| blocks(wire.content, &mut broken).ok()) else {
             self.skipped.messages += usize::from(is_in_chain);
             return is_in_chain;
         };
@@ -243,22 +232,18 @@ impl<'a> Messages<'a> {
         }
     }
 
-    fn take_answer(
-        &mut self,
-        record: &Record<'a>,
-        message: &'a RawValue,
-        is_in_chain: bool,
-    ) -> bool {
-        let Ok(wire) = WireMessage::read(message) else {
+    fn take_answer(&mut self, record: &Record<'a>, message: &Said<'a>, is_in_chain: bool) -> bool {
+        let Ok(wire) = message else {
             self.skipped.messages += usize::from(is_in_chain);
             return is_in_chain;
         };
-        let name = wire.id.0.map_or_else(|| record.uuid.clone(), |id| id.0);
+        let name = name_of(message).unwrap_or(&record.uuid).clone();
         let known = self.answers.get(&name).copied();
         if !is_in_chain && known.is_none() {
             return false;
         }
-        if wire.model.0.is_some_and(|model| model.0 == OF_THE_HOST) {
+        let model = wire.model.as_ref();
+        if model.is_some_and(|model| model.0 == OF_THE_HOST) {
             return true;
         }
         let mut broken = 0;
@@ -352,7 +337,7 @@ impl<'a> Messages<'a> {
             chain.records[compacted.boundary].uuid
         ));
         let summary = &chain.records[compacted.summary];
-        let said = match summary.kind {
+        let said = match &summary.kind {
             Kind::User { message, .. } => summary_text(message),
             _ => None,
         };
@@ -378,18 +363,14 @@ impl<'a> Messages<'a> {
     /// Adds what was written of the asking answer after the call, and forgets what its calls came
     /// to.
     fn cut_to(&mut self, chain: &Chain<'a>, asking: usize) {
-        let Kind::Assistant { message } = chain.records[asking].kind else {
+        let Kind::Assistant { message } = &chain.records[asking].kind else {
             return;
         };
-        let name = |message| {
-            let wire: WireMessage<'a> = WireMessage::read(message).ok()?;
-            wire.id.0.map(|id| id.0)
-        };
-        let asking_name = name(message);
+        let asking_name = name_of(message);
         for record in chain.records.iter().skip(asking + 1) {
-            match record.kind {
+            match &record.kind {
                 Kind::Assistant { message } if asking_name.is_some() => {
-                    if name(message) != asking_name {
+                    if name_of(message) != asking_name {
                         break;
                     }
                     self.take_answer(record, message, false);
@@ -400,7 +381,7 @@ impl<'a> Messages<'a> {
                 _ => {}
             }
         }
-        let key = asking_name.as_ref().unwrap_or(&chain.records[asking].uuid);
+        let key = asking_name.unwrap_or(&chain.records[asking].uuid);
         let Some(message) = self
             .answers
             .get(key)
@@ -438,6 +419,12 @@ impl<'a> Messages<'a> {
     }
 }
 
+/// The name of an answer, which all its pieces have.
+fn name_of<'m, 'a>(message: &'m Said<'a>) -> Option<&'m Cow<'a, str>> {
+    let id = message.as_ref().ok()?.id.as_ref();
+    id.map(|id| &id.0)
+}
+
 /// Whether a model is to read what a user's record says.
 fn is_for_model(text: &Text, is_meta: bool) -> bool {
     let is_of_host = HOST_COMMANDS.into_iter().any(|with| text.starts_with(with))
@@ -463,12 +450,6 @@ fn blocks<'a>(
     let (blocks, count) = readable(blocks, |block| WireBlock::leniently(block)?.block())?;
     *broken += count;
     Ok(blocks)
-}
-
-impl<'a> WireMessage<'a> {
-    fn read(message: &'a RawValue) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(message.get())
-    }
 }
 
 impl<'a> WireBlock<'a> {

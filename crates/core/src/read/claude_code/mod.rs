@@ -8,9 +8,9 @@ use chain::Chain;
 use messages::Messages;
 use record::Record;
 
-use super::lines::{End, Found, Go, Reading};
+use super::lines::{End, Found, Go, Lines, Reading};
 
-pub(super) fn read<'a>(lines: &'a [u8], reading: &Reading) -> (End<'a>, Found) {
+pub(super) fn read<'a>(lines: Lines<'a>, reading: &Reading) -> (End<'a>, Found) {
     let mut found = Found::default();
     let mut records = Vec::new();
     found.each(lines, |found, line| {

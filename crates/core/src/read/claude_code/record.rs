@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::read::lossy::{Fields, Lenient, LossyStr};
+use crate::read::lossy::{Fields, Lenient, LossyStr, Object};
 
 /// A line that takes part in the chain of records.
 #[derive(Debug)]
@@ -22,14 +22,14 @@ pub(super) struct Record<'a> {
 #[derive(Debug)]
 pub(super) enum Kind<'a> {
     User {
-        message: &'a RawValue,
+        message: Said<'a>,
         /// Put there by the host, and not shown to its user.
         is_meta: bool,
         /// The summary of a compaction.
         is_summary: bool,
     },
     /// One piece of an answer.
-    Assistant { message: &'a RawValue },
+    Assistant { message: Said<'a> },
     /// What the host adds for the model.
     Attachment { attachment: &'a RawValue },
     /// Before it is what a compaction has left out, and what it has kept.
@@ -40,6 +40,20 @@ pub(super) enum Kind<'a> {
     },
     /// Only a link of the chain.
     Other,
+}
+
+/// A message, if it can be read.
+pub(super) type Said<'a> = Result<WireMessage<'a>, serde_json::Error>;
+
+/// A message as a model's API has it.
+#[derive(Debug, Deserialize)]
+pub(super) struct WireMessage<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<LossyStr<'a>>,
+    #[serde(borrow)]
+    pub(super) model: Option<LossyStr<'a>>,
+    #[serde(borrow)]
+    pub(super) content: &'a RawValue,
 }
 
 /// What a compaction keeps beside its summary, by the names of records.
@@ -58,6 +72,8 @@ pub(super) struct Line<'a> {
     pub(super) record: Option<Record<'a>>,
 }
 
+/// Its message is read together with it: looking through long texts once more would take longer
+/// than anything else.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a> {
@@ -76,8 +92,8 @@ struct Wire<'a> {
     is_compact_summary: Option<bool>,
     #[serde(borrow)]
     subtype: Option<LossyStr<'a>>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "in_order")]
+    message: Option<Said<'a>>,
     #[serde(borrow)]
     attachment: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -114,12 +130,9 @@ struct WireSegment<'a> {
 impl<'a> Record<'a> {
     /// Reads a line: at once if all of it is in order, else field by field.
     pub(super) fn read(line: &'a str) -> Result<Line<'a>, serde_json::Error> {
-        // A derived reader would take a list for a struct's fields.
-        let is_object = line.trim_ascii_start().starts_with('{');
-        let strict = is_object.then(|| serde_json::from_str(line));
-        let wire: Wire = match strict {
-            Some(Ok(wire)) => wire,
-            _ => Wire::leniently(&serde_json::from_str(line)?)?,
+        let wire = match serde_json::from_str::<Object<Wire>>(line) {
+            Ok(wire) => wire.0,
+            Err(_) => Wire::leniently(&serde_json::from_str(line)?)?,
         };
         Ok(wire.line())
     }
@@ -130,8 +143,25 @@ impl<'a> Record<'a> {
     }
 }
 
+impl<'a> WireMessage<'a> {
+    fn leniently(message: &'a RawValue) -> Said<'a> {
+        let message: Fields = serde_json::from_str(message.get())?;
+        Ok(Self {
+            id: message.lenient("id").0,
+            model: message.lenient("model").0,
+            content: message.required("content")?,
+        })
+    }
+}
+
+fn in_order<'de: 'a, 'a, D: Deserializer<'de>>(message: D) -> Result<Option<Said<'a>>, D::Error> {
+    let message: Option<Object<WireMessage>> = Option::deserialize(message)?;
+    Ok(message.map(|message| Ok(message.0)))
+}
+
 impl<'a> Wire<'a> {
     fn leniently(line: &Fields<'a>) -> Result<Self, serde_json::Error> {
+        let message: Lenient<&RawValue> = line.lenient("message");
         Ok(Self {
             kind: line.required("type")?,
             uuid: line.lenient("uuid").0,
@@ -142,7 +172,7 @@ impl<'a> Wire<'a> {
             is_meta: line.lenient("isMeta").0,
             is_compact_summary: line.lenient("isCompactSummary").0,
             subtype: line.lenient("subtype").0,
-            message: line.lenient("message").0,
+            message: message.0.map(WireMessage::leniently),
             attachment: line.lenient("attachment").0,
             compact_metadata: line.lenient("compactMetadata").0,
         })

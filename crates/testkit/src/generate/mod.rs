@@ -1,6 +1,12 @@
 //! Large sessions for benchmarks: the same shape, the same bytes, every time.
 
+mod claude_code;
+mod codex;
+
 use std::fmt::Write;
+
+pub use claude_code::transcript;
+pub use codex::rollout;
 
 use serde_json::{Value, json};
 
@@ -87,54 +93,6 @@ pub fn session(shape: Shape) -> String {
     }
     json.push(']');
     json
-}
-
-/// Claude Code's transcript for a shape. A result is in it twice, as its host has it: for the model
-/// and for the screen.
-pub fn transcript(shape: Shape) -> String {
-    use crate::claude_code::{Transcript, call, text, thinking};
-    let mut random = Random(42);
-    let mut session = Transcript::new();
-    for turn in 0..shape.turns {
-        if shape.compacted && turn == shape.turns / 2 {
-            session = session.compacted(&prose(&mut random, 4_000), 8);
-        }
-        let (tool, output) = result(&mut random, shape);
-        let id = format!("toolu_{turn:020}");
-        session = session
-            .user(&prose(&mut random, 200))
-            .answer(vec![
-                thinking(&prose(&mut random, 100)),
-                text(&prose(&mut random, 120)),
-                call(&id, tool, parameters(turn)),
-            ])
-            .bookkeeping("last-prompt")
-            .result(&id, &output);
-    }
-    session.jsonl()
-}
-
-/// Codex's rollout for a shape.
-pub fn rollout(shape: Shape) -> String {
-    let mut random = Random(42);
-    let mut thread = crate::codex::Rollout::new();
-    for turn in 0..shape.turns {
-        if shape.compacted && turn == shape.turns / 2 {
-            let kept = prose(&mut random, 200);
-            thread = thread.compacted(&prose(&mut random, 4_000), &[&kept]);
-        }
-        let (tool, output) = result(&mut random, shape);
-        let id = format!("call_{turn:020}");
-        thread = thread
-            .user(&prose(&mut random, 200))
-            .reasoning(&prose(&mut random, 100))
-            .says(&prose(&mut random, 120))
-            .calls(&id, tool, &parameters(turn))
-            .answered()
-            .result(&id, &output)
-            .turn_over();
-    }
-    thread.jsonl()
 }
 
 fn parameters(turn: usize) -> Value {
