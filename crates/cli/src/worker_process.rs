@@ -21,12 +21,12 @@ use std::{
 
 use anyhow::anyhow;
 use asyncagents_core::id::OwnerId;
+use asyncagents_models::Models;
 use asyncagents_runtime::Manager;
 
 use crate::{
     config::{Config, is_of_agent},
     folders::beside,
-    hosts::models,
     live_processes::has_open,
     own_file, print,
 };
@@ -49,7 +49,9 @@ pub(crate) struct Keys(BTreeSet<String>);
 impl Keys {
     /// Those of this process, of the variables that its settings name and of others.
     pub(crate) fn here(config: &Config, others: &[String]) -> Self {
-        let named = models(&config.agent_config).map(|models| models.secret_variables());
+        let models = config.agent_config.models().ok();
+        let models = models.and_then(|settings| Models::new(settings).ok());
+        let named = models.map(|models| models.secret_variables());
         let known = named.unwrap_or_default().into_iter();
         let is_set = |name: &String| env::var_os(name).is_some_and(|value| !value.is_empty());
         let all = known.chain(others.iter().cloned());
