@@ -20,7 +20,7 @@ pub struct Answered {
 pub enum About {
     /// There is nothing but the words.
     Words,
-    Task(Shown),
+    Task(Box<Shown>),
     List(TaskList),
     Cleared(Cleared),
 }

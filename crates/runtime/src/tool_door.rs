@@ -173,7 +173,7 @@ impl ToolDoor {
         }
         let launched = manager.launch(&caller, task).await?;
         let text = launched.text(&self.prefix);
-        Ok(Answered::done(text, About::Task(launched.shown)))
+        Ok(Answered::done(text, About::Task(Box::new(launched.shown))))
     }
 
     /// Waits for a sub-agent, as long as a caller may wait.
@@ -193,13 +193,13 @@ impl ToolDoor {
         let task = &report.shown.task;
         let State::Ended { outcome, .. } = &task.state else {
             let text = answer::launched(&report.shown, &self.prefix);
-            return Ok(Answered::done(text, About::Task(report.shown)));
+            return Ok(Answered::done(text, About::Task(Box::new(report.shown))));
         };
         let summary = SubAgentReport::new(outcome, report.answer.as_deref(), task.chain.as_ref());
         let (mut headline, trace) = (summary.headline(), summary.trace());
         if *outcome == Outcome::Completed {
             let text = format!("{headline}\n{trace}");
-            return Ok(Answered::done(text, About::Task(report.shown)));
+            return Ok(Answered::done(text, About::Task(Box::new(report.shown))));
         }
         let run = manager.trace(task.id.as_str()).await?;
         if !run.state.is_own_end() {
@@ -208,7 +208,7 @@ impl ToolDoor {
         }
         Ok(Answered {
             outcome: ToolOutcome::Failed(format!("{headline}\n{trace}")),
-            about: About::Task(report.shown),
+            about: About::Task(Box::new(report.shown)),
         })
     }
 
@@ -223,14 +223,14 @@ impl ToolDoor {
             ToolRequest::Task(args) => {
                 let accepted = manager.task(&caller, args).await?;
                 let text = accepted.text(&self.prefix);
-                (text, About::Task(accepted.shown))
+                (text, About::Task(Box::new(accepted.shown)))
             }
             ToolRequest::Output(request) => {
                 let part = request.part;
                 let report = manager.output(&caller, request).await?;
                 let text = answer::output(&report, manager.now(), self.reader());
                 let text = answer::output_part(text, part, &report.shown.id, &self.prefix);
-                (text, About::Task(report.shown))
+                (text, About::Task(Box::new(report.shown)))
             }
             ToolRequest::List(status) => {
                 let request = ListRequest::for_model(session, status);
@@ -240,15 +240,15 @@ impl ToolDoor {
             }
             ToolRequest::Cancel(task) => {
                 let cancelled = manager.cancel(&caller, &task).await?;
-                (cancelled.text(), About::Task(cancelled.shown))
+                (cancelled.text(), About::Task(Box::new(cancelled.shown)))
             }
             ToolRequest::Message(request) => {
                 let told = manager.message(&caller, request).await?;
-                (told.text(self.reader()), About::Task(told.shown))
+                (told.text(self.reader()), About::Task(Box::new(told.shown)))
             }
             ToolRequest::Answer(request) => {
                 let given = manager.answer(&caller, request).await?;
-                (given.text(), About::Task(given.shown))
+                (given.text(), About::Task(Box::new(given.shown)))
             }
             ToolRequest::Clear => {
                 let cleared = manager.clear(session).await?;

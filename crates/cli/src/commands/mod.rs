@@ -144,7 +144,7 @@ pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
         Command::Cancel(args) => in_runtime(cancel::run(&context(true)?, args)),
         Command::Clear(args) => in_runtime(clear::run(&context(true)?, args)),
         Command::Prune(args) => in_runtime(prune::run(&context(true)?, args)),
-        Command::Worker(args) => worker::run(&context(false)?, &args),
+        Command::Worker(args) => worker::run(&context(false)?, args),
         Command::OpencodeBridge => opencode_bridge::run(&bridge_context(&loaded, &flags)?),
         Command::Mcp(args) => mcp::run(&server_context(&loaded, &flags, extra)?, args),
         Command::Notices(args) => notices::run(&server_context(&loaded, &flags, extra)?, args),

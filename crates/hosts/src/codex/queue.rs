@@ -4,6 +4,7 @@
 //! it gets it twice, so what may have been sent is looked for before it is sent again.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -12,6 +13,7 @@ use std::{
 use asyncagents_core::{
     id::{PostId, SessionId},
     port::{HostError, Notice},
+    shorten::shorten,
 };
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
@@ -27,6 +29,9 @@ use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 /// What is queued comes to the model as the user's words.
 const NOT_THE_USER: &str =
     "Notice from asyncagents about a background task. The user has not said this:";
+
+/// What stands for results that are left out.
+const LOOK_IT_UP: &str = "Call `output` of asyncagents for what came of it.";
 
 /// How long Codex may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -46,6 +51,14 @@ impl Queue {
 
     /// Puts a message into the queue of a thread.
     pub(super) async fn add(&self, thread: &SessionId, notice: &Notice) -> Result<(), HostError> {
+        match self.add_by_server(thread, notice).await {
+            Err(Refused::NotUnderstood) => self.add_by_command(thread, notice).await,
+            Err(Refused::Failed(error)) => Err(error),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn add_by_server(&self, thread: &SessionId, notice: &Notice) -> Result<(), Refused> {
         let text = format!(
             "{NOT_THE_USER}\n\n{}\n\n{}\n\n[asyncagents notice {}]",
             notice.message.visible, notice.message.hidden, notice.id
@@ -58,17 +71,57 @@ impl Queue {
         self.ask("thread/queue/add", params).await.map(drop)
     }
 
-    /// Whether a message waits in the queue of a thread.
+    /// The same by Codex's command line, for an app server that does not know the method: it is said to be
+    /// experimental. All users of the machine can read what a command is given, so results are left out.
+    async fn add_by_command(&self, thread: &SessionId, notice: &Notice) -> Result<(), HostError> {
+        let text = format!(
+            "{NOT_THE_USER}\n\n{}\n{LOOK_IT_UP}\n\n[asyncagents notice {}]",
+            notice.message.visible, notice.id
+        );
+        let mut command = self.command();
+        command.args(["queue", "--thread", thread.as_str(), "--message", &text]);
+        let ended = time::timeout(TIMEOUT, command.output()).await;
+        let ended = ended.map_err(|_| unreachable("codex queue did not end"))?;
+        let ended = ended.map_err(|error| self.not_started(&error))?;
+        if ended.status.success() {
+            return Ok(());
+        }
+        let why = String::from_utf8_lossy(&ended.stderr);
+        let why = shorten(why.lines().next().unwrap_or_default(), 300, "…");
+        Err(unreachable(format!("codex queue: {why}")))
+    }
+
+    /// Whether a message waits in the queue of a thread. Where the queue cannot be listed, what Codex took
+    /// is on its way.
     pub(super) async fn has(&self, thread: &SessionId, notice: &PostId) -> Result<bool, HostError> {
         let params = json!({"threadId": thread.as_str()});
-        let listed = self.ask("thread/queue/list", params).await?;
-        Ok(listed.get().contains(&notice.to_string()))
+        match self.ask("thread/queue/list", params).await {
+            Ok(listed) => Ok(listed.get().contains(&notice.to_string())),
+            Err(Refused::NotUnderstood) => Ok(true),
+            Err(Refused::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Codex's program, for this Codex.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .env("CODEX_HOME", &self.home)
+            // A worker has no folder of its own, and a project's settings are none of this.
+            .current_dir(&self.home)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    fn not_started(&self, error: &io::Error) -> HostError {
+        unreachable(format!("{}: {error}", self.program.display()))
     }
 
     /// One question to the daemon, if one runs, for it has the threads of its windows; or to an app
     /// server of its own, which shares the queue's file with them. What was sent to one is not sent to
     /// the other.
-    async fn ask(&self, method: &str, params: Value) -> Result<Box<RawValue>, HostError> {
+    async fn ask(&self, method: &str, params: Value) -> Result<Box<RawValue>, Refused> {
         let asked = async {
             let mut server = match Daemon::connect(&self.home).await {
                 Some(daemon) => Server::Daemon(daemon),
@@ -83,7 +136,20 @@ impl Queue {
             server.call(2, method, &params).await
         };
         let asked = time::timeout(TIMEOUT, asked).await;
-        asked.unwrap_or_else(|_| Err(unreachable("Codex did not answer")))
+        asked.unwrap_or_else(|_| Err(unreachable("Codex did not answer").into()))
+    }
+}
+
+/// Why Codex did not do what it was asked for.
+enum Refused {
+    /// It does not know the method, or what is said with it. Nothing was done.
+    NotUnderstood,
+    Failed(HostError),
+}
+
+impl From<HostError> for Refused {
+    fn from(error: HostError) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -120,8 +186,13 @@ struct Line<'a> {
 
 #[derive(Deserialize)]
 struct ServerError {
+    #[serde(default)]
+    code: i64,
     message: String,
 }
+
+/// The codes for a request and for a method that are not known.
+const NOT_UNDERSTOOD: [i64; 2] = [-32600, -32601];
 
 impl Daemon {
     /// The daemon of this Codex, if one listens.
@@ -145,17 +216,14 @@ impl Daemon {
 
 impl OwnServer {
     fn start(queue: &Queue) -> Result<Self, HostError> {
-        let mut process = Command::new(&queue.program)
+        let mut process = queue
+            .command()
             .arg("app-server")
-            .env("CODEX_HOME", &queue.home)
-            // A worker has no folder of its own, and a project's settings are none of this.
-            .current_dir(&queue.home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .kill_on_drop(true)
             .spawn()
-            .map_err(|error| unreachable(format!("{}: {error}", queue.program.display())))?;
+            .map_err(|error| queue.not_started(&error))?;
         let pipes = (process.stdin.take(), process.stdout.take());
         let (Some(input), Some(output)) = pipes else {
             return Err(unreachable("Codex has no pipes"));
@@ -195,14 +263,14 @@ impl Server {
         id: u64,
         method: &str,
         params: &Value,
-    ) -> Result<Box<RawValue>, HostError> {
+    ) -> Result<Box<RawValue>, Refused> {
         self.send(&json!({"id": id, "method": method, "params": params}))
             .await?;
         loop {
             let line = self.next().await?;
             let line = line.ok_or_else(|| unreachable("Codex ended before it answered"))?;
             if line.len() > LONGEST_LINE {
-                return Err(unreachable("Codex's answer is too long"));
+                return Err(unreachable("Codex's answer is too long").into());
             }
             let Ok(answer) = serde_json::from_str::<Line<'_>>(&line) else {
                 continue;
@@ -210,11 +278,16 @@ impl Server {
             if answer.id != Some(id) || answer.method.is_some() {
                 continue;
             }
-            if let Some(error) = answer.error {
-                return Err(unreachable(error.message));
+            match answer.error {
+                Some(error) if NOT_UNDERSTOOD.contains(&error.code) => {
+                    return Err(Refused::NotUnderstood);
+                }
+                Some(error) => return Err(unreachable(error.message).into()),
+                None => {}
             }
             let nothing = || RawValue::from_string("null".to_owned()).map_err(unreachable);
-            return answer.result.map_or_else(nothing, |raw| Ok(raw.to_owned()));
+            let result = answer.result.map_or_else(nothing, |raw| Ok(raw.to_owned()));
+            return Ok(result?);
         }
     }
 }
