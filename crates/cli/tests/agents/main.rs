@@ -7,3 +7,5 @@ mod harness;
 mod story_in_both;
 mod story_in_claude_code;
 mod story_in_codex;
+mod story_of_continuing;
+mod story_of_waiters;

@@ -4,7 +4,7 @@ use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{Agent, World, asked, child, launch, notices_in, reading, told};
+use crate::harness::{Agent, World, asked, child, launch, notices_in, one_task, reading, told};
 
 /// Hooks that nobody was asked about, and tools that nobody need be.
 fn options(agent: Agent) -> &'static [&'static str] {
@@ -61,21 +61,7 @@ fn without_a_window_a_forked_task_knows_what_was_read_and_its_end_is_told_before
 #[case::codex_without_hooks(Agent::Codex, NO_HOOKS)]
 fn an_idle_window_is_told_once(#[case] agent: Agent, #[case] options: &[&str]) {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(agent, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(agent, "Delegate this"),
-            launch(agent, "Say the colour", false),
-        );
-    let Some(world) = World::new(agent, script) else {
+    let Some(world) = World::new(agent, one_task(agent, &gate)) else {
         return;
     };
     let (world, options) = if options == NO_HOOKS {
@@ -138,21 +124,7 @@ fn of_five_tasks_that_end_together_each_end_is_told_once(#[case] agent: Agent) {
 #[case::codex(Agent::Codex)]
 fn when_our_server_is_killed_the_session_is_told_all_the_same(#[case] agent: Agent) {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(agent, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(agent, "Delegate this"),
-            launch(agent, "Say the colour", false),
-        );
-    let Some(world) = World::new(agent, script) else {
+    let Some(world) = World::new(agent, one_task(agent, &gate)) else {
         return;
     };
     let terminal = world.terminal("tmux", &[]);
@@ -174,21 +146,7 @@ fn when_the_agent_is_killed_the_one_that_continues_is_told_once(
     #[case] again: &[&str],
 ) {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(agent, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(agent, "Delegate this"),
-            launch(agent, "Say the colour", false),
-        );
-    let Some(world) = World::new(agent, script) else {
+    let Some(world) = World::new(agent, one_task(agent, &gate)) else {
         return;
     };
     let no_daemon: &[&str] = match agent {

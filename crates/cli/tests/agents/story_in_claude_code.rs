@@ -5,35 +5,15 @@ use std::fs;
 use asyncagents_scripted_model::{Gate, Reply, Script};
 use serde_json::json;
 
-use crate::harness::{Agent, World, asked, child, launch, told};
+use crate::harness::{Agent, World, asked, child, launch, one_task, told};
 
 const CLAUDE: Agent = Agent::ClaudeCode;
-
-/// A task that ends when its gate opens, launched by "Delegate this".
-fn one_task(gate: &Gate) -> Script {
-    Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(gate),
-        )
-        .rule(
-            asked(CLAUDE, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(
-            asked(CLAUDE, "is queued"),
-            Reply::text("I go on meanwhile."),
-        )
-        .rule(
-            asked(CLAUDE, "Delegate this"),
-            launch(CLAUDE, "Say the colour", false),
-        )
-}
 
 #[test]
 fn after_clear_the_new_conversation_is_not_told_and_the_old_one_is_when_it_is_resumed() {
     let gate = Gate::closed();
-    let script = one_task(&gate).rule(asked(CLAUDE, "Something else"), Reply::text("Fresh start."));
+    let script =
+        one_task(CLAUDE, &gate).rule(asked(CLAUDE, "Something else"), Reply::text("Fresh start."));
     let Some(world) = World::new(CLAUDE, script) else {
         return;
     };

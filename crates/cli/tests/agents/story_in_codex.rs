@@ -1,32 +1,18 @@
 //! Stories in Codex alone.
 
-use asyncagents_scripted_model::{Gate, Reply, Script};
+use asyncagents_scripted_model::{Gate, Reply};
 
-use crate::harness::{Agent, World, asked, child, launch, notices_in};
+use crate::harness::{Agent, World, asked, notices_in, one_task};
 
 const CODEX: Agent = Agent::Codex;
 
 #[test]
 fn what_exec_without_trusted_hooks_was_not_told_is_told_when_it_is_resumed() {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(CODEX, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(CODEX, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(CODEX, "Delegate this"),
-            launch(CODEX, "Say the colour", false),
-        )
-        .rule(
-            asked(CODEX, "Anything new"),
-            Reply::call(CODEX.tool("list"), serde_json::json!({})),
-        );
+    let script = one_task(CODEX, &gate).rule(
+        asked(CODEX, "Anything new"),
+        Reply::call(CODEX.tool("list"), serde_json::json!({})),
+    );
     let Some(world) = World::new(CODEX, script) else {
         return;
     };

@@ -335,6 +335,13 @@ impl World {
         results.collect()
     }
 
+    /// Waits until the agent's model was told so many results.
+    pub(crate) fn until_told(&self, results: usize) {
+        self.until(&format!("{results} results are told"), || {
+            (self.results_told().len() >= results).then_some(())
+        });
+    }
+
     /// Waits until so many tasks have ended.
     pub(crate) fn until_ended(&self, tasks: usize) {
         self.until(&format!("{tasks} tasks have ended"), || {

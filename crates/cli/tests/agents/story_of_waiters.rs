@@ -1,0 +1,34 @@
+//! Several hooks wait for news of one session.
+
+use asyncagents_scripted_model::Gate;
+use rstest::rstest;
+
+use crate::harness::{Agent, World, tasks};
+
+#[rstest]
+#[case::claude_code(Agent::ClaudeCode)]
+#[case::codex(Agent::Codex)]
+fn of_tasks_from_two_turns_each_end_is_told_once(#[case] agent: Agent) {
+    let (red, green) = (Gate::closed(), Gate::closed());
+    let script = tasks(agent, &[("red", &red), ("green", &green)]);
+    let Some(world) = World::new(agent, script) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", &[]);
+    for name in ["red", "green"] {
+        terminal.types(&format!("Delegate {name}"));
+        terminal.until_shows(&format!("{name} runs."));
+        world.until_task_asks(&format!("Say {name}"));
+    }
+    if agent == Agent::ClaudeCode {
+        world.until("a hook waits for each turn", || {
+            (world.processes("notices wait").len() >= 2).then_some(())
+        });
+    }
+    red.open();
+    world.until_told(1);
+    green.open();
+    world.until_told(2);
+    world.leave(&terminal);
+    assert_eq!(world.results_told().len(), 2, "{:?}", world.results_told());
+}
