@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "what was skipped is said")]
 
 mod harness;
+mod story_after_compaction;
 mod story_in_both;
 mod story_in_claude_code;
 mod story_in_codex;
