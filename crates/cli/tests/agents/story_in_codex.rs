@@ -1,17 +1,21 @@
 //! Stories in Codex alone.
 
-use asyncagents_scripted_model::{Gate, Reply};
+use asyncagents_scripted_model::{Gate, Reply, Script};
+use rstest::rstest;
+use serde_json::json;
 
-use crate::harness::{Agent, World, asked, notices_in, one_task};
+use crate::harness::{Agent, World, asked, notices_in, one_task, told};
 
 const CODEX: Agent = Agent::Codex;
+
+const NO_DAEMON: &[&str] = &["--disable", "daemon_auto_start"];
 
 #[test]
 fn what_exec_without_trusted_hooks_was_not_told_is_told_when_it_is_resumed() {
     let gate = Gate::closed();
     let script = one_task(CODEX, &gate).rule(
         asked(CODEX, "Anything new"),
-        Reply::call(CODEX.tool("list"), serde_json::json!({})),
+        Reply::call(CODEX.tool("list"), json!({})),
     );
     let Some(world) = World::new(CODEX, script) else {
         return;
@@ -25,5 +29,40 @@ fn what_exec_without_trusted_hooks_was_not_told_is_told_when_it_is_resumed() {
     // What is queued begins a turn, which what the user says is put into.
     let newest = world.requests().pop().expect("a request");
     let told = notices_in(&newest.text());
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[rstest]
+#[case::with_its_daemon(true, &[])]
+#[case::without_its_daemon(true, NO_DAEMON)]
+#[case::without_hooks(false, &[])]
+fn an_end_in_the_middle_of_a_turn_is_told_once(#[case] hooks: bool, #[case] options: &[&str]) {
+    let (task, turn) = (Gate::closed(), Gate::closed());
+    let script = Script::new()
+        .rule(
+            asked(CODEX, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(
+            asked(CODEX, "is queued"),
+            Reply::call("exec_command", json!({"cmd": "echo a note"})).behind(&turn),
+        )
+        .rule(asked(CODEX, "a note"), Reply::text("I have read it."))
+        .then(one_task(CODEX, &task));
+    let Some(world) = World::new(CODEX, script) else {
+        return;
+    };
+    let world = if hooks { world } else { world.without_hooks() };
+    let terminal = world.terminal("tmux", options);
+    terminal.types("Delegate this");
+    world.until_asked("what comes next", |request| {
+        request.last().contains("is queued")
+    });
+    task.open();
+    world.until_ended(1);
+    turn.open();
+    terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
+    let told = told(&world.requests());
     assert_eq!(told.len(), 1, "{told:?}");
 }

@@ -389,8 +389,11 @@ impl World {
             .to_owned()
     }
 
-    /// The user leaves the agent. Nothing of ours stays.
+    /// The user leaves the agent when everything is told: what would be told again is seen before.
+    /// Nothing of ours stays.
     pub(crate) fn leave(&self, terminal: &Terminal<'_>) {
+        self.until_gone(" worker");
+        self.until_gone("notices wait");
         match self.agent {
             Agent::ClaudeCode => terminal.types("/exit"),
             Agent::Codex => {
