@@ -34,6 +34,11 @@ impl<'w> Terminal<'w> {
         self.tmux(&["send-keys", "Enter"]);
     }
 
+    /// Presses a key, as tmux calls it.
+    pub(crate) fn presses(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
     /// Chooses from a list step by step: the mark goes there, and is confirmed. What is pressed while the
     /// list is being drawn may be lost.
     pub(super) fn chooses(&self, choice: &str) {
