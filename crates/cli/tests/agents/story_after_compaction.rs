@@ -45,7 +45,7 @@ fn a_forked_task_inherits_the_summary_and_what_was_read_after_it(#[case] agent: 
     let file = |name: &str| world.path("project").join(name).display().to_string();
     let terminal = world.terminal("tmux", &[]);
     terminal.types(&format!("Read this: {}", file("plum.txt")));
-    terminal.until_shows("I have read it.");
+    terminal.until_says("I have read it.");
     terminal.types("/compact");
     terminal.until_shows(match agent {
         Agent::ClaudeCode => "Compacted (",

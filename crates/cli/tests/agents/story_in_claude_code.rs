@@ -19,10 +19,10 @@ fn after_clear_the_new_conversation_is_not_told_and_the_old_one_is_when_it_is_re
     };
     let terminal = world.terminal("tmux", &[]);
     terminal.types("Delegate this");
-    terminal.until_shows("I go on meanwhile.");
+    terminal.until_says("I go on meanwhile.");
     terminal.types("/clear");
     terminal.types("Something else");
-    terminal.until_shows("Fresh start.");
+    terminal.until_says("Fresh start.");
     gate.open();
     world.until_ended(1);
     world.until_gone("notices wait");

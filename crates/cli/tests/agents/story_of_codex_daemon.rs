@@ -33,7 +33,7 @@ fn what_ends_while_nobody_looks_is_told_once(#[case] lost: Lost) {
     };
     let terminal = world.terminal("tmux", WINDOW);
     terminal.types("Delegate this");
-    terminal.until_shows("I go on meanwhile.");
+    terminal.until_says("I go on meanwhile.");
     world.until_task_asks("Say the colour");
     assert!(!world.processes(DAEMON).is_empty(), "it has a daemon");
     if lost == Lost::WindowIsClosed {

@@ -26,7 +26,7 @@ fn the_continued_session_has_its_tasks_and_is_told_of_old_and_new_ones(#[case] o
     };
     let terminal = world.terminal("tmux", &[]);
     terminal.types("Delegate red");
-    terminal.until_shows("red runs.");
+    terminal.until_says("red runs.");
     terminal.types("/exit");
     world.until_gone("claude --permission-mode");
     world.until_gone("notices wait");
@@ -39,7 +39,7 @@ fn the_continued_session_has_its_tasks_and_is_told_of_old_and_new_ones(#[case] o
     };
     let terminal = world.terminal("tmux-2", options);
     terminal.types("What runs?");
-    terminal.until_shows("One is mine.");
+    terminal.until_says("One is mine.");
     terminal.types("Delegate green");
     terminal.until_shows("green runs.");
     green.open();

@@ -17,7 +17,7 @@ fn of_tasks_from_two_turns_each_end_is_told_once(#[case] agent: Agent) {
     let terminal = world.terminal("tmux", &[]);
     for name in ["red", "green"] {
         terminal.types(&format!("Delegate {name}"));
-        terminal.until_shows(&format!("{name} runs."));
+        terminal.until_says(&format!("{name} runs."));
         world.until_task_asks(&format!("Say {name}"));
     }
     if agent == Agent::ClaudeCode {

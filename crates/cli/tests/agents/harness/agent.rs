@@ -43,6 +43,14 @@ impl Agent {
         }
     }
 
+    /// What its window shows below the last answer of a turn.
+    pub(super) fn end_of_turn(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "· done",
+            Self::Codex => "Worked for",
+        }
+    }
+
     /// What the names of its models have in them. The tasks have another one.
     pub(crate) fn model(self) -> &'static str {
         match self {

@@ -39,16 +39,37 @@ impl<'w> Terminal<'w> {
         self.tmux(&["send-keys", key]);
     }
 
-    /// Chooses from a list step by step: the mark goes there, and is confirmed. What is pressed while the
-    /// list is being drawn may be lost.
-    pub(super) fn chooses(&self, choice: &str) {
-        let before = self.screen();
-        let is_chosen = before.contains(&format!("› {choice}."));
-        self.tmux(&["send-keys", if is_chosen { "Enter" } else { choice }]);
-        let begun = Instant::now();
-        while self.screen() == before && begun.elapsed() < Duration::from_secs(1) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    /// Answers a question by a number from its list. What is pressed while the list is being drawn may be
+    /// lost, and what is pressed while it goes is typed: that is taken back.
+    pub(super) fn answers(&self, question: &str, choice: &str) {
+        self.until_shows(question);
+        let typed = format!("› {choice}");
+        self.world.until(&format!("{question:?} is answered"), || {
+            let before = self.screen();
+            let is_typed = before.lines().any(|line| line.trim() == typed);
+            let key = match before.contains(question) {
+                false if is_typed => "BSpace",
+                false => return Some(()),
+                true if before.contains(&format!("› {choice}.")) => "Enter",
+                true => choice,
+            };
+            self.presses(key);
+            let begun = Instant::now();
+            while self.screen() == before && begun.elapsed() < Duration::from_secs(1) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            None
+        });
+    }
+
+    /// Waits until the agent has said this, and has ended its turn: what is typed before may go into it.
+    pub(crate) fn until_says(&self, words: &str) {
+        let (wanted, ended) = (unbroken(words), unbroken(self.world.agent.end_of_turn()));
+        self.until(&format!("the agent says {words:?}"), |screen| {
+            let screen = unbroken(screen);
+            let said = screen.rsplit_once(&wanted);
+            said.is_some_and(|(_, after)| after.contains(&ended))
+        });
     }
 
     /// Waits until the screen shows this.

@@ -3,9 +3,10 @@
 use std::{
     fmt::Write as _,
     fs,
+    io::Write as _,
     os::unix::fs::{PermissionsExt, chown, symlink},
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -15,8 +16,8 @@ use std::{
 
 use asyncagents_scripted_model::{ModelServer, Recorded, Reply, Script, When};
 use regex::Regex;
-use rustix::process::{Pid, geteuid};
-use serde_json::json;
+use rustix::process::{Pid, Signal, geteuid};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -50,8 +51,18 @@ pub(crate) struct World {
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) printed: String,
-    #[expect(dead_code, reason = "shown when a test fails")]
-    remarks: String,
+    pub(crate) remarks: String,
+}
+
+impl Ended {
+    fn of(done: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: done.status.code(),
+            printed: text(&done.stdout),
+            remarks: text(&done.stderr),
+        }
+    }
 }
 
 impl World {
@@ -231,17 +242,27 @@ impl World {
     pub(crate) fn run(&self, program: &str, args: &[&str]) -> Ended {
         let mut command = self.command("timeout");
         command.arg(PATIENCE.as_secs().to_string()).arg(program);
-        let done = command.args(args).output().expect("runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ended {
-            code: done.status.code(),
-            printed: text(&done.stdout),
-            remarks: text(&done.stderr),
-        }
+        Ended::of(&command.args(args).output().expect("runs"))
     }
 
     pub(crate) fn asyncagents(&self, args: &[&str]) -> Ended {
         self.run("asyncagents", args)
+    }
+
+    /// Runs one of our hooks by hand, as an agent would: with variables, and its input.
+    pub(crate) fn hook(&self, args: &[&str], variables: &[(&str, &str)], input: &Value) -> Ended {
+        let mut command = self.command("asyncagents");
+        command
+            .args(args)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut hook = command.spawn().expect("runs");
+        let mut given = hook.stdin.take().expect("a pipe");
+        write!(given, "{input}").expect("read by the hook");
+        drop(given);
+        Ended::of(&hook.wait_with_output().expect("ends"))
     }
 
     /// The agent without a window, which must succeed.
@@ -270,16 +291,10 @@ impl World {
         let line = [&[program], base, options].concat();
         let terminal = Terminal::start(self, name, &line);
         if self.agent == Agent::Codex && !self.was_asked.swap(true, Ordering::Relaxed) {
-            let question = "Hooks need review";
-            terminal.until_shows(question);
-            let choice = if self.trusts_hooks { "2" } else { "3" };
-            self.until("the user has chosen", || {
-                let is_open = terminal.screen().contains(question);
-                if is_open {
-                    terminal.chooses(choice);
-                }
-                (!is_open).then_some(())
-            });
+            terminal.answers(
+                "Hooks need review",
+                if self.trusts_hooks { "2" } else { "3" },
+            );
         }
         terminal.until_shows(ready);
         terminal
@@ -355,7 +370,7 @@ impl World {
     pub(crate) fn until_ended(&self, tasks: usize) {
         self.until(&format!("{tasks} tasks have ended"), || {
             let listed = self.asyncagents(&["list", "--all", "--status", "completed", "--json"]);
-            let listed: serde_json::Value = serde_json::from_str(&listed.printed).ok()?;
+            let listed: Value = serde_json::from_str(&listed.printed).ok()?;
             (listed.as_array()?.len() >= tasks).then_some(())
         });
     }
@@ -367,7 +382,7 @@ impl World {
         let begun = wall - now.duration_since(begun);
         self.until("the task has ended", || {
             let listed = self.asyncagents(&["list", "--all", "--json"]);
-            let listed: serde_json::Value = serde_json::from_str(&listed.printed).ok()?;
+            let listed: Value = serde_json::from_str(&listed.printed).ok()?;
             let mut ends: Vec<&str> = listed
                 .as_array()?
                 .iter()
@@ -414,21 +429,38 @@ impl World {
         self.until_gone("asyncagents");
     }
 
-    /// The processes of this world whose command lines have this in them.
+    /// The processes of this world whose command lines have this in them, without the shells that
+    /// wait for them.
     pub(crate) fn processes(&self, words: &str) -> Vec<Pid> {
         let mut all = processes::of(self.folder.path());
         all.retain(|pid| {
             let line = processes::command_line(*pid);
-            line.contains(words) && !line.contains("tmux")
+            line.contains(words) && !line.contains("tmux") && !line.contains("sh -c ")
         });
         all
     }
 
     /// Ends processes as no process can prevent.
     pub(crate) fn kill(&self, words: &str) {
+        self.signal(words, Signal::KILL);
+    }
+
+    /// Stops processes as no process can prevent: they are there and do nothing.
+    pub(crate) fn freeze(&self, words: &str) {
+        self.signal(words, Signal::STOP);
+    }
+
+    /// Lets processes go on that were stopped.
+    pub(crate) fn thaw(&self, words: &str) {
+        self.signal(words, Signal::CONT);
+    }
+
+    fn signal(&self, words: &str, signal: Signal) {
         let found = self.processes(words);
         assert!(!found.is_empty(), "no process {words:?}");
-        found.into_iter().for_each(processes::kill);
+        found
+            .into_iter()
+            .for_each(|pid| processes::signal(pid, signal));
     }
 
     /// Waits until nothing runs whose command line has this in it.
@@ -447,7 +479,8 @@ impl Drop for World {
         // What is ended may just have started something.
         while {
             let left = processes::of(self.folder.path());
-            left.iter().for_each(|pid| processes::kill(*pid));
+            left.iter()
+                .for_each(|pid| processes::signal(*pid, Signal::KILL));
             !left.is_empty()
         } {}
         let _ = &self.runtime;
