@@ -11,5 +11,6 @@ mod story_in_codex;
 mod story_of_blocked_calls;
 mod story_of_codex_daemon;
 mod story_of_continuing;
+mod story_of_five_tasks;
 mod story_of_frozen_processes;
 mod story_of_waiters;

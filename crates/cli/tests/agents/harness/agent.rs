@@ -35,6 +35,14 @@ impl Agent {
         }
     }
 
+    /// Without a window: hooks that nobody was asked about, and tools that nobody need be.
+    pub(crate) fn unasked(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &["--allowedTools", "Read"],
+            Self::Codex => &["--dangerously-bypass-hook-trust"],
+        }
+    }
+
     /// The name of one of our tools for its model, as a script writes it.
     pub(crate) fn tool(self, name: &str) -> String {
         match self {
