@@ -5,7 +5,7 @@ use std::fs;
 use asyncagents_scripted_model::{Gate, Reply, Script};
 use serde_json::json;
 
-use crate::harness::{Agent, World, asked, child, launch, one_task, told};
+use crate::harness::{Agent, World, asked, child, launch, one_task, tasks, told};
 
 const CLAUDE: Agent = Agent::ClaudeCode;
 
@@ -44,6 +44,35 @@ fn after_clear_the_new_conversation_is_not_told_and_the_old_one_is_when_it_is_re
     terminal.until_shows("I was told of it.");
     assert_eq!(told(&world.requests()).len(), 1);
     world.leave(&terminal);
+}
+
+#[test]
+fn after_clear_the_new_conversation_is_told_of_its_own_tasks_only() {
+    let (red, green) = (Gate::closed(), Gate::closed());
+    let script = tasks(CLAUDE, &[("red", &red), ("green", &green)]);
+    let Some(world) = World::new(CLAUDE, script) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", &[]);
+    terminal.types("Delegate red");
+    terminal.until_says("red runs.");
+    terminal.types("/clear");
+    terminal.types("Delegate green");
+    terminal.until_says("green runs.");
+    red.open();
+    world.until_ended(1);
+    green.open();
+    world.until_told(1);
+    world.leave(&terminal);
+    let all = world.requests();
+    let told_of = |name: &str| {
+        let result = format!("It is {name}.");
+        let told = all
+            .iter()
+            .filter(|request| request.last().contains(&result));
+        told.count()
+    };
+    assert_eq!((told_of("red"), told_of("green")), (0, 1));
 }
 
 #[test]
