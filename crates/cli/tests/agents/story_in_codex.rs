@@ -4,7 +4,7 @@ use asyncagents_scripted_model::{Gate, Reply, Script};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{Agent, World, asked, notices_in, one_task, told};
+use crate::harness::{Agent, World, asked, child, launch, notices_in, one_task, told};
 
 const CODEX: Agent = Agent::Codex;
 
@@ -63,6 +63,68 @@ fn an_end_in_the_middle_of_a_turn_is_told_once(#[case] hooks: bool, #[case] opti
     turn.open();
     terminal.until_shows("I was told of it.");
     world.leave(&terminal);
+    let told = told(&world.requests());
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+/// The agent starts a sub-agent, which delegates; when it is done, the agent lists its own tasks.
+fn with_sub_agent() -> Script {
+    let multi_agent = |tool: &str| format!("multi_agent_v1/{tool}");
+    let agent = asked(CODEX, "nickname").capture("agent", r#""agent_id":"([0-9a-f-]+)"#);
+    Script::new()
+        .rule(child("Say the colour"), Reply::text("ultramarine"))
+        .rule(
+            asked(CODEX, "No background tasks found"),
+            Reply::text("None are mine."),
+        )
+        .rule(
+            asked(CODEX, "[asyncagents notice"),
+            Reply::text("The sub-agent is done."),
+        )
+        .rule(
+            asked(CODEX, "is done."),
+            Reply::call(CODEX.tool("list"), json!({})),
+        )
+        .rule(asked(CODEX, "is queued"), Reply::text("I wait for it."))
+        .rule(
+            asked(CODEX, "You are below"),
+            launch(CODEX, "Say the colour", false),
+        )
+        .rule(
+            agent,
+            Reply::call(
+                multi_agent("wait_agent"),
+                json!({"targets": ["{{agent}}"], "timeout_ms": 60000}),
+            ),
+        )
+        .rule(
+            asked(CODEX, "Delegate this"),
+            Reply::call(
+                multi_agent("spawn_agent"),
+                json!({"message": "You are below"}),
+            ),
+        )
+}
+
+#[rstest]
+#[case::in_a_window(true)]
+#[case::without_a_window(false)]
+fn a_task_of_a_sub_agent_belongs_to_its_thread_which_does_not_end_before_it_is_told(
+    #[case] window: bool,
+) {
+    let Some(world) = World::new(CODEX, with_sub_agent()) else {
+        return;
+    };
+    if window {
+        let terminal = world.terminal("tmux", &[]);
+        terminal.types("Delegate this");
+        terminal.until_says("None are mine.");
+        world.leave(&terminal);
+    } else {
+        let done = world.print_mode("Delegate this", CODEX.unasked());
+        assert_eq!(done.printed.trim(), "None are mine.", "{done:?}");
+        world.until_gone("asyncagents");
+    }
     let told = told(&world.requests());
     assert_eq!(told.len(), 1, "{told:?}");
 }
