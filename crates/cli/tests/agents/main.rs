@@ -13,4 +13,5 @@ mod story_of_codex_daemon;
 mod story_of_continuing;
 mod story_of_five_tasks;
 mod story_of_frozen_processes;
+mod story_of_setting_up;
 mod story_of_waiters;

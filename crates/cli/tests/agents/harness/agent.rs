@@ -27,8 +27,16 @@ impl Agent {
         program.exists().then_some(program)
     }
 
+    /// What `asyncagents setup` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+
     /// What its program is called.
-    pub(super) fn command(self) -> &'static str {
+    pub(crate) fn command(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude",
             Self::Codex => "codex",

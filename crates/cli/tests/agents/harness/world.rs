@@ -70,11 +70,7 @@ impl World {
     /// be had here.
     pub(crate) fn new(agent: Agent, script: Script) -> Option<Self> {
         let world = Self::without_plugin(agent, script)?;
-        let name = match agent {
-            Agent::ClaudeCode => "claude-code",
-            Agent::Codex => "codex",
-        };
-        let done = world.asyncagents(&["setup", name]);
+        let done = world.asyncagents(&["setup", agent.name()]);
         assert_eq!(done.code, Some(0), "{done:?}");
         Some(world)
     }
@@ -91,7 +87,8 @@ impl World {
         self
     }
 
-    fn without_plugin(agent: Agent, script: Script) -> Option<Self> {
+    /// A world in which the agent does not have our plugin.
+    pub(crate) fn without_plugin(agent: Agent, script: Script) -> Option<Self> {
         let Some(program) = agent.program() else {
             let test = std::thread::current();
             let test = test.name().unwrap_or_default();
