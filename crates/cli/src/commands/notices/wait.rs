@@ -10,6 +10,7 @@ use super::{
     super::CommandContext,
     hook_input::HookInput,
     host_process::{HostProcess, is_attended},
+    waiting_place::WaitingPlace,
 };
 use crate::{
     exit::{Exit, Failure},
@@ -45,6 +46,14 @@ async fn in_claude_code(
     let process = HostProcess::of_claude_code();
     if let Some(process) = process.as_ref().filter(|_| input.agent_id.is_none()) {
         manager.shows(process.name(), session).await?;
+    }
+    // One that holds its turn is alone; of those that wake, a few are enough. The place is kept to the end.
+    let waking = process.as_ref().filter(|_| !holds);
+    let place = waking.map(|waking| WaitingPlace::take(&context.config.db, waking, session));
+    match &place {
+        Some(Ok(None)) => return Ok(Exit::Done),
+        Some(Err(error)) => tracing::warn!(%error, "cannot tell how many hooks wait"),
+        Some(Ok(Some(_))) | None => {}
     }
     let taken = match wait(&manager, session, process).await? {
         Awaited::Notices(taken) => taken,

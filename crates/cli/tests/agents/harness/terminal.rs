@@ -39,23 +39,27 @@ impl<'w> Terminal<'w> {
         self.tmux(&["send-keys", key]);
     }
 
-    /// Answers a question by a number from its list. What is pressed while the list is being drawn may be
-    /// lost, and what is pressed while it goes is typed: that is taken back.
-    pub(super) fn answers(&self, question: &str, choice: &str) {
+    /// Answers a question by a number from its list, until the screen shows what comes after it. What is
+    /// pressed while the list is being drawn may be lost, and what is pressed while it goes is typed: that
+    /// is taken back.
+    pub(super) fn answers(&self, question: &str, choice: &str, after: &str) {
         self.until_shows(question);
         let typed = format!("› {choice}");
         self.world.until(&format!("{question:?} is answered"), || {
             let before = self.screen();
             let is_typed = before.lines().any(|line| line.trim() == typed);
             let key = match before.contains(question) {
-                false if is_typed => "BSpace",
-                false => return Some(()),
-                true if before.contains(&format!("› {choice}.")) => "Enter",
-                true => choice,
+                true if before.contains(&format!("› {choice}.")) => Some("Enter"),
+                true => Some(choice),
+                false => is_typed.then_some("BSpace"),
             };
-            self.presses(key);
+            if let Some(key) = key {
+                self.presses(key);
+            } else if before.contains(after) {
+                return Some(());
+            }
             let begun = Instant::now();
-            while self.screen() == before && begun.elapsed() < Duration::from_secs(1) {
+            while self.screen() == before && begun.elapsed() < Duration::from_secs(5) {
                 std::thread::sleep(Duration::from_millis(20));
             }
             None

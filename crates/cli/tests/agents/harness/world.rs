@@ -288,10 +288,8 @@ impl World {
         let line = [&[program], base, options].concat();
         let terminal = Terminal::start(self, name, &line);
         if self.agent == Agent::Codex && !self.was_asked.swap(true, Ordering::Relaxed) {
-            terminal.answers(
-                "Hooks need review",
-                if self.trusts_hooks { "2" } else { "3" },
-            );
+            let choice = if self.trusts_hooks { "2" } else { "3" };
+            terminal.answers("Hooks need review", choice, ready);
         }
         terminal.until_shows(ready);
         terminal
