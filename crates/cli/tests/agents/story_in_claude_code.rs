@@ -119,6 +119,43 @@ fn in_the_middle_of_a_turn_the_notice_comes_with_the_next_result() {
 }
 
 #[test]
+fn what_was_handed_over_in_a_turn_that_is_killed_is_told_when_it_continues() {
+    let (task, never) = (Gate::closed(), Gate::closed());
+    let script = Script::new()
+        .rule(
+            asked(CLAUDE, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(
+            asked(CLAUDE, "Anything new?"),
+            Reply::text("Nothing is new."),
+        )
+        .rule(
+            asked(CLAUDE, "is queued"),
+            Reply::text("I never say this.").behind(&never),
+        )
+        .then(one_task(CLAUDE, &task));
+    let Some(world) = World::new(CLAUDE, script) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", &[]);
+    terminal.types("Delegate this");
+    world.until_asked("what comes next", |request| {
+        request.last().contains("is queued")
+    });
+    task.open();
+    world.until_ended(1);
+    world.until_gone("notices wait");
+    world.kill("claude --permission-mode");
+    drop(terminal);
+    let terminal = world.terminal("tmux-2", &["--continue"]);
+    terminal.types("Anything new?");
+    terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
+    assert_eq!(world.results_told().len(), 1, "{:?}", world.results_told());
+}
+
+#[test]
 fn a_task_of_a_sub_agent_belongs_to_the_sub_agent() {
     let script = Script::new()
         .rule(child("Say the colour"), Reply::text("ultramarine"))

@@ -1,9 +1,9 @@
 //! Codex's windows share a daemon, which has their threads.
 
-use asyncagents_scripted_model::Gate;
+use asyncagents_scripted_model::{Gate, Reply, Script};
 use rstest::rstest;
 
-use crate::harness::{Agent, World, one_task};
+use crate::harness::{Agent, World, asked, one_task};
 
 const CODEX: Agent = Agent::Codex;
 
@@ -51,6 +51,39 @@ fn what_ends_while_nobody_looks_is_told_once(#[case] lost: Lost) {
     gate.open();
     world.until_ended(1);
 
+    let terminal = world.terminal("tmux-2", &["resume", "--last"]);
+    terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
+    assert_eq!(world.results_told().len(), 1, "{:?}", world.results_told());
+}
+
+#[test]
+fn what_waits_in_the_queue_of_a_turn_that_is_killed_is_told_once() {
+    let (task, never) = (Gate::closed(), Gate::closed());
+    let script = Script::new()
+        .rule(
+            asked(CODEX, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(
+            asked(CODEX, "is queued"),
+            Reply::text("I never say this.").behind(&never),
+        )
+        .then(one_task(CODEX, &task));
+    let Some(world) = World::new(CODEX, script) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", WINDOW);
+    terminal.types("Delegate this");
+    world.until_asked("what comes next", |request| {
+        request.last().contains("is queued")
+    });
+    task.open();
+    world.until_ended(1);
+    world.kill("codex --no-alt-screen");
+    world.kill(DAEMON);
+    world.until_gone("asyncagents mcp");
+    drop(terminal);
     let terminal = world.terminal("tmux-2", &["resume", "--last"]);
     terminal.until_shows("I was told of it.");
     world.leave(&terminal);
