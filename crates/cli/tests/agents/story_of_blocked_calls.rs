@@ -15,6 +15,15 @@ fn waiting(agent: Agent) -> (When, Reply) {
     (when, Reply::call(agent.tool("output"), wait))
 }
 
+/// What the window shows meanwhile.
+fn shown_while_waiting(agent: Agent) -> &'static str {
+    match agent {
+        // What our server says of the progress.
+        Agent::ClaudeCode => "Look it up ·",
+        Agent::Codex => "Calling asyncagents.output",
+    }
+}
+
 /// Claude Code does so after two minutes, unless it is told otherwise.
 #[test]
 fn a_call_that_claude_code_moves_to_the_background_wakes_the_session_and_no_notice_repeats_it() {
@@ -67,11 +76,7 @@ fn a_wait_that_the_user_interrupts_is_given_up_and_the_end_is_told_once(#[case] 
     };
     let terminal = world.terminal("tmux", &[]);
     terminal.types("Delegate this");
-    terminal.until_shows(match agent {
-        // What our server says of the progress.
-        Agent::ClaudeCode => "Look it up ·",
-        Agent::Codex => "Calling asyncagents.output",
-    });
+    terminal.until_shows(shown_while_waiting(agent));
     terminal.presses("Escape");
     terminal.until_shows(match agent {
         Agent::ClaudeCode => "Interrupted",
@@ -83,6 +88,34 @@ fn a_wait_that_the_user_interrupts_is_given_up_and_the_end_is_told_once(#[case] 
         world.until_ended(1);
         terminal.types("Go on");
     }
+    terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
+    assert_eq!(told(&world.requests()).len(), 1);
+}
+
+/// Its wait is still in the journal then.
+#[rstest]
+#[case::claude_code(Agent::ClaudeCode)]
+#[case::codex(Agent::Codex)]
+fn a_wait_whose_server_is_killed_does_not_keep_the_end_from_being_told(#[case] agent: Agent) {
+    let gate = Gate::closed();
+    let (when, wait) = waiting(agent);
+    let script = Script::new()
+        .rule(
+            asked(agent, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(when, wait)
+        .then(one_task(agent, &gate));
+    let Some(world) = World::new(agent, script) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", &[]);
+    terminal.types("Delegate this");
+    terminal.until_shows(shown_while_waiting(agent));
+    world.kill("asyncagents mcp");
+    terminal.until_says("Very well.");
+    gate.open();
     terminal.until_shows("I was told of it.");
     world.leave(&terminal);
     assert_eq!(told(&world.requests()).len(), 1);
