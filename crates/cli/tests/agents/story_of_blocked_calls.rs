@@ -19,7 +19,7 @@ fn waiting(agent: Agent) -> (When, Reply) {
 fn shown_while_waiting(agent: Agent) -> &'static str {
     match agent {
         // What our server says of the progress.
-        Agent::ClaudeCode => "Look it up ·",
+        Agent::ClaudeCode => "waiting for",
         Agent::Codex => "Calling asyncagents.output",
     }
 }
