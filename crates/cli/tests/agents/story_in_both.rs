@@ -125,9 +125,14 @@ fn when_the_agent_is_killed_the_one_that_continues_is_told_once(
         terminal.types("Anything new?");
     }
     terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
     let told = told(&world.requests());
     assert_eq!(told.len(), 1, "{told:?}");
-    world.leave(&terminal);
+    // What the start of a session says is in no transcript before the first prompt: a user who thinks for
+    // a while would be told again.
+    let newest = world.requests().pop().expect("a request").last();
+    let at_the_start = newest.contains("SessionStart hook additional context");
+    assert!(!at_the_start, "{newest}");
 }
 
 #[rstest]
