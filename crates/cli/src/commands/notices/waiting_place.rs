@@ -80,8 +80,6 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may panic")]
-
     use super::*;
 
     #[test]
