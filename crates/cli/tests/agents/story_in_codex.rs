@@ -67,6 +67,26 @@ fn an_end_in_the_middle_of_a_turn_is_told_once(#[case] hooks: bool, #[case] opti
     assert_eq!(told.len(), 1, "{told:?}");
 }
 
+#[test]
+fn a_notice_for_a_thread_that_nobody_continues_keeps_nothing_running() {
+    let gate = Gate::closed();
+    let Some(world) = World::new(CODEX, one_task(CODEX, &gate)) else {
+        return;
+    };
+    let terminal = world.terminal("tmux", NO_DAEMON);
+    terminal.types("Delegate this");
+    terminal.until_says("I go on meanwhile.");
+    world.kill("codex --disable");
+    drop(terminal);
+    gate.open();
+    world.until_ended(1);
+    world.until_gone("asyncagents");
+    let terminal = world.terminal("tmux-2", &[&["resume", "--last"], NO_DAEMON].concat());
+    terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
+    assert_eq!(world.results_told().len(), 1, "{:?}", world.results_told());
+}
+
 /// The agent starts a sub-agent, which delegates; when it is done, the agent lists its own tasks.
 fn with_sub_agent() -> Script {
     let multi_agent = |tool: &str| format!("multi_agent_v1/{tool}");

@@ -45,8 +45,7 @@ impl<'w> Terminal<'w> {
     pub(super) fn answers(&self, question: &str, choice: &str, after: &str) {
         self.until_shows(question);
         let typed = format!("› {choice}");
-        self.world.until(&format!("{question:?} is answered"), || {
-            let before = self.screen();
+        self.until(&format!("{question:?} is answered"), |before| {
             let is_typed = before.lines().any(|line| line.trim() == typed);
             let key = match before.contains(question) {
                 true if before.contains(&format!("› {choice}.")) => Some("Enter"),
@@ -56,13 +55,13 @@ impl<'w> Terminal<'w> {
             if let Some(key) = key {
                 self.presses(key);
             } else if before.contains(after) {
-                return Some(());
+                return true;
             }
             let begun = Instant::now();
             while self.screen() == before && begun.elapsed() < Duration::from_secs(5) {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            None
+            false
         });
     }
 
