@@ -24,6 +24,10 @@ use crate::{Problem, hosts::OpenHost, shared::Shared};
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// How often a worker looks for what waits in a host. Nobody may continue that session for days, and no
+/// worker should live for that: the next one looks again.
+const LOOKS: u32 = 5;
+
 /// The pause after the store has failed.
 const STORE_RETRY: Duration = Duration::from_secs(1);
 
@@ -67,6 +71,8 @@ enum Verdict {
     },
     /// Its session is told when it asks.
     Held,
+    /// It waits in its session's host.
+    Left,
     /// It was withdrawn, or another worker sends it.
     NotOurs,
 }
@@ -150,6 +156,7 @@ async fn settle(
             })
             .await
         }
+        Verdict::Left => note(shared, move |journal| journal.leave(&id)).await,
         Verdict::NotOurs => Ok(()),
     }?;
     Ok(with)
@@ -199,6 +206,9 @@ async fn tell(
                 }
                 let on_its_way = host.ask(|host| host.is_on_its_way(session, id));
                 if on_its_way.await.unwrap_or(true) {
+                    if pending.attempts >= LOOKS {
+                        return Ok(Verdict::Left);
+                    }
                     let at = shared.now().after(pause(&pending));
                     let attempted = Some(attempted);
                     return Ok(Verdict::Retry { at, attempted });

@@ -130,6 +130,8 @@ impl WorkerLoop {
 
     /// Takes a lease, under a new name.
     async fn enter(&mut self) -> Result<(), Problem> {
+        let look_again = self.shared.write(|journal| Ok(journal.look_again()?));
+        look_again.await?;
         let renewed = self.renew(true).await?.unwrap_or_default();
         set_owner(&self.shared, Some(self.owner.clone()));
         self.take_over(renewed.claimed);

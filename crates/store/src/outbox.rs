@@ -146,6 +146,19 @@ impl<S: Sql> Outbox for Transaction<S> {
         self.run(sql, values![post])
     }
 
+    fn leave(&mut self, post: &PostId) -> Stored<()> {
+        let sql =
+            "UPDATE notices SET pulled = 2 WHERE id = ?1 AND state = 'pending' AND pulled = 0";
+        self.run(sql, values![post])
+    }
+
+    fn look_again(&mut self) -> Stored<()> {
+        // By the index of those that are pending.
+        let sql = "UPDATE notices SET pulled = 0 \
+             WHERE state = 'pending' AND parent >= '' AND pulled = 2";
+        self.run(sql, values![])
+    }
+
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>> {
         // Whatever is no number is greater than all of them, and never due.
         self.number(
@@ -268,7 +281,8 @@ impl<S: Sql> Outbox for Transaction<S> {
     }
 
     fn any_pending(&mut self, session: &SessionId) -> Stored<bool> {
-        let sql = "SELECT 1 FROM notices WHERE state = 'pending' AND parent = ?1 LIMIT 1";
+        let sql = "SELECT 1 FROM notices \
+             WHERE state = 'pending' AND pulled < 2 AND parent = ?1 LIMIT 1";
         self.any(sql, values![session])
     }
 

@@ -148,6 +148,10 @@ const CALLS: &[(&str, Call)] = &[
         journal.next_due_to(&session(), Moment::default()).map(drop)
     }),
     ("hold", |journal| journal.hold(&task().notice(0))),
+    ("leave, look_again", |journal| {
+        journal.leave(&task().notice(0))?;
+        journal.look_again()
+    }),
     ("shows", |journal| {
         let now = Moment::default();
         journal.shows("7@1", &session(), now).map(drop)

@@ -4,15 +4,7 @@ use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::harness::{Agent, World, asked, child, launch, notices_in, reading, told};
-
-/// Hooks that nobody was asked about, and tools that nobody need be.
-fn options(agent: Agent) -> &'static [&'static str] {
-    match agent {
-        Agent::ClaudeCode => &["--allowedTools", "Read"],
-        Agent::Codex => &["--dangerously-bypass-hook-trust"],
-    }
-}
+use crate::harness::{Agent, World, asked, child, launch, notices_in, one_task, reading, told};
 
 /// The user says no when Codex asks about them.
 const NO_HOOKS: &[&str] = &["no hooks"];
@@ -45,7 +37,7 @@ fn without_a_window_a_forked_task_knows_what_was_read_and_its_end_is_told_before
     world.write("project/fruit.txt", "a plum of ultramarine\n");
     let file = world.path("project/fruit.txt");
     let prompt = format!("Delegate this: {}", file.display());
-    let done = world.print_mode(&prompt, options(agent));
+    let done = world.print_mode(&prompt, agent.unasked());
     assert!(done.printed.contains("So it is ultramarine."), "{done:?}");
     let inherited = world.until_task_asks("Say the colour").text();
     assert!(inherited.contains("a plum of ultramarine"), "{inherited}");
@@ -61,21 +53,7 @@ fn without_a_window_a_forked_task_knows_what_was_read_and_its_end_is_told_before
 #[case::codex_without_hooks(Agent::Codex, NO_HOOKS)]
 fn an_idle_window_is_told_once(#[case] agent: Agent, #[case] options: &[&str]) {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(agent, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(agent, "Delegate this"),
-            launch(agent, "Say the colour", false),
-        );
-    let Some(world) = World::new(agent, script) else {
+    let Some(world) = World::new(agent, one_task(agent, &gate)) else {
         return;
     };
     let (world, options) = if options == NO_HOOKS {
@@ -98,61 +76,9 @@ fn an_idle_window_is_told_once(#[case] agent: Agent, #[case] options: &[&str]) {
 #[rstest]
 #[case::claude_code(Agent::ClaudeCode)]
 #[case::codex(Agent::Codex)]
-fn of_five_tasks_that_end_together_each_end_is_told_once(#[case] agent: Agent) {
-    let gate = Gate::closed();
-    let five = (1..5).fold(launch(agent, "Say number 0", false), |reply, number| {
-        let prompt = format!("Say number {number}");
-        let task = json!({"description": "count", "prompt": prompt, "agent": "general"});
-        reply.and_call(agent.tool("task"), task)
-    });
-    let script = Script::new()
-        .rule(child("Say number"), Reply::text("A number.").behind(&gate))
-        .rule(asked(agent, "[asyncagents notice"), Reply::text("Told."))
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(asked(agent, "Delegate this"), five);
-    let Some(world) = World::new(agent, script) else {
-        return;
-    };
-    let terminal = world.terminal("tmux", &[]);
-    terminal.types("Delegate this");
-    terminal.until_shows("I go on meanwhile.");
-    gate.open();
-    let all = world.until("all five are told", || {
-        let told = told(&world.requests());
-        // Several ends may share a message, with the mark of one.
-        let results = world.results_told();
-        (results.len() >= 5).then_some((told, results))
-    });
-    terminal.until_shows("Told.");
-    let (marks, results) = (told(&world.requests()), world.results_told());
-    assert_eq!(results.len(), 5, "{results:?} {all:?}");
-    let mut once = marks.clone();
-    once.sort();
-    once.dedup();
-    assert_eq!(once.len(), marks.len(), "{marks:?}");
-    world.leave(&terminal);
-}
-
-#[rstest]
-#[case::claude_code(Agent::ClaudeCode)]
-#[case::codex(Agent::Codex)]
 fn when_our_server_is_killed_the_session_is_told_all_the_same(#[case] agent: Agent) {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(agent, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(agent, "Delegate this"),
-            launch(agent, "Say the colour", false),
-        );
-    let Some(world) = World::new(agent, script) else {
+    let Some(world) = World::new(agent, one_task(agent, &gate)) else {
         return;
     };
     let terminal = world.terminal("tmux", &[]);
@@ -174,21 +100,7 @@ fn when_the_agent_is_killed_the_one_that_continues_is_told_once(
     #[case] again: &[&str],
 ) {
     let gate = Gate::closed();
-    let script = Script::new()
-        .rule(
-            child("Say the colour"),
-            Reply::text("ultramarine").behind(&gate),
-        )
-        .rule(
-            asked(agent, "[asyncagents notice"),
-            Reply::text("I was told of it."),
-        )
-        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
-        .rule(
-            asked(agent, "Delegate this"),
-            launch(agent, "Say the colour", false),
-        );
-    let Some(world) = World::new(agent, script) else {
+    let Some(world) = World::new(agent, one_task(agent, &gate)) else {
         return;
     };
     let no_daemon: &[&str] = match agent {
@@ -213,9 +125,14 @@ fn when_the_agent_is_killed_the_one_that_continues_is_told_once(
         terminal.types("Anything new?");
     }
     terminal.until_shows("I was told of it.");
+    world.leave(&terminal);
     let told = told(&world.requests());
     assert_eq!(told.len(), 1, "{told:?}");
-    world.leave(&terminal);
+    // What the start of a session says is in no transcript before the first prompt: a user who thinks for
+    // a while would be told again.
+    let newest = world.requests().pop().expect("a request").last();
+    let at_the_start = newest.contains("SessionStart hook additional context");
+    assert!(!at_the_start, "{newest}");
 }
 
 #[rstest]
@@ -293,7 +210,7 @@ fn all_tools_are_used_from_one_conversation(#[case] agent: Agent) {
         "home/.claude/skills/greet/SKILL.md",
         "---\nname: greet\ndescription: Greets.\ncontext: fork\n---\nGreet in a skill.\n",
     );
-    let done = world.print_mode("Delegate this", options(agent));
+    let done = world.print_mode("Delegate this", agent.unasked());
     assert!(done.printed.contains("All done."), "{done:?}");
     let answers: Vec<String> = world.requests().iter().map(|one| one.last()).collect();
     for (turn, words) in [

@@ -41,6 +41,11 @@ pub trait Outbox {
     fn take(&mut self, found: &PendingPost, at: Moment) -> Stored<bool>;
     /// From now on a post is told to its session when that asks, and no worker sends it.
     fn hold(&mut self, post: &PostId) -> Stored<()>;
+    /// From now on a post is left in its session's host, where it waits: no worker looks for it before
+    /// [`Outbox::look_again`].
+    fn leave(&mut self, post: &PostId) -> Stored<()>;
+    /// Workers look again for what was left in hosts.
+    fn look_again(&mut self) -> Stored<()>;
     /// When the next post of an owner that is not due yet will be.
     fn next_due(&mut self, owner: &OwnerId, now: Moment) -> Stored<Option<Moment>>;
     /// Marks a post as about to be sent. False if it is not as it was found: no longer

@@ -1,5 +1,5 @@
 //! The threads of one Codex, as parents of tasks. What they are told goes into their queue, but for
-//! those of `codex exec`, which ask.
+//! those of `codex exec` and of sub-agents, which ask.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -66,10 +66,10 @@ impl Outside for Codex {
     }
 
     async fn deliver(&self, session: &SessionId, notice: Notice) -> Result<Delivery, HostError> {
-        // What is queued for `codex exec` is not run before it has ended. Its hook waits, and the answers
-        // to its calls tell it too.
+        // What is queued for `codex exec` is not run before it has ended, and what is queued for a
+        // sub-agent not before its parent has its answer. A hook waits, and answers to calls tell them too.
         let asks_itself = self.ask(session, |file| {
-            rollout::in_exec_turn(&file).map_err(unreachable)
+            rollout::is_told_by_hooks(&file).map_err(unreachable)
         });
         match asks_itself.await {
             Ok(true) => return Ok(Delivery::Held),

@@ -1,7 +1,8 @@
 //! The files in which Codex keeps its conversations.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
@@ -14,6 +15,9 @@ use crate::jsonl::{self, is_id, newest_line};
 
 /// Between `rollout-` and the ID of a thread there is a time: `2026-11-16T16-35-37-`.
 const TIME: usize = 20;
+
+/// The longest first line that is read: it has the instructions of a thread in it.
+const LONGEST_META: u64 = 4_000_000;
 
 /// A conversation in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +46,12 @@ struct WirePayload<'a> {
     output: Option<&'a RawValue>,
     item: Option<WireItem>,
     turn_attribution: Option<WireAttribution>,
+}
+
+/// What the first line says of a thread.
+#[derive(Deserialize)]
+struct WireMeta {
+    thread_source: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -102,28 +112,50 @@ pub fn told(file: &Path, mark: &str) -> io::Result<bool> {
     Ok(newest_line(file, u64::MAX, tells)?.is_some())
 }
 
-/// Whether a turn of `codex exec` has begun and not ended. One whose process was killed never ends.
+/// Whether a turn is under way at whose end a hook tells the thread: in `codex exec`, which ends with its
+/// turn, and in a sub-agent, whose parent takes what it says last. A turn whose process was killed never
+/// ends.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn in_exec_turn(file: &Path) -> io::Result<bool> {
+pub fn is_told_by_hooks(file: &Path) -> io::Result<bool> {
     let finder = Finder::new("event_msg");
-    let is_running = newest_line(file, u64::MAX, |line| {
+    let turn = newest_line(file, u64::MAX, |line| {
         finder.find(line)?;
         let (kind, payload) = payload(line)?;
         match payload.kind.as_str() {
             _ if kind != "event_msg" => None,
-            "task_started" | "turn_started" => {
-                let began_by = payload
+            "task_started" | "turn_started" => Some(Turn::Began {
+                by: payload
                     .turn_attribution
-                    .and_then(|began| began.turn_trigger);
-                Some(began_by.as_deref() == Some("exec"))
-            }
-            "task_complete" | "turn_complete" | "turn_aborted" => Some(false),
+                    .and_then(|began| began.turn_trigger),
+            }),
+            "task_complete" | "turn_complete" | "turn_aborted" => Some(Turn::Ended),
             _ => None,
         }
     })?;
-    Ok(is_running.unwrap_or_default())
+    match turn {
+        Some(Turn::Began { by }) if by.as_deref() == Some("exec") => Ok(true),
+        Some(Turn::Began { .. }) => is_sub_agent(file),
+        Some(Turn::Ended) | None => Ok(false),
+    }
+}
+
+/// What a rollout says last about turns.
+enum Turn {
+    Began { by: Option<String> },
+    Ended,
+}
+
+/// Whether a thread was started by another one. Its first line says so.
+fn is_sub_agent(file: &Path) -> io::Result<bool> {
+    let mut line = Vec::new();
+    let file = BufReader::new(fs::File::open(file)?);
+    file.take(LONGEST_META).read_until(b'\n', &mut line)?;
+    let meta = serde_json::from_slice::<WireLine>(&line).ok();
+    let meta = meta.filter(|line| line.kind == "session_meta");
+    let meta = meta.and_then(|line| serde_json::from_str::<WireMeta>(line.payload?.get()).ok());
+    Ok(meta.is_some_and(|meta| meta.thread_source.as_deref() == Some("subagent")))
 }
 
 fn tells(line: &[u8], mark: &str) -> bool {

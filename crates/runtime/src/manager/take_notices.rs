@@ -134,6 +134,33 @@ impl Manager {
         }
     }
 
+    /// The program of a session has just been started. What was given to the one before and is not in the
+    /// history was lost with it: it is as if it had never been given.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn give_back_lost(&self, session: &SessionId) -> Result<(), Problem> {
+        let (to, now) = (session.clone(), self.now());
+        let found = self
+            .shared
+            .read(move |journal| Ok(journal.due_to(&to, now, MOST_AT_ONCE)?));
+        for post in found.await?.into_iter().flatten() {
+            let was_given = post.attempted.is_some();
+            if was_given && self.is_to_be_told(&post, Asking::Started).await? {
+                let given_back = self.shared.write(move |journal| {
+                    // Unless somebody has taken it since.
+                    if journal.take(&post, now)? {
+                        journal.put_off(&post.post.id, now, None)?;
+                    }
+                    Ok(())
+                });
+                given_back.await?;
+                self.shared.written();
+            }
+        }
+        Ok(())
+    }
+
     /// Notices have reached their session for certain.
     ///
     /// # Errors

@@ -121,6 +121,7 @@ const STORIES: &[Story] = stories! {
         only_ends_of_one_batch_are_told_together,
         a_session_that_asks_takes_its_notices_once,
         a_notice_that_cannot_be_sent_waits_for_its_session,
+        a_notice_that_waits_in_a_host_is_left_there_until_workers_look_again,
         a_process_shows_one_session_at_a_time,
         an_end_that_is_told_with_another_is_not_put_off_by_itself,
         a_batch_that_is_over_hurries_its_notices,

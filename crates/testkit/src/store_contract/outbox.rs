@@ -622,6 +622,30 @@ pub(super) async fn a_notice_that_cannot_be_sent_waits_for_its_session(site: Arc
     assert_eq!(seen.await, (1, 0, 1));
 }
 
+pub(super) async fn a_notice_that_waits_in_a_host_is_left_there_until_workers_look_again(
+    site: Arc<dyn Site>,
+) {
+    let seen = on_new(&site, |journal| {
+        let me = "me".into();
+        let task = posted(journal, 1, "me", 1)?;
+        let parent = &task.place.parent;
+        let found = due(journal, &me, at(1), 0, 9)?.remove(0);
+        journal.sending(&found, &me, at(1))?;
+        journal.leave(&task.id.notice(0))?;
+        let left = (
+            due(journal, &me, at(2), 0, 9)?.len(),
+            journal.due_to(parent, at(2), 9)?.len(),
+            journal.next_due(&me, at(0))?,
+            journal.any_pending(parent)?,
+        );
+        journal.look_again()?;
+        Ok((left, due(journal, &me, at(2), 0, 9)?.len()))
+    });
+    let (left, again) = seen.await;
+    assert_eq!(left, (0, 0, None, false));
+    assert_eq!(again, 1);
+}
+
 pub(super) async fn a_process_shows_one_session_at_a_time(site: Arc<dyn Site>) {
     let seen = on_new(&site, |journal| {
         let (old, new) = ("old".into(), "new".into());

@@ -24,13 +24,15 @@ pub(super) async fn run(context: &CommandContext, host: OtherAgent) -> Result<Ex
     {
         manager.shows(process.name(), &session).await?;
     }
-    let is_new_process = matches!(input.source.as_deref(), Some("startup" | "resume"));
-    let asking = if event == "SessionStart" && is_new_process {
-        Asking::Started
-    } else {
-        Asking::Running
-    };
-    let taken = manager.take_notices(&session, asking).await?;
+    if event == "SessionStart" {
+        // What is said here is not in the history before the first prompt, so nobody could tell whether it
+        // was lost: the hook of that prompt says it.
+        if matches!(input.source.as_deref(), Some("startup" | "resume")) {
+            manager.give_back_lost(&session).await?;
+        }
+        return Ok(Exit::Done);
+    }
+    let taken = manager.take_notices(&session, Asking::Running).await?;
     if taken.is_empty() {
         return Ok(Exit::Done);
     }

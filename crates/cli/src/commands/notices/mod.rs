@@ -6,6 +6,7 @@ mod hook_input;
 mod host_process;
 mod pre_tool_use;
 mod wait;
+mod waiting_place;
 
 pub(super) use pre_tool_use::{HookArgs, hook};
 

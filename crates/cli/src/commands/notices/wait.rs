@@ -10,6 +10,7 @@ use super::{
     super::CommandContext,
     hook_input::HookInput,
     host_process::{HostProcess, is_attended},
+    waiting_place::WaitingPlace,
 };
 use crate::{
     exit::{Exit, Failure},
@@ -46,6 +47,14 @@ async fn in_claude_code(
     if let Some(process) = process.as_ref().filter(|_| input.agent_id.is_none()) {
         manager.shows(process.name(), session).await?;
     }
+    // One that holds its turn is alone; of those that wake, a few are enough. The place is kept to the end.
+    let waking = process.as_ref().filter(|_| !holds);
+    let place = waking.map(|waking| WaitingPlace::take(&context.config.db, waking, session));
+    match &place {
+        Some(Ok(None)) => return Ok(Exit::Done),
+        Some(Err(error)) => tracing::warn!(%error, "cannot tell how many hooks wait"),
+        Some(Ok(Some(_))) | None => {}
+    }
     let taken = match wait(&manager, session, process).await? {
         Awaited::Notices(taken) => taken,
         Awaited::NothingLeft => return Ok(Exit::Done),
@@ -54,10 +63,10 @@ async fn in_claude_code(
     Ok(Exit::Notice)
 }
 
-/// Only a run without a window ends when its turn does, so only that is held: in a window a thread is
-/// told by its queue.
+/// A run without a window ends when its turn does, and a sub-agent is heard no more, so these are held. In
+/// a window a thread is told by its queue.
 async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit, Failure> {
-    if !is_codex_exec(session) {
+    if !is_held(session) {
         return Ok(Exit::Done);
     }
     let manager = context.manager()?;
@@ -72,11 +81,11 @@ async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit,
     }
 }
 
-/// Whether this is the end of a turn of `codex exec`.
-fn is_codex_exec(session: &SessionId) -> bool {
+/// Whether this is the end of a turn that must not end before its thread knows of all ends.
+fn is_held(session: &SessionId) -> bool {
     let home = OtherAgent::Codex.folder();
     let file = home.and_then(|home| rollout::find(&home, session.as_str()).ok().flatten());
-    file.is_some_and(|file| rollout::in_exec_turn(&file).unwrap_or_default())
+    file.is_some_and(|file| rollout::is_told_by_hooks(&file).unwrap_or_default())
 }
 
 /// Waits for as long as the session can be told: its program is there, and shows it.

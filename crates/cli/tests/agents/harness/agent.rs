@@ -27,11 +27,27 @@ impl Agent {
         program.exists().then_some(program)
     }
 
+    /// What `asyncagents setup` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+
     /// What its program is called.
-    pub(super) fn command(self) -> &'static str {
+    pub(crate) fn command(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude",
             Self::Codex => "codex",
+        }
+    }
+
+    /// Without a window: hooks that nobody was asked about, and tools that nobody need be.
+    pub(crate) fn unasked(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &["--allowedTools", "Read"],
+            Self::Codex => &["--dangerously-bypass-hook-trust"],
         }
     }
 
@@ -40,6 +56,14 @@ impl Agent {
         match self {
             Self::ClaudeCode => format!("mcp__plugin_asyncagents_asyncagents__{name}"),
             Self::Codex => format!("mcp__asyncagents/{name}"),
+        }
+    }
+
+    /// What its window shows below the last answer of a turn.
+    pub(super) fn end_of_turn(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "· done",
+            Self::Codex => "Worked for",
         }
     }
 

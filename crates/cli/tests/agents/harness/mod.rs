@@ -7,6 +7,6 @@ mod terminal;
 mod world;
 
 pub(crate) use agent::Agent;
-pub(crate) use playbook::{asked, child, launch, notices_in, reading, told};
+pub(crate) use playbook::{asked, child, launch, notices_in, one_task, reading, tasks, told};
 pub(crate) use terminal::Terminal;
 pub(crate) use world::World;

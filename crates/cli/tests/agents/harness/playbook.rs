@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use asyncagents_scripted_model::{Recorded, Reply, When};
+use asyncagents_scripted_model::{Gate, Recorded, Reply, Script, When};
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -26,6 +26,49 @@ pub(crate) fn launch(agent: Agent, prompt: &str, fork: bool) -> Reply {
 
 fn task(prompt: &str, fork: bool) -> Value {
     json!({"description": "look it up", "prompt": prompt, "agent": "general", "fork": fork})
+}
+
+/// The agent delegates when it is told to "Delegate this", goes on, and says so when it is told of the
+/// end. The task ends when the gate is opened.
+pub(crate) fn one_task(agent: Agent, gate: &Gate) -> Script {
+    Script::new()
+        .rule(
+            child("Say the colour"),
+            Reply::text("ultramarine").behind(gate),
+        )
+        .rule(
+            asked(agent, "[asyncagents notice"),
+            Reply::text("I was told of it."),
+        )
+        .rule(asked(agent, "is queued"), Reply::text("I go on meanwhile."))
+        .rule(
+            asked(agent, "Delegate this"),
+            launch(agent, "Say the colour", false),
+        )
+}
+
+/// The same with several tasks, in the order in which they are launched: "Delegate red" launches the one
+/// that is called red, and the agent says "red runs.".
+pub(crate) fn tasks(agent: Agent, tasks: &[(&str, &Gate)]) -> Script {
+    let mut script = Script::new().rule(
+        asked(agent, "[asyncagents notice"),
+        Reply::text("I was told of it."),
+    );
+    // What was said before is still in the conversation.
+    for (name, gate) in tasks.iter().rev() {
+        let (prompt, result) = (format!("Say {name}"), format!("It is {name}."));
+        script = script
+            .rule(child(&prompt), Reply::text(result).behind(gate))
+            .rule(
+                asked(agent, "is queued").contains(&prompt),
+                Reply::text(format!("{name} runs.")),
+            )
+            .rule(
+                asked(agent, &format!("Delegate {name}")),
+                launch(agent, &prompt, false),
+            );
+    }
+    script
 }
 
 /// The agent reads the file that was named after `words`: when, and what it does.

@@ -23,9 +23,9 @@ pub(super) fn command_line(pid: Pid) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Ends a process as no process can prevent. One that is gone already is ended.
-pub(super) fn kill(pid: Pid) {
-    let _ = kill_process(pid, Signal::KILL);
+/// Sends a signal. A process that is gone needs none.
+pub(super) fn signal(pid: Pid, signal: Signal) {
+    let _ = kill_process(pid, signal);
 }
 
 /// What has ended and was not collected yet does nothing any more.

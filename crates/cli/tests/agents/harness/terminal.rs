@@ -34,16 +34,45 @@ impl<'w> Terminal<'w> {
         self.tmux(&["send-keys", "Enter"]);
     }
 
-    /// Chooses from a list step by step: the mark goes there, and is confirmed. What is pressed while the
-    /// list is being drawn may be lost.
-    pub(super) fn chooses(&self, choice: &str) {
-        let before = self.screen();
-        let is_chosen = before.contains(&format!("› {choice}."));
-        self.tmux(&["send-keys", if is_chosen { "Enter" } else { choice }]);
-        let begun = Instant::now();
-        while self.screen() == before && begun.elapsed() < Duration::from_secs(1) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    /// Presses a key, as tmux calls it.
+    pub(crate) fn presses(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    /// Answers a question by a number from its list, until the screen shows what comes after it. What is
+    /// pressed while the list is being drawn may be lost, and what is pressed while it goes is typed: that
+    /// is taken back.
+    pub(super) fn answers(&self, question: &str, choice: &str, after: &str) {
+        self.until_shows(question);
+        let typed = format!("› {choice}");
+        self.until(&format!("{question:?} is answered"), |before| {
+            let is_typed = before.lines().any(|line| line.trim() == typed);
+            let key = match before.contains(question) {
+                true if before.contains(&format!("› {choice}.")) => Some("Enter"),
+                true => Some(choice),
+                false => is_typed.then_some("BSpace"),
+            };
+            if let Some(key) = key {
+                self.presses(key);
+            } else if before.contains(after) {
+                return true;
+            }
+            let begun = Instant::now();
+            while self.screen() == before && begun.elapsed() < Duration::from_secs(5) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            false
+        });
+    }
+
+    /// Waits until the agent has said this, and has ended its turn: what is typed before may go into it.
+    pub(crate) fn until_says(&self, words: &str) {
+        let (wanted, ended) = (unbroken(words), unbroken(self.world.agent.end_of_turn()));
+        self.until(&format!("the agent says {words:?}"), |screen| {
+            let screen = unbroken(screen);
+            let said = screen.rsplit_once(&wanted);
+            said.is_some_and(|(_, after)| after.contains(&ended))
+        });
     }
 
     /// Waits until the screen shows this.

@@ -6,7 +6,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{PermissionsExt, chown, symlink},
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -16,8 +16,8 @@ use std::{
 
 use asyncagents_scripted_model::{ModelServer, Recorded, Reply, Script, When};
 use regex::Regex;
-use rustix::process::{Pid, geteuid};
-use serde_json::json;
+use rustix::process::{Pid, Signal, geteuid};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -43,6 +43,7 @@ pub(crate) struct World {
     /// Codex asks once whether its user trusts the hooks.
     was_asked: AtomicBool,
     trusts_hooks: bool,
+    variables: Vec<(&'static str, &'static str)>,
 }
 
 /// How a command ended.
@@ -50,8 +51,18 @@ pub(crate) struct World {
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) printed: String,
-    #[expect(dead_code, reason = "shown when a test fails")]
-    remarks: String,
+    pub(crate) remarks: String,
+}
+
+impl Ended {
+    fn of(done: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: done.status.code(),
+            printed: text(&done.stdout),
+            remarks: text(&done.stderr),
+        }
+    }
 }
 
 impl World {
@@ -59,11 +70,7 @@ impl World {
     /// be had here.
     pub(crate) fn new(agent: Agent, script: Script) -> Option<Self> {
         let world = Self::without_plugin(agent, script)?;
-        let name = match agent {
-            Agent::ClaudeCode => "claude-code",
-            Agent::Codex => "codex",
-        };
-        let done = world.asyncagents(&["setup", name]);
+        let done = world.asyncagents(&["setup", agent.name()]);
         assert_eq!(done.code, Some(0), "{done:?}");
         Some(world)
     }
@@ -74,7 +81,14 @@ impl World {
         self
     }
 
-    fn without_plugin(agent: Agent, script: Script) -> Option<Self> {
+    /// The same with one more variable in the environment.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// A world in which the agent does not have our plugin.
+    pub(crate) fn without_plugin(agent: Agent, script: Script) -> Option<Self> {
         let Some(program) = agent.program() else {
             let test = std::thread::current();
             let test = test.name().unwrap_or_default();
@@ -98,6 +112,7 @@ impl World {
             runtime,
             was_asked: AtomicBool::new(false),
             trusts_hooks: true,
+            variables: Vec::new(),
         };
         fs::set_permissions(world.folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
         for folder in [
@@ -217,6 +232,7 @@ impl World {
             .env("SCRIPTED_KEY", "none")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")
+            .envs(self.variables.iter().copied())
             .stdin(Stdio::null());
         command
     }
@@ -225,17 +241,27 @@ impl World {
     pub(crate) fn run(&self, program: &str, args: &[&str]) -> Ended {
         let mut command = self.command("timeout");
         command.arg(PATIENCE.as_secs().to_string()).arg(program);
-        let done = command.args(args).output().expect("runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ended {
-            code: done.status.code(),
-            printed: text(&done.stdout),
-            remarks: text(&done.stderr),
-        }
+        Ended::of(&command.args(args).output().expect("runs"))
     }
 
     pub(crate) fn asyncagents(&self, args: &[&str]) -> Ended {
         self.run("asyncagents", args)
+    }
+
+    /// Runs one of our hooks by hand, as an agent would: with variables, and its input.
+    pub(crate) fn hook(&self, args: &[&str], variables: &[(&str, &str)], input: &Value) -> Ended {
+        let mut command = self.command("asyncagents");
+        command
+            .args(args)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut hook = command.spawn().expect("runs");
+        let mut given = hook.stdin.take().expect("a pipe");
+        write!(given, "{input}").expect("read by the hook");
+        drop(given);
+        Ended::of(&hook.wait_with_output().expect("ends"))
     }
 
     /// The agent without a window, which must succeed.
@@ -264,16 +290,8 @@ impl World {
         let line = [&[program], base, options].concat();
         let terminal = Terminal::start(self, name, &line);
         if self.agent == Agent::Codex && !self.was_asked.swap(true, Ordering::Relaxed) {
-            let question = "Hooks need review";
-            terminal.until_shows(question);
             let choice = if self.trusts_hooks { "2" } else { "3" };
-            self.until("the user has chosen", || {
-                let is_open = terminal.screen().contains(question);
-                if is_open {
-                    terminal.chooses(choice);
-                }
-                (!is_open).then_some(())
-            });
+            terminal.answers("Hooks need review", choice, ready);
         }
         terminal.until_shows(ready);
         terminal
@@ -338,11 +356,18 @@ impl World {
         results.collect()
     }
 
+    /// Waits until the agent's model was told so many results.
+    pub(crate) fn until_told(&self, results: usize) {
+        self.until(&format!("{results} results are told"), || {
+            (self.results_told().len() >= results).then_some(())
+        });
+    }
+
     /// Waits until so many tasks have ended.
     pub(crate) fn until_ended(&self, tasks: usize) {
         self.until(&format!("{tasks} tasks have ended"), || {
             let listed = self.asyncagents(&["list", "--all", "--status", "completed", "--json"]);
-            let listed: serde_json::Value = serde_json::from_str(&listed.printed).ok()?;
+            let listed: Value = serde_json::from_str(&listed.printed).ok()?;
             (listed.as_array()?.len() >= tasks).then_some(())
         });
     }
@@ -354,7 +379,7 @@ impl World {
         let begun = wall - now.duration_since(begun);
         self.until("the task has ended", || {
             let listed = self.asyncagents(&["list", "--all", "--json"]);
-            let listed: serde_json::Value = serde_json::from_str(&listed.printed).ok()?;
+            let listed: Value = serde_json::from_str(&listed.printed).ok()?;
             let mut ends: Vec<&str> = listed
                 .as_array()?
                 .iter()
@@ -385,8 +410,11 @@ impl World {
             .to_owned()
     }
 
-    /// The user leaves the agent. Nothing of ours stays.
+    /// The user leaves the agent when everything is told: what would be told again is seen before.
+    /// Nothing of ours stays.
     pub(crate) fn leave(&self, terminal: &Terminal<'_>) {
+        self.until_gone(" worker");
+        self.until_gone("notices wait");
         match self.agent {
             Agent::ClaudeCode => terminal.types("/exit"),
             Agent::Codex => {
@@ -398,21 +426,38 @@ impl World {
         self.until_gone("asyncagents");
     }
 
-    /// The processes of this world whose command lines have this in them.
+    /// The processes of this world whose command lines have this in them, without the shells that
+    /// wait for them.
     pub(crate) fn processes(&self, words: &str) -> Vec<Pid> {
         let mut all = processes::of(self.folder.path());
         all.retain(|pid| {
             let line = processes::command_line(*pid);
-            line.contains(words) && !line.contains("tmux")
+            line.contains(words) && !line.contains("tmux") && !line.contains("sh -c ")
         });
         all
     }
 
     /// Ends processes as no process can prevent.
     pub(crate) fn kill(&self, words: &str) {
+        self.signal(words, Signal::KILL);
+    }
+
+    /// Stops processes as no process can prevent: they are there and do nothing.
+    pub(crate) fn freeze(&self, words: &str) {
+        self.signal(words, Signal::STOP);
+    }
+
+    /// Lets processes go on that were stopped.
+    pub(crate) fn thaw(&self, words: &str) {
+        self.signal(words, Signal::CONT);
+    }
+
+    fn signal(&self, words: &str, signal: Signal) {
         let found = self.processes(words);
         assert!(!found.is_empty(), "no process {words:?}");
-        found.into_iter().for_each(processes::kill);
+        found
+            .into_iter()
+            .for_each(|pid| processes::signal(pid, signal));
     }
 
     /// Waits until nothing runs whose command line has this in it.
@@ -431,7 +476,8 @@ impl Drop for World {
         // What is ended may just have started something.
         while {
             let left = processes::of(self.folder.path());
-            left.iter().for_each(|pid| processes::kill(*pid));
+            left.iter()
+                .for_each(|pid| processes::signal(*pid, Signal::KILL));
             !left.is_empty()
         } {}
         let _ = &self.runtime;
