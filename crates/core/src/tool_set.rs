@@ -68,7 +68,7 @@ const TOOLS: &[Tool] = &[
         name: "task",
         description: "Launch a background agent; you are told when it ends, so go on with other \
             work. It knows only its prompt; with `fork`, this conversation too. `resume` (a \
-            finished task's ID) continues that task's session.",
+            finished task's ID) continues it.",
         schema: r#"{"type":"object","properties":{"description":{"type":"string"},"prompt":{"type":"string"},"agent":{"type":"string"},"fork":{"type":"boolean"},"resume":{"type":"string"},"model":{"type":"string"},"effort":{"type":"string","enum":["low","medium","high"]}},"required":["description","prompt","agent"]}"#,
         example: r#"{"description": "Review parser", "prompt": "Review src/parser.rs", "agent": "general"}"#,
         read: task,
@@ -77,7 +77,7 @@ const TOOLS: &[Tool] = &[
         name: "output",
         description: "A task's status or result. `block` waits for its end, up to `timeout` \
             seconds (30; 600 at most).",
-        schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean"},"timeout":{"type":"integer"},"full_session":{"type":"boolean"}},"required":["task_id"]}"#,
+        schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"block":{"type":"boolean"},"timeout":{"type":"integer"},"full_session":{"type":"boolean"},"offset":{"type":"integer"}},"required":["task_id"]}"#,
         example: r#"{"task_id": "task_4f1c", "block": true, "timeout": 60}"#,
         read: output,
     },

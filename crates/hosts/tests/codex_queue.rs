@@ -115,16 +115,32 @@ async fn where_the_server_does_not_know_the_method_the_command_tells_it_without_
     assert_eq!(on_its_way, Ok(true));
 }
 
-/// It may have been queued, so it is looked for before it is sent again, and by no other way.
+/// Then hooks and answers may tell it meanwhile.
 #[tokio::test]
-async fn what_the_server_failed_at_is_not_tried_by_the_command() {
+async fn what_the_server_says_it_did_not_do_is_not_on_its_way() {
     let world = World::new(r#""error":{"code":-32603,"message":"disk full"}"#, 0);
-    let told = world.tell().await;
-    assert!(
-        matches!(&told, Err(HostError::Unreachable(why)) if why.contains("disk full")),
-        "{told:?}"
-    );
+    assert_eq!(world.tell().await, Ok(Delivery::NotNow));
     assert!(!world.asked().contains("queue --thread"));
+}
+
+#[tokio::test]
+async fn without_a_program_it_is_not_on_its_way_either() {
+    let world = World::new(r#""result":{}"#, 0);
+    fs::remove_file(world.folder.path().join("codex")).expect("removed");
+    assert_eq!(world.tell().await, Ok(Delivery::NotNow));
+}
+
+/// It may have been queued, so it is looked for before it is sent again.
+#[tokio::test]
+async fn of_what_the_server_did_not_answer_nobody_knows() {
+    let world = World::new(r#""result":{}"#, 0);
+    let program = world.folder.path().join("codex");
+    let script = fs::read_to_string(&program).expect("read");
+    let ends = script.replace("echo '{\"id\":2", "exit; echo '{\"id\":2");
+    fs::write(&program, ends).expect("written");
+    let told = world.tell().await;
+    assert!(matches!(told, Err(HostError::Unreachable(_))), "{told:?}");
+    assert!(world.asked().contains("thread/queue/add"));
 }
 
 #[tokio::test]

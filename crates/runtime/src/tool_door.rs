@@ -101,6 +101,25 @@ impl ToolDoor {
         Ok(report.shown)
     }
 
+    /// What `output` says of a task. Nothing is marked as read.
+    ///
+    /// # Errors
+    /// With a sentence, if the session has no such task.
+    pub async fn show(&self, session: &SessionId, task: &str) -> Result<String, String> {
+        let manager = self.manager.upgrade().ok_or_else(|| ENDING.to_owned())?;
+        let caller = self.caller(session, None);
+        let report = manager.follow(&caller, task, None, Duration::ZERO).await;
+        let report = report.map_err(|problem| self.with_hint(&problem))?;
+        let text = answer::output(&report, manager.now(), self.reader());
+        let part = TextPart::default();
+        Ok(answer::output_part(
+            text,
+            part,
+            &report.shown.id,
+            &self.prefix,
+        ))
+    }
+
     fn caller(&self, session: &SessionId, message: Option<String>) -> Caller {
         Caller::Session {
             session: session.clone(),

@@ -58,7 +58,12 @@ pub async fn find_caller(hints: CallHints, tool_use: &str) -> Option<Calling> {
         }
         time::sleep(PAUSE.max(begun.elapsed() / 8)).await;
     }
-    let session = hints.environment?;
+    // A hook that names another session knows better, and cannot be proved either.
+    let contradicted = |known: &SessionName| {
+        let named = hints.session.as_ref();
+        named.is_some_and(|named| named.session != known.session)
+    };
+    let session = hints.environment.filter(|known| !contradicted(known))?;
     let is_certain = false;
     Some(Calling {
         session,

@@ -77,7 +77,9 @@ impl Outside for Codex {
             Err(HostError::NoSession(_)) => return Ok(Delivery::Gone),
             Err(error) => return Err(error),
         }
-        self.queue.add(session, &notice).await?;
+        if !self.queue.add(session, &notice).await? {
+            return Ok(Delivery::NotNow);
+        }
         // The turn begins at once if the thread is idle, and its message is in the rollout then.
         let (pause, times) = (Duration::from_millis(20), 10);
         for _ in 0..times {

@@ -49,12 +49,17 @@ impl Queue {
         Self { home, program }
     }
 
-    /// Puts a message into the queue of a thread.
-    pub(super) async fn add(&self, thread: &SessionId, notice: &Notice) -> Result<(), HostError> {
+    /// Puts a message into the queue of a thread. Says whether it is there now; an error means that this
+    /// is not known.
+    pub(super) async fn add(&self, thread: &SessionId, notice: &Notice) -> Result<bool, HostError> {
         match self.add_by_server(thread, notice).await {
             Err(Refused::NotUnderstood) => self.add_by_command(thread, notice).await,
-            Err(Refused::Failed(error)) => Err(error),
-            Ok(()) => Ok(()),
+            Err(Refused::NotDone(why)) => {
+                tracing::warn!(%thread, %why, "Codex took no notice, retrying");
+                Ok(false)
+            }
+            Err(Refused::Unknown(error)) => Err(error),
+            Ok(()) => Ok(true),
         }
     }
 
@@ -73,7 +78,7 @@ impl Queue {
 
     /// The same by Codex's command line, for an app server that does not know the method: it is said to be
     /// experimental. All users of the machine can read what a command is given, so results are left out.
-    async fn add_by_command(&self, thread: &SessionId, notice: &Notice) -> Result<(), HostError> {
+    async fn add_by_command(&self, thread: &SessionId, notice: &Notice) -> Result<bool, HostError> {
         let text = format!(
             "{NOT_THE_USER}\n\n{}\n{LOOK_IT_UP}\n\n[asyncagents notice {}]",
             notice.message.visible, notice.id
@@ -84,7 +89,7 @@ impl Queue {
         let ended = ended.map_err(|_| unreachable("codex queue did not end"))?;
         let ended = ended.map_err(|error| self.not_started(&error))?;
         if ended.status.success() {
-            return Ok(());
+            return Ok(true);
         }
         let why = String::from_utf8_lossy(&ended.stderr);
         let why = shorten(why.lines().next().unwrap_or_default(), 300, "…");
@@ -98,7 +103,8 @@ impl Queue {
         match self.ask("thread/queue/list", params).await {
             Ok(listed) => Ok(listed.get().contains(&notice.to_string())),
             Err(Refused::NotUnderstood) => Ok(true),
-            Err(Refused::Failed(error)) => Err(error),
+            Err(Refused::NotDone(why)) => Err(unreachable(why)),
+            Err(Refused::Unknown(error)) => Err(error),
         }
     }
 
@@ -125,14 +131,18 @@ impl Queue {
         let asked = async {
             let mut server = match Daemon::connect(&self.home).await {
                 Some(daemon) => Server::Daemon(daemon),
-                None => Server::Own(OwnServer::start(self)?),
+                None => Server::Own(OwnServer::start(self).map_err(Refused::not_done)?),
             };
             let client = json!({
                 "clientInfo": {"name": "asyncagents", "version": env!("CARGO_PKG_VERSION")},
                 "capabilities": {"experimentalApi": true},
             });
-            server.call(1, "initialize", &client).await?;
-            server.send(&json!({"method": "initialized"})).await?;
+            // Up to here nothing was asked for.
+            let greeted = async {
+                server.call(1, "initialize", &client).await?;
+                Ok(server.send(&json!({"method": "initialized"})).await?)
+            };
+            greeted.await.map_err(Refused::before)?;
             server.call(2, method, &params).await
         };
         let asked = time::timeout(TIMEOUT, asked).await;
@@ -144,12 +154,30 @@ impl Queue {
 enum Refused {
     /// It does not know the method, or what is said with it. Nothing was done.
     NotUnderstood,
-    Failed(HostError),
+    /// Nothing was done, for this reason.
+    NotDone(String),
+    /// Whether it was done is not known.
+    Unknown(HostError),
+}
+
+impl Refused {
+    fn not_done(error: HostError) -> Self {
+        Self::NotDone(error.to_string())
+    }
+
+    /// What failed before anything was asked for.
+    fn before(self) -> Self {
+        match self {
+            Self::NotUnderstood => Self::NotDone("Codex does not understand us".to_owned()),
+            Self::NotDone(why) => Self::NotDone(why),
+            Self::Unknown(error) => Self::not_done(error),
+        }
+    }
 }
 
 impl From<HostError> for Refused {
     fn from(error: HostError) -> Self {
-        Self::Failed(error)
+        Self::Unknown(error)
     }
 }
 
@@ -282,7 +310,7 @@ impl Server {
                 Some(error) if NOT_UNDERSTOOD.contains(&error.code) => {
                     return Err(Refused::NotUnderstood);
                 }
-                Some(error) => return Err(unreachable(error.message).into()),
+                Some(error) => return Err(Refused::NotDone(error.message)),
                 None => {}
             }
             let nothing = || RawValue::from_string("null".to_owned()).map_err(unreachable);

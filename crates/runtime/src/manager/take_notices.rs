@@ -25,8 +25,6 @@ const MOST_AT_ONCE: usize = 20;
 pub struct TakenNotice {
     pub id: PostId,
     pub message: Message,
-    /// It was given to the session before and did not show in its history.
-    pub repeated: bool,
 }
 
 impl TakenNotice {
@@ -34,15 +32,7 @@ impl TakenNotice {
     /// recognised in a history.
     pub fn text(&self) -> String {
         let (visible, hidden) = (&self.message.visible, &self.message.hidden);
-        let repeated = if self.repeated {
-            "\n(You may have been told this before.)"
-        } else {
-            ""
-        };
-        format!(
-            "{visible}\n{hidden}{repeated}\n[asyncagents notice {}]",
-            self.id
-        )
+        format!("{visible}\n{hidden}\n[asyncagents notice {}]", self.id)
     }
 }
 
@@ -51,6 +41,9 @@ impl TakenNotice {
 pub enum Asking {
     /// While its program runs: what waits in there is on its way.
     Running,
+    /// While its program runs, by one of several hooks that wait to wake it. What another has handed over is
+    /// on its way: the program may be frozen, and would be told as often as there are hooks.
+    Waking,
     /// Its program has just been started: what waited in the one before is lost.
     Started,
 }
@@ -103,6 +96,7 @@ impl Manager {
     pub async fn await_notices(
         &self,
         session: &SessionId,
+        asking: Asking,
         can_be_told: impl AsyncFn() -> bool,
     ) -> Result<Awaited, Problem> {
         loop {
@@ -110,7 +104,7 @@ impl Manager {
             if !can_be_told().await {
                 return Ok(Awaited::NothingLeft);
             }
-            let taken = self.take_notices(session, Asking::Running).await?;
+            let taken = self.take_notices(session, asking).await?;
             if !taken.is_empty() {
                 return Ok(Awaited::Notices(taken));
             }
@@ -121,7 +115,9 @@ impl Manager {
                 Ok((live, pending, journal.next_due_to(&to, now)?))
             });
             let (live, pending, next) = left.await?;
-            if !live && !pending {
+            // What was handed over and does not show is told with the next prompt, or the next result.
+            let is_handed_over = asking == Asking::Waking && next.is_none();
+            if !live && (!pending || is_handed_over) {
                 return Ok(Awaited::NothingLeft);
             }
             // What was taken and does not show yet is looked for again.
@@ -229,8 +225,10 @@ impl Manager {
             Ok(false) | Err(HostError::NoSession(_)) => {}
             Err(HostError::Unreachable(_) | HostError::Refused(_)) => return Ok(false),
         }
-        if asking == Asking::Started {
-            return Ok(true);
+        match asking {
+            Asking::Started => return Ok(true),
+            Asking::Waking => return Ok(false),
+            Asking::Running => {}
         }
         if self.now() < attempted.after(self.shared.settings.confirm_timeout) {
             return Ok(false);
@@ -266,7 +264,6 @@ impl Manager {
             Ok(Some(TakenNotice {
                 id: id.clone(),
                 message: marked.message,
-                repeated: found.attempted.is_some(),
             }))
         });
         taken.await

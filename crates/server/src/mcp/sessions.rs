@@ -46,16 +46,11 @@ impl Sessions {
         Ok(tasks)
     }
 
-    /// What `output` says of a task of theirs, or why it is not to be had.
+    /// What `output` says of a task of theirs, or why it is not to be had. A program may read that which
+    /// shows it to no model, so it does not count as read.
     pub(super) async fn output(&self, task: &str) -> Result<String, String> {
         let (session, door, _) = self.owner(task).await?;
-        let request = OutputRequest::new(task, false, None).map_err(|error| error.to_string())?;
-        let request = ToolRequest::Output(request);
-        match door.call_from(&session, None, request).await.outcome {
-            ToolOutcome::Done(text) => Ok(text),
-            ToolOutcome::Failed(why) => Err(why),
-            ToolOutcome::Unknown => Err("what came of it is not known".to_owned()),
-        }
+        door.show(&session, task).await
     }
 
     /// What a call that waits for a task of theirs returns now, if it does: the task has ended, or `is_over`.

@@ -14,7 +14,8 @@ pub(super) fn structured(text: &str, about: About, now: Moment) -> Value {
             json!({"text": text, "task": value(&TaskView::new(&shown, now))})
         }
         About::List(list) => {
-            let list = as_many_as_fit(list, now);
+            let room = TextPart::MOST.saturating_sub(text.chars().count());
+            let list = as_many_as_fit(list, room, now);
             json!({"text": text, "tasks": value(&TaskView::list(&list, now))})
         }
         About::Cleared(cleared) => {
@@ -28,9 +29,8 @@ fn value(view: &impl Serialize) -> Value {
     serde_json::to_value(view).unwrap_or_default()
 }
 
-/// The newest tasks, as many as an answer has room for.
-fn as_many_as_fit(mut list: TaskList, now: Moment) -> TaskList {
-    let mut room = TextPart::MOST;
+/// The newest tasks, as many as there is room for.
+fn as_many_as_fit(mut list: TaskList, mut room: usize, now: Moment) -> TaskList {
     let fits = list.tasks.iter().take_while(|shown| {
         let length = value(&TaskView::new(shown, now)).to_string().len();
         let fits = length <= room;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use asyncagents_core::{agent::ToolSpec, tool_set};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use serde_json::{Value, json};
 
 /// All tools. The server's name stands before theirs, so they have no prefix. `disclosed` lists the
 /// skills, `agents` the agents.
@@ -18,14 +17,7 @@ pub(super) fn tools(disclosed: Option<&str>, agents: &[String]) -> Vec<Tool> {
 }
 
 fn tool(spec: ToolSpec) -> Tool {
-    let mut schema: JsonObject = serde_json::from_str(&spec.schema).unwrap_or_default();
-    if spec.name == "output"
-        && let Some(Value::Object(properties)) = schema.get_mut("properties")
-    {
-        // Some clients pass on only what the schema names.
-        properties.insert("offset".to_owned(), json!({"type": "integer"}));
-        properties.insert("max_chars".to_owned(), json!({"type": "integer"}));
-    }
+    let schema: JsonObject = serde_json::from_str(&spec.schema).unwrap_or_default();
     let annotations = annotations(&spec.name);
     Tool::new(spec.name, spec.description, Arc::new(schema)).with_annotations(annotations)
 }

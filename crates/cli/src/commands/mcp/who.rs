@@ -124,7 +124,7 @@ impl Who {
         };
         let calling = find_caller(hints, &tool_use).await.ok_or_else(|| {
             "it cannot be found out which conversation calls: no transcript of Claude Code has this \
-             call. `asyncagents doctor` says more"
+             call"
                 .to_owned()
         })?;
         if !calling.is_certain {
@@ -159,9 +159,15 @@ impl Who {
     }
 
     fn of_connection(&self) -> ToolCaller {
-        let remark = "Your tasks belong to this connection, and are not seen by the next one: start \
-            `asyncagents mcp --session NAME` to keep them. You are told of ends with the answer to your \
-            next call.";
+        let told = "You are told of ends with the answer to your next call; nothing wakes you.";
+        let remark = if self.is_named {
+            told.to_owned()
+        } else {
+            format!(
+                "Your tasks belong to this connection, and are not seen by the next one: start \
+                 `asyncagents mcp --session NAME` to keep them. {told}"
+            )
+        };
         ToolCaller {
             session: self.session.clone(),
             door: self.door(HostRef::McpClient),
@@ -169,7 +175,7 @@ impl Who {
             is_told_by_answers: true,
             answers_arrive: true,
             has_history: false,
-            remark: (!self.is_named).then(|| remark.to_owned()),
+            remark: Some(remark),
         }
     }
 }
@@ -218,8 +224,8 @@ impl WhoCalls for Who {
         engine.check(&agent, None).map_err(|error| {
             let hint = match self.host {
                 Some(OtherAgent::Codex) => {
-                    ". Codex passes on only the variables that its configuration names; `asyncagents \
-                     setup codex` names those of the keys that are set when it is run"
+                    ". Codex passes on only variables that its configuration names; `asyncagents setup \
+                     codex` names those of the keys, so set it where Codex is started"
                 }
                 Some(OtherAgent::ClaudeCode) | None => "",
             };

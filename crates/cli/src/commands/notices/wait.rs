@@ -2,7 +2,7 @@
 
 use asyncagents_core::id::SessionId;
 use asyncagents_hosts::codex::rollout;
-use asyncagents_runtime::{Awaited, Manager, TakenNotice};
+use asyncagents_runtime::{Asking, Awaited, Manager, TakenNotice};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,9 +44,6 @@ async fn in_claude_code(
     let manager = context.manager()?;
     context.ensure_worker(&manager).await;
     let process = HostProcess::of_claude_code();
-    if let Some(process) = process.as_ref().filter(|_| input.agent_id.is_none()) {
-        manager.shows(process.name(), session).await?;
-    }
     // One that holds its turn is alone; of those that wake, a few are enough. The place is kept to the end.
     let waking = process.as_ref().filter(|_| !holds);
     let place = waking.map(|waking| WaitingPlace::take(&context.config.db, waking, session));
@@ -55,7 +52,12 @@ async fn in_claude_code(
         Some(Err(error)) => tracing::warn!(%error, "cannot tell how many hooks wait"),
         Some(Ok(Some(_))) | None => {}
     }
-    let taken = match wait(&manager, session, process).await? {
+    let asking = if holds {
+        Asking::Running
+    } else {
+        Asking::Waking
+    };
+    let taken = match wait(&manager, session, asking, process).await? {
         Awaited::Notices(taken) => taken,
         Awaited::NothingLeft => return Ok(Exit::Done),
     };
@@ -71,7 +73,8 @@ async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit,
     }
     let manager = context.manager()?;
     context.ensure_worker(&manager).await;
-    match wait(&manager, session, HostProcess::parent()).await? {
+    let process = HostProcess::parent();
+    match wait(&manager, session, Asking::Running, process).await? {
         Awaited::Notices(taken) => {
             let block = json!({"decision": "block", "reason": texts(&taken)});
             print::json_line(&block)?;
@@ -92,6 +95,7 @@ fn is_held(session: &SessionId) -> bool {
 async fn wait(
     manager: &Manager,
     session: &SessionId,
+    asking: Asking,
     process: Option<HostProcess>,
 ) -> Result<Awaited, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
@@ -110,7 +114,7 @@ async fn wait(
         }
     };
     tokio::select! {
-        awaited = manager.await_notices(session, can_be_told) => Ok(awaited?),
+        awaited = manager.await_notices(session, asking, can_be_told) => Ok(awaited?),
         () = ended => Ok(Awaited::NothingLeft),
         _ = terminate.recv() => Ok(Awaited::NothingLeft),
     }

@@ -38,6 +38,8 @@ pub(super) fn remove(text: &str, list: &str, name: &str) -> Result<String, NotEd
 
 fn without(text: &str, list: &str, name: &str) -> Result<Vec<String>, NotEdited> {
     let (mut in_list, mut in_entry) = (false, false);
+    // Whether the next entry is the first of the list.
+    let mut is_first = false;
     let mut kept = Vec::new();
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -47,6 +49,20 @@ fn without(text: &str, list: &str, name: &str) -> Result<Vec<String>, NotEdited>
             if line.starts_with(&format!("{list}:")) && !in_list || line.contains('\t') {
                 return Err(OTHER_STYLE);
             }
+        }
+        let is_comment = line.trim_start().starts_with('#');
+        // An entry between others that are indented otherwise, or that is named in another way, would
+        // change what they mean.
+        let is_odd =
+            in_list && !is_blank && !is_comment && (indent == 1 || is_first && indent != 2);
+        let is_quoted = [format!("\"{name}\""), format!("'{name}'")]
+            .iter()
+            .any(|quoted| in_list && line.trim_start().starts_with(quoted));
+        if (is_odd && indent != 0) || is_quoted {
+            return Err(OTHER_STYLE);
+        }
+        if !is_blank && !is_comment {
+            is_first = indent == 0 && in_list;
         }
         if !is_blank && indent <= 2 {
             in_entry = in_list && line.trim_end() == format!("  {name}:");
@@ -65,6 +81,21 @@ mod tests {
     use super::*;
 
     const WRITTEN: &str = "GOOSE_MODEL: x\nextensions:\n  developer:\n    enabled: true\n    type: builtin\nlast: 1\n";
+
+    #[test]
+    fn a_list_in_another_style_is_left_alone() {
+        let entry = json!({"cmd": "/bin/asyncagents"});
+        for text in [
+            "extensions:\n    developer:\n        enabled: true\n",
+            "extensions:\n  # mine\n    developer:\n        enabled: true\n",
+            "extensions:\n  \"asyncagents\":\n    enabled: true\n",
+            "extensions:\n  developer:\n    enabled: true\n  'asyncagents': {}\n",
+            "extensions: {}\n",
+        ] {
+            let set = set(text, "extensions", "asyncagents", &entry);
+            assert!(set.is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn an_entry_comes_and_goes_and_the_rest_stays() {
