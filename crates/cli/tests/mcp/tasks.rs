@@ -24,7 +24,11 @@ fn a_task_ends_and_the_next_answer_tells_of_it(#[case] version: &str) {
     assert!(running.text.contains("running"), "{}", running.text);
     gate.open();
     let told = client.call_until("list", &json!({}), "asyncagents notice");
-    insta::assert_snapshot!("told", home.plain(&told));
+    // How wide a column is depends on how long the task took.
+    let spaces = regex::Regex::new(" +|-{2,}").expect("a pattern");
+    let told = home.plain(&told);
+    let told = spaces.replace_all(&told, |found: &regex::Captures| found[0][..1].to_owned());
+    insta::assert_snapshot!("told", told);
     let again = client.done("list", json!({}));
     assert!(!again.text.contains("notice"), "told twice: {}", again.text);
     let output = client.done("output", json!({"task_id": launched.task()}));
