@@ -1,0 +1,84 @@
+//! What agents run as hooks: whatever goes wrong there, it decides nothing.
+
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+const EVERY_HOOK: [&[&str]; 3] = [
+    &["notices", "wait", "--host", "claude-code"],
+    &["notices", "add", "--host", "claude-code"],
+    &["hook", "pre-tool-use", "--host", "claude-code"],
+];
+
+/// A home and a project.
+fn home() -> TempDir {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::create_dir(home.path().join("project")).expect("made");
+    home
+}
+
+fn hook(home: &TempDir, args: &[&str], input: &[u8]) -> Output {
+    let mut hook = Command::new(env!("CARGO_BIN_EXE_asyncagents"))
+        .env_clear()
+        .env("HOME", home.path())
+        .current_dir(home.path().join("project"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    // It may end before it has read all.
+    let _ = hook.stdin.take().expect("a pipe").write_all(input);
+    hook.wait_with_output().expect("ends")
+}
+
+/// What Claude Code gives a hook before a tool.
+fn before(tool: &str) -> Vec<u8> {
+    let input = json!({
+        "session_id": "5c1b7bd2-5e3c-4d6f-a4f6-2f7a6f5f6a01",
+        "hook_event_name": "PreToolUse",
+        "tool_name": tool,
+        "tool_input": {"prompt": "Count them"},
+    });
+    input.to_string().into_bytes()
+}
+
+/// Claude Code refuses a prompt or a call, and lets no turn end, if a hook exits with 2.
+#[test]
+fn a_hook_that_fails_keeps_nobody_from_working() {
+    let home = home();
+    let database = home.path().join(".local/share/asyncagents/asyncagents.db");
+    fs::create_dir_all(database.parent().expect("a folder")).expect("made");
+    fs::write(&database, "this is no database, and longer than nothing").expect("written");
+    let not_an_id = br#"{"session_id": "../x", "hook_event_name": "Stop", "agent_id": ".."}"#;
+    for args in EVERY_HOOK {
+        for input in [&b"no JSON"[..], not_an_id, &before("Bash")] {
+            let output = hook(&home, args, input);
+            assert_ne!(output.status.code(), Some(2), "{args:?}: {output:?}");
+            assert!(output.stdout.is_empty(), "{args:?}: {output:?}");
+        }
+        // A plugin that is newer than the program.
+        let newer = [args, &["--of-a-later-version"]].concat();
+        let output = hook(&home, &newer, &before("Bash"));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+}
+
+#[test]
+fn a_projects_file_does_not_stop_hooks() {
+    let home = home();
+    for text in ["db = \"theirs.db\"", "this is [no TOML"] {
+        fs::write(home.path().join("project/asyncagents.toml"), text).expect("written");
+        for args in EVERY_HOOK {
+            let output = hook(&home, args, &before("Bash"));
+            assert!(output.status.success(), "{text}: {output:?}");
+            assert!(output.stderr.is_empty(), "{text}: {output:?}");
+        }
+    }
+}
