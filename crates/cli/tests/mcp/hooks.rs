@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const EVERY_HOOK: [&[&str]; 3] = [
@@ -39,13 +39,16 @@ fn hook(home: &TempDir, args: &[&str], input: &[u8]) -> Output {
 }
 
 /// What Claude Code gives a hook before a tool.
-fn before(tool: &str) -> Vec<u8> {
-    let input = json!({
+fn before(tool: &str, server: Option<&str>) -> Vec<u8> {
+    let mut input = json!({
         "session_id": "5c1b7bd2-5e3c-4d6f-a4f6-2f7a6f5f6a01",
         "hook_event_name": "PreToolUse",
         "tool_name": tool,
         "tool_input": {"prompt": "Count them"},
     });
+    if let Some(source) = server {
+        input["mcp_server"] = json!({"name": "asyncagents", "source": source});
+    }
     input.to_string().into_bytes()
 }
 
@@ -58,14 +61,14 @@ fn a_hook_that_fails_keeps_nobody_from_working() {
     fs::write(&database, "this is no database, and longer than nothing").expect("written");
     let not_an_id = br#"{"session_id": "../x", "hook_event_name": "Stop", "agent_id": ".."}"#;
     for args in EVERY_HOOK {
-        for input in [&b"no JSON"[..], not_an_id, &before("Bash")] {
+        for input in [&b"no JSON"[..], not_an_id, &before("Bash", None)] {
             let output = hook(&home, args, input);
             assert_ne!(output.status.code(), Some(2), "{args:?}: {output:?}");
             assert!(output.stdout.is_empty(), "{args:?}: {output:?}");
         }
         // A plugin that is newer than the program.
         let newer = [args, &["--of-a-later-version"]].concat();
-        let output = hook(&home, &newer, &before("Bash"));
+        let output = hook(&home, &newer, &before("Bash", None));
         assert_eq!(output.status.code(), Some(1), "{output:?}");
     }
 }
@@ -76,9 +79,38 @@ fn a_projects_file_does_not_stop_hooks() {
     for text in ["db = \"theirs.db\"", "this is [no TOML"] {
         fs::write(home.path().join("project/asyncagents.toml"), text).expect("written");
         for args in EVERY_HOOK {
-            let output = hook(&home, args, &before("Bash"));
+            let output = hook(&home, args, &before("Bash", None));
             assert!(output.status.success(), "{text}: {output:?}");
             assert!(output.stderr.is_empty(), "{text}: {output:?}");
         }
     }
+}
+
+#[test]
+fn only_tools_of_a_server_that_the_user_has_named_are_approved() {
+    let home = home();
+    let decision = |tool: &str, server: Option<&str>| {
+        let output = hook(&home, EVERY_HOOK[2], &before(tool, server));
+        assert!(output.status.success(), "{output:?}");
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        said.pointer("/hookSpecificOutput/permissionDecision")
+            .cloned()
+            .unwrap_or_default()
+    };
+    let (ours, in_plugin) = (
+        "mcp__asyncagents__task",
+        "mcp__plugin_asyncagents_asyncagents__task",
+    );
+    assert_eq!(decision(in_plugin, Some("plugin")), "allow");
+    for source in ["user", "local", "dynamic"] {
+        assert_eq!(decision(ours, Some(source)), "allow", "{source}");
+    }
+    // Its author chooses what a project's server is called.
+    for tool in [ours, in_plugin, "mcp__asyncagents__upload"] {
+        for server in [Some("project"), Some("something new"), None] {
+            assert_eq!(decision(tool, server), Value::Null, "{tool} of {server:?}");
+        }
+    }
+    let answer = "mcp__plugin_asyncagents_asyncagents__answer";
+    assert_eq!(decision(answer, Some("plugin")), Value::Null);
 }
