@@ -307,6 +307,11 @@ impl CommandContext {
         worker_process::ensure(&self.config, &self.flags, manager).await;
     }
 
+    /// Starts a worker whenever there is work and none is alive. Never returns.
+    async fn keep_worker(&self, manager: &Manager) {
+        worker_process::keep(&self.config, &self.flags, manager).await;
+    }
+
     /// Shuts down. What is left of background tasks goes on in a worker.
     async fn close(&self, app: App, worker: Worker) {
         // First the agents, so that another worker does not take over what is about to finish.

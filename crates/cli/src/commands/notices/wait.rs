@@ -46,7 +46,7 @@ async fn in_claude_code(
     if let Some(process) = process.as_ref().filter(|_| input.agent_id.is_none()) {
         manager.shows(process.name(), session).await?;
     }
-    let taken = match wait(&manager, session, process).await? {
+    let taken = match wait(context, &manager, session, process).await? {
         Awaited::Notices(taken) => taken,
         Awaited::NothingLeft => return Ok(Exit::Done),
     };
@@ -62,7 +62,7 @@ async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit,
     }
     let manager = context.manager()?;
     context.ensure_worker(&manager).await;
-    match wait(&manager, session, HostProcess::parent()).await? {
+    match wait(context, &manager, session, HostProcess::parent()).await? {
         Awaited::Notices(taken) => {
             let block = json!({"decision": "block", "reason": texts(&taken)});
             print::json_line(&block)?;
@@ -81,6 +81,7 @@ fn is_codex_exec(session: &SessionId) -> bool {
 
 /// Waits for as long as the session can be told: its program is there, and shows it.
 async fn wait(
+    context: &CommandContext,
     manager: &Manager,
     session: &SessionId,
     process: Option<HostProcess>,
@@ -102,6 +103,7 @@ async fn wait(
     };
     tokio::select! {
         awaited = manager.await_notices(session, can_be_told) => Ok(awaited?),
+        () = context.keep_worker(manager) => Ok(Awaited::NothingLeft),
         () = ended => Ok(Awaited::NothingLeft),
         _ = terminate.recv() => Ok(Awaited::NothingLeft),
     }
