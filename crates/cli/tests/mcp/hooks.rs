@@ -6,8 +6,13 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use asyncagents_scripted_model::{Reply, Script, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::client::{Client, Home};
+
+const SESSION: &str = "5c1b7bd2-5e3c-4d6f-a4f6-2f7a6f5f6a01";
 
 const EVERY_HOOK: [&[&str]; 3] = [
     &["notices", "wait", "--host", "claude-code"],
@@ -23,11 +28,13 @@ fn home() -> TempDir {
 }
 
 fn hook(home: &TempDir, args: &[&str], input: &[u8]) -> Output {
-    let mut hook = Command::new(env!("CARGO_BIN_EXE_asyncagents"))
-        .env_clear()
-        .env("HOME", home.path())
-        .current_dir(home.path().join("project"))
-        .args(args)
+    let mut hook = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+    let hook = hook.env_clear().env("HOME", home.path()).args(args);
+    given(hook.current_dir(home.path().join("project")), input)
+}
+
+fn given(hook: &mut Command, input: &[u8]) -> Output {
+    let mut hook = hook
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -41,7 +48,7 @@ fn hook(home: &TempDir, args: &[&str], input: &[u8]) -> Output {
 /// What Claude Code gives a hook before a tool.
 fn before(tool: &str, server: Option<&str>) -> Vec<u8> {
     let mut input = json!({
-        "session_id": "5c1b7bd2-5e3c-4d6f-a4f6-2f7a6f5f6a01",
+        "session_id": SESSION,
         "hook_event_name": "PreToolUse",
         "tool_name": tool,
         "tool_input": {"prompt": "Count them"},
@@ -113,4 +120,31 @@ fn only_tools_of_a_server_that_the_user_has_named_are_approved() {
     }
     let answer = "mcp__plugin_asyncagents_asyncagents__answer";
     assert_eq!(decision(answer, Some("plugin")), Value::Null);
+}
+
+/// `claude -p --no-session-persistence` writes no transcript in which a notice could be found.
+#[test]
+fn a_run_without_a_transcript_is_told_once_and_ends() {
+    let home = Home::new(Script::new().rule(When::always(), Reply::text("Nine of them.")));
+    let mut server = home.command(&["mcp", "--host", "claude-code"]);
+    server.env("CLAUDE_CODE_SESSION_ID", SESSION);
+    let mut client = Client::start(server, "2025-11-25");
+    client.connect();
+    let task = json!({
+        "name": "task",
+        "arguments": {"description": "Count", "prompt": "Count them", "agent": "general"},
+        "_meta": {"claudecode/toolUseId": "toolu_01"},
+    });
+    client.ask("tools/call", task);
+    let stop = || {
+        let mut hook = home.command(EVERY_HOOK[0]);
+        let hook = hook.env("CLAUDE_CODE_SESSION_ATTENDED", "0");
+        let input = json!({"session_id": SESSION, "hook_event_name": "Stop"});
+        given(hook, input.to_string().as_bytes())
+    };
+    let told = stop();
+    let text = String::from_utf8_lossy(&told.stderr);
+    assert_eq!(told.status.code(), Some(2), "{text}");
+    assert!(text.contains("Nine of them."), "{text}");
+    assert_eq!(stop().status.code(), Some(0));
 }
