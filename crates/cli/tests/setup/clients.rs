@@ -64,6 +64,24 @@ fn a_file_that_only_its_user_can_read_stays_so() {
     }
 }
 
+/// Written by hand, it may be YAML that an entry of ours would become a part of.
+#[rstest]
+#[case::further_in("extensions:\n    developer:\n        enabled: true\n")]
+#[case::in_one_line("{extensions: {developer: {enabled: true}}}\n")]
+#[case::in_quotes("\"extensions\":\n  developer:\n    enabled: true\n")]
+#[case::there_in_quotes("extensions:\n  \"asyncagents\":\n    cmd: x\n")]
+#[case::there_after_a_comment("extensions:\n# mine\n  asyncagents:\n    cmd: x\n")]
+#[case::ended("extensions:\n  developer:\n    enabled: true\n...\n--- \nb: 1\n")]
+fn a_file_that_goose_would_not_write_is_left_alone(#[case] text: &str) {
+    let home = Home::new();
+    let file = home.path("config/goose/config.yaml");
+    home.write(&file, text);
+    let said = Said::of(&mut home.setup_of("goose"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    said.remarks("is not written as goose writes it; it was left alone");
+    assert_eq!(fs::read_to_string(&file).expect("a file"), text);
+}
+
 #[test]
 fn a_projects_link_leads_nobody_out_of_it() {
     let home = Home::new();
