@@ -57,6 +57,15 @@ impl Failure {
     pub(crate) fn store(error: StoreError) -> Self {
         Problem::Store(error).into()
     }
+
+    /// The same where an agent's hook has failed. Agents take exit code 2 for a decision: they refuse
+    /// the prompt or the call, or let no turn end.
+    pub(crate) fn of_hook(self) -> Self {
+        match self {
+            Failure::Input(error) | Failure::Machine(error) => Failure::Machine(error),
+            Failure::Output(error) => Failure::Output(error),
+        }
+    }
 }
 
 /// The one table from kinds of problems to how the command ends.

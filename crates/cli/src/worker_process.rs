@@ -256,16 +256,37 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
     if !config.autostart || !matches!(manager.unfinished().await, Ok(1..)) {
         return;
     }
-    let started = match has_worker(config, manager).await {
-        Ok(true) => return,
-        Ok(false) => start(config, flags),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = started {
+    if let Err(error) = start_if_missing(config, flags, manager).await {
         print::remark(&format!(
             "asyncagents: no worker could be started: {error:#}; `asyncagents worker` runs one\n"
         ));
     }
+}
+
+/// Starts a worker whenever there is work and none is alive, for a process that waits: the worker may
+/// be killed, or those that lack a key may end.
+pub(crate) async fn keep(config: &Config, flags: &[(String, String)], manager: &Manager) {
+    loop {
+        // Sooner nobody knows that a worker is dead.
+        tokio::time::sleep(config.lease).await;
+        if !config.autostart || !matches!(manager.has_work().await, Ok(true)) {
+            continue;
+        }
+        if let Err(error) = start_if_missing(config, flags, manager).await {
+            tracing::warn!(error = format!("{error:#}"), "no worker could be started");
+        }
+    }
+}
+
+async fn start_if_missing(
+    config: &Config,
+    flags: &[(String, String)],
+    manager: &Manager,
+) -> anyhow::Result<()> {
+    if has_worker(config, manager).await? {
+        return Ok(());
+    }
+    start(config, flags)
 }
 
 /// Starts a worker in place of one that was ended; it ends by itself if there is no work.

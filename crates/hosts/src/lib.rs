@@ -6,6 +6,7 @@ pub mod codex;
 mod connection;
 mod http;
 mod jsonl;
+mod lines;
 mod mcp_client;
 pub mod opencode;
 pub mod opencode2;

@@ -106,16 +106,33 @@ impl Command {
             _ => Vec::new(),
         }
     }
+
+    /// Whether a hook of another agent runs it.
+    fn is_hook(&self) -> bool {
+        matches!(self, Command::Notices(_) | Command::Hook(_))
+    }
 }
 
 /// Runs the command line of this process.
 pub(crate) fn run(extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
+    let args = parse::parse();
+    let is_hook = args.command.is_hook();
+    let done = run_parsed(args, extra);
+    if is_hook {
+        return done.map_err(Failure::of_hook);
+    }
+    done
+}
+
+fn run_parsed(args: parse::Args, extra: &'static [ExtraHostKind]) -> Result<Exit, Failure> {
     let parse::Args {
         command,
         settings: flags,
-    } = parse::parse();
+    } = args;
     let loaded = match &command {
         Command::Worker(_) => load_without_project(&flags),
+        // A session is told of its tasks, whatever its project's file says.
+        command if command.is_hook() => load_without_project(&flags),
         // These print the same whatever is set, or set wrongly.
         Command::Completions(_) | Command::Man(_) => Loaded::only(&[]),
         Command::Config(args) if args.schema => Loaded::only(&[]),
@@ -288,6 +305,11 @@ impl CommandContext {
     /// Starts a worker if there is work and none is alive.
     async fn ensure_worker(&self, manager: &Manager) {
         worker_process::ensure(&self.config, &self.flags, manager).await;
+    }
+
+    /// Starts a worker whenever there is work and none is alive. Never returns.
+    async fn keep_worker(&self, manager: &Manager) {
+        worker_process::keep(&self.config, &self.flags, manager).await;
     }
 
     /// Shuts down. What is left of background tasks goes on in a worker.

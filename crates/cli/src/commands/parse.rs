@@ -1,10 +1,15 @@
 //! The command line: the top of the parser, and what every verb understands. What only one verb
 //! understands is beside that verb.
 
+use std::{env, process};
+
 use clap::{Arg, ArgMatches, Args as _, CommandFactory, FromArgMatches, Parser};
 
 use super::Command;
-use crate::args::{Assignment, given, key_value};
+use crate::{
+    args::{Assignment, given, key_value},
+    exit::Exit,
+};
 
 /// Background sub-agents that inherit the conversation.
 #[derive(Debug, Parser)]
@@ -63,8 +68,21 @@ struct Common {
 /// Reads the command line of this process, or ends it and says what is wrong.
 pub(super) fn parse() -> Args {
     let mut parser = parser();
-    let matches = parser.get_matches_mut();
-    read(&matches).unwrap_or_else(|error| error.format(&mut parser).exit())
+    let matches = parser.try_get_matches_from_mut(env::args_os());
+    let args = matches.and_then(|matches| read(&matches));
+    args.unwrap_or_else(|error| refuse(&error.format(&mut parser)))
+}
+
+/// Says what is wrong, and ends the process. A hook may be of a plugin that is newer than this program,
+/// and must not decide anything by its exit code.
+fn refuse(error: &clap::Error) -> ! {
+    let is_of_hook = env::args_os().any(|word| word == "notices" || word == "hook");
+    if !is_of_hook || error.exit_code() == 0 {
+        error.exit();
+    }
+    // Nobody is there who could be told that it cannot be printed.
+    let _ = error.print();
+    process::exit(i32::from(Exit::Failed as u8))
 }
 
 /// The whole parser.

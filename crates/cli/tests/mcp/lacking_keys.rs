@@ -83,3 +83,19 @@ fn a_server_that_has_the_key_starts_a_worker_beside_one_that_lacks_it() {
     let output = client.done("output", json!({"task_id": task, "block": true}));
     assert!(output.text.contains("Nine of them."), "{}", output.text);
 }
+
+/// It is of another session, and starts nothing: only a process that stays can see to that.
+#[test]
+fn a_held_task_goes_on_when_its_worker_has_ended_and_a_server_with_the_key_is_there() {
+    let home = home();
+    let without = worker(&home, None);
+    let mut client = client(&home, &["-c", "worker.autostart=false"]);
+    let task = client.launch("Count", "Count them").task();
+    client.call_until("list", &json!({}), "queued (held)");
+    let with_key = command(&home, &["mcp"], Some(KEY.1));
+    let mut other = Client::start(with_key, "2025-11-25");
+    other.connect();
+    drop(without);
+    let output = client.done("output", json!({"task_id": task, "block": true}));
+    assert!(output.text.contains("Nine of them."), "{}", output.text);
+}

@@ -10,6 +10,7 @@ mod conforming;
 mod ending;
 mod following;
 mod handshake;
+mod hooks;
 mod inspecting;
 mod lacking_keys;
 mod npm;

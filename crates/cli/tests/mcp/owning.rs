@@ -3,7 +3,7 @@
 use asyncagents_scripted_model::{Reply, Script, When};
 use serde_json::json;
 
-use crate::client::{Home, STATELESS};
+use crate::client::{Home, STATELESS, answer};
 
 fn says_done() -> Home {
     Home::new(Script::new().rule(When::always(), Reply::text("Done.")))
@@ -77,4 +77,20 @@ fn a_client_cannot_name_itself_a_session_of_another_agent() {
     });
     let launched = client.done("task", arguments);
     assert!(launched.text.contains("belong to this connection"));
+}
+
+/// Codex says by the ID of a thread who calls. A session of another kind has another name.
+#[test]
+fn a_thread_is_no_name_for_another_clients_session() {
+    let home = says_done();
+    let mut editor = home.client_of("2025-11-25", &["--session", "editor"]);
+    editor.launch("Look around", "Look around");
+    let mut other = home.client();
+    for thread in ["mcp/editor", "", "../x"] {
+        let call = json!({"name": "list", "arguments": {}, "_meta": {"threadId": thread}});
+        let result = other.ask("tools/call", call);
+        let answer = answer(&result);
+        assert!(answer.is_error, "{}", answer.text);
+        assert!(answer.text.contains("no ID"), "{}", answer.text);
+    }
 }

@@ -1,6 +1,6 @@
 //! Clients of MCP servers that have no plugin.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use rstest::rstest;
 
@@ -45,6 +45,41 @@ fn a_file_with_comments_is_left_alone_and_the_entry_is_shown() {
     assert_eq!(said.code, Some(2), "{said:?}");
     said.remarks("Enter this below `context_servers` yourself: \"asyncagents\": {");
     assert_eq!(fs::read_to_string(&file).expect("a file"), "{ // mine\n}\n");
+}
+
+/// Such files often have the keys of other servers in them.
+#[test]
+fn a_file_that_only_its_user_can_read_stays_so() {
+    let home = Home::new();
+    let file = home.path(".cursor/mcp.json");
+    home.write(&file, r#"{"mcpServers": {"x": {"env": {"TOKEN": "t"}}}}"#);
+    for mode in [0o600, 0o664] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("changed");
+        for more in [&[][..], &["--remove"]] {
+            let said = Said::of(home.setup_of("cursor").args(more));
+            assert_eq!(said.code, Some(0), "{said:?}");
+            let found = fs::metadata(&file).expect("a file").permissions().mode();
+            assert_eq!(found & 0o777, mode, "{more:?}");
+        }
+    }
+}
+
+/// Written by hand, it may be YAML that an entry of ours would become a part of.
+#[rstest]
+#[case::further_in("extensions:\n    developer:\n        enabled: true\n")]
+#[case::in_one_line("{extensions: {developer: {enabled: true}}}\n")]
+#[case::in_quotes("\"extensions\":\n  developer:\n    enabled: true\n")]
+#[case::there_in_quotes("extensions:\n  \"asyncagents\":\n    cmd: x\n")]
+#[case::there_after_a_comment("extensions:\n# mine\n  asyncagents:\n    cmd: x\n")]
+#[case::ended("extensions:\n  developer:\n    enabled: true\n...\n--- \nb: 1\n")]
+fn a_file_that_goose_would_not_write_is_left_alone(#[case] text: &str) {
+    let home = Home::new();
+    let file = home.path("config/goose/config.yaml");
+    home.write(&file, text);
+    let said = Said::of(&mut home.setup_of("goose"));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    said.remarks("is not written as goose writes it; it was left alone");
+    assert_eq!(fs::read_to_string(&file).expect("a file"), text);
 }
 
 #[test]

@@ -19,12 +19,14 @@ use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    io::AsyncWriteExt,
     net::UnixStream,
     process::{Child, ChildStdin, ChildStdout, Command},
     time,
 };
 use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
+
+use crate::lines::Lines;
 
 /// What is queued comes to the model as the user's words.
 const NOT_THE_USER: &str =
@@ -199,7 +201,7 @@ struct OwnServer {
     /// Ended when this is dropped.
     _process: Child,
     input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
+    output: Lines<ChildStdout>,
 }
 
 #[derive(Deserialize)]
@@ -259,7 +261,7 @@ impl OwnServer {
         Ok(Self {
             _process: process,
             input,
-            output: BufReader::new(output).lines(),
+            output: Lines::new(output),
         })
     }
 }
@@ -282,7 +284,10 @@ impl Server {
     async fn next(&mut self) -> Result<Option<String>, HostError> {
         match self {
             Self::Daemon(daemon) => daemon.next().await,
-            Self::Own(server) => server.output.next_line().await.map_err(unreachable),
+            Self::Own(server) => {
+                let line = server.output.next().await.map_err(unreachable)?;
+                Ok(line.map(|line| String::from_utf8_lossy(&line).into_owned()))
+            }
         }
     }
 
@@ -317,5 +322,34 @@ impl Server {
             let result = answer.result.map_or_else(nothing, |raw| Ok(raw.to_owned()));
             return Ok(result?);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use asyncagents_core::id::TaskId;
+
+    use super::*;
+
+    /// The worker has the tasks of all sessions, and must not run out of memory by one program.
+    #[tokio::test]
+    async fn a_line_without_an_end_costs_only_itself() {
+        let home = tempfile::tempdir().expect("a folder");
+        let program = home.path().join("codex");
+        let answers = r#"#!/bin/sh
+            head -c 70000000 /dev/zero; echo
+            while read -r line; do
+                case "$line" in
+                *'"id":1,'*) echo '{"id": 1, "result": {}}' ;;
+                *'"id":2,'*) echo '{"id": 2, "result": ["task_1.notice.0"]}' ;;
+                esac
+            done"#;
+        fs::write(&program, answers).expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("changed");
+        let queue = Queue::new(home.path().to_owned(), program);
+        let notice = TaskId::from("task_1").notice(0);
+        assert_eq!(queue.has(&"thread".into(), &notice).await, Ok(true));
     }
 }

@@ -5,7 +5,6 @@ mod bridge;
 mod file;
 mod folders;
 mod json;
-mod lines;
 mod link;
 mod params;
 mod relay;

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use super::lines::Lines;
+use crate::lines::Lines;
 
 /// Answers the other side. Calls come in the order of the lines and must not block: what takes
 /// time belongs into the future, which is dropped when the request is cancelled.

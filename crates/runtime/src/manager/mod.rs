@@ -167,6 +167,25 @@ impl Manager {
         Ok(all.saturating_sub(left_to_others))
     }
 
+    /// Whether there is something unsettled that a worker with what this process has could go on with. A
+    /// task that others have left for the lack of a key is not, if the key is lacking here too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_work(&self) -> Result<bool, Problem> {
+        let held = self.shared.read(|journal| {
+            let mut held = Vec::new();
+            for (id, _) in journal.unowned()? {
+                held.extend(journal.task(&id)?.filter(Task::is_held));
+            }
+            Ok(held)
+        });
+        for task in held.await? {
+            self.shared.lacks(&task);
+        }
+        Ok(self.unfinished().await? > 0)
+    }
+
     /// The tasks to which something has happened since a position in the journal, and the
     /// position up to which that is; from now on, without one. Returns when there are some, or
     /// the time is up.

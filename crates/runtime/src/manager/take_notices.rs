@@ -216,14 +216,16 @@ impl Manager {
         };
         let (session, id) = (&post.post.to, &post.post.id);
         let host = self.shared.hosts.get(&post.host)?;
-        match host.ask(|host| host.confirm(session, id)).await {
-            Ok(true) => {
-                outbox::note_told(&self.shared, id.clone()).await?;
-                self.shared.written();
-                return Ok(false);
-            }
-            Ok(false) | Err(HostError::NoSession(_)) => {}
+        let is_told = match host.ask(|host| host.confirm(session, id)).await {
+            Ok(is_told) => is_told,
+            // It keeps no history in which this would ever show. It has been given it.
+            Err(HostError::NoSession(_)) => asking != Asking::Started,
             Err(HostError::Unreachable(_) | HostError::Refused(_)) => return Ok(false),
+        };
+        if is_told {
+            outbox::note_told(&self.shared, id.clone()).await?;
+            self.shared.written();
+            return Ok(false);
         }
         match asking {
             Asking::Started => return Ok(true),

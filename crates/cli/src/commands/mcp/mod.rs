@@ -64,6 +64,7 @@ async fn serve(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure
     let served = serve_stdio(app.manager.clone(), Arc::new(who), answers);
     tokio::select! {
         served = served => served.map_err(|error| Failure::Machine(error.into()))?,
+        () = context.keep_worker(&app.manager) => {}
         _ = terminate.recv() => {}
     }
     Ok(Exit::Done)

@@ -147,8 +147,11 @@ impl Who {
     fn of_codex(&self, thread: &str, call: Option<String>) -> Result<ToolCaller, String> {
         let no_folder = || "Codex's home folder is not known: HOME is not set".to_owned();
         let host = OtherAgent::Codex.host().ok_or_else(no_folder)?;
+        // Sessions of other kinds have names that are no IDs.
+        let name = SessionName::new(thread, None);
+        let name = name.ok_or_else(|| "Codex named a thread that is no ID".to_owned())?;
         Ok(ToolCaller {
-            session: thread.into(),
+            session: name.id(),
             door: self.door(host),
             call,
             is_told_by_answers: true,

@@ -27,6 +27,15 @@ pub(super) struct HookInput {
     pub(super) tool_name: Option<String>,
     #[serde(default)]
     pub(super) tool_input: Option<Map<String, Value>>,
+    /// The server whose tool it is.
+    #[serde(default)]
+    pub(super) mcp_server: Option<McpServer>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct McpServer {
+    /// Who has named it: the user, a project, a plugin, …
+    pub(super) source: String,
 }
 
 impl HookInput {

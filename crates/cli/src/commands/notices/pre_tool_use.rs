@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::hook_input::HookInput;
+use super::hook_input::{HookInput, McpServer};
 use crate::{
     args::named,
     exit::{Exit, Failure},
@@ -32,6 +32,10 @@ enum HookEvent {
 /// The tools that never are approved here: with them a model decides in its user's place.
 const FOR_THE_USER: [&str; 2] = ["answer", "apply"];
 
+/// Where a user names servers. A project's file may call a server of its own as ours is called, and what
+/// is said of no server is not known to be ours.
+const NAMED_BY_THE_USER: [&str; 4] = ["plugin", "user", "local", "dynamic"];
+
 /// Between the server's name and the tool's.
 const SEPARATOR: &str = "__";
 
@@ -39,7 +43,8 @@ pub(in super::super) fn hook(args: &HookArgs) -> Result<Exit, Failure> {
     let HookEvent::PreToolUse { host } = &args.event;
     let input = HookInput::read()?;
     let name = input.tool_name.as_deref().unwrap_or_default();
-    if *host != OtherAgent::ClaudeCode || !is_approved(name) {
+    let is_ours = input.mcp_server.as_ref().is_some_and(is_the_users);
+    if *host != OtherAgent::ClaudeCode || !is_ours || !is_approved(name) {
         return Ok(Exit::Done);
     }
     let mut arguments: Map<String, Value> = input.tool_input.unwrap_or_default();
@@ -57,6 +62,10 @@ pub(in super::super) fn hook(args: &HookArgs) -> Result<Exit, Failure> {
         }
     }))?;
     Ok(Exit::Done)
+}
+
+fn is_the_users(server: &McpServer) -> bool {
+    NAMED_BY_THE_USER.contains(&server.source.as_str())
 }
 
 /// Whether it is one of our tools, as our server is called in a plugin or by itself, and one that may

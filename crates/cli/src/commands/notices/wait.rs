@@ -57,7 +57,7 @@ async fn in_claude_code(
     } else {
         Asking::Waking
     };
-    let taken = match wait(&manager, session, asking, process).await? {
+    let taken = match wait(context, &manager, session, (asking, process)).await? {
         Awaited::Notices(taken) => taken,
         Awaited::NothingLeft => return Ok(Exit::Done),
     };
@@ -74,7 +74,7 @@ async fn in_codex(context: &CommandContext, session: &SessionId) -> Result<Exit,
     let manager = context.manager()?;
     context.ensure_worker(&manager).await;
     let process = HostProcess::parent();
-    match wait(&manager, session, Asking::Running, process).await? {
+    match wait(context, &manager, session, (Asking::Running, process)).await? {
         Awaited::Notices(taken) => {
             let block = json!({"decision": "block", "reason": texts(&taken)});
             print::json_line(&block)?;
@@ -93,10 +93,10 @@ fn is_held(session: &SessionId) -> bool {
 
 /// Waits for as long as the session can be told: its program is there, and shows it.
 async fn wait(
+    context: &CommandContext,
     manager: &Manager,
     session: &SessionId,
-    asking: Asking,
-    process: Option<HostProcess>,
+    (asking, process): (Asking, Option<HostProcess>),
 ) -> Result<Awaited, Failure> {
     let machine = |error: std::io::Error| Failure::Machine(error.into());
     let mut terminate = signal(SignalKind::terminate()).map_err(machine)?;
@@ -115,6 +115,7 @@ async fn wait(
     };
     tokio::select! {
         awaited = manager.await_notices(session, asking, can_be_told) => Ok(awaited?),
+        () = context.keep_worker(manager) => Ok(Awaited::NothingLeft),
         () = ended => Ok(Awaited::NothingLeft),
         _ = terminate.recv() => Ok(Awaited::NothingLeft),
     }

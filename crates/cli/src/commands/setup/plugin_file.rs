@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     io::Write,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -92,9 +93,15 @@ impl Draft {
         let mut builder = tempfile::Builder::new();
         // A name that OpenCode does not take for a plugin.
         builder.prefix(".asyncagents-").suffix(".new");
-        // As any file of the user's; other users could not read a temporary file.
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        // A file that is there may have secrets in it, and stays as open as it was. A new one is as any
+        // file of the user's; other users could not read a temporary file.
+        let before = fs::metadata(&path).ok().map(|about| about.permissions());
+        let usual = || fs::Permissions::from_mode(0o666);
+        builder.permissions(before.clone().unwrap_or_else(usual));
         let mut file = builder.tempfile_in(folder).map_err(refused)?;
+        if let Some(before) = before {
+            file.as_file().set_permissions(before).map_err(refused)?;
+        }
         let written = file.write_all(text.as_bytes());
         written
             .and_then(|()| file.as_file().sync_all())

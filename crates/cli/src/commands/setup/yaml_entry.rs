@@ -1,6 +1,6 @@
 //! One entry of a list in a YAML file of another program, which goose writes itself, in block style.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::json_entries::NotEdited;
 
@@ -8,6 +8,14 @@ const OTHER_STYLE: NotEdited = NotEdited("is not written as goose writes it");
 
 /// The text with this entry in the list. Its fields are JSON, which is YAML too.
 pub(super) fn set(text: &str, list: &str, name: &str, entry: &Value) -> Result<String, NotEdited> {
+    let edited = with(text, list, name, entry)?;
+    let is_there = |servers: &mut Map<String, Value>| {
+        servers.insert(name.to_owned(), entry.clone());
+    };
+    unless_more_changed(text, edited, list, is_there)
+}
+
+fn with(text: &str, list: &str, name: &str, entry: &Value) -> Result<String, NotEdited> {
     let mut lines = without(text, list, name)?;
     let mut block = vec![format!("  {name}:")];
     let fields = entry.as_object().into_iter().flatten();
@@ -33,13 +41,42 @@ pub(super) fn remove(text: &str, list: &str, name: &str) -> Result<String, NotEd
     if lines.len() == text.lines().count() {
         return Ok(text.to_owned());
     }
-    Ok(lines.join("\n") + "\n")
+    let edited = lines.join("\n") + "\n";
+    unless_more_changed(text, edited, list, |servers| _ = servers.remove(name))
+}
+
+/// The edited text, if this change of the list is all that it says otherwise. Lines are edited here, and
+/// YAML can be written in many ways.
+fn unless_more_changed(
+    before: &str,
+    after: String,
+    list: &str,
+    change: impl FnOnce(&mut Map<String, Value>),
+) -> Result<String, NotEdited> {
+    let mut wanted = read(before)?;
+    let servers = wanted.entry(list).or_insert(Value::Null);
+    if servers.is_null() {
+        *servers = json!({});
+    }
+    change(servers.as_object_mut().ok_or(OTHER_STYLE)?);
+    let mut found = read(&after)?;
+    if found.get(list).is_some_and(Value::is_null) {
+        found.insert(list.to_owned(), json!({}));
+    }
+    if found == wanted {
+        Ok(after)
+    } else {
+        Err(OTHER_STYLE)
+    }
+}
+
+fn read(text: &str) -> Result<Map<String, Value>, NotEdited> {
+    let read: Option<Map<String, Value>> = serde_saphyr::from_str(text).map_err(|_| OTHER_STYLE)?;
+    Ok(read.unwrap_or_default())
 }
 
 fn without(text: &str, list: &str, name: &str) -> Result<Vec<String>, NotEdited> {
     let (mut in_list, mut in_entry) = (false, false);
-    // Whether the next entry is the first of the list.
-    let mut is_first = false;
     let mut kept = Vec::new();
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -49,20 +86,6 @@ fn without(text: &str, list: &str, name: &str) -> Result<Vec<String>, NotEdited>
             if line.starts_with(&format!("{list}:")) && !in_list || line.contains('\t') {
                 return Err(OTHER_STYLE);
             }
-        }
-        let is_comment = line.trim_start().starts_with('#');
-        // An entry between others that are indented otherwise, or that is named in another way, would
-        // change what they mean.
-        let is_odd =
-            in_list && !is_blank && !is_comment && (indent == 1 || is_first && indent != 2);
-        let is_quoted = [format!("\"{name}\""), format!("'{name}'")]
-            .iter()
-            .any(|quoted| in_list && line.trim_start().starts_with(quoted));
-        if (is_odd && indent != 0) || is_quoted {
-            return Err(OTHER_STYLE);
-        }
-        if !is_blank && !is_comment {
-            is_first = indent == 0 && in_list;
         }
         if !is_blank && indent <= 2 {
             in_entry = in_list && line.trim_end() == format!("  {name}:");
@@ -76,8 +99,6 @@ fn without(text: &str, list: &str, name: &str) -> Result<Vec<String>, NotEdited>
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const WRITTEN: &str = "GOOSE_MODEL: x\nextensions:\n  developer:\n    enabled: true\n    type: builtin\nlast: 1\n";

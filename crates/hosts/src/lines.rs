@@ -9,7 +9,7 @@ use tracing::warn;
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// Bytes as lines. A line without end costs no memory, and only itself.
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     /// How long the line is so far, kept or not.
@@ -17,7 +17,7 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(reader: R) -> Self {
+    pub(crate) fn new(reader: R) -> Self {
         Self {
             reader: BufReader::with_capacity(64 * 1024, reader),
             line: Vec::new(),
@@ -26,7 +26,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line that is not too long. Cancel-safe: nothing is lost if the future is dropped.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let bytes = self.reader.fill_buf().await?;
             if bytes.is_empty() {
