@@ -2,6 +2,8 @@
 
 use asyncagents_core::id::SessionId;
 
+use crate::jsonl::is_id;
+
 /// A session, or a sub-agent in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionName {
@@ -12,10 +14,6 @@ pub struct SessionName {
 impl SessionName {
     /// A session, or a sub-agent in it. Nothing if these are no IDs: they become names of files.
     pub fn new(session: &str, agent: Option<&str>) -> Option<Self> {
-        let is_id = |text: &str| {
-            let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            !text.is_empty() && text.len() <= 200 && text.chars().all(fits)
-        };
         if !is_id(session) || !agent.is_none_or(is_id) {
             return None;
         }

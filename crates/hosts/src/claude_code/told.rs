@@ -6,7 +6,7 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonl::newest_line;
+use crate::jsonl::{has_mark, newest_line};
 
 #[derive(Deserialize)]
 struct WireLine<'a> {
@@ -79,7 +79,7 @@ fn tells(line: &[u8], mark: &str) -> bool {
     let Ok(line) = serde_json::from_slice::<WireLine>(line) else {
         return false;
     };
-    let has_mark = |json: Option<&RawValue>| json.is_some_and(|json| json.get().contains(mark));
+    let has_mark = |json: Option<&RawValue>| json.is_some_and(|json| has_mark(json.get(), mark));
     match (line.kind.as_str(), line.attachment) {
         // Notices, what hooks say when they let no turn end, and results.
         ("user", _) => has_mark(line.message),

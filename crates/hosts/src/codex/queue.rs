@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_tungstenite::{WebSocketStream, client_async, tungstenite::Message};
 
-use crate::lines::Lines;
+use crate::{jsonl::has_mark, lines::Lines};
 
 /// What is queued comes to the model as the user's words.
 const NOT_THE_USER: &str =
@@ -103,7 +103,7 @@ impl Queue {
     pub(super) async fn has(&self, thread: &SessionId, notice: &PostId) -> Result<bool, HostError> {
         let params = json!({"threadId": thread.as_str()});
         match self.ask("thread/queue/list", params).await {
-            Ok(listed) => Ok(listed.get().contains(&notice.to_string())),
+            Ok(listed) => Ok(has_mark(listed.get(), &notice.to_string())),
             Err(Refused::NotUnderstood) => Ok(true),
             Err(Refused::NotDone(why)) => Err(unreachable(why)),
             Err(Refused::Unknown(error)) => Err(error),

@@ -11,7 +11,7 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::jsonl::{self, is_id, newest_line};
+use crate::jsonl::{self, has_mark, is_id, newest_line};
 
 /// Between `rollout-` and the ID of a thread there is a time: `2026-11-16T16-35-37-`.
 const TIME: usize = 20;
@@ -159,7 +159,7 @@ fn is_sub_agent(file: &Path) -> io::Result<bool> {
 }
 
 fn tells(line: &[u8], mark: &str) -> bool {
-    let has_mark = |json: Option<&RawValue>| json.is_some_and(|json| json.get().contains(mark));
+    let has_mark = |json: Option<&RawValue>| json.is_some_and(|json| has_mark(json.get(), mark));
     let Some((kind, payload)) = payload(line) else {
         return false;
     };

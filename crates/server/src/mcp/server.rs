@@ -39,6 +39,9 @@ use super::{
     tools::tools,
 };
 
+/// How many handles of waits that were given up are remembered.
+const MOST_GIVEN_UP: usize = 1_000;
+
 /// One client's server.
 pub(super) struct Server {
     pub(super) manager: Manager,
@@ -124,7 +127,12 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.wait(&request.task_id, &context).await?;
-        lock(&self.given_up).insert(request.task_id);
+        let mut given_up = lock(&self.given_up);
+        // A client that gives up so many follows none of them any more.
+        if given_up.len() >= MOST_GIVEN_UP {
+            given_up.clear();
+        }
+        given_up.insert(request.task_id);
         Ok(())
     }
 
