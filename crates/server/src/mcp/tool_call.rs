@@ -95,12 +95,14 @@ impl Server {
 
     async fn answer(&self, caller: &ToolCaller, answered: Answered) -> CallToolResult {
         let taken = self.untold(caller).await;
+        let is_done = matches!(answered.outcome, ToolOutcome::Done(_));
+        let remark = is_done.then(|| self.remark(caller)).flatten();
         let (text, result): (String, fn(String) -> CallToolResult) = match answered.outcome {
             ToolOutcome::Done(text) => (text, done),
             ToolOutcome::Failed(why) => (why, failed),
             ToolOutcome::Unknown => ("what came of it is not known".to_owned(), failed),
         };
-        let text = answer(text, &taken, self.remark(caller));
+        let text = answer(text, &taken, remark);
         let value = match self.answers {
             Answers::Text => None,
             Answers::Structured => Some(structured(&text, answered.about, self.manager.now())),
@@ -110,7 +112,7 @@ impl Server {
         result
     }
 
-    /// What the caller should know, with the first answer.
+    /// What the caller should know, with the first answer to something that was done.
     fn remark(&self, caller: &ToolCaller) -> Option<String> {
         let first = !self.remarked.swap(true, Ordering::Relaxed);
         caller.remark.clone().filter(|_| first)
