@@ -112,11 +112,13 @@ impl Manager {
             let left = self.shared.read(move |journal| {
                 let live = journal.any_live(&to)?;
                 let pending = journal.any_pending(&to)?;
-                Ok((live, pending, journal.next_due_to(&to, now)?))
+                // It may have come, and be due, since we looked.
+                let untaken = journal.next_due_to(&to, Moment::default())?.is_some();
+                Ok((live, pending, untaken, journal.next_due_to(&to, now)?))
             });
-            let (live, pending, next) = left.await?;
+            let (live, pending, untaken, next) = left.await?;
             // What was handed over and does not show is told with the next prompt, or the next result.
-            let is_handed_over = asking == Asking::Waking && next.is_none();
+            let is_handed_over = asking == Asking::Waking && !untaken;
             if !live && (!pending || is_handed_over) {
                 return Ok(Awaited::NothingLeft);
             }

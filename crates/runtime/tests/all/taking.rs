@@ -277,6 +277,19 @@ async fn of_two_who_wait_each_is_given_another_end() {
     assert_eq!(told, each);
 }
 
+/// It ends while one who waits is still looking for what was given before.
+#[tokio::test(start_paused = true)]
+async fn an_end_that_comes_while_one_who_waits_looks_elsewhere_is_given() {
+    let harness = children();
+    let process = harness.start().await;
+    ended(&process, "before").await;
+    take_one(&harness, Asking::Waking).await;
+    let task = launch(&process, "5 seconds").await;
+    harness.outside.faults().slow = seconds(20);
+    let waiter = waits(harness.manager(), Asking::Waking);
+    assert_eq!(brought(waiter).await, [task.notice(0)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_program_that_is_started_anew_is_told_at_once_what_the_one_before_lost() {
     let harness = children();
@@ -446,6 +459,21 @@ async fn a_result_that_a_blocked_session_has_read_is_not_given() {
     assert_eq!(outcome(waiter).await, Awaited::NothingLeft);
     sleep(seconds(600)).await;
     assert_eq!(take(&harness, Asking::Running).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_session_that_goes_away_is_told() {
+    let harness = children();
+    let process = harness.start().await;
+    let task = launch(&process, "10 seconds").await;
+    let waiter = waits(harness.manager(), Asking::Waking);
+    let request = OutputRequest::new(task.as_str(), true, Some(600)).expect("a request");
+    let (blocked, caller) = (harness.manager(), parent());
+    let output = blocked.output(&caller, request);
+    timeout(seconds(5), output)
+        .await
+        .expect_err("it is at work");
+    assert_eq!(brought(waiter).await, [task.notice(0)]);
 }
 
 /// A thread that is in no window now.
