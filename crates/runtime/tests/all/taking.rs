@@ -1,7 +1,7 @@
 //! A session that can be sent nothing is told when it asks: each end once, and none is lost. Who asks is a
 //! process of its own each time, as the hooks of a program are.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use asyncagents_core::{
     host_ref::HostRef,
@@ -329,6 +329,31 @@ async fn ends_that_were_lost_together_are_given_back_together() {
     start_anew(&harness).await;
     let again = take_one(&harness, Asking::Waking).await;
     assert_eq!(ends(&again.message.visible), ends(&lost.message.visible));
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_much_was_lost_all_of_it_is_given_back() {
+    const MANY: usize = 25;
+    let harness = children();
+    let process = harness.start().await;
+    let mut lost = HashSet::new();
+    for n in 0..MANY {
+        ended(&process, &format!("task {n}")).await;
+        // The ones before it may still be on their way.
+        lost.insert(take_one(&harness, Asking::Waking).await.id);
+    }
+    assert_eq!(lost.len(), MANY);
+    start_anew(&harness).await;
+    let first = take(&harness, Asking::Waking).await;
+    let rest = take(&harness, Asking::Waking).await;
+    // So much at once would be too much to read.
+    assert_eq!((first.len(), rest.len()), (20, 5));
+    let again: HashSet<_> = first
+        .into_iter()
+        .chain(rest)
+        .map(|taken| taken.id)
+        .collect();
+    assert_eq!(again, lost);
 }
 
 #[tokio::test(start_paused = true)]
