@@ -20,6 +20,10 @@ use crate::{
 /// How many messages a session is given at once.
 const MOST_AT_ONCE: usize = 20;
 
+/// How many messages are looked at for that. More than are given: those that were given and do not show
+/// must not be in the way of new ones.
+const MOST_LOOKED_AT: usize = 100;
+
 /// Something that a session is told now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenNotice {
@@ -70,9 +74,12 @@ impl Manager {
         let (to, now) = (session.clone(), self.now());
         let found = self
             .shared
-            .read(move |journal| Ok(journal.due_to(&to, now, MOST_AT_ONCE)?));
+            .read(move |journal| Ok(journal.due_to(&to, now, MOST_LOOKED_AT)?));
         let mut due = Vec::new();
         for post in found.await? {
+            if due.len() == MOST_AT_ONCE {
+                break;
+            }
             match post {
                 Ok(post) => due.extend(self.is_to_be_told(&post, asking).await?.then_some(post)),
                 Err(unreadable) => outbox::give_up(&self.shared, vec![unreadable]).await,
@@ -112,11 +119,13 @@ impl Manager {
             let left = self.shared.read(move |journal| {
                 let live = journal.any_live(&to)?;
                 let pending = journal.any_pending(&to)?;
-                Ok((live, pending, journal.next_due_to(&to, now)?))
+                // It may have come, and be due, since we looked.
+                let untaken = journal.next_due_to(&to, Moment::default())?.is_some();
+                Ok((live, pending, untaken, journal.next_due_to(&to, now)?))
             });
-            let (live, pending, next) = left.await?;
+            let (live, pending, untaken, next) = left.await?;
             // What was handed over and does not show is told with the next prompt, or the next result.
-            let is_handed_over = asking == Asking::Waking && next.is_none();
+            let is_handed_over = asking == Asking::Waking && !untaken;
             if !live && (!pending || is_handed_over) {
                 return Ok(Awaited::NothingLeft);
             }
@@ -139,7 +148,7 @@ impl Manager {
         let (to, now) = (session.clone(), self.now());
         let found = self
             .shared
-            .read(move |journal| Ok(journal.due_to(&to, now, MOST_AT_ONCE)?));
+            .read(move |journal| Ok(journal.due_to(&to, now, MOST_LOOKED_AT)?));
         for post in found.await?.into_iter().flatten() {
             let was_given = post.attempted.is_some();
             if was_given && self.is_to_be_told(&post, Asking::Started).await? {

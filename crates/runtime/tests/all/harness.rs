@@ -193,16 +193,22 @@ impl Store for Flaky {
     }
 }
 
-/// A host that is always the same one, in a folder with limits of its own if it says so.
-struct OneHost(HostRef, ScriptedHost, Option<TaskLimits>);
+/// A host that is always the same one, in a folder with limits of its own if it says so, and the program
+/// of the parents that are not in it.
+struct OneHost {
+    name: HostRef,
+    host: ScriptedHost,
+    outside: ScriptedHost,
+    limits: Option<TaskLimits>,
+}
 
 impl Hosts for OneHost {
     fn serves(&self, host: &HostRef) -> bool {
-        *host == self.0
+        *host == self.name || host.is_outside()
     }
 
     fn limits(&self, _host: &HostRef, limits: &TaskLimits) -> TaskLimits {
-        self.2.clone().unwrap_or_else(|| limits.clone())
+        self.limits.clone().unwrap_or_else(|| limits.clone())
     }
 
     fn rejects_questions(&self, setup: &HostSetup) -> Option<bool> {
@@ -215,8 +221,10 @@ impl Hosts for OneHost {
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         let host = &setup.host;
-        if self.serves(host) {
-            Ok(Arc::new(self.1.clone()))
+        if *host == self.name {
+            Ok(Arc::new(self.host.clone()))
+        } else if host.is_outside() {
+            Ok(Arc::new(self.outside.clone()))
         } else {
             Err(HostError::Unreachable(format!("no host {host}")))
         }
@@ -228,6 +236,8 @@ pub(crate) struct Harness {
     folder: TempDir,
     pub(crate) clock: Arc<SetClock>,
     pub(crate) host: ScriptedHost,
+    /// Runs no tasks: it has the parents that are not in the host.
+    pub(crate) outside: ScriptedHost,
     pub(crate) settings: Settings,
     /// How often those who wait look at the store. Time that is paused goes on to the next timer
     /// before anyone hears what the kernel tells.
@@ -247,9 +257,12 @@ impl Harness {
         // Setting the clock does not make children faster.
         let clock = Arc::new(SetClock::start());
         let settings = Settings::default();
+        let host =
+            |script| ScriptedHost::new(script, World::in_memory(), Arc::new(TokioClock::start()));
         Self {
             folder: tempfile::tempdir().expect("a folder"),
-            host: ScriptedHost::new(script, World::in_memory(), Arc::new(TokioClock::start())),
+            host: host(script),
+            outside: host(Script::of([Step::Hang])),
             clock,
             settings,
             look_interval: seconds(5),
@@ -290,9 +303,19 @@ impl Harness {
         self.manager_of(self.store(), key())
     }
 
-    fn manager_of(&self, store: Arc<dyn Store>, host: HostRef) -> Manager {
-        let hosts = Arc::new(OneHost(host, self.host.clone(), self.limits.clone()));
-        Manager::new(store, hosts, self.clock.clone(), self.settings.clone())
+    fn manager_of(&self, store: Arc<dyn Store>, name: HostRef) -> Manager {
+        let hosts = OneHost {
+            name,
+            host: self.host.clone(),
+            outside: self.outside.clone(),
+            limits: self.limits.clone(),
+        };
+        Manager::new(
+            store,
+            Arc::new(hosts),
+            self.clock.clone(),
+            self.settings.clone(),
+        )
     }
 
     pub(crate) async fn start(&self) -> Process {
@@ -338,12 +361,7 @@ impl Harness {
     /// The ends that a session was told of, in one message or another: the line of each.
     pub(crate) fn ends_told(&self, session: &str) -> Vec<String> {
         let told = self.told(session).into_iter();
-        let lines = told.flat_map(|(visible, _)| {
-            let lines = visible.lines().map(str::to_owned);
-            let ends = lines.filter(|line| line.starts_with(['✓', '✗', '⊘']));
-            ends.collect::<Vec<_>>()
-        });
-        lines.collect()
+        told.flat_map(|(visible, _)| ends(&visible)).collect()
     }
 
     /// What a session was told, oldest first: the visible part, the hidden part.
@@ -373,6 +391,13 @@ impl Harness {
         });
         prompts.collect()
     }
+}
+
+/// The ends that a message tells: the line of each.
+pub(crate) fn ends(visible: &str) -> Vec<String> {
+    let lines = visible.lines().map(str::to_owned);
+    let ends = lines.filter(|line| line.starts_with(['✓', '✗', '⊘']));
+    ends.collect()
 }
 
 /// Everything that happened to a task.

@@ -22,4 +22,5 @@ mod properties;
 mod refusals;
 mod restarting;
 mod seeds;
+mod taking;
 mod traces;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use asyncagents_core::id::SessionId;
+use asyncagents_core::id::{PostId, SessionId};
 
 /// What a host can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +34,8 @@ pub enum Call {
     Deliver,
     /// Whether something is in a history.
     Confirm,
+    /// Whether something that is not in a history will be.
+    IsOnItsWay,
     /// To answer a question.
     Answer,
     /// To delete a session.
@@ -58,6 +60,10 @@ pub struct Faults {
     pub lose_every: Option<u64>,
     /// These sessions cannot be told anything now.
     pub busy: HashSet<SessionId>,
+    /// Nothing can be sent to any session now: they are told when they ask.
+    pub holds: bool,
+    /// These notices wait in the host, and will be in the history.
+    pub queued: HashSet<PostId>,
     /// The next so many notices are taken and never seen again.
     pub forget: u32,
     /// Prompts and notices take so long to arrive, and arrive also when the sender is gone.

@@ -654,6 +654,9 @@ impl Host for ScriptedHost {
             if faults.busy.contains(session) {
                 return Ok(Delivery::NotNow);
             }
+            if faults.holds {
+                return Ok(Delivery::Held);
+            }
             if faults.forget > 0 {
                 faults.forget -= 1;
                 return Ok(Delivery::Taken);
@@ -682,6 +685,11 @@ impl Host for ScriptedHost {
             _ => false,
         };
         Ok(self.lines(session)?.iter().any(told))
+    }
+
+    async fn is_on_its_way(&self, _: &SessionId, notice: &PostId) -> Result<bool, HostError> {
+        self.enter(Call::IsOnItsWay).await?;
+        Ok(self.faults().queued.contains(notice))
     }
 
     async fn answer(
