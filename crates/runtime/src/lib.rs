@@ -7,6 +7,7 @@
 
 mod answered;
 mod clock;
+mod held;
 mod hosts;
 mod listen;
 mod manager;

@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::{
     Manager, Problem,
     clock::Clocks,
+    held::startable_here,
     hosts::OpenHost,
     listen::listen,
     outbox::{self, Lane},
@@ -213,7 +214,7 @@ impl WorkerLoop {
     /// Starts what there are slots for.
     async fn start_queued(&mut self) {
         loop {
-            let checked = match self.check_queued().await {
+            let checked = match startable_here(&self.shared, &self.owner).await {
                 Ok(checked) => checked,
                 Err(problem) => {
                     tracing::error!(%problem, "cannot look at queued tasks");
@@ -257,32 +258,6 @@ impl WorkerLoop {
                 }
             }
         }
-    }
-
-    /// The tasks that may be started, and for which nothing is missing here. The others stay queued,
-    /// with the reason, until a worker takes them that has what they need.
-    async fn check_queued(&self) -> Result<HashSet<TaskId>, Problem> {
-        let (shared, owner) = (self.shared.clone(), self.owner.clone());
-        let startable = self.shared.read(move |journal| {
-            startable(journal, &owner, &shared.settings.limits, STARTED_AT_ONCE)
-        });
-        let mut checked = HashSet::new();
-        let mut held = Vec::new();
-        for task in startable.await? {
-            match self.shared.lacks(&task) {
-                None => _ = checked.insert(task.id),
-                Some(why) => held.push((task.id, why)),
-            }
-        }
-        if !held.is_empty() {
-            let (shared, owner) = (self.shared.clone(), self.owner.clone());
-            let hold = self
-                .shared
-                .write(move |journal| hold(journal, &shared, &owner, &held));
-            hold.await?;
-            self.shared.written();
-        }
-        Ok(checked)
     }
 
     /// Renews the lease and takes over from workers that died. If the lease was lost, all
@@ -577,24 +552,6 @@ fn claim(
         claimed.push(task);
     }
     Ok((claimed, assigned))
-}
-
-/// Leaves queued tasks to other workers, with the reasons.
-fn hold(
-    journal: &mut dyn Journal,
-    shared: &Shared,
-    owner: &OwnerId,
-    held: &[(TaskId, String)],
-) -> Result<(), Problem> {
-    for (id, why) in held {
-        let task = journal.task(id)?;
-        let ours = task.filter(|task| task.owner.as_ref() == Some(owner));
-        let Some(mut task) = ours else { continue };
-        let why = why.clone();
-        shared.carry_out(journal, &mut task, Command::Hold { why })?;
-        shared.carry_out(journal, &mut task, Command::Assign { to: None })?;
-    }
-    Ok(())
 }
 
 fn new_owner() -> OwnerId {
