@@ -18,15 +18,15 @@ fn waiting(agent: Agent) -> (When, Reply) {
 /// What the window shows meanwhile.
 fn shown_while_waiting(agent: Agent) -> &'static str {
     match agent {
-        // What our server says of the progress.
-        Agent::ClaudeCode => "waiting for",
+        // It follows the wait in the background, as a task of the protocol.
+        Agent::ClaudeCode => "1 MCP task",
         Agent::Codex => "Calling asyncagents.output",
     }
 }
 
-/// Claude Code does so after two minutes, unless it is told otherwise.
+/// It is a task of the protocol there.
 #[test]
-fn a_call_that_claude_code_moves_to_the_background_wakes_the_session_and_no_notice_repeats_it() {
+fn a_wait_that_claude_code_follows_in_the_background_wakes_the_session_and_no_notice_repeats_it() {
     let gate = Gate::closed();
     let (when, wait) = waiting(CLAUDE);
     let script = Script::new()
@@ -43,7 +43,6 @@ fn a_call_that_claude_code_moves_to_the_background_wakes_the_session_and_no_noti
     let Some(world) = World::new(CLAUDE, script) else {
         return;
     };
-    let world = world.with_variable("CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS", "500");
     let terminal = world.terminal("tmux", &[]);
     terminal.types("Delegate this");
     terminal.until_shows("It takes longer.");
@@ -58,10 +57,9 @@ fn a_call_that_claude_code_moves_to_the_background_wakes_the_session_and_no_noti
     assert_eq!(told(&all), [""; 0]);
 }
 
-#[rstest]
-#[case::claude_code(Agent::ClaudeCode)]
-#[case::codex(Agent::Codex)]
-fn a_wait_that_the_user_interrupts_is_given_up_and_the_end_is_told_once(#[case] agent: Agent) {
+#[test]
+fn a_wait_that_the_user_of_codex_interrupts_is_given_up_and_the_end_is_told_once() {
+    let agent = Agent::Codex;
     let gate = Gate::closed();
     let (when, wait) = waiting(agent);
     let script = Script::new()
@@ -78,16 +76,11 @@ fn a_wait_that_the_user_interrupts_is_given_up_and_the_end_is_told_once(#[case] 
     terminal.types("Delegate this");
     terminal.until_shows(shown_while_waiting(agent));
     terminal.presses("Escape");
-    terminal.until_shows(match agent {
-        Agent::ClaudeCode => "Interrupted",
-        Agent::Codex => "Conversation interrupted",
-    });
+    terminal.until_shows("Conversation interrupted");
     gate.open();
-    if agent == Agent::Codex {
-        // It keeps its queue back until the user says something.
-        world.until_ended(1);
-        terminal.types("Go on");
-    }
+    // It keeps its queue back until the user says something.
+    world.until_ended(1);
+    terminal.types("Go on");
     terminal.until_shows("I was told of it.");
     world.leave(&terminal);
     assert_eq!(told(&world.requests()).len(), 1);

@@ -43,7 +43,6 @@ pub(crate) struct World {
     /// Codex asks once whether its user trusts the hooks.
     was_asked: AtomicBool,
     trusts_hooks: bool,
-    variables: Vec<(&'static str, &'static str)>,
 }
 
 /// How a command ended.
@@ -81,12 +80,6 @@ impl World {
         self
     }
 
-    /// The same with one more variable in the environment.
-    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
-        self
-    }
-
     /// A world in which the agent does not have our plugin.
     pub(crate) fn without_plugin(agent: Agent, script: Script) -> Option<Self> {
         let Some(program) = agent.program() else {
@@ -112,7 +105,6 @@ impl World {
             runtime,
             was_asked: AtomicBool::new(false),
             trusts_hooks: true,
-            variables: Vec::new(),
         };
         fs::set_permissions(world.folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
         for folder in [
@@ -232,7 +224,6 @@ impl World {
             .env("SCRIPTED_KEY", "none")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")
-            .envs(self.variables.iter().copied())
             .stdin(Stdio::null());
         command
     }
