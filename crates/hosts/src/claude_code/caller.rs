@@ -90,3 +90,29 @@ fn search(config: &Path, folder: &Path, tool_use: &str) -> Option<SessionName> {
     let found = transcript::find_call(config, folder, tool_use)?;
     SessionName::new(&found.session, found.agent.as_deref())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is in a transcript here, so only what is said can be believed.
+    async fn believed(hook: Option<&str>, environment: &str) -> Option<String> {
+        let hints = CallHints {
+            session: hook.and_then(|session| SessionName::new(session, None)),
+            environment: SessionName::new(environment, None),
+            ..CallHints::default()
+        };
+        let found = find_caller(hints, "toolu_1").await?;
+        assert!(!found.is_certain);
+        Some(found.session.session)
+    }
+
+    /// After `/clear` the environment still names the conversation before.
+    #[tokio::test]
+    async fn the_environment_is_not_believed_against_a_hook() {
+        let old = Some("old".to_owned());
+        assert_eq!(believed(None, "old").await, old);
+        assert_eq!(believed(Some("old"), "old").await, old);
+        assert_eq!(believed(Some("new"), "old").await, None);
+    }
+}
