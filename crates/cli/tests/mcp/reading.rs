@@ -4,7 +4,7 @@ use asyncagents_scripted_model::{Reply, Script, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::client::{Home, STATELESS, pretty};
+use crate::client::{Home, STATELESS, pretty, until};
 
 fn home() -> Home {
     Home::new(Script::new().rule(When::always(), Reply::text("Nine tests, all green.")))
@@ -36,6 +36,21 @@ fn a_task_and_its_trace_are_read_as_resources(#[case] version: &str) {
     let trace: Value = serde_json::from_str(text).expect("JSON");
     assert_eq!(trace["answer"], json!("Nine tests, all green."));
     assert!(!trace["steps"].as_array().expect("steps").is_empty());
+}
+
+/// A program may read it to show it to a person, and its model does not know of it then.
+#[test]
+fn a_result_that_was_read_as_a_resource_is_still_told() {
+    let home = home();
+    let mut client = home.client();
+    let task = client.launch("Run the tests", "Run all tests").task();
+    let uri = format!("asyncagents://tasks/{task}");
+    until("it has ended", || {
+        let read = client.ask("resources/read", json!({"uri": uri}));
+        read.to_string().contains("Nine tests, all green.")
+    });
+    let told = client.call_until("list", &json!({}), "asyncagents notice");
+    assert!(told.contains("Nine tests, all green."), "{told}");
 }
 
 #[test]
