@@ -9,6 +9,8 @@ pub enum Wire {
     Responses,
     /// OpenAI Chat Completions, `POST /v1/chat/completions`.
     Chat,
+    /// Google Gemini, `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`.
+    Gemini,
 }
 
 impl Wire {
@@ -16,7 +18,7 @@ impl Wire {
     pub(crate) fn overloaded_status(self) -> u16 {
         match self {
             Self::Anthropic => 529,
-            Self::Responses | Self::Chat => 503,
+            Self::Responses | Self::Chat | Self::Gemini => 503,
         }
     }
 
@@ -24,7 +26,7 @@ impl Wire {
     pub(crate) fn call_prefix(self) -> &'static str {
         match self {
             Self::Anthropic => "toolu",
-            Self::Responses | Self::Chat => "call",
+            Self::Responses | Self::Chat | Self::Gemini => "call",
         }
     }
 
@@ -32,7 +34,7 @@ impl Wire {
     pub(crate) fn request_id_header(self) -> &'static str {
         match self {
             Self::Anthropic => "request-id",
-            Self::Responses | Self::Chat => "x-request-id",
+            Self::Responses | Self::Chat | Self::Gemini => "x-request-id",
         }
     }
 }

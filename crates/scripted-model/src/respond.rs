@@ -25,7 +25,7 @@ use crate::{
     protocol::Wire,
     record::{Place, Record, Recorded},
     reply::{Content, Fault, Outcome, Reply},
-    request::{Request, readable},
+    request::{Address, Request, readable},
     script::Script,
     stream,
 };
@@ -47,6 +47,7 @@ pub(crate) struct Responder {
 /// A request as it came.
 pub(crate) struct Incoming {
     pub(crate) wire: Wire,
+    pub(crate) address: Option<Address>,
     pub(crate) switch: CutSwitch,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
@@ -84,6 +85,7 @@ impl Responder {
         let read = Request::read(incoming.wire, &body);
         let in_flight = self.in_flight.now();
         let read = read.map(|request| {
+            let request = request.with_address(incoming.address);
             let request = request.with_headers(&incoming.headers);
             Arc::new(request.with_in_flight(in_flight))
         });

@@ -9,8 +9,8 @@ use std::{
 use axum::{
     Json, Router,
     body::{Body, to_bytes},
-    extract::{ConnectInfo, State},
-    http::StatusCode,
+    extract::{ConnectInfo, Path, State},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
@@ -26,7 +26,7 @@ use crate::{
     connection::{CutSwitch, CuttableListener, stopped},
     protocol::Wire,
     record::{Counts, Recorded},
-    request::Request,
+    request::{Address, Request},
     respond::{Incoming, Responder},
     script::Script,
 };
@@ -75,7 +75,7 @@ impl ModelServer {
         })
     }
 
-    /// Where it is, without the `/v1` that clients add.
+    /// Where it is, without the `/v1` or `/v1beta` that clients add.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -140,12 +140,13 @@ fn router(responder: Arc<Responder>) -> Router {
         // Claude Code asks for this to see whether there is a server.
         .route("/", get(async || Json(json!({}))))
         .route("/v1/messages", model(Wire::Anthropic))
-        .route("/v1/messages/count_tokens", post(count_tokens))
+        .route("/v1/messages/count_tokens", post(count_messages))
         .route(
             "/v1/responses",
             model(Wire::Responses).get(refuse_web_socket),
         )
         .route("/v1/chat/completions", model(Wire::Chat))
+        .route("/v1beta/models/{call}", post(gemini))
         .route("/v1/models", get(models))
         .with_state(responder)
 }
@@ -155,6 +156,7 @@ fn model(wire: Wire) -> MethodRouter<Arc<Responder>> {
         async move |State(responder): State<Arc<Responder>>, ConnectInfo(switch), headers, body| {
             let incoming = Incoming {
                 wire,
+                address: None,
                 switch,
                 headers,
                 body,
@@ -164,15 +166,53 @@ fn model(wire: Wire) -> MethodRouter<Arc<Responder>> {
     )
 }
 
+/// Gemini's protocol has the model and what is wanted of it in the address.
+async fn gemini(
+    State(responder): State<Arc<Responder>>,
+    ConnectInfo(switch): ConnectInfo<CutSwitch>,
+    Path(call): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let (model, wanted) = call.rsplit_once(':').unwrap_or((&call, ""));
+    let stream = match wanted {
+        "generateContent" => false,
+        "streamGenerateContent" => true,
+        "countTokens" => return count_tokens(Wire::Gemini, body).await,
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let incoming = Incoming {
+        wire: Wire::Gemini,
+        address: Some(Address {
+            model: model.to_owned(),
+            stream,
+        }),
+        switch,
+        headers,
+        body,
+    };
+    responder.answer(incoming).await
+}
+
+async fn count_messages(body: Body) -> Response {
+    count_tokens(Wire::Anthropic, body).await
+}
+
 /// How many tokens a request would have, as the answer to it would count them.
-async fn count_tokens(body: Body) -> Response {
+async fn count_tokens(wire: Wire, body: Body) -> Response {
     // A client that broke off does not read what is said to its empty body.
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    match Request::read_to_count(&String::from_utf8_lossy(&body)) {
-        Ok(request) => Json(json!({"input_tokens": tokens(request.prompt())})).into_response(),
+    match Request::read_to_count(wire, &String::from_utf8_lossy(&body)) {
+        Ok(request) => {
+            let name = match wire {
+                Wire::Gemini => "totalTokens",
+                Wire::Anthropic | Wire::Responses | Wire::Chat => "input_tokens",
+            };
+            Json(json!({name: tokens(request.prompt())})).into_response()
+        }
         Err(failure) => {
             let status = StatusCode::from_u16(failure.status).unwrap_or(StatusCode::BAD_REQUEST);
-            let document = Wire::Anthropic.failure(&failure, "req_count");
+            let document = wire.failure(&failure, "req_count");
             (status, Json(document)).into_response()
         }
     }

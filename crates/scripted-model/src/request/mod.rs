@@ -3,6 +3,7 @@
 mod anthropic;
 mod chat;
 mod content;
+mod gemini;
 mod responses;
 
 use std::ops::Range;
@@ -31,6 +32,13 @@ pub(crate) struct Request {
     conversation: usize,
     first: Range<usize>,
     last: usize,
+}
+
+/// What the address of a request says where its body does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) model: String,
+    pub(crate) stream: bool,
 }
 
 /// How the answer is to be given.
@@ -86,13 +94,28 @@ impl Request {
             Wire::Anthropic => anthropic::read(body)?,
             Wire::Responses => responses::read(body)?,
             Wire::Chat => chat::read(body)?,
+            Wire::Gemini => gemini::read(body)?,
         };
         Ok(Self::from_parts(parts))
     }
 
-    /// A request of the Messages protocol whose tokens are to be counted.
-    pub(crate) fn read_to_count(body: &str) -> Result<Self, Failure> {
-        Ok(Self::from_parts(anthropic::read_to_count(body)?))
+    /// A request whose tokens are to be counted: nothing will be said.
+    pub(crate) fn read_to_count(wire: Wire, body: &str) -> Result<Self, Failure> {
+        let parts = match wire {
+            Wire::Anthropic => anthropic::read_to_count(body)?,
+            Wire::Gemini => gemini::read_to_count(body)?,
+            Wire::Responses | Wire::Chat => return Self::read(wire, body),
+        };
+        Ok(Self::from_parts(parts))
+    }
+
+    /// The same, where its address says which model is asked, and whether for a stream.
+    pub(crate) fn with_address(mut self, address: Option<Address>) -> Self {
+        if let Some(address) = address {
+            self.model = address.model;
+            self.wants.stream = address.stream;
+        }
+        self
     }
 
     /// The same, with these HTTP headers.
@@ -154,9 +177,12 @@ impl Request {
     /// The names of the tools offered.
     pub(crate) fn tool_names(&self) -> Vec<String> {
         #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
         struct Tool {
             name: Option<String>,
             function: Option<Function>,
+            #[serde(default)]
+            function_declarations: Vec<Function>,
         }
         #[derive(Deserialize)]
         struct Function {
@@ -164,8 +190,13 @@ impl Request {
         }
         let tools: Vec<Tool> =
             serde_json::from_str(self.part(self.tools.clone())).unwrap_or_default();
-        let name = |tool: Tool| tool.name.or(tool.function.map(|function| function.name));
-        tools.into_iter().filter_map(name).collect()
+        let names = |tool: Tool| {
+            let declared = tool.function.into_iter().chain(tool.function_declarations);
+            tool.name
+                .into_iter()
+                .chain(declared.map(|function| function.name))
+        };
+        tools.into_iter().flat_map(names).collect()
     }
 
     fn part(&self, range: Range<usize>) -> &str {

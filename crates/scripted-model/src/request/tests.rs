@@ -49,14 +49,39 @@ fn body(wire: Wire) -> Value {
                 {"role": "tool", "tool_call_id": "c1", "content": "fn main"},
             ],
         }),
+        Wire::Gemini => json!({
+            "systemInstruction": {"parts": [{"text": "be brief"}]},
+            "tools": [{"functionDeclarations": [{"name": "read"}, {"name": "bash"}]}],
+            "contents": [
+                {"role": "user", "parts": [{"text": "hello"}]},
+                {"role": "model", "parts": [
+                    {"text": "hm", "thought": true},
+                    {"text": "reading"},
+                    {"functionCall": {"id": "c1", "name": "read", "args": {"path": "a.rs"}}},
+                ]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"id": "c1", "name": "read",
+                                          "response": {"output": "fn main"}}},
+                ]},
+            ],
+        }),
     }
+}
+
+/// What its address says.
+fn address(wire: Wire) -> Option<Address> {
+    (wire == Wire::Gemini).then(|| Address {
+        model: "m".to_owned(),
+        stream: true,
+    })
 }
 
 #[rstest]
 fn one_conversation_reads_the_same_in_every_protocol(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
 ) {
     let request = Request::read(wire, &body(wire).to_string()).expect("a request");
+    let request = request.with_address(address(wire));
     assert_eq!(request.model, "m");
     assert_eq!(request.system(), "be brief");
     assert_eq!(
@@ -76,7 +101,7 @@ fn one_conversation_reads_the_same_in_every_protocol(
 #[case::null(Some(Value::Null))]
 #[case::empty(Some(json!([])))]
 fn no_tools_are_no_tools(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
     #[case] tools: Option<Value>,
 ) {
     let mut body = body(wire);
@@ -115,6 +140,7 @@ fn no_tools_are_no_tools(
     400,
     "at least one message"
 )]
+#[case::no_contents(Wire::Gemini, r#"{"contents": []}"#, 400, "contents is not specified")]
 fn a_wrong_request_is_refused(
     #[case] wire: Wire,
     #[case] body: &str,

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod chat;
+mod gemini;
 mod responses;
 
 use serde_json::{Value, json};
@@ -22,6 +23,7 @@ impl Wire {
             Self::Anthropic => anthropic::events(answer),
             Self::Responses => responses::events(answer),
             Self::Chat => chat::events(answer),
+            Self::Gemini => gemini::events(answer),
         }
     }
 
@@ -31,6 +33,7 @@ impl Wire {
             Self::Anthropic => anthropic::failing_events(answer, message),
             Self::Responses => responses::failing_events(answer, message),
             Self::Chat => chat::failing_events(answer, message),
+            Self::Gemini => gemini::failing_events(answer, message),
         }
     }
 
@@ -40,6 +43,7 @@ impl Wire {
             Self::Anthropic => anthropic::whole(answer),
             Self::Responses => responses::whole(answer),
             Self::Chat => chat::whole(answer),
+            Self::Gemini => gemini::whole(answer),
         }
     }
 
@@ -48,6 +52,7 @@ impl Wire {
         match self {
             Self::Anthropic => anthropic::failure(failure, request_id),
             Self::Responses | Self::Chat => openai_failure(failure),
+            Self::Gemini => gemini::failure(failure),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A plain HTTP client that speaks all three protocols.
+//! A plain HTTP client that speaks all protocols.
 
 use std::sync::OnceLock;
 
@@ -24,17 +24,29 @@ pub(crate) fn body(wire: Wire, text: &str, stream: bool) -> Value {
         }
         Wire::Responses => json!({"model": "m", "input": text, "stream": stream}),
         Wire::Chat => json!({"model": "m", "messages": messages, "stream": stream}),
+        // Its server is told the others by the address, and does not mind them here.
+        Wire::Gemini => json!({"model": "m", "stream": stream,
+            "contents": [{"role": "user", "parts": [{"text": text}]}]}),
     }
 }
 
 pub(crate) fn request(server: &ModelServer, wire: Wire, body: &Value) -> RequestBuilder {
     let path = match wire {
-        Wire::Anthropic => "messages",
-        Wire::Responses => "responses",
-        Wire::Chat => "chat/completions",
+        Wire::Anthropic => "v1/messages".to_owned(),
+        Wire::Responses => "v1/responses".to_owned(),
+        Wire::Chat => "v1/chat/completions".to_owned(),
+        Wire::Gemini => {
+            let model = body["model"].as_str().expect("a model");
+            let how = if body["stream"] == true {
+                "streamGenerateContent?alt=sse"
+            } else {
+                "generateContent"
+            };
+            format!("v1beta/models/{model}:{how}")
+        }
     };
     client(server)
-        .post(format!("{}/v1/{path}", server.url()))
+        .post(format!("{}/{path}", server.url()))
         .header("content-type", "application/json")
         .body(body.to_string())
 }

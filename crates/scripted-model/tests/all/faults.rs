@@ -22,7 +22,7 @@ async fn received_before_break(mut response: Response) -> Result<String, String>
 #[rstest]
 #[tokio::test]
 async fn a_cut_stream_breaks_in_the_middle(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
 ) {
     let healthy = serving(Reply::text("one two three four five six").chunk(3)).await;
     let whole = stream(&healthy, wire).await.len();
@@ -37,7 +37,7 @@ async fn a_cut_stream_breaks_in_the_middle(
 #[rstest]
 #[tokio::test]
 async fn a_cut_document_breaks_in_the_middle(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
 ) {
     let server = serving(Reply::fault(Fault::Cut)).await;
     let response = post(&server, wire, &body(wire, "hello", false)).await;
@@ -48,7 +48,7 @@ async fn a_cut_document_breaks_in_the_middle(
 #[rstest]
 #[tokio::test]
 async fn a_malformed_stream_has_one_broken_event_and_ends_properly(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
 ) {
     let server = serving(Reply::fault(Fault::Malformed)).await;
     let events = stream(&server, wire).await;
@@ -56,13 +56,13 @@ async fn a_malformed_stream_has_one_broken_event_and_ends_properly(
         .iter()
         .filter(|event| event.json().is_null() && event.data != "[DONE]");
     assert_eq!(broken.count(), 1);
-    assert!(events.len() > 5);
+    assert!(events.len() > 4);
 }
 
 #[rstest]
 #[tokio::test]
 async fn a_hanging_stream_says_one_thing_and_then_nothing_until_the_server_stops(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
 ) {
     let server = serving(Reply::fault(Fault::Hang)).await;
     let mut response = post(&server, wire, &body(wire, "hello", true)).await;
@@ -82,6 +82,12 @@ async fn a_hanging_stream_says_one_thing_and_then_nothing_until_the_server_stops
     "/choices/0/finish_reason",
     "stop"
 )]
+#[case::gemini(
+    Wire::Gemini,
+    "/candidates/0/content/parts",
+    "/candidates/0/finishReason",
+    "STOP"
+)]
 #[tokio::test]
 async fn an_empty_answer_is_proper(
     #[case] wire: Wire,
@@ -96,11 +102,16 @@ async fn an_empty_answer_is_proper(
     assert!(content.is_null() || content == &json!([]));
     assert_eq!(answer.pointer(end), Some(&json!(word)));
     let streamed = stream(&server, wire).await;
-    for place in ["/delta", "/delta/text", "/choices/0/delta/content"] {
+    for place in [
+        "/delta",
+        "/delta/text",
+        "/choices/0/delta/content",
+        "/candidates/0/content/parts/0/text",
+    ] {
         assert_eq!(joined(&streamed, place), "");
     }
     let last = streamed.last().expect("events");
-    let ends = ["message_stop", "response.completed", "[DONE]"];
+    let ends = ["message_stop", "response.completed", "[DONE]", "STOP"];
     assert!(ends.iter().any(|end| last.data.contains(end)));
 }
 
@@ -108,6 +119,7 @@ async fn an_empty_answer_is_proper(
 #[case::anthropic(Wire::Anthropic, 529, "/error/message")]
 #[case::responses(Wire::Responses, 503, "/response/error/message")]
 #[case::chat(Wire::Chat, 503, "/error/message")]
+#[case::gemini(Wire::Gemini, 503, "/error/message")]
 #[tokio::test]
 async fn an_error_event_ends_a_stream_that_began_well(
     #[case] wire: Wire,
@@ -127,7 +139,7 @@ async fn an_error_event_ends_a_stream_that_began_well(
 #[rstest]
 #[tokio::test]
 async fn a_dropped_connection_has_no_response(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
     #[values(true, false)] stream: bool,
 ) {
     let server = serving(Reply::fault(Fault::Drop)).await;
@@ -148,6 +160,9 @@ async fn a_dropped_connection_has_no_response(
 #[case::responses_broken(Wire::Responses, 500, "/error/type", "server_error")]
 #[case::chat_limit(Wire::Chat, 429, "/error/code", "rate_limit_exceeded")]
 #[case::chat_key(Wire::Chat, 401, "/error/code", "invalid_api_key")]
+#[case::gemini_limit(Wire::Gemini, 429, "/error/status", "RESOURCE_EXHAUSTED")]
+#[case::gemini_overloaded(Wire::Gemini, 503, "/error/status", "UNAVAILABLE")]
+#[case::gemini_invalid(Wire::Gemini, 400, "/error/status", "INVALID_ARGUMENT")]
 #[tokio::test]
 async fn an_error_is_said_in_the_protocols_own_words(
     #[case] wire: Wire,

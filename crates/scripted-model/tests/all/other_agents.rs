@@ -1,4 +1,4 @@
-//! What Claude Code and Codex want of a server beside answers.
+//! What Claude Code, Codex and Gemini CLI want of a server beside answers.
 
 use asyncagents_scripted_model::{ModelServer, Reply, Script, When, Wire};
 use reqwest::Response;
@@ -28,6 +28,23 @@ async fn tokens_are_counted_as_the_answer_counts_them() {
     let (status, counted) = count(&server, &question).await;
     assert_eq!(status, 200);
     assert_eq!(counted["input_tokens"], answer["usage"]["input_tokens"]);
+    assert_eq!(server.counts().requests, 1, "a count is no question");
+}
+
+#[tokio::test]
+async fn gemini_has_its_tokens_counted() {
+    let server = serving(Reply::text("ok")).await;
+    let url = format!("{}/v1beta/models/m:countTokens", server.url());
+    let question = body(Wire::Gemini, &"many words ".repeat(500), false);
+    let (_, answer) = document(post(&server, Wire::Gemini, &question).await).await;
+    // By itself, or as the question that it would be.
+    for asked in [&question, &json!({"generateContentRequest": question})] {
+        let sent = client(&server).post(&url).body(asked.to_string()).send();
+        let (status, counted) = document(sent.await.expect("a response")).await;
+        assert_eq!(status, 200);
+        let counted = &counted["totalTokens"];
+        assert_eq!(counted, &answer["usageMetadata"]["promptTokenCount"]);
+    }
     assert_eq!(server.counts().requests, 1, "a count is no question");
 }
 

@@ -9,7 +9,11 @@ use crate::client::{body, document, joined, post, serving, stream};
 const WORDS: usize = 400;
 
 async fn usage(server: &ModelServer, wire: Wire, body: &Value) -> Value {
-    document(post(server, wire, body).await).await.1["usage"].clone()
+    let name = match wire {
+        Wire::Anthropic | Wire::Responses | Wire::Chat => "usage",
+        Wire::Gemini => "usageMetadata",
+    };
+    document(post(server, wire, body).await).await.1[name].clone()
 }
 
 /// All tokens of the prompt, and those of them from the cache.
@@ -30,12 +34,16 @@ fn prompt(wire: Wire, usage: &Value) -> (u64, u64) {
             number("/prompt_tokens"),
             number("/prompt_tokens_details/cached_tokens"),
         ),
+        Wire::Gemini => (
+            number("/promptTokenCount"),
+            at("/cachedContentTokenCount").unwrap_or_default(),
+        ),
     }
 }
 
 #[rstest]
 fn the_beginning_seen_before_comes_from_the_cache(
-    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat)] wire: Wire,
+    #[values(Wire::Anthropic, Wire::Responses, Wire::Chat, Wire::Gemini)] wire: Wire,
 ) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
@@ -86,6 +94,15 @@ async fn counts_from_the_script_are_said_as_they_are() {
         "total_tokens": 107,
     });
     assert_eq!(response, expected);
+    let content = usage(&server, Wire::Gemini, &body(Wire::Gemini, "a", false)).await;
+    let expected = json!({
+        "promptTokenCount": 100,
+        "cachedContentTokenCount": 60,
+        "candidatesTokenCount": 6,
+        "thoughtsTokenCount": 1,
+        "totalTokenCount": 107,
+    });
+    assert_eq!(content, expected);
 }
 
 #[tokio::test]

@@ -160,6 +160,49 @@ async fn chat_answers_in_one_document() {
     assert_eq!(calls[1]["function"]["arguments"], r#"{"path":"a.rs"}"#);
 }
 
+#[tokio::test]
+async fn gemini_streams_answers_of_one_piece_each() {
+    let server = serving(full()).await;
+    let events = stream(&server, Wire::Gemini).await;
+    let parts: Vec<Value> = (events.iter())
+        .map(|event| event.json()["candidates"][0]["content"]["parts"][0].clone())
+        .collect();
+    let said = |thought: bool| -> String {
+        let texts = parts
+            .iter()
+            .filter(|part| (part["thought"] == true) == thought);
+        texts.filter_map(|part| part["text"].as_str()).collect()
+    };
+    assert_eq!(said(true), "The files should tell.");
+    assert_eq!(said(false), "Let me look at the files first.");
+    assert!(parts.iter().filter(|part| part["text"].is_string()).count() > 6);
+    let calls = parts.iter().map(|part| &part["functionCall"]);
+    let calls: Vec<&Value> = calls.filter(|call| call.is_object()).collect();
+    assert_eq!(calls[0]["name"], "bash");
+    assert_eq!(calls[0]["args"], json!({"command": "ls"}));
+    assert_eq!(calls[1]["args"], json!({"path": "a.rs"}));
+    assert_ne!(calls[0]["id"], calls[1]["id"]);
+    // Only the last one says that it is over, and what it took.
+    let (last, before) = events.split_last().expect("events");
+    let reason = "/candidates/0/finishReason";
+    assert_eq!(last.json().pointer(reason), Some(&json!("STOP")));
+    assert_eq!(joined(before, reason), "");
+    let usage = &last.json()["usageMetadata"];
+    assert!(usage["thoughtsTokenCount"].as_u64() > Some(0), "{usage}");
+}
+
+#[tokio::test]
+async fn gemini_answers_in_one_document() {
+    let server = serving(full()).await;
+    let (status, answer) = ask(&server, Wire::Gemini).await;
+    assert_eq!(status, 200);
+    let parts = &answer["candidates"][0]["content"]["parts"];
+    assert_eq!(parts[0]["thought"], true);
+    assert_eq!(parts[1]["text"], "Let me look at the files first.");
+    assert_eq!(parts[3]["functionCall"]["args"], json!({"path": "a.rs"}));
+    assert_eq!(answer["modelVersion"], "m");
+}
+
 #[rstest]
 #[case::anthropic_length(Wire::Anthropic, "max_tokens", "/stop_reason", "max_tokens")]
 #[case::anthropic_refusal(Wire::Anthropic, "refusal", "/stop_reason", "refusal")]
@@ -173,6 +216,8 @@ async fn chat_answers_in_one_document() {
 #[case::responses_refusal(Wire::Responses, "refusal", "/output/0/content/0/refusal", "No more.")]
 #[case::chat_length(Wire::Chat, "max_tokens", "/choices/0/finish_reason", "length")]
 #[case::chat_refusal(Wire::Chat, "refusal", "/choices/0/message/refusal", "No more.")]
+#[case::gemini_length(Wire::Gemini, "max_tokens", "/candidates/0/finishReason", "MAX_TOKENS")]
+#[case::gemini_refusal(Wire::Gemini, "refusal", "/candidates/0/finishReason", "SAFETY")]
 #[tokio::test]
 async fn each_protocol_has_its_own_word_for_an_early_end(
     #[case] wire: Wire,
