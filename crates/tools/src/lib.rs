@@ -1,5 +1,6 @@
 //! What an agent can do to a workspace, and the sandbox around it.
 
+mod agent_process;
 mod clean_output;
 mod exact_file;
 mod fit_answer;
@@ -19,6 +20,10 @@ mod toolbox;
 mod variables;
 mod workspace;
 
+pub use agent_process::{
+    AgentCommand, AgentFiles, AgentLife, AgentLimits, AgentNetwork, AgentProcess, AgentStartError,
+    agent_environment,
+};
 pub use prepared::Prepared;
 pub use resources::{Bytes, MemoryLimit, Resources};
 pub use sandbox::{SESSION_VARIABLE, Sandbox, sandbox_exec};

@@ -67,16 +67,18 @@ impl Places {
         let readable = all_real(&settings.readable)?;
         let mut secret = secret_paths::usual(settings.home.as_deref());
         secret.extend(settings.secret_paths.iter().cloned());
+        let secret = all_real(&secret)?;
         let home = settings.home.as_ref().map(real).transpose()?;
         Ok(Self {
             private: Arc::new(PrivateFiles::new(
                 home,
-                &[&writable, &readable],
+                // What is secret is closed anyway, however much is in it.
+                &[&writable, &readable, &secret],
                 settings.private_before.clone(),
             )),
             writable,
             readable,
-            secret: all_real(&secret)?,
+            secret,
             home: settings.home.clone(),
             workspace,
         })
@@ -92,7 +94,9 @@ impl Places {
         let granted = self.writable.iter().skip(1).cloned();
         let writable: Vec<_> = iter::once(workspace.clone()).chain(granted).collect();
         Ok(Self {
-            private: self.private.with_granted(&[&writable, &self.readable]),
+            private: self
+                .private
+                .with_granted(&[&writable, &self.readable, &self.secret]),
             workspace,
             writable,
             ..self.clone()

@@ -11,7 +11,7 @@ use asyncagents_core::{agent::Reach, lock::lock};
 use crate::{
     memory::Memory,
     places::Places,
-    sandbox::{self, Helpers, Limits, Order, Sandbox},
+    sandbox::{self, Helpers, Limits, Network, Order, Sandbox},
     settings::{SandboxMode, Settings},
     temporary::Temporary,
 };
@@ -160,7 +160,7 @@ impl Workspace {
     pub(crate) fn limits(&self) -> Limits {
         let private = self.places.private.recently_found();
         Limits {
-            network: self.settings.network,
+            network: Network::all_if(self.settings.network),
             writable: self.places.writable.clone(),
             readable: self.places.readable.clone(),
             secret: [&self.places.secret[..], &private.private].concat(),

@@ -1,16 +1,29 @@
 //! For the tests of this crate: a program with the verb `sandbox-exec`, as asyncagents has it.
-//! The program also plays asyncagents itself, for a test that kills it, and a program in the sandbox that
+//! The program also plays asyncagents itself, for tests that kill it, and a program in the sandbox that
 //! tries sockets.
 
 use std::{
     ffi::OsString,
     io::{Result, Write},
+    net::{SocketAddr, TcpListener},
+    num::NonZeroU32,
     os::unix::net::{UnixDatagram, UnixStream},
     path::Path,
     process::ExitCode,
 };
 
-use asyncagents_tools::{SandboxMode, Settings, Toolbox, sandbox_exec};
+use asyncagents_tools::{
+    AgentCommand, AgentProcess, Resources, SandboxMode, Settings, Toolbox, sandbox_exec,
+};
+use rustix::net::{
+    AddressFamily, Protocol, SendFlags, SocketType, connect, listen, sendto, socket,
+};
+
+/// A stream over several paths at once, which only Linux has.
+const MPTCP: Option<Protocol> = match NonZeroU32::new(262) {
+    Some(number) => Some(Protocol::from_raw(number)),
+    None => None,
+};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -37,8 +50,68 @@ fn main() -> ExitCode {
         (Some("pair"), [to, what]) => exit_code(
             UnixDatagram::pair().and_then(|(s, _)| s.send_to(what.as_encoded_bytes(), to)),
         ),
+        (Some("agent"), [program, arguments @ ..]) => exit_code(agent(program, arguments)),
+        (Some("tcp" | "mptcp" | "fast-open" | "udp"), [to, what]) => {
+            exit_code(say(&verb.to_string_lossy(), &to.to_string_lossy(), what))
+        }
+        (Some("bind"), [at]) => exit_code(TcpListener::bind(&*at.to_string_lossy())),
+        (Some("listen"), []) => exit_code(listen_anywhere()),
         _ => ExitCode::from(2),
     }
+}
+
+/// Starts an agent as asyncagents does, prints its number, and waits for ever.
+fn agent(program: &OsString, arguments: &[OsString]) -> Result<()> {
+    let command = AgentCommand {
+        program: program.into(),
+        arguments: arguments.to_vec(),
+        folder: std::env::current_dir()?,
+        environment: std::env::vars_os().collect(),
+        helper: std::env::current_exe()?,
+        resources: Resources::default(),
+        sandbox: None,
+    };
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        let agent = AgentProcess::start(command).await;
+        let mut agent = agent.map_err(std::io::Error::other)?;
+        let number = agent.life.pid().unwrap_or_default();
+        let mut output = std::io::stdout();
+        output.write_all(format!("{number}\n").as_bytes())?;
+        output.flush()?;
+        agent.life.wait().await;
+        Ok(())
+    })
+}
+
+/// Connects in one of several ways and says something.
+fn say(how: &str, to: &str, what: &OsString) -> Result<()> {
+    let to: SocketAddr = to.parse().map_err(std::io::Error::other)?;
+    let what = what.as_encoded_bytes();
+    let family = match to {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let (kind, protocol) = match how {
+        "udp" => (SocketType::DGRAM, None),
+        "mptcp" => (SocketType::STREAM, MPTCP),
+        _ => (SocketType::STREAM, None),
+    };
+    let made = socket(family, kind, protocol)?;
+    if how == "fast-open" {
+        // No constant of the library has this flag.
+        sendto(&made, what, SendFlags::from_bits_retain(0x2000_0000), &to)?;
+    } else {
+        connect(&made, &to)?;
+        rustix::net::send(&made, what, SendFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// On a port that the kernel chooses, as nobody has asked for one.
+fn listen_anywhere() -> Result<()> {
+    let made = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    Ok(listen(made, 1)?)
 }
 
 /// Calls the tool and prints what it answers.

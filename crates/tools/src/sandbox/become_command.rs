@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io,
+    io::{self, Write},
     os::{fd::AsFd, unix::process::CommandExt},
     process::{Command, Stdio},
 };
@@ -17,9 +17,10 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use super::{
     command_line::{CommandLine, SESSION_VARIABLE},
     group::Group,
-    order::Order,
+    order::{Order, Streams},
     report::write_text,
     restrict,
+    streams::{Pipes, receive_pipes},
 };
 use crate::resources::{Bytes, Resources};
 
@@ -35,16 +36,38 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// Becomes the command. Returns only if there is none or that fails, and reports why through the
 /// output, which is a pipe to the supervisor.
 pub(super) fn become_command(order: &Order) -> i32 {
+    // To start the command gives this process another output, also if it fails.
+    let to_supervisor = io::stdout().as_fd().try_clone_to_owned();
     let why = match prepare(order) {
-        Ok(()) => match input().and_then(CommandLine::read) {
-            Ok(Some(command)) => execute(&command),
+        Ok(()) => match read(order) {
+            Ok(Some((command, pipes))) => execute(&command, pipes),
             Ok(None) => return 0,
             Err(error) => format!("the command cannot be read: {error}"),
         },
         Err(why) => why,
     };
-    write_text(io::stdout(), &why);
+    match to_supervisor {
+        Ok(to_supervisor) => write_text(File::from(to_supervisor), &why),
+        Err(_) => write_text(io::stdout(), &why),
+    }
     125
+}
+
+/// The command, and its pipes if it has some. `None`: there will be none.
+fn read(order: &Order) -> io::Result<Option<(CommandLine, Option<Pipes>)>> {
+    let pipes = match order.streams {
+        Streams::Output => None,
+        Streams::Pipes => match receive_pipes(io::stdin())? {
+            None => return Ok(None),
+            pipes => pipes,
+        },
+    };
+    let command = CommandLine::read(input()?)?;
+    if pipes.is_some() && command.is_some() {
+        // Whoever talks to the program wants to know which it is.
+        input()?.write_all(&std::process::id().to_le_bytes())?;
+    }
+    Ok(command.map(|command| (command, pipes)))
 }
 
 /// Not buffered: no more is read than the command.
@@ -117,18 +140,25 @@ fn be_killed_sooner() {
     }
 }
 
-fn execute(line: &CommandLine) -> String {
+fn execute(line: &CommandLine, pipes: Option<Pipes>) -> String {
     let [program, arguments @ ..] = &line.words[..] else {
         return "there is no command".to_owned();
     };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
+    command.args(arguments);
     if let Some(session) = &line.session {
         command.env(SESSION_VARIABLE, session);
     }
-    let error = match io::stderr().as_fd().try_clone_to_owned() {
-        Ok(output) => command.stdout(output).exec(),
-        Err(error) => error,
+    let error = match pipes {
+        Some(pipes) => command
+            .stdin(pipes.input)
+            .stdout(pipes.output)
+            .stderr(pipes.errors)
+            .exec(),
+        None => match io::stderr().as_fd().try_clone_to_owned() {
+            Ok(output) => command.stdin(Stdio::null()).stdout(output).exec(),
+            Err(error) => error,
+        },
     };
     format!("{} cannot be started: {error}", program.display())
 }

@@ -10,15 +10,18 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, accessat},
     io::Errno,
 };
 
-use super::{order::Limits, unrestricted::Unrestricted};
+use super::{
+    order::{Limits, Network},
+    unrestricted::Unrestricted,
+};
 use crate::exact_file;
 
 /// The newest rules that were tried. Older kernels enforce what they know of them.
@@ -26,6 +29,8 @@ const RULES: ABI = ABI::V6;
 
 const NO_LANDLOCK: &str =
     "the kernel has no Landlock (Linux 5.13 and newer have it, if it is turned on)";
+
+const NO_PORTS: &str = "the kernel cannot restrict what is connected to (Linux 6.7 and newer can)";
 
 /// Devices that programs expect to read and write. The disks are not among them.
 const DEVICES: [&str; 6] = [
@@ -75,7 +80,7 @@ impl FileRules {
         let mut ruleset = Ruleset::default()
             .handle_access(AccessFs::from_all(RULES))?
             .scope(Scope::from_all(RULES))?;
-        if !limits.network {
+        if limits.network != Network::All {
             ruleset = ruleset.handle_access(AccessNet::from_all(RULES))?;
         }
         let secrets = secrets(&limits.secret);
@@ -99,6 +104,12 @@ impl FileRules {
         }
         for device in DEVICES {
             rules.allow(Path::new(device), write & AccessFs::from_file(RULES))?;
+        }
+        if let Network::Port { connect, listen } = limits.network {
+            (&mut rules.ruleset).add_rule(NetPort::new(connect, AccessNet::ConnectTcp))?;
+            if let Some(listen) = listen {
+                (&mut rules.ruleset).add_rule(NetPort::new(listen, AccessNet::BindTcp))?;
+            }
         }
         rules.allow_helper(helper, groups.as_deref())?;
         let Rules {
@@ -140,7 +151,14 @@ impl FileRules {
         let ruleset = self.ruleset.try_clone();
         let ruleset =
             ruleset.map_err(|error| Unrestricted::Failed(format!("Landlock: {error}")))?;
-        enforced(ruleset)
+        let known = enforced(ruleset)?;
+        match self.limits.network {
+            // Without any network no socket is made at all; here nothing else would stop it.
+            Network::Port { .. } if known < ABI::V4 => {
+                Err(Unrestricted::Lacking(NO_PORTS.to_owned()))
+            }
+            Network::Nothing | Network::Port { .. } | Network::All => Ok(known),
+        }
     }
 }
 
@@ -359,10 +377,17 @@ pub(super) fn describe(enforced: ABI, limits: &Limits) -> String {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let network = if limits.network {
-        "network allowed, local sockets not"
-    } else {
-        "no network, no local sockets"
+    let network = match limits.network {
+        Network::All => "network allowed, local sockets not".to_owned(),
+        Network::Nothing => "no network, no local sockets".to_owned(),
+        Network::Port { connect, listen } => {
+            let listens = listen.map(|port| format!(" and listening on port {port}"));
+            format!(
+                "no network but TCP connections to port {connect} (whose address the kernel does not \
+                 check){}, no local sockets",
+                listens.unwrap_or_default()
+            )
+        }
     };
     let mut what = format!(
         "Landlock (version {}) and seccomp: writes only in {}; what usually holds credentials, and \

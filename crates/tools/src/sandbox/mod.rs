@@ -13,6 +13,7 @@ mod known_rules;
 mod order;
 mod probe;
 mod report;
+mod streams;
 mod supervise;
 mod unrestricted;
 mod watch;
@@ -40,12 +41,12 @@ use std::{
 pub(crate) use command_line::CommandLine;
 pub use command_line::SESSION_VARIABLE;
 pub(crate) use helper::{Begun, HelperKind, Helpers};
-pub(crate) use order::{Limits, Order};
+pub(crate) use order::{Limits, Network, Order, Stage, Streams};
 pub(crate) use probe::probe;
 pub(crate) use report::Report;
-pub(crate) use restrict::is_likely;
-
-use order::Stage;
+pub(crate) use restrict::{is_likely, restrict_thread};
+pub(crate) use streams::{Pipes, send_pipes};
+pub(crate) use unrestricted::Unrestricted;
 
 /// The first file descriptor after input, output and errors.
 const FIRST_AFTER_ERRORS: i32 = 3;

@@ -13,19 +13,52 @@ pub(crate) struct Order {
     pub(crate) resources: Resources,
     /// The control group that the guard has made for it.
     pub(crate) group: Option<PathBuf>,
+    /// What its input and its output are.
+    pub(crate) streams: Streams,
+}
+
+/// What the input and the output of a command are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Streams {
+    /// No input, and one output for all.
+    #[default]
+    Output,
+    /// Three pipes that come with the command, for a program that is talked to for hours.
+    Pipes,
 }
 
 /// What a command may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Whether it may use the network.
-    pub(crate) network: bool,
+    /// What it may use of the network.
+    pub(crate) network: Network,
     /// What it may read and write, as real paths.
     pub(crate) writable: Vec<PathBuf>,
     /// What it may read though it is within a secret path.
     pub(crate) readable: Vec<PathBuf>,
     /// What it may not read.
     pub(crate) secret: Vec<PathBuf>,
+}
+
+/// What a command may use of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Network {
+    #[default]
+    Nothing,
+    /// Connections by TCP to one port.
+    Port {
+        connect: u16,
+        /// A port that it may listen on.
+        listen: Option<u16>,
+    },
+    All,
+}
+
+impl Network {
+    /// For a setting that knows only two.
+    pub(crate) fn all_if(allowed: bool) -> Self {
+        if allowed { Self::All } else { Self::Nothing }
+    }
 }
 
 /// Which of the processes this is.
@@ -55,6 +88,7 @@ impl Default for Order {
             limits: None,
             resources: Resources::UNLIMITED,
             group: None,
+            streams: Streams::default(),
         }
     }
 }
@@ -67,8 +101,15 @@ impl Order {
         arguments.extend(name.map(|(name, _)| name.into()));
         if let Some(limits) = &self.limits {
             arguments.push("--limited".into());
-            if limits.network {
-                arguments.push("--network".into());
+            match limits.network {
+                Network::Nothing => {}
+                Network::Port { connect, listen } => {
+                    arguments.extend(["--port".into(), connect.to_string().into()]);
+                    if let Some(listen) = listen {
+                        arguments.extend(["--listen".into(), listen.to_string().into()]);
+                    }
+                }
+                Network::All => arguments.push("--network".into()),
             }
             let paths = [
                 ("--write", &limits.writable),
@@ -81,6 +122,10 @@ impl Order {
                     arguments.push(path.into());
                 }
             }
+        }
+        match self.streams {
+            Streams::Output => {}
+            Streams::Pipes => arguments.push("--pipes".into()),
         }
         let Resources {
             processes,
@@ -123,7 +168,16 @@ impl Order {
             let mut path = || value().map(PathBuf::from);
             match flag.to_str() {
                 Some("--limited") => limited = true,
-                Some("--network") => limits.network = true,
+                Some("--network") => limits.network = Network::All,
+                Some("--port") => {
+                    let (connect, listen) = (parse(&value()?)?, None);
+                    limits.network = Network::Port { connect, listen };
+                }
+                Some("--listen") => match &mut limits.network {
+                    Network::Port { listen, .. } => *listen = Some(parse(&value()?)?),
+                    _ => return Err("--listen comes after --port".to_owned()),
+                },
+                Some("--pipes") => order.streams = Streams::Pipes,
                 Some("--write") => limits.writable.push(path()?),
                 Some("--read") => limits.readable.push(path()?),
                 Some("--secret") => limits.secret.push(path()?),
@@ -150,30 +204,44 @@ fn parse<T: FromStr>(value: &OsString) -> Result<T, String> {
 mod tests {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-    use super::{Limits, Order, Stage};
+    use super::{Limits, Network, Order, Stage, Streams};
     use crate::resources::{Bytes, MemoryLimit, Resources};
 
     #[test]
     fn an_order_survives_the_command_line() {
         let odd = OsStr::from_bytes(b"/not\xffunicode --network");
         let limits = Limits {
-            network: true,
+            network: Network::All,
             writable: vec!["/w".into(), odd.into()],
             readable: vec!["--secret".into()],
             secret: vec!["/s".into()],
         };
         let order = Order {
-            limits: Some(limits),
+            limits: Some(limits.clone()),
             resources: Resources {
                 processes: Some(7),
                 memory: Some(MemoryLimit::Percent(75)),
                 file_size: Some(Bytes(1_234_567)),
             },
             group: Some(odd.into()),
+            streams: Streams::Output,
         };
-        let mut arguments = order.arguments(Stage::Become);
-        assert_eq!(arguments.remove(0), "sandbox-exec");
-        assert_eq!(Order::read(arguments), Ok((Stage::Become, order)));
+        let of_agent = Order {
+            limits: Some(Limits {
+                network: Network::Port {
+                    connect: 54_321,
+                    listen: Some(4_096),
+                },
+                ..limits
+            }),
+            streams: Streams::Pipes,
+            ..order.clone()
+        };
+        for order in [order, of_agent] {
+            let mut arguments = order.arguments(Stage::Become);
+            assert_eq!(arguments.remove(0), "sandbox-exec");
+            assert_eq!(Order::read(arguments), Ok((Stage::Become, order)));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs};
 
 pub(crate) use super::landlock_rules::FileRules;
-use super::{landlock_rules, order::Limits, system_calls, unrestricted::Unrestricted};
+use super::{group, landlock_rules, order::Limits, system_calls, unrestricted::Unrestricted};
 
 /// What root does without in the sandbox: each would undo it or change the machine.
 const GIVEN_UP: [CapabilitySet; 19] = [
@@ -40,6 +40,15 @@ pub(super) fn restrict(limits: &Limits) -> Result<String, Unrestricted> {
     set_no_new_privs(true)?;
     let enforced = FileRules::make(limits, Path::new(""), None)?.enforce()?;
     restrict_command(limits)?;
+    Ok(landlock_rules::describe(enforced, limits))
+}
+
+/// Restricts this thread, which is for nothing else, and all that it starts to what the limits say
+/// about files and ports. The helper is what it will start. Returns what will be enforced when the
+/// helper has done its part.
+pub(crate) fn restrict_thread(limits: &Limits, helper: &Path) -> Result<String, Unrestricted> {
+    let rules = FileRules::make(limits, helper, group::folder_of_groups())?;
+    let enforced = rules.enforce()?;
     Ok(landlock_rules::describe(enforced, limits))
 }
 

@@ -21,6 +21,11 @@ pub(super) fn restrict_command(_: &Limits) -> Result<(), Unrestricted> {
     Err(Unrestricted::Lacking(WHY.to_owned()))
 }
 
+/// The reason why not.
+pub(crate) fn restrict_thread(_: &Limits, _: &Path) -> Result<String, Unrestricted> {
+    Err(Unrestricted::Lacking(WHY.to_owned()))
+}
+
 /// Rules that cannot be made.
 pub(crate) enum FileRules {}
 

@@ -23,7 +23,6 @@ use super::{
     this_program,
     watch::{self, Watch},
 };
-use crate::resources::Resources;
 
 /// Runs the command and everything that comes of it to the end, and reports. An exit code other
 /// than 0 means to the guard that it was not to the end.
@@ -42,7 +41,7 @@ pub(super) fn supervise(order: &Order) -> i32 {
 fn run(order: &Order) -> io::Result<Option<Report>> {
     let descendants = Arc::new(Descendants::adopt_orphans(order.group.clone())?);
     let (mut failure, failed) = io::pipe()?;
-    let exceeded = watch(&descendants, order.resources, failure.try_clone()?);
+    let exceeded = watch(&descendants, order, failure.try_clone()?);
 
     let mut command = command(order, failed)?;
     let started = command.spawn();
@@ -100,15 +99,16 @@ fn command(order: &Order, failed: io::PipeWriter) -> io::Result<Command> {
 /// limit that was, will be in what is returned.
 fn watch(
     descendants: &Arc<Descendants>,
-    resources: Resources,
+    order: &Order,
     failure: io::PipeReader,
 ) -> Arc<OnceLock<String>> {
     let exceeded = Arc::new(OnceLock::new());
     let (descendants, noted) = (Arc::clone(descendants), Arc::clone(&exceeded));
+    let (resources, streams) = (order.resources, order.streams);
     thread::spawn(move || {
         wait_until_begun(&failure);
         drop(failure);
-        let mut watch = Watch::new(&resources);
+        let mut watch = Watch::new(&resources, streams);
         while !is_input_closed(watch.pause) {
             if let Some(limit) = watch.exceeded() {
                 noted.get_or_init(|| limit);

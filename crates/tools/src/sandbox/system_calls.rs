@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use libc::{
-    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EPERM, NETLINK_ROUTE, SOCK_DGRAM, SOCK_RAW, SYS_acct,
-    SYS_add_key, SYS_bpf, SYS_clock_settime, SYS_clone, SYS_clone3, SYS_delete_module,
-    SYS_finit_module, SYS_fsconfig, SYS_fsmount, SYS_fsopen, SYS_fspick, SYS_init_module,
-    SYS_io_uring_enter, SYS_io_uring_register, SYS_io_uring_setup, SYS_ioctl, SYS_ioprio_set,
-    SYS_kexec_load, SYS_keyctl, SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_mq_open,
-    SYS_mq_unlink, SYS_msgctl, SYS_msgget, SYS_msgrcv, SYS_msgsnd, SYS_open_by_handle_at,
-    SYS_open_tree, SYS_perf_event_open, SYS_pidfd_getfd, SYS_pivot_root, SYS_prlimit64,
-    SYS_quotactl, SYS_reboot, SYS_request_key, SYS_sched_setaffinity, SYS_sched_setattr,
-    SYS_sched_setparam, SYS_sched_setscheduler, SYS_semctl, SYS_semget, SYS_semop, SYS_semtimedop,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, EPERM, IPPROTO_TCP, MSG_FASTOPEN, NETLINK_ROUTE,
+    SOCK_DGRAM, SOCK_RAW, SOCK_STREAM, SYS_acct, SYS_add_key, SYS_bpf, SYS_clock_settime,
+    SYS_clone, SYS_clone3, SYS_delete_module, SYS_finit_module, SYS_fsconfig, SYS_fsmount,
+    SYS_fsopen, SYS_fspick, SYS_init_module, SYS_io_uring_enter, SYS_io_uring_register,
+    SYS_io_uring_setup, SYS_ioctl, SYS_ioprio_set, SYS_kexec_load, SYS_keyctl, SYS_listen,
+    SYS_mount, SYS_mount_setattr, SYS_move_mount, SYS_mq_open, SYS_mq_unlink, SYS_msgctl,
+    SYS_msgget, SYS_msgrcv, SYS_msgsnd, SYS_open_by_handle_at, SYS_open_tree, SYS_perf_event_open,
+    SYS_pidfd_getfd, SYS_pivot_root, SYS_prlimit64, SYS_quotactl, SYS_reboot, SYS_request_key,
+    SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler,
+    SYS_semctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_sendmmsg, SYS_sendmsg, SYS_sendto,
     SYS_setdomainname, SYS_sethostname, SYS_setns, SYS_setpriority, SYS_settimeofday, SYS_shmat,
     SYS_shmctl, SYS_shmget, SYS_socket, SYS_socketpair, SYS_swapoff, SYS_swapon, SYS_syslog,
     SYS_umount2, SYS_unshare,
@@ -22,7 +23,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use super::unrestricted::Unrestricted;
+use super::{order::Network, unrestricted::Unrestricted};
 
 /// Refused whatever the arguments.
 const REFUSED: [libc::c_long; 50] = [
@@ -116,11 +117,14 @@ const SCHEDULING: [libc::c_long; 4] = [
 const PRIO_PROCESS: u64 = 0;
 const IOPRIO_PROCESS: u64 = 1;
 
+/// The kind of a socket, without what else can be asked for with it.
+const KIND_MASK: u64 = 0xf;
+
 /// 64-bit processors of this kind take each call under a second number as well.
 const SECOND_NUMBER: libc::c_long = 0x4000_0000;
 
 /// Filters the calls of this process and of all that come of it.
-pub(super) fn enforce(network: bool) -> Result<(), Unrestricted> {
+pub(super) fn enforce(network: Network) -> Result<(), Unrestricted> {
     let refuse = filter(refused(network)?, EPERM)?;
     // The flags of `clone3` cannot be seen from here. Programs for which it does not exist use
     // `clone`.
@@ -133,7 +137,7 @@ pub(super) fn enforce(network: bool) -> Result<(), Unrestricted> {
 
 type Rules = Vec<(libc::c_long, Vec<SeccompRule>)>;
 
-fn refused(network: bool) -> Result<Rules, Unrestricted> {
+fn refused(network: Network) -> Result<Rules, Unrestricted> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let namespaces = || {
         let asks = |flag: &libc::c_int| {
@@ -163,28 +167,70 @@ fn refused(network: bool) -> Result<Rules, Unrestricted> {
         rules.push((call, vec![group_or_user, other]));
     }
     rules.push((SYS_socket, refused_sockets(network)?));
+    if let Network::Port { listen, .. } = network {
+        rules.extend(connecting_by_sending()?);
+        if listen.is_none() {
+            // Landlock sees `bind`, but not listening on a port that the kernel chooses.
+            rules.push((SYS_listen, Vec::new()));
+        }
+    }
     rules.push((SYS_socketpair, refused_pairs()?));
     Ok(rules)
 }
 
 /// Sockets of this machine are refused with the network too: behind one there may be an agent
 /// with keys, or a program that starts others outside. No rule: all are.
-fn refused_sockets(network: bool) -> Result<Vec<SeccompRule>, Unrestricted> {
-    if !network {
-        return Ok(Vec::new());
-    }
+fn refused_sockets(network: Network) -> Result<Vec<SeccompRule>, Unrestricted> {
+    let only_tcp = match network {
+        Network::Nothing => return Ok(Vec::new()),
+        Network::Port { .. } => refused_but_tcp()?,
+        Network::All => Vec::new(),
+    };
     let others = [AF_INET, AF_INET6, AF_NETLINK].map(|family| (0, SeccompCmpOp::Ne, word(family)));
     // Name lookups ask which addresses this machine has.
     let other_than_routes = [
         (0, SeccompCmpOp::Eq, word(AF_NETLINK)),
         (2, SeccompCmpOp::Ne, word(NETLINK_ROUTE)),
     ];
-    Ok(vec![rule(&others)?, rule(&other_than_routes)?])
+    Ok([only_tcp, vec![rule(&others)?, rule(&other_than_routes)?]].concat())
+}
+
+/// All that is not plain TCP, which is all that Landlock restricts: a connection by several paths at
+/// once (MPTCP) is a stream too.
+fn refused_but_tcp() -> Result<Vec<SeccompRule>, Unrestricted> {
+    let internet = (0, SeccompCmpOp::Ne, word(AF_NETLINK));
+    let kinds = (0..=KIND_MASK).filter(|kind| *kind != word(SOCK_STREAM));
+    let kinds = kinds.map(|kind| {
+        rule(&[
+            internet.clone(),
+            (1, SeccompCmpOp::MaskedEq(KIND_MASK), kind),
+        ])
+    });
+    let mut rules = kinds.collect::<Result<Vec<_>, _>>()?;
+    rules.push(rule(&[
+        internet,
+        (2, SeccompCmpOp::Ne, 0),
+        (2, SeccompCmpOp::Ne, word(IPPROTO_TCP)),
+    ])?);
+    Ok(rules)
+}
+
+/// Landlock sees `connect`, but not a connection that is made by sending (TCP Fast Open).
+fn connecting_by_sending() -> Result<Rules, Unrestricted> {
+    let by_sending = |flags: u8| {
+        let fast_open = word(MSG_FASTOPEN);
+        rule(&[(flags, SeccompCmpOp::MaskedEq(fast_open), fast_open)])
+    };
+    Ok(vec![
+        (SYS_sendto, vec![by_sending(3)?]),
+        (SYS_sendmsg, vec![by_sending(2)?]),
+        (SYS_sendmmsg, vec![by_sending(3)?]),
+    ])
 }
 
 /// Pairs of streams are pipes; a pair of datagram sockets can also send to any other socket.
 fn refused_pairs() -> Result<Vec<SeccompRule>, Unrestricted> {
-    let kind = |kind| rule(&[(1, SeccompCmpOp::MaskedEq(0xf), word(kind))]);
+    let kind = |kind| rule(&[(1, SeccompCmpOp::MaskedEq(KIND_MASK), word(kind))]);
     let other_family = rule(&[(0, SeccompCmpOp::Ne, word(AF_UNIX))])?;
     Ok(vec![other_family, kind(SOCK_DGRAM)?, kind(SOCK_RAW)?])
 }

@@ -2,7 +2,7 @@
 
 /// Why a process could not be restricted.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unrestricted {
+pub(crate) enum Unrestricted {
     /// This machine lacks the means.
     #[error("{0}")]
     Lacking(String),

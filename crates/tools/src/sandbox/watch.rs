@@ -8,13 +8,14 @@ use std::{
 
 use super::{
     group,
+    order::Streams,
     processes::{self, Process},
 };
 use crate::resources::{Bytes, MemoryLimit, Resources};
 
 /// Between two polls.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Between two polls that take long.
+/// Between two polls that take long, and those of a program that runs for hours.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(250);
 /// A poll may take one part in so many of the time.
 const SHARE: u32 = 10;
@@ -26,18 +27,25 @@ pub(super) const THREADS: u64 = 16;
 pub(super) struct Watch {
     processes: Option<u64>,
     memory: Option<(MemoryLimit, Bytes)>,
+    /// Between two polls at least.
+    interval: Duration,
     /// Until the next poll.
     pub(super) pause: Duration,
 }
 
 impl Watch {
-    pub(super) fn new(resources: &Resources) -> Self {
+    pub(super) fn new(resources: &Resources, streams: Streams) -> Self {
+        let interval = match streams {
+            Streams::Output => INTERVAL,
+            Streams::Pipes => LONGEST_INTERVAL,
+        };
         let memory = resources.memory;
         let memory = memory.and_then(|limit| Some((limit, in_bytes(limit)?)));
         Self {
             processes: resources.processes,
             memory,
-            pause: INTERVAL,
+            interval,
+            pause: interval,
         }
     }
 
@@ -62,7 +70,7 @@ impl Watch {
             }
         });
         let exceeded = self.too_many(&all).or_else(|| self.too_large(&all));
-        self.pause = (began.elapsed() * SHARE).clamp(INTERVAL, LONGEST_INTERVAL);
+        self.pause = (began.elapsed() * SHARE).clamp(self.interval, LONGEST_INTERVAL);
         exceeded
     }
 

@@ -204,7 +204,7 @@ fn hint(workspace: &Workspace) -> String {
     )
 }
 
-pub(super) fn signal_name(signal: i32) -> String {
+pub(crate) fn signal_name(signal: i32) -> String {
     let known = match signal {
         1 => "SIGHUP",
         2 => "SIGINT",

@@ -42,7 +42,7 @@ pub(super) fn helper_kind(workspace: &Workspace, limits: Option<Limits>) -> Help
         order: Order {
             limits,
             resources: workspace.settings.resources,
-            group: None,
+            ..Order::default()
         },
     }
 }

@@ -22,7 +22,10 @@ use asyncagents_core::{
     arguments::{Arguments, CallError},
 };
 
-pub(crate) use self::{bash::Bash, read_only::run_read_only};
+pub(crate) use self::{
+    bash::{Bash, signal_name},
+    read_only::run_read_only,
+};
 use crate::{
     places::{Place, echo},
     workspace::{Reaching, Workspace},

@@ -7,7 +7,7 @@ use super::{
     command::{Ended, How, Running, helper_kind, sandbox_and_limits},
 };
 use crate::{
-    sandbox::{Limits, Report, Sandbox},
+    sandbox::{Limits, Network, Report, Sandbox},
     workspace::Workspace,
 };
 
@@ -28,7 +28,7 @@ pub(crate) async fn run_read_only(
     let (sandbox, limits) = sandbox_and_limits(workspace).await?;
     let limits = match sandbox {
         Sandbox::Enforced { .. } => Some(Limits {
-            network: false,
+            network: Network::Nothing,
             writable: vec![workspace.temporary.path().to_owned()],
             ..limits
         }),

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on says why"
 )]
 
+mod agents;
 mod arguments;
 mod bash;
 mod cost;
