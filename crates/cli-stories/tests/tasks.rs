@@ -483,7 +483,7 @@ fn a_finished_task_is_resumed_and_a_running_one_cancelled() {
     assert_eq!(output.status.code(), Some(4), "cancelled");
     let list = home.ask(&["list"]);
     assert!(
-        list.ends_with("2 tasks: 1 completed, 1 cancelled"),
+        list.contains("\n2 tasks: 1 completed, 1 cancelled; "),
         "{list}"
     );
     assert_eq!(
@@ -637,7 +637,7 @@ fn a_task_whose_model_is_out_of_quota_goes_on_with_the_next_one_and_says_so() {
 #[case(&["task", "x", "--fork", "--resume", "0123"], "`fork` and `resume` exclude each other")]
 #[case(&["task", "x", "--max-tokens", "0"], "no tokens left in its own budget")]
 #[case(&["task", "x", "--host", "opencode:http://127.0.0.1:9//?x"], "it has neither ? nor #")]
-#[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER or opencode:URL")]
+#[case(&["task", "x", "--host", "magic"], "--host magic: must be engine, engine:FOLDER, opencode:URL, or another agent")]
 #[case(&["task", "x", "--host", "scripted:gone.toml"], "No such file")]
 #[case(&["task", "x", "--host", "scripted:session.json"], "session.json")]
 #[case(&["-c", "limits.dept=1", "list"], "`limits.dept` is not a setting; did you mean `limits.depth`? `asyncagents config` lists them all")]
@@ -1086,7 +1086,7 @@ fn many_commands_at_once_start_one_worker_and_lose_nothing() {
     }
     home.until("all are told", || home.told().len() == 8);
     let list = home.ask(&["list"]);
-    assert!(list.ends_with("8 tasks: 8 completed"), "{list}");
+    assert!(list.contains("\n8 tasks: 8 completed; "), "{list}");
 }
 
 #[test]

@@ -168,6 +168,7 @@ const FOR_PROJECTS: &[&str] = &[
     "fork.preset",
     "limits.concurrency",
     "limits.depth",
+    "limits.agents",
     "limits.opencode",
     "limits.per_model",
     "limits.per_parent",

@@ -13,6 +13,7 @@ use std::{
 };
 
 use asyncagents_core::id::SessionId;
+use asyncagents_hosts::agent::CHILD_VARIABLE;
 use asyncagents_tools::SESSION_VARIABLE;
 
 /// The agent in whose shell this command runs.
@@ -33,6 +34,14 @@ pub(crate) fn around() -> Option<AgentShell> {
     find(&variables, &ancestors(), &leaders())
 }
 
+/// Whether this process belongs to a child of another vendor. Some of them give the servers that they start
+/// few variables, so those that the processes above this one were started with tell, too.
+pub(crate) fn is_in_child() -> bool {
+    let is_set = |process: &Process| value(&process.variables, CHILD_VARIABLE).is_some();
+    env::var_os(CHILD_VARIABLE).is_some_and(|value| !value.is_empty())
+        || ancestors().iter().any(is_set)
+}
+
 /// The verb that our own bash tool runs commands with.
 const OWN_SHELL: &str = "sandbox-exec";
 
@@ -42,6 +51,7 @@ const OURS: &str = "asyncagents";
 /// among them.
 const VARIABLES: &[(&str, &str)] = &[
     (SESSION_VARIABLE, OURS),
+    (CHILD_VARIABLE, OURS),
     ("CLAUDECODE", "Claude Code"),
     ("CLAUDE_CODE_ENTRYPOINT", "Claude Code"),
     ("OPENCODE", "OpenCode"),

@@ -6,7 +6,8 @@ pub(crate) const ENGINE: &str = "engine";
 pub(crate) const OPENCODE: &str = "opencode";
 
 /// All forms, for people.
-pub(crate) const FORMS: &str = "engine, engine:FOLDER or opencode:URL";
+pub(crate) const FORMS: &str = "engine, engine:FOLDER, opencode:URL, or another agent: claude, codex, gemini, \
+    opencode, goose or one of [hosts.NAME]";
 
 /// The word and what follows the colon.
 pub(crate) fn split(name: &str) -> (&str, Option<&str>) {

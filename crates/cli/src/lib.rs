@@ -1,6 +1,7 @@
 //! The command `asyncagents`, for a program that is that command, and perhaps brings a kind of
 //! host of its own.
 
+mod adapters;
 mod agent_shell;
 mod approval;
 mod args;
@@ -17,6 +18,7 @@ mod live_processes;
 mod live_view;
 mod log;
 mod markdown;
+mod on_path;
 mod other_agents;
 mod own_file;
 mod print;
@@ -28,6 +30,7 @@ mod seal;
 mod skill_commands;
 mod trace_tree;
 mod trust;
+mod version_line;
 mod width;
 mod worker_process;
 

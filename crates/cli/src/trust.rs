@@ -91,6 +91,15 @@ pub(crate) struct Launches {
 }
 
 impl Launches {
+    /// With a key that nobody keeps.
+    #[cfg(test)]
+    pub(crate) fn of_this_process() -> io::Result<Self> {
+        Ok(Self {
+            key: SealKey::of_this_process()?,
+            database: "test".to_owned(),
+        })
+    }
+
     /// A host with the settings of a launch, and the proof that this user has launched it so.
     pub(crate) fn seal(&self, host: HostRef, settings: String) -> HostSetup {
         let mut setup = HostSetup {

@@ -263,6 +263,26 @@ pub(crate) async fn ensure(config: &Config, flags: &[(String, String)], manager:
     }
 }
 
+/// Starts a worker if none is alive, for a process that has launched tasks and looks after none.
+pub(crate) async fn attend(config: &Config, flags: &[(String, String)], manager: &Manager) {
+    if !config.autostart {
+        return;
+    }
+    let started = match has_worker(config, manager).await {
+        Ok(true) => return,
+        Ok(false) => {
+            // It is waited for, and others are answered meanwhile.
+            let (config, flags) = (config.clone(), flags.to_vec());
+            let started = tokio::task::spawn_blocking(move || start(&config, &flags)).await;
+            started.map_err(Into::into).flatten()
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = started {
+        tracing::warn!(error = format!("{error:#}"), "no worker could be started");
+    }
+}
+
 /// Starts a worker whenever there is work and none is alive, for a process that waits: the worker may
 /// be killed, or those that lack a key may end.
 pub(crate) async fn keep(config: &Config, flags: &[(String, String)], manager: &Manager) {

@@ -64,7 +64,7 @@ fn a_host_that_is_not_here_cannot_be_named() {
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let why = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        why.contains("must be engine, engine:FOLDER or opencode:URL"),
+        why.contains("must be engine, engine:FOLDER, opencode:URL, or another agent"),
         "{why}"
     );
 }

@@ -12,6 +12,8 @@ use asyncagents_core::tool_set;
 use asyncagents_hosts::plugin;
 use tempfile::TempDir;
 
+#[path = "setup/agents.rs"]
+mod agents;
 #[path = "setup/checking.rs"]
 mod checking;
 #[path = "setup/clients.rs"]

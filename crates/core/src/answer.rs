@@ -5,6 +5,7 @@ use unicode_width::UnicodeWidthStr;
 pub use crate::wording::Reader;
 
 use crate::{
+    budget::Spent,
     id::PostId,
     moment::Moment,
     open_question::open_questions,
@@ -251,7 +252,7 @@ fn row(shown: &Shown, now: Moment) -> [String; 6] {
     [
         format!("{id}{}", indicators(task)),
         in_a_cell(&task.brief.description),
-        in_a_cell(task.brief.agent.as_str()),
+        in_a_cell(&task.worked_on_by()),
         status(task),
         duration(task.ran(now)),
         task.progress.spent.tool_calls.to_string(),
@@ -313,6 +314,12 @@ fn summary(tasks: &[Shown], reader: Reader) -> String {
         counted(tasks.len(), "task", "tasks"),
         counts.collect::<Vec<_>>().join(", ")
     );
+    let spent = tasks.iter().map(|shown| shown.task.progress.spent);
+    let spent = spent.fold(Spent::default(), Spent::plus);
+    if matches!(reader, Reader::Person) && spent.tokens > 0 {
+        let tokens = counted(spent.tokens, "token", "tokens");
+        text.push_str(&format!("; {tokens}, {}", spent.price()));
+    }
     for shown in tasks {
         for asked in open_questions(&shown.id, &shown.task.progress, reader) {
             text.push_str(&format!("\n{} waits for {asked}", shown.id));
@@ -387,7 +394,7 @@ fn standing(report: &Report, now: Moment, reader: Reader) -> String {
         indicators(task),
         task.status(),
         task.brief.description,
-        task.brief.agent
+        task.worked_on_by()
     );
     let lost = report.not_taken.iter().map(not_taken);
     let told: String = report.messages.iter().map(told).chain(lost).collect();

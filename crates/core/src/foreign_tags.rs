@@ -4,7 +4,7 @@ use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
 
 /// A text in which the `<` of anything that looks like the tag is `‹`. One character for one, so no
 /// length changes.
-pub(crate) fn without_tag(text: String, tag: &str) -> String {
+pub fn without_tag(text: String, tag: &str) -> String {
     let mut safe = String::new();
     let mut copied = 0;
     for at in memchr::memchr_iter(b'<', text.as_bytes()) {

@@ -60,10 +60,26 @@ pub enum HostRef {
     },
     /// A client of our MCP server that is neither: its sessions are connections.
     McpClient,
+    /// Another agent, which we start for each task: `agent:codex:/folder`. Its sessions are in our
+    /// journal.
+    Agent {
+        /// What the user's settings call it. What is run for it is not in a database.
+        name: Box<str>,
+        /// An absolute path without links.
+        folder: Box<str>,
+        /// The OpenCode whose session launched the task: only its own bridge reaches that session,
+        /// so it works on the task too.
+        bridge: Option<Box<HostRef>>,
+        /// The user has said that it runs without a sandbox.
+        unsandboxed: bool,
+    },
     /// A host of another kind. A program that does not have that kind neither serves nor opens it,
     /// and its tasks stay as they are.
     Other(Box<str>),
 }
+
+/// The kind of a host that is another agent.
+const AGENT: &str = "agent";
 
 /// Between what people see of a host's name and its details, which are JSON.
 const DETAILS: &str = "//?";
@@ -81,6 +97,14 @@ struct UrlDetails<S> {
     directory: Option<S>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct AgentDetails {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bridge: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unsandboxed: bool,
+}
+
 impl HostRef {
     /// The built-in agent in a folder.
     pub fn engine(folder: &str) -> Self {
@@ -95,6 +119,7 @@ impl HostRef {
         match self {
             Self::OpenCode2Bridge { folder, .. } => format!("opencode:{folder}"),
             Self::OpenCode2Url { url, .. } => format!("opencode:{url}"),
+            Self::Agent { name, folder, .. } => format!("{name}:{folder}"),
             Self::Engine { .. }
             | Self::OpenCodeBridge { .. }
             | Self::OpenCodeUrl { .. }
@@ -117,6 +142,7 @@ impl HostRef {
                 format!("{}:{folder}", self.kind())
             }
             Self::McpClient => self.kind().to_owned(),
+            Self::Agent { name, folder, .. } => format!("{AGENT}:{name}:{folder}"),
             Self::Other(text) => text.to_string(),
         }
     }
@@ -130,8 +156,14 @@ impl HostRef {
             | Self::OpenCodeUrl { .. }
             | Self::OpenCode2Bridge { .. }
             | Self::OpenCode2Url { .. }
+            | Self::Agent { .. }
             | Self::Other(_) => false,
         }
+    }
+
+    /// Whether its sessions have our tools over MCP, where the server's name is in front of theirs.
+    pub fn has_tools_over_mcp(&self) -> bool {
+        self.is_outside() || matches!(self, Self::Agent { .. })
     }
 
     /// Whether its sessions are told something when they ask, for nothing can be sent to them.
@@ -144,6 +176,7 @@ impl HostRef {
             | Self::OpenCodeUrl { .. }
             | Self::OpenCode2Bridge { .. }
             | Self::OpenCode2Url { .. }
+            | Self::Agent { .. }
             | Self::Other(_) => false,
         }
     }
@@ -157,6 +190,7 @@ impl HostRef {
             Self::ClaudeCode { .. } => "claude-code",
             Self::Codex { .. } => "codex",
             Self::McpClient => "mcp",
+            Self::Agent { .. } => AGENT,
             Self::Other(text) => text.split_once(':').map_or(text, |(kind, _)| kind),
         }
     }
@@ -168,7 +202,20 @@ impl HostRef {
             | Self::ClaudeCode { .. }
             | Self::Codex { .. }
             | Self::McpClient
+            | Self::Agent {
+                bridge: None,
+                unsandboxed: false,
+                ..
+            }
             | Self::Other(_) => return String::new(),
+            Self::Agent {
+                bridge,
+                unsandboxed,
+                ..
+            } => serde_json::to_string(&AgentDetails {
+                bridge: bridge.as_ref().map(|bridge| bridge.to_string()),
+                unsandboxed: *unsandboxed,
+            }),
             Self::OpenCodeBridge { process, data, .. } => serde_json::to_string(&BridgeDetails {
                 process,
                 data,
@@ -203,6 +250,7 @@ impl HostRef {
             }),
             "codex" if !rest.is_empty() => Some(Self::Codex { home: rest.into() }),
             "mcp" if rest.is_empty() => Some(Self::McpClient),
+            AGENT => Self::parse_agent(rest),
             "opencode" => Some(match Place::parse(rest)? {
                 Place::Bridge(folder, details) => Self::OpenCodeBridge {
                     folder,
@@ -226,6 +274,21 @@ impl HostRef {
             }),
             _ => None,
         }
+    }
+}
+
+impl HostRef {
+    fn parse_agent(rest: &str) -> Option<Self> {
+        let (name, rest) = rest.split_once(':')?;
+        let (folder, details) = rest.split_once(DETAILS).unwrap_or((rest, "{}"));
+        let details: AgentDetails = serde_json::from_str(details).ok()?;
+        let bridge = details.bridge.as_deref();
+        (!name.is_empty() && !folder.is_empty()).then(|| Self::Agent {
+            name: name.into(),
+            folder: folder.into(),
+            bridge: bridge.map(|bridge| Box::new(Self::from(bridge))),
+            unsandboxed: details.unsandboxed,
+        })
     }
 }
 

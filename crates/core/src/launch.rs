@@ -5,7 +5,7 @@ use crate::{
     budget::Budget,
     event::Launched,
     fork::Plan,
-    host_ref::HostSetup,
+    host_ref::{HostRef, HostSetup},
     id::{ChainId, OwnerId, TaskId},
     lifecycle::was_stopped,
     moment::Moment,
@@ -116,23 +116,33 @@ fn budget(own: Budget, above: Option<&Task>, now: Moment) -> Result<Budget, Refu
 ///
 /// # Errors
 /// When the caller has no session to launch from.
-pub fn place(id: &TaskId, caller: &Caller, above: Option<&Task>) -> Result<Place, Refusal> {
-    let (session, _) = caller.launches_from()?;
+pub fn place(
+    id: &TaskId,
+    caller: &Caller,
+    above: Option<&Task>,
+    host: &HostRef,
+) -> Result<Place, Refusal> {
+    let (session, own) = caller.launches_from()?;
     let root = match (above, caller) {
         (Some(above), _) => above.place.root.clone(),
         (None, Caller::Shell { .. }) => format!("{session}/{id}").as_str().into(),
         (None, Caller::Session { .. } | Caller::Person | Caller::Script) => session.clone(),
     };
+    let is_elsewhere = |of: &&HostRef| *of != host;
+    let above_in = above.map(|above| &above.brief.host.host);
     let outside = match above {
-        Some(above) => above.place.outside.as_ref(),
-        None => caller.outside(),
+        Some(above) => above.place.outside.as_ref().or(above_in),
+        // The sessions of shells are in no host: whichever works for them delivers to them.
+        None if matches!(caller, Caller::Shell { .. }) => None,
+        None => Some(caller.outside().unwrap_or(&own.host)),
     };
     Ok(Place {
         parent: session.clone(),
         above: above.map(|above| above.id.clone()),
         root,
         depth: depth(above),
-        outside: outside.cloned(),
+        outside: outside.filter(is_elsewhere).cloned(),
+        above_in: above_in.filter(is_elsewhere).cloned(),
     })
 }
 

@@ -20,7 +20,7 @@ pub mod digest;
 pub mod end_notice;
 pub mod event;
 pub mod fallback;
-mod foreign_tags;
+pub mod foreign_tags;
 pub mod fork;
 mod frontmatter;
 pub mod host_ref;

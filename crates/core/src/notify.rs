@@ -56,7 +56,7 @@ impl Wording {
     /// so they have no prefix.
     #[must_use]
     pub fn in_host(&self, host: &HostRef) -> Self {
-        if host.is_outside() {
+        if host.has_tools_over_mcp() {
             let prefix = String::new();
             return Self {
                 prefix,

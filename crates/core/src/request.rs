@@ -22,6 +22,8 @@ pub struct TaskArgs {
     pub description: String,
     pub prompt: String,
     pub agent: String,
+    /// Another agent that works on it, by its name in the user's settings.
+    pub host: Option<String>,
     /// Whether the child inherits the conversation.
     pub fork: bool,
     /// A finished task to go on with, by its ID or the beginning of it.
@@ -47,6 +49,8 @@ pub struct LaunchTask {
     pub description: String,
     pub prompt: String,
     pub agent: AgentName,
+    /// Another agent that works on it, if not one of the caller's host.
+    pub host: Option<String>,
     /// What the child knows at the start.
     pub context: Context,
     /// The model, if not the agent's own.
@@ -103,6 +107,7 @@ impl LaunchTask {
             prompt: body,
             // Which agent a skill names is for forks.
             agent: Self::USUAL_AGENT.into(),
+            host: None,
             context: Context::Fresh,
             model: None,
             effort: None,
@@ -253,6 +258,7 @@ impl TryFrom<TaskArgs> for TaskRequest {
             let given = [
                 ("description", !args.description.trim().is_empty()),
                 ("agent", !args.agent.trim().is_empty()),
+                ("host", args.host.is_some()),
                 ("model", args.model.is_some()),
                 ("effort", args.effort.is_some()),
                 ("budget", args.budget != Budget::default()),
@@ -280,6 +286,7 @@ impl TryFrom<TaskArgs> for TaskRequest {
             description,
             prompt: args.prompt,
             agent: args.agent.trim().into(),
+            host: args.host.as_deref().and_then(filled).map(str::to_owned),
             context: if args.fork {
                 Context::Forked
             } else {

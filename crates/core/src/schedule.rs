@@ -26,7 +26,20 @@ pub enum Slots {
 #[derive(Debug)]
 pub struct Schedule<'a> {
     limits: &'a TaskLimits,
-    used: HashMap<Slots, u64>,
+    slots: HashMap<Slots, Taken>,
+}
+
+/// How many slots of a kind there are, and how many are taken.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    used: u64,
+    limit: u64,
+}
+
+impl Taken {
+    fn is_full(self) -> bool {
+        self.used >= self.limit
+    }
 }
 
 impl<'a> Schedule<'a> {
@@ -34,7 +47,7 @@ impl<'a> Schedule<'a> {
     pub fn new(limits: &'a TaskLimits) -> Self {
         Self {
             limits,
-            used: HashMap::new(),
+            slots: HashMap::new(),
         }
     }
 
@@ -50,25 +63,29 @@ impl<'a> Schedule<'a> {
     ) -> Result<bool, E> {
         let wanted = wanted(task, self.limits);
         for (slots, limit) in &wanted {
-            let used = match self.used.get(slots) {
-                Some(used) => *used,
+            let used = match self.slots.get(slots) {
+                Some(taken) => taken.used,
                 None => count(slots)?,
             };
-            self.used.insert(slots.clone(), used);
-            if used >= *limit {
+            let limit = *limit;
+            let taken = Taken { used, limit };
+            self.slots.insert(slots.clone(), taken);
+            if taken.is_full() {
                 return Ok(false);
             }
         }
-        for (slots, _) in wanted {
-            *self.used.entry(slots).or_default() += 1;
+        for (slots, _) in &wanted {
+            if let Some(taken) = self.slots.get_mut(slots) {
+                taken.used += 1;
+            }
         }
         Ok(true)
     }
 
     /// The kinds of hosts in which every slot of this depth was found taken.
     pub fn full_hosts(&self, depth: u32) -> Vec<Box<str>> {
-        let full = self.used.iter().filter_map(|(slots, used)| match slots {
-            Slots::Host(at, kind) if *at == depth && *used >= self.limits.opencode => Some(kind),
+        let full = self.slots.iter().filter_map(|(slots, taken)| match slots {
+            Slots::Host(at, kind) if *at == depth && taken.is_full() => Some(kind),
             Slots::Host(..) | Slots::Depth(_) | Slots::Model(..) | Slots::Parent(_) => None,
         });
         full.cloned().collect()
@@ -76,8 +93,8 @@ impl<'a> Schedule<'a> {
 
     /// Whether every slot of this depth was found taken.
     pub fn is_full(&self, depth: u32) -> bool {
-        let used = self.used.get(&Slots::Depth(depth));
-        used.is_some_and(|used| *used >= self.limits.concurrency)
+        let taken = self.slots.get(&Slots::Depth(depth));
+        taken.is_some_and(|taken| taken.is_full())
     }
 }
 

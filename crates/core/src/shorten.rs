@@ -27,7 +27,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// A text in one line, or the beginning of that.
-pub(crate) fn short_line(text: &str, most: usize) -> String {
+pub fn short_line(text: &str, most: usize) -> String {
     let line = one_line(text);
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),

@@ -65,14 +65,19 @@ pub struct Place {
     pub root: SessionId,
     /// 1 for a task of a session that is no child.
     pub depth: u32,
-    /// The program that the root session lives in, where that is not the host of its tasks.
+    /// The host that the root session lives in, where that is not the host of the task.
     pub outside: Option<HostRef>,
+    /// The host of the task above, where that is not the host of the task.
+    pub above_in: Option<HostRef>,
 }
 
 impl Place {
-    /// The program that the launching session lives in, where that is not the host of the task.
+    /// The host that the launching session lives in, where that is not the host of the task.
     pub fn parent_outside(&self) -> Option<&HostRef> {
-        self.outside.as_ref().filter(|_| self.above.is_none())
+        match self.above {
+            None => self.outside.as_ref(),
+            Some(_) => self.above_in.as_ref(),
+        }
     }
 }
 
@@ -234,9 +239,29 @@ words! {
 impl Task {
     /// The host of a session that is told about it: its own, its parent's or the root.
     pub fn host_of(&self, session: &SessionId) -> &HostRef {
-        let is_root = *session == self.place.root && self.session.as_ref() != Some(session);
-        let outside = self.place.outside.as_ref().filter(|_| is_root);
-        outside.unwrap_or(&self.brief.host.host)
+        let place = &self.place;
+        let elsewhere = if self.session.as_ref() == Some(session) {
+            None
+        } else if *session == place.parent {
+            place.parent_outside()
+        } else {
+            place.outside.as_ref().filter(|_| *session == place.root)
+        };
+        elsewhere.unwrap_or(&self.brief.host.host)
+    }
+
+    /// Who works on it: the agent, and in which other one, if it is in another.
+    pub fn worked_on_by(&self) -> String {
+        let agent = &self.brief.agent;
+        match &self.brief.host.host {
+            HostRef::Agent {
+                name,
+                unsandboxed: false,
+                ..
+            } => format!("{agent} in {name}"),
+            HostRef::Agent { name, .. } => format!("{agent} in {name}, unsandboxed"),
+            _ => agent.to_string(),
+        }
     }
 
     /// What it is called by those who look at it.

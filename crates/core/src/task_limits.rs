@@ -15,6 +15,8 @@ pub struct TaskLimits {
     pub concurrency: u64,
     /// Of these, how many in an OpenCode of one generation, whose one thread does all the work.
     pub opencode: u64,
+    /// How many tasks of one depth run at once in other agents, which need much memory each.
+    pub agents: u64,
     /// How many tasks of a model run at once at one depth, for models that have a limit.
     pub per_model: BTreeMap<ModelName, u64>,
     /// How many tasks of one parent run at once.
@@ -43,6 +45,7 @@ impl TaskLimits {
             | HostRef::OpenCodeUrl { .. }
             | HostRef::OpenCode2Bridge { .. }
             | HostRef::OpenCode2Url { .. } => Some(self.opencode),
+            HostRef::Agent { .. } => Some(self.agents),
             HostRef::Engine { .. }
             | HostRef::ClaudeCode { .. }
             | HostRef::Codex { .. }
@@ -57,6 +60,7 @@ impl Default for TaskLimits {
         Self {
             concurrency: 200,
             opencode: 10,
+            agents: 4,
             per_model: BTreeMap::new(),
             per_parent: None,
             depth: 2,

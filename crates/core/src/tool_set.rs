@@ -66,10 +66,10 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool {
         name: "task",
-        description: "Launch a background agent; you are told when it ends, so go on with other \
-            work. It knows only its prompt; with `fork`, this conversation too. `resume` (a \
-            finished task's ID) continues it.",
-        schema: r#"{"type":"object","properties":{"description":{"type":"string"},"prompt":{"type":"string"},"agent":{"type":"string"},"fork":{"type":"boolean"},"resume":{"type":"string"},"model":{"type":"string"},"effort":{"type":"string","enum":["low","medium","high"]}},"required":["description","prompt","agent"]}"#,
+        description: "Launch a background agent; you are told when it ends. It knows only its prompt; \
+            with `fork`, this conversation too. `resume`: a finished task's ID. `host`: claude, \
+            codex.",
+        schema: r#"{"type":"object","properties":{"description":{"type":"string"},"prompt":{"type":"string"},"agent":{"type":"string"},"host":{"type":"string"},"fork":{"type":"boolean"},"resume":{"type":"string"},"model":{"type":"string"},"effort":{"enum":["low","medium","high"]}},"required":["description","prompt","agent"]}"#,
         example: r#"{"description": "Review parser", "prompt": "Review src/parser.rs", "agent": "general"}"#,
         read: task,
     },
@@ -244,6 +244,9 @@ fn task(arguments: &Arguments) -> Result<ToolRequest, String> {
         description: text("description")?,
         prompt: text("prompt")?,
         agent: text("agent")?,
+        host: arguments
+            .optional_text("host")?
+            .filter(|host| !host.trim().is_empty()),
         fork: arguments.flag("fork")?,
         resume: resume.filter(|id| !id.trim().is_empty()),
         model: arguments.optional_text("model")?,

@@ -41,7 +41,7 @@ pub(crate) fn brief(text: &str) -> String {
 }
 
 /// `a, b and c`.
-pub(crate) fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &str) -> String {
+pub fn listed<S: AsRef<str>>(items: impl IntoIterator<Item = S>, last: &str) -> String {
     let items: Vec<S> = items.into_iter().collect();
     let mut text = String::new();
     for (at, item) in items.iter().enumerate() {

@@ -285,6 +285,7 @@ async fn children(many: usize) {
             description: format!("child {number}"),
             prompt: "Look around".to_owned(),
             agent: "general".into(),
+            host: None,
             context: Context::Fresh,
             model: None,
             effort: None,

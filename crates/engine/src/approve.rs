@@ -15,6 +15,8 @@ pub struct Question {
     /// Whether the session is a background task's.
     pub background: bool,
     pub agent: AgentName,
+    /// The model's name for the call.
+    pub call: String,
     pub tool: String,
     /// What the call would touch or run.
     pub target: String,

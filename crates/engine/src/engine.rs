@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use asyncagents_core::{
-    agent::{End, Entry, Usage},
+    agent::{End, Entry, Filed, Mode, Usage},
     id::{AgentName, PostId, SessionId, TaskId},
     lock::lock,
     model_choice::ModelPolicy,
-    port::{HostError, Session},
+    port::{Base, HostError, Session, is_driven_elsewhere},
     progress::Totals,
 };
 use asyncagents_models::ModelError;
@@ -20,7 +20,6 @@ use crate::{
     choose_model::{choose_model, next_model, refused},
     drive::{SessionGuard, drive},
     live,
-    record::is_driven_elsewhere,
     shared::Shared,
     system_prompt,
 };
@@ -47,16 +46,29 @@ impl Engine {
         Self { shared }
     }
 
+    /// A name for a session of a person that is still to be begun.
+    pub fn new_session_id() -> SessionId {
+        SessionId::from(format!("{}{}", SessionId::KIND, Uuid::new_v4().simple()))
+    }
+
     /// Begins a session of a person.
     ///
     /// # Errors
     /// When there is no such agent or model, or the store fails.
     pub async fn begin(&self, begin: Begin) -> Result<SessionId, HostError> {
+        self.begin_as(Self::new_session_id(), begin).await
+    }
+
+    /// The same under a name that was given out before.
+    ///
+    /// # Errors
+    /// When there is no such agent or model, or the store fails.
+    pub async fn begin_as(&self, id: SessionId, begin: Begin) -> Result<SessionId, HostError> {
         let profiles = self.shared.profiles();
         let profile = profiles.known(&begin.agent)?;
         let model = choose_model(&self.shared, begin.model.as_deref(), profile, None)?;
         let session = Session {
-            id: SessionId::from(format!("{}{}", SessionId::KIND, Uuid::new_v4().simple())),
+            id,
             task: None,
             title: begin.title,
             agent: begin.agent.clone(),
@@ -69,6 +81,63 @@ impl Engine {
             begun: self.shared.now(),
         };
         self.shared.make(session, None).await
+    }
+
+    /// Begins a session of a person with all that another one has so far. What that one does later
+    /// does not matter to it.
+    ///
+    /// # Errors
+    /// When there is no such session, it is a background task's, or the store fails.
+    pub async fn fork(&self, session: &SessionId) -> Result<SessionId, HostError> {
+        let parent = self.shared.existing(session).await?;
+        if parent.session.task.is_some() {
+            let why = format!("{session} is the session of a background task");
+            return Err(HostError::Refused(why));
+        }
+        let conversation = parent.conversation();
+        let own = &parent.session;
+        let fork = Session {
+            id: Self::new_session_id(),
+            model: conversation.model().unwrap_or(&own.model).clone(),
+            base: Some(Base {
+                session: own.id.clone(),
+                until: conversation.newest(),
+            }),
+            begun: self.shared.now(),
+            ..own.clone()
+        };
+        self.shared.make(fork, None).await
+    }
+
+    /// Everything that has happened in a session, also before it was forked from another.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store fails.
+    pub async fn entries(&self, session: &SessionId) -> Result<Vec<Filed>, HostError> {
+        Ok(self.shared.existing(session).await?.entries())
+    }
+
+    /// How many tokens a session's conversation has, and how many its model can have.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store fails.
+    pub async fn window(&self, session: &SessionId) -> Result<(u64, u64), HostError> {
+        let whole = self.shared.existing(session).await?;
+        let weighed = spawn_blocking(move || {
+            let conversation = whole.conversation();
+            let model = conversation.model().unwrap_or(&whole.session.model);
+            (conversation.weight(), model.clone())
+        });
+        let failed = |error: tokio::task::JoinError| HostError::Unreachable(error.to_string());
+        let (weight, model) = weighed.await.map_err(failed)?;
+        let model = self.shared.models.resolve(model.as_str());
+        Ok((weight, model.map_err(refused)?.window()))
+    }
+
+    /// Judges the calls of a session by another mode from now on, also those of a run that is on its
+    /// way. What it launches is launched with the engine's own.
+    pub fn set_mode(&self, session: &SessionId, mode: Mode) {
+        lock(&self.shared.modes).insert(session.clone(), mode);
     }
 
     /// The newest session of a person in this workspace.
@@ -117,7 +186,7 @@ impl Engine {
         let (id, mine) = (session.clone(), (self.shared.owner)());
         let busy = self
             .shared
-            .read(move |journal| is_driven_elsewhere(journal, &id, mine.as_ref()));
+            .read(move |journal| Ok(is_driven_elsewhere(journal, &id, mine.as_ref())?));
         Ok(busy.await?)
     }
 

@@ -9,7 +9,7 @@ use asyncagents_core::{
     model_choice::HostModel,
     port::{
         Base, Delivery, Host, HostError, HostEvents, Inheritance, Inspection, NewSession, Notice,
-        Prompt, Recent, Report, Session, SessionEvent, WantedModel,
+        Prompt, Recent, Report, Session, SessionEvent, WantedModel, WholeSession,
     },
     question::{Answered, Reply},
     task::Outcome,
@@ -24,7 +24,6 @@ use crate::{
     drivers::Halt,
     profiles::restricted,
     questions::may_be_asked,
-    record::Whole,
     system_prompt,
 };
 
@@ -340,7 +339,7 @@ impl Host for Engine {
             return Ok(Answered::NotAsked);
         }
         let whole = self.shared.whole(session).await?;
-        let later = |whole: Whole| may_be_asked(session, &whole.conversation(), question);
+        let later = |whole: WholeSession| may_be_asked(session, &whole.conversation(), question);
         if whole.is_some_and(later) {
             // After a failure it is asked again, under the same name.
             let why = "the session has not come to that question again";

@@ -120,7 +120,7 @@ pub(crate) struct Judge<'a> {
 impl Judge<'_> {
     /// Whether a person may be asked about a call, which takes time.
     pub(crate) fn asks(&self, call: &Call, info: &CallInfo) -> bool {
-        let permissions = &self.shared.settings.permissions;
+        let permissions = self.shared.permissions(&self.session.id);
         let verdict = permissions.judge(&call.name, info.kind, &info.target);
         matches!(verdict, Verdict::Ask { .. })
     }
@@ -137,7 +137,8 @@ impl Judge<'_> {
         if !self.acting.tools.allows(tool, *kind, target) {
             return Err(self.not_allowed(tool, info).into());
         }
-        let by_person = match self.shared.settings.permissions.judge(tool, *kind, target) {
+        let permissions = self.shared.permissions(&self.session.id);
+        let by_person = match permissions.judge(tool, *kind, target) {
             Verdict::Allow => false,
             Verdict::Deny(why) => return Err(format!("not permitted: {why}").into()),
             Verdict::Ask { by_rule } => {
@@ -205,7 +206,7 @@ impl Judge<'_> {
             id,
             question: asked,
         });
-        let question = self.question(&call.name, info, &grant);
+        let question = self.question(call, info, &grant);
         let reply = self.first_reply(&mut open, approver, &question).await?;
         let reply = reply.ok_or_else(|| {
             let asked = questions::text_about(&call.name, info, None);
@@ -273,7 +274,7 @@ impl Judge<'_> {
     }
 
     fn nobody_to_ask(&self, tool: &str, info: &CallInfo) -> String {
-        let permissions = &self.shared.settings.permissions;
+        let permissions = self.shared.permissions(&self.session.id);
         let modes = permissions.freeing_modes(tool, info.kind, &info.target);
         format!(
             "not permitted: {tool} has to be allowed by a person, and nobody can be asked \
@@ -283,13 +284,14 @@ impl Judge<'_> {
     }
 
     /// What the person who is here is asked.
-    fn question(&self, tool: &str, info: &CallInfo, grant: &Grant) -> Question {
+    fn question(&self, call: &Call, info: &CallInfo, grant: &Grant) -> Question {
         Question {
             session: self.session.id.clone(),
             title: self.session.title.clone(),
             background: self.session.task.is_some(),
             agent: self.acting.name.clone(),
-            tool: tool.to_owned(),
+            call: call.id.clone(),
+            tool: call.name.clone(),
             target: info.target.clone(),
             preview: info.preview.clone(),
             always: grant.covers("this run"),
@@ -316,7 +318,10 @@ impl Judge<'_> {
                 let grant = Grant::of_use(&session, tool, file);
                 shared.grants.has(&grant, tree.as_ref())
             };
-            match shared.settings.permissions.reach(&tool, &searched, file) {
+            match shared
+                .permissions(&session.id)
+                .reach(&tool, &searched, file)
+            {
                 Reach::Ask if granted(&tool) || granted("read") => Reach::Show,
                 reach => reach,
             }

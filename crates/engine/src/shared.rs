@@ -1,6 +1,7 @@
 //! What all parts of an engine share: settings, store, models, toolboxes, watchers and drivers.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     io,
     path::Path,
@@ -8,13 +9,13 @@ use std::{
 };
 
 use asyncagents_core::{
-    agent::{Entry, ToolSpec, Tools},
+    agent::{Entry, Mode, Permissions, ToolSpec, Tools},
     id::{OwnerId, SessionId, TaskId},
     lock::lock,
     moment::Moment,
     port::{
-        Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store, query,
-        transact, transact_unsynced,
+        Clock, Delegation, HostError, Journal, Report, Session, SessionEvent, Store, WholeSession,
+        query, transact, transact_unsynced,
     },
     tool_set,
 };
@@ -30,7 +31,7 @@ use crate::{
     live::LiveSender,
     profiles::{self, Profiles},
     questions::Questions,
-    record::{SessionError, Whole, whole},
+    record::SessionError,
     toolboxes::Toolboxes,
 };
 
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) commands: Arc<CommandSlots>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) grants: Grants,
+    /// The modes of sessions that have one of their own.
+    pub(crate) modes: Mutex<HashMap<SessionId, Mode>>,
     pub(crate) questions: Questions,
     pub(crate) owner: Owner,
     pub(crate) reports: broadcast::Sender<Report>,
@@ -96,6 +99,7 @@ impl Shared {
             approver: parts.approver,
             owner: parts.owner,
             grants: Grants::default(),
+            modes: Mutex::default(),
             questions: Questions::default(),
             reports: broadcast::channel(MOST_BEHIND).0,
             watched: Mutex::default(),
@@ -138,9 +142,10 @@ impl Shared {
     }
 
     /// A session and everything in it, what it begins with included.
-    pub(crate) async fn whole(&self, id: &SessionId) -> Result<Option<Whole>, SessionError> {
+    pub(crate) async fn whole(&self, id: &SessionId) -> Result<Option<WholeSession>, SessionError> {
         let id = id.clone();
-        self.read(move |journal| whole(journal, &id)).await
+        self.read(move |journal| Ok(WholeSession::read(journal, &id)?))
+            .await
     }
 
     /// Adds an entry to a session, whether it is driven or not.
@@ -157,6 +162,18 @@ impl Shared {
             Ok(())
         } else {
             Err(HostError::NoSession(id.clone()))
+        }
+    }
+
+    /// What a session may do without asking.
+    pub(crate) fn permissions(&self, session: &SessionId) -> Cow<'_, Permissions> {
+        let permissions = &self.settings.permissions;
+        match lock(&self.modes).get(session) {
+            Some(mode) if *mode != permissions.mode => Cow::Owned(Permissions {
+                mode: *mode,
+                ..permissions.clone()
+            }),
+            Some(_) | None => Cow::Borrowed(permissions),
         }
     }
 
@@ -189,6 +206,7 @@ impl Shared {
     /// Drops what is kept of a session that is deleted.
     pub(crate) fn forget(&self, session: &SessionId) {
         self.toolboxes.forget(session);
+        lock(&self.modes).remove(session);
         self.questions.forget(session);
     }
 
@@ -236,7 +254,7 @@ impl Shared {
         (offered.collect(), names)
     }
 
-    pub(crate) async fn existing(&self, session: &SessionId) -> Result<Whole, HostError> {
+    pub(crate) async fn existing(&self, session: &SessionId) -> Result<WholeSession, HostError> {
         let whole = self.whole(session).await?;
         whole.ok_or_else(|| HostError::NoSession(session.clone()))
     }

@@ -1,7 +1,11 @@
 //! Other agents that tasks run in.
 
+pub mod acp;
+pub mod agent;
+pub mod agent_needs;
 mod both;
 pub mod claude_code;
+pub mod claude_stream;
 pub mod codex;
 mod connection;
 mod http;
@@ -12,6 +16,7 @@ pub mod opencode;
 pub mod opencode2;
 mod outside;
 pub mod plugin;
+pub mod proxy;
 
 pub use both::AgentNote;
 pub use connection::{Connection, Method, Request, Response, Signal};

@@ -221,7 +221,7 @@ async fn an_instance_comes_and_hears_its_own_events() {
     let mut signals = instance.signals();
     plugin.happens("/elsewhere", 1).await;
     plugin.happens(FOLDER, 2).await;
-    let event = r#"{"properties":2,"type":"x"}"#;
+    let event = r#"{"type":"x","properties":2}"#;
     assert_eq!(heard(&mut signals).await, event);
 
     // Set up again: it is the same instance, but something may have happened in between.
@@ -240,7 +240,7 @@ async fn an_instance_comes_and_hears_its_own_events() {
     assert!(Arc::ptr_eq(&instance, &plugin.door.instance()));
     assert_eq!(heard(&mut signals).await, "missed");
     plugin.happens(FOLDER, 3).await;
-    let event = r#"{"properties":3,"type":"x"}"#;
+    let event = r#"{"type":"x","properties":3}"#;
     assert_eq!(heard(&mut signals).await, event);
     plugin.leaves().await;
     assert_eq!(heard(&mut signals).await, "the end");
@@ -383,7 +383,7 @@ async fn an_opencode_2_comes_once_for_all_its_folders() {
     plugin
         .says(json!({"method": "event", "params": {"event": event}}))
         .await;
-    assert_eq!(heard(&mut signals).await, r#"{"data":1,"type":"x"}"#);
+    assert_eq!(heard(&mut signals).await, r#"{"type":"x","data":1}"#);
     plugin.says(json!({"method": "event", "params": {}})).await;
     assert_eq!(heard(&mut signals).await, "missed");
 

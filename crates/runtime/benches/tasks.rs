@@ -258,6 +258,7 @@ async fn stored(folder: &Path, many: usize, durability: Durability) -> (Sqlite, 
                         root: "root".into(),
                         depth: 1,
                         outside: None,
+                        above_in: None,
                     },
                     brief: Brief {
                         description: "a task".to_owned(),

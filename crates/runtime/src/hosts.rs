@@ -24,6 +24,22 @@ pub trait Hosts: Send + Sync {
     /// Whether tasks of this host can be run by this process.
     fn serves(&self, host: &HostRef) -> bool;
 
+    /// The host that a caller in another one names, for a task of its own.
+    ///
+    /// # Errors
+    /// When there is none of the name, with those that there are.
+    fn named(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
+        let _ = caller;
+        let why = format!("there is no host `{name}` here; leave `host` out");
+        Err(HostError::Refused(why))
+    }
+
+    /// Whether this process looks after the tasks that are launched here. Otherwise they wait for a
+    /// worker.
+    fn keeps_launched(&self) -> bool {
+        true
+    }
+
     /// What this process lacks to run a task that another one may have, such as a key.
     fn lacks(&self, task: &Task) -> Option<String> {
         let _ = task;

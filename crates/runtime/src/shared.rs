@@ -156,4 +156,9 @@ impl Shared {
     pub(crate) fn owner(&self) -> Option<OwnerId> {
         lock(&self.owner).clone()
     }
+
+    /// Who looks after a task that is launched here.
+    pub(crate) fn owner_of_launched(&self) -> Option<OwnerId> {
+        self.owner().filter(|_| self.hosts.source.keeps_launched())
+    }
 }

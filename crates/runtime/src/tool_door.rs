@@ -67,6 +67,15 @@ impl ToolDoor {
         }
     }
 
+    /// The same with the names that the tools have where this wording is used.
+    #[must_use]
+    pub fn prefixed(self, wording: &Wording) -> Self {
+        Self {
+            prefix: wording.prefix.clone(),
+            ..self
+        }
+    }
+
     /// The list of skills for the model, if there are any for it.
     pub fn disclosed(&self) -> Option<String> {
         self.skills.as_ref().and_then(Skills::disclosed)

@@ -1,3 +1,4 @@
 //! The doors by which other programs reach asyncagents.
 
+pub mod acp;
 pub mod mcp;

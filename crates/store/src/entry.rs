@@ -28,6 +28,11 @@ pub(crate) enum EntryRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chain: Option<ChainId>,
     },
+    AgentSession {
+        id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        process: Option<String>,
+    },
     #[serde(rename = "told")]
     Notice {
         post: PostId,

@@ -68,6 +68,8 @@ struct PlaceRecord {
     depth: u32,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "outside")]
     outside: Option<HostRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "outside")]
+    above_in: Option<HostRef>,
 }
 
 /// A host as its text.

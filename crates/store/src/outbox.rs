@@ -3,7 +3,7 @@
 
 use asyncagents_core::{
     end_notice::EndNotice,
-    host_ref::HostSetup,
+    host_ref::{HostRef, HostSetup},
     id::{OwnerId, PostId, SessionId, TaskId},
     moment::Moment,
     notify::Message,
@@ -329,7 +329,7 @@ impl<S: Sql> Outbox for Transaction<S> {
 
 /// Everything that [`pending`] reads.
 const SELECT_PENDING: &str = "SELECT n.id, n.task, n.visible, n.hidden, n.parent, n.host, \
-    t.settings, t.seal, n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, \
+    t.settings, t.seal, t.host AS task_host, n.attempted, n.attempts, n.pos, n.kind, n.run, n.question, n.reply, n.batch, \
     n.ending, n.told_whole FROM notices n JOIN tasks t ON t.id = n.task";
 
 fn pending_or_damaged(row: &Row<'_>) -> Result<Result<PendingPost, UnreadablePost>, Damage> {
@@ -365,7 +365,8 @@ fn pending(row: &Row<'_>, place: i64) -> Result<PendingPost, Damage> {
 /// mean nothing.
 fn recipient(row: &Row<'_>) -> Result<HostSetup, Damage> {
     let found = host_setup(row)?;
-    if found.host.is_outside() {
+    let of_task: String = row.get("task_host")?;
+    if found.host != HostRef::from(&*of_task) {
         return Ok(found.host.into());
     }
     Ok(found)

@@ -98,6 +98,8 @@ struct Tools {
     /// Of its place: there is no column for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outside: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    above_in: Option<String>,
     /// The model that took the place of the task's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelName>,
@@ -249,6 +251,7 @@ fn tools(task: &Task) -> String {
         unpriced_before: Some(task.spent_before.unpriced),
         effort: task.brief.effort.map(|effort| effort.word().to_owned()),
         outside: task.place.outside.as_ref().map(HostRef::to_string),
+        above_in: task.place.above_in.as_ref().map(HostRef::to_string),
         model: progress.model.clone(),
         fallbacks: progress
             .fallbacks
@@ -294,6 +297,7 @@ fn read_task(row: &Row<'_>, id: TaskId) -> Result<Task, Damage> {
             root: row.get("root")?,
             depth: row.get("depth")?,
             outside: tools.outside.as_deref().map(HostRef::from),
+            above_in: tools.above_in.as_deref().map(HostRef::from),
         },
         brief: brief(row, tools.effort.as_deref())?,
         skill: terms_in(row, "skill")?,

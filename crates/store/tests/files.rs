@@ -42,6 +42,7 @@ fn launched(parent: &str) -> Launched {
             root: parent.into(),
             depth: 1,
             outside: None,
+            above_in: None,
         },
         brief: Brief {
             description: "one".to_owned(),

@@ -96,6 +96,7 @@ impl FinishedTasks {
                 root: root.as_str().into(),
                 depth: 1,
                 outside: None,
+                above_in: None,
             },
             brief: Brief {
                 description: format!("look at query {number}"),

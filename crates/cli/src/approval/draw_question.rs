@@ -183,6 +183,7 @@ mod tests {
             title: "Count the files".to_owned(),
             background: false,
             agent: AgentName::from("general"),
+            call: "call_1".to_owned(),
             tool: tool.to_owned(),
             target: target.to_owned(),
             preview,

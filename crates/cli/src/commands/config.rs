@@ -56,6 +56,12 @@ pub(super) fn run(loaded: &Loaded, args: &ConfigArgs) -> Result<Exit, Failure> {
             add(key, value, "a provider of models".to_owned());
         }
     }
+    for (name, host) in &config.agent_config.hosts {
+        for (what, value) in host.describe() {
+            let key = format!("hosts.{name}.{what}");
+            add(key, value, "another agent".to_owned());
+        }
+    }
     for (name, model) in &config.agent_config.aliases {
         let about = "a name for a model".to_owned();
         add(format!("aliases.{name}"), model.clone(), about);

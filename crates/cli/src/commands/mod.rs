@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+mod acp;
 mod answer;
 mod caller;
 mod cancel;
@@ -80,6 +81,7 @@ enum Command {
     #[command(hide = true)]
     OpencodeBridge,
     Mcp(mcp::McpArgs),
+    Acp(acp::AcpArgs),
     #[command(hide = true)]
     Notices(notices::NoticesArgs),
     #[command(hide = true)]
@@ -107,9 +109,18 @@ impl Command {
         }
     }
 
+    /// Whether another agent runs it, as it was set up to for its user's sessions.
+    fn is_for_sessions(&self) -> bool {
+        self.is_hook() || matches!(self, Command::Mcp(_) | Command::OpencodeBridge)
+    }
+
     /// Whether a hook of another agent runs it.
     fn is_hook(&self) -> bool {
-        matches!(self, Command::Notices(_) | Command::Hook(_))
+        match self {
+            Command::Notices(_) => true,
+            Command::Hook(args) => !args.asks(),
+            _ => false,
+        }
     }
 }
 
@@ -129,8 +140,21 @@ fn run_parsed(args: parse::Args, extra: &'static [ExtraHostKind]) -> Result<Exit
         command,
         settings: flags,
     } = args;
+    // In a sandbox in which there is no configuration.
+    if let Command::Mcp(mcp::McpArgs { connect: true, .. }) = &command {
+        return mcp::relay();
+    }
+    if let Command::Hook(args) = &command
+        && args.asks()
+    {
+        return notices::ask();
+    }
+    if command.is_for_sessions() && agent_shell::is_in_child() {
+        return in_child(&command);
+    }
     let loaded = match &command {
-        Command::Worker(_) => load_without_project(&flags),
+        // These serve all folders; what a project says holds in its own.
+        Command::Worker(_) | Command::Acp(_) => load_without_project(&flags),
         // A session is told of its tasks, whatever its project's file says.
         command if command.is_hook() => load_without_project(&flags),
         // These print the same whatever is set, or set wrongly.
@@ -145,6 +169,12 @@ fn run_parsed(args: parse::Args, extra: &'static [ExtraHostKind]) -> Result<Exit
     let context = |quiet| {
         log::begin(&loaded.config, quiet).map_err(Failure::Input)?;
         CommandContext::new(&loaded, flags.clone(), extra)
+    };
+    // Other programs show the standard error of what they start to people or models, so its log goes
+    // to a file.
+    let server_context = |log| {
+        let context = CommandContext::new(&loaded, flags.clone(), extra)?;
+        logging_to_file(context, log)
     };
     match &command {
         Command::Run(args) => run::run(&context(true)?, args),
@@ -163,8 +193,9 @@ fn run_parsed(args: parse::Args, extra: &'static [ExtraHostKind]) -> Result<Exit
         Command::Prune(args) => in_runtime(prune::run(&context(true)?, args)),
         Command::Worker(args) => worker::run(&context(false)?, args),
         Command::OpencodeBridge => opencode_bridge::run(&bridge_context(&loaded, &flags)?),
-        Command::Mcp(args) => mcp::run(&server_context(&loaded, &flags, extra)?, args),
-        Command::Notices(args) => notices::run(&server_context(&loaded, &flags, extra)?, args),
+        Command::Mcp(args) => mcp::run(&server_context(".mcp.log")?, args),
+        Command::Acp(args) => acp::run(&server_context(".acp.log")?, args),
+        Command::Notices(args) => notices::run(&server_context(".mcp.log")?, args),
         Command::Hook(args) => notices::hook(args),
         Command::Config(args) => config::run(&loaded, args),
         Command::Db(args) => in_runtime(db::run(&context(true)?, args)),
@@ -177,20 +208,22 @@ fn run_parsed(args: parse::Args, extra: &'static [ExtraHostKind]) -> Result<Exit
     }
 }
 
+/// What is installed in an agent for its user's sessions, in a child that we have started: nothing. In
+/// the sandbox there is no configuration either.
+fn in_child(command: &Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Mcp(_) => mcp::without_tools(),
+        Command::OpencodeBridge => Err(Failure::Input(anyhow!(
+            "this OpenCode is a child of asyncagents, which has its tools already"
+        ))),
+        _ => Ok(Exit::Done),
+    }
+}
+
 /// A bridge talks to the plugin alone, so its log goes to a file.
 fn bridge_context(loaded: &Loaded, flags: &[Assignment]) -> Result<CommandContext, Failure> {
     let context = CommandContext::new(loaded, flags.to_vec(), &[])?;
     logging_to_file(context, ".opencode.log")
-}
-
-/// So does that of what other agents start: they show its standard error to people or models.
-fn server_context(
-    loaded: &Loaded,
-    flags: &[Assignment],
-    extra: &'static [ExtraHostKind],
-) -> Result<CommandContext, Failure> {
-    let context = CommandContext::new(loaded, flags.to_vec(), extra)?;
-    logging_to_file(context, ".mcp.log")
 }
 
 fn logging_to_file(mut context: CommandContext, end: &str) -> Result<CommandContext, Failure> {
@@ -205,6 +238,7 @@ fn logging_to_file(mut context: CommandContext, end: &str) -> Result<CommandCont
 }
 
 /// What the verbs about tasks have in common.
+#[derive(Clone)]
 struct CommandContext {
     config: Config,
     flags: Vec<Assignment>,
@@ -310,6 +344,11 @@ impl CommandContext {
     /// Starts a worker whenever there is work and none is alive. Never returns.
     async fn keep_worker(&self, manager: &Manager) {
         worker_process::keep(&self.config, &self.flags, manager).await;
+    }
+
+    /// Starts a worker if none is alive, where this process has launched tasks and looks after none.
+    async fn attend_tasks(&self, manager: &Manager) {
+        worker_process::attend(&self.config, &self.flags, manager).await;
     }
 
     /// Shuts down. What is left of background tasks goes on in a worker.

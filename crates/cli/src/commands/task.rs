@@ -150,6 +150,8 @@ pub(super) async fn launch(context: &CommandContext, args: &TaskArgs) -> Result<
             Some(_) => args.agent.clone().unwrap_or_default(),
             None => args.agent.clone().unwrap_or(context.config.agent.clone()),
         },
+        // The host is a setting of the command.
+        host: None,
         fork: args.fork,
         resume: args.resume.clone(),
         model: args.model.clone(),

@@ -7,6 +7,7 @@ use asyncagents_engine::{CommandLimit, Unanswered};
 use asyncagents_models::{Effort, KeySource, Provider, Wire};
 
 use super::{
+    agent_hosts::{self, AgentHostConfig},
     setting::{
         FromProject::{Added, Refused},
         Setting, at, settings,
@@ -35,6 +36,8 @@ pub(crate) struct AgentConfig {
     models: asyncagents_models::Settings,
     pub(crate) prices: Option<PathBuf>,
     pub(crate) providers: BTreeMap<String, ProviderConfig>,
+    /// Other agents.
+    pub(crate) hosts: BTreeMap<String, AgentHostConfig>,
     pub(crate) aliases: BTreeMap<String, String>,
 }
 
@@ -62,6 +65,7 @@ impl AgentConfig {
             models: asyncagents_models::Settings::default(),
             prices: None,
             providers: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             aliases: BTreeMap::new(),
         }
     }
@@ -82,6 +86,15 @@ impl AgentConfig {
             settings.prices = Some(text);
         }
         Ok(settings)
+    }
+
+    /// Sets `hosts.NAME.WHAT`.
+    pub(crate) fn set_host(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let (name, what) = agent_hosts::split_key(key)?;
+        let mut host = self.hosts.get(name).cloned().unwrap_or_default();
+        host.set(what, value)?;
+        self.hosts.insert(name.to_owned(), host);
+        Ok(())
     }
 
     /// Sets `providers.NAME.WHAT`.

@@ -205,7 +205,7 @@ impl Loaded {
     /// Takes what a project may say, and refuses the rest.
     fn set_by_project(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
         let Some(setting) = all_settings().find(|setting| setting.key == key) else {
-            if key.starts_with("providers.") || key.starts_with("aliases.") {
+            if DECLARED.iter().any(|table| key.starts_with(table)) {
                 return Err(not_for_a_project(key));
             }
             // A limit of forks; or it says that there is no such setting.
@@ -289,6 +289,9 @@ impl Loaded {
         } else if let Some(provider) = key.strip_prefix("providers.") {
             let set = self.config.agent_config.set_provider(provider, value);
             set.map_err(refused)?;
+        } else if let Some(host) = key.strip_prefix("hosts.") {
+            let set = self.config.agent_config.set_host(host, value);
+            set.map_err(refused)?;
         } else if let Some(alias) = key.strip_prefix("aliases.") {
             let aliases = &mut self.config.agent_config.aliases;
             aliases.insert(alias.to_owned(), value.to_owned());
@@ -311,6 +314,7 @@ fn meant(key: &str) -> String {
         "fork.mode",
         "providers.NAME.base_url",
         "aliases.NAME",
+        "hosts.NAME.command",
     ];
     let known = all_settings().map(|setting| setting.key);
     let near = nearest(key, known.chain(dynamic));
@@ -325,10 +329,13 @@ fn meant(key: &str) -> String {
 
 /// Whether a setting is one of the built-in agent's: those go with what is launched.
 pub(crate) fn is_of_agent(key: &str) -> bool {
-    let dynamic = key.starts_with("providers.") || key.starts_with("aliases.");
+    let dynamic = DECLARED.iter().any(|table| key.starts_with(table));
     let mut settings = AGENT_SETTINGS.iter().chain(SKILL_SETTINGS);
     dynamic || settings.any(|setting| setting.key == key)
 }
+
+/// Tables in which the user declares what the built-in agent, or tasks, can use by its name.
+const DECLARED: [&str; 3] = ["providers.", "aliases.", "hosts."];
 
 /// How the names of our variables begin.
 const VARIABLES: &str = "ASYNCAGENTS_";
@@ -337,6 +344,8 @@ const VARIABLES: &str = "ASYNCAGENTS_";
 /// starts, and what tests use.
 const NOT_SETTINGS: &[&str] = &[
     asyncagents_tools::SESSION_VARIABLE,
+    asyncagents_hosts::proxy::DOORS_VARIABLE,
+    asyncagents_hosts::agent::CHILD_VARIABLE,
     "ASYNCAGENTS_BIN",
     "ASYNCAGENTS_OPENCODE_BIN",
     "ASYNCAGENTS_SOAK_MINUTES",
@@ -402,9 +411,16 @@ fn flatten(before: &str, table: &Table, found: &mut Vec<(String, String)>) -> an
             }
             Value::Array(list) => {
                 let items: Option<Vec<String>> = list.iter().map(plain).collect();
-                // A rule may have a comma in it.
-                let between = if before == "permissions." { "\n" } else { "," };
-                items.map(|items| items.join(between))
+                // A rule may have a comma in it, and so may an argument.
+                let has_commas = before == "permissions." || before.starts_with("hosts.");
+                let between = if has_commas { "\n" } else { "," };
+                // A list of one item is a list too.
+                let end = if before.starts_with("hosts.") {
+                    "\n"
+                } else {
+                    ""
+                };
+                items.map(|items| items.join(between) + end)
             }
             value => plain(value),
         };

@@ -2,6 +2,7 @@
 //!
 //! Later sources win: defaults, the user's file, the project's file, the environment, flags.
 
+mod agent_hosts;
 mod agent_settings;
 mod folders;
 mod load;
@@ -12,6 +13,7 @@ mod settings;
 mod skill_settings;
 mod value;
 
+pub(crate) use agent_hosts::AgentHostConfig;
 pub(crate) use agent_settings::AgentConfig;
 pub(crate) use folders::{config_folder, config_home, data_folder, data_home, home, no_home};
 pub(crate) use load::{

@@ -93,6 +93,24 @@ pub(crate) fn schema() -> Json {
             },
         },
     });
+    let list = || Shape::List.schema();
+    schema["properties"]["hosts"] = json!({
+        "description": "other agents that tasks can run in",
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "command": list(),
+                "mode": text,
+                "read_only_mode": text,
+                "variables": list(),
+                "servers": list(),
+                "writable": list(),
+                "sandbox": Shape::Boolean.schema(),
+            },
+        },
+    });
     schema
 }
 

@@ -95,6 +95,11 @@ impl Config {
         if let Some(alias) = key.strip_prefix("aliases.") {
             return agent.aliases.get(alias).cloned();
         }
+        if let Some(host) = key.strip_prefix("hosts.") {
+            let (name, what) = host.rsplit_once('.')?;
+            let mut described = agent.hosts.get(name)?.describe().into_iter();
+            return Some(described.find(|(known, _)| *known == what)?.1);
+        }
         let (name, what) = key.strip_prefix("providers.")?.rsplit_once('.')?;
         let mut described = agent.providers.get(name)?.describe().into_iter();
         Some(described.find(|(known, _)| *known == what)?.1)
@@ -132,7 +137,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "the file that holds all tasks";
     "host", host: allowed(host_name::FORMS), Refused,
         "where tasks run: engine (the built-in agent, in this folder), engine:FOLDER, \
-         or opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD)";
+         opencode:URL (an `opencode serve`; its password from OPENCODE_SERVER_PASSWORD), or another \
+         agent: claude, codex, gemini, opencode, goose, or one of [hosts.NAME]";
     "session", session: allowed("a name"), Refused,
         "parent session of tasks from the shell";
     "agent", agent: allowed("the name of an agent"), Free,
@@ -146,6 +152,9 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "how many tasks of one depth run at once; the others wait in a queue";
     "limits.opencode", limits.opencode, Lowered,
         "of these, how many in OpenCode, whose one thread does all the work";
+    "limits.agents", limits.agents, Lowered,
+        "of these, how many in other agents (hosts such as claude and codex), which need 150 to 500 \
+         MB each";
     "limits.per_parent", limits.per_parent, Lowered,
         "how many tasks of one parent run at once";
     "limits.per_model", limits.per_model, Added(lowest_of_each),

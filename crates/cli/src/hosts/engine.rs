@@ -2,8 +2,8 @@
 
 use std::{
     collections::HashMap,
-    env, fs,
-    path::{Path, PathBuf},
+    env,
+    path::Path,
     sync::{Arc, Mutex},
     thread,
 };
@@ -21,17 +21,18 @@ use asyncagents_core::{
 use asyncagents_engine::{CommandSlots, Engine, Parts, Unanswered};
 use asyncagents_models::Models;
 use asyncagents_runtime::{Problem, Skills, ToolDoor};
-use asyncagents_tools::{Toolbox, secret_paths_named_by};
+use asyncagents_tools::Toolbox;
 
-use super::{HostContext, HostKind, ShellLaunch, refused, wrong_kind};
+use super::{
+    HostContext, HostKind, ShellLaunch, refused, tool_settings::tool_settings, wrong_kind,
+};
 use crate::{
-    config::{AgentConfig, Config, config_folder, load_launched, with_project},
+    config::{AgentConfig, Config, load_launched, with_project},
     exit::{self, Failure, no_session},
-    folders::{agent_folders, beside, check_in_place, private_files, real_folder, skill_dirs},
+    folders::{agent_folders, check_in_place, real_folder, skill_dirs},
     launch_secrets::{self, Overrides},
     make_visible::make_visible,
     print,
-    seal::key_file,
     skill_commands::ReadOnlyCommands,
 };
 
@@ -251,72 +252,8 @@ impl EngineHosts {
         config: &Config,
         models: &Models,
     ) -> anyhow::Result<Toolbox> {
-        let mut settings = asyncagents_tools::Settings {
-            workspace: workspace.to_owned(),
-            helper: helper()?,
-            secret_variables: models.secret_variables(),
-            secret_paths: self.secret_paths(),
-            private_before: private_files(),
-            ..config.agent_config.tools.clone()
-        };
-        // The files of a skill are for those who use it.
-        let skills = skill_dirs(workspace, &config.skills);
-        settings.readable.extend(skills.folders());
+        let settings = tool_settings(&self.context, workspace, config, models)?;
         Toolbox::new(settings).with_context(|| workspace.display().to_string())
-    }
-
-    /// The database with all conversations, the user's configuration, and the key.
-    fn secret_paths(&self) -> Vec<PathBuf> {
-        // SQLite's, and our own: what is in them decides what runs.
-        let db = [
-            "",
-            "-wal",
-            "-shm",
-            "-journal",
-            ".worker.lock",
-            ".worker2.lock",
-            ".worker.log",
-            ".opencode.log",
-            ".mcp.log",
-            // Conversations of scripted hosts, of earlier versions.
-            ".sessions",
-        ];
-        let db = db.map(|end| beside(&self.context.config.db, end));
-        let ours = db
-            .into_iter()
-            .chain(key_file())
-            .chain(launch_secrets::folder())
-            .chain(private_files());
-        let named = secret_paths_named_by(|name| env::var_os(name));
-        ours.chain(self.configuration()).chain(named).collect()
-    }
-
-    /// The user's own configuration folder, and what is linked there from elsewhere. It is made if
-    /// it is missing: only what is there can be kept from commands.
-    fn configuration(&self) -> Vec<PathBuf> {
-        let Some(folder) = config_folder() else {
-            return Vec::new();
-        };
-        if !self.context.options.bare
-            && let Err(error) = fs::create_dir_all(&folder)
-        {
-            tracing::debug!(%error, folder = %folder.display(), "cannot be made");
-        }
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-        let targets = links.filter_map(|link| fs::canonicalize(link.path()).ok());
-        let targets: Vec<PathBuf> = targets.collect();
-        [vec![folder], targets].concat()
-    }
-}
-
-/// This program, as it was started: a file of its name may have become another since, by an
-/// update, or by a command in the workspace.
-pub(crate) fn helper() -> std::io::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        Ok(PathBuf::from("/proc/self/exe"))
-    } else {
-        env::current_exe()
     }
 }
 
@@ -356,4 +293,16 @@ fn skills(workspace: &Path, config: &Config, toolbox: &Toolbox) -> Skills {
     let dirs = skill_dirs(workspace, &config.skills);
     Skills::new(dirs, Arc::new(commands), workspace.to_owned())
         .with_effort(config.agent_config.effort)
+}
+
+/// The skills that all agents in a folder have.
+pub(super) fn skills_of(
+    context: &HostContext,
+    folder: &Path,
+    config: &Config,
+    models: &Models,
+) -> anyhow::Result<Skills> {
+    let settings = tool_settings(context, folder, config, models)?;
+    let toolbox = Toolbox::new(settings).with_context(|| folder.display().to_string())?;
+    Ok(skills(folder, config, &toolbox))
 }

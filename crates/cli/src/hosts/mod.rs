@@ -1,11 +1,13 @@
 //! The hosts that tasks can run in, one file for each kind.
 
+mod agent;
 mod engine;
 mod opencode2_bridge;
 mod opencode2_transport;
 mod opencode_bridge;
 mod opencode_url;
 mod outside;
+mod tool_settings;
 
 use std::{
     path::Path,
@@ -25,10 +27,13 @@ use asyncagents_core::{
 use asyncagents_engine::{Approver, Engine};
 use asyncagents_runtime::{ForkSettings, Hosts, Manager, Skills, WeakManager};
 
-use self::{engine::EngineHosts, opencode_url::OpenCodeUrlHosts, outside::OutsideHosts};
+use self::{
+    agent::AgentHosts, engine::EngineHosts, opencode_url::OpenCodeUrlHosts, outside::OutsideHosts,
+};
 pub(crate) use self::{
-    engine::{helper, load_certificates, models},
+    engine::{load_certificates, models},
     opencode_bridge::Bridges,
+    tool_settings::helper,
 };
 use crate::{
     config::{Config, ProjectTasks, with_project},
@@ -100,6 +105,18 @@ pub(crate) struct ShellLaunch<'a> {
     pub(crate) request: &'a TaskArgs,
 }
 
+/// Whose tasks a process looks after.
+#[derive(Default)]
+pub(crate) enum ServedTasks {
+    #[default]
+    All,
+    /// Those of one host: a run works for its own folder, whatever was set when a task there was
+    /// launched.
+    Of(HostRef),
+    /// Nobody's: a worker does.
+    None,
+}
+
 /// What is different about the hosts of one command or another.
 #[derive(Default)]
 pub(crate) struct HostOptions {
@@ -107,9 +124,8 @@ pub(crate) struct HostOptions {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Whether a person's run ends without its background tasks.
     pub(crate) no_wait: bool,
-    /// The one host whose tasks this process looks after, if not all: a run works for its own
-    /// folder, whatever was set when a task there was launched.
-    pub(crate) only: Option<HostRef>,
+    /// Whose tasks this process looks after.
+    pub(crate) tasks: ServedTasks,
     /// No file of settings is read.
     pub(crate) bare: bool,
     /// The OpenCode around this process. It looks after no other tasks then.
@@ -143,6 +159,7 @@ impl HostContext {
 pub(crate) struct KnownHosts {
     context: Arc<HostContext>,
     engine: EngineHosts,
+    agents: AgentHosts,
     opencode_url: OpenCodeUrlHosts,
     bridges: Arc<Bridges>,
     extra: Vec<(&'static str, Box<dyn HostKind>)>,
@@ -155,6 +172,7 @@ impl KnownHosts {
         Self {
             extra: extra.iter().map(make).collect(),
             engine: EngineHosts::new(context.clone()),
+            agents: AgentHosts::new(context.clone()),
             opencode_url: OpenCodeUrlHosts(context.clone()),
             bridges: context.options.bridges.clone().unwrap_or_default(),
             context,
@@ -176,6 +194,7 @@ impl KnownHosts {
             HostRef::ClaudeCode { .. } | HostRef::Codex { .. } | HostRef::McpClient => {
                 &OutsideHosts
             }
+            HostRef::Agent { .. } => &self.agents,
             HostRef::Other(name) => {
                 let (word, _) = host_name::split(name);
                 self.extra(word).unwrap_or(&UnknownHosts)
@@ -195,7 +214,10 @@ impl KnownHosts {
         let (word, rest) = host_name::split(name);
         match word {
             host_name::ENGINE => self.engine.named(rest, overrides),
-            host_name::OPENCODE => self.opencode_url.named(rest, overrides),
+            host_name::OPENCODE if rest.is_some_and(is_address) => {
+                self.opencode_url.named(rest, overrides)
+            }
+            _ if self.agents.knows(word) => self.agents.in_folder(word, rest, overrides),
             _ => match self.extra(word) {
                 Some(kind) => kind.named(rest, overrides),
                 None => anyhow::bail!("--host {name}: must be {}", host_name::FORMS),
@@ -211,6 +233,7 @@ impl KnownHosts {
             HostRef::OpenCodeUrl { .. } | HostRef::OpenCode2Url { .. } => {
                 self.opencode_url.check(launch).await
             }
+            HostRef::Agent { .. } => self.agents.check(launch).await,
             HostRef::OpenCodeBridge { .. }
             | HostRef::OpenCode2Bridge { .. }
             | HostRef::ClaudeCode { .. }
@@ -258,6 +281,7 @@ impl KnownHosts {
             | HostRef::ClaudeCode { .. }
             | HostRef::Codex { .. }
             | HostRef::McpClient
+            | HostRef::Agent { .. }
             | HostRef::Other(_) => None,
         }
     }
@@ -265,6 +289,7 @@ impl KnownHosts {
     /// Lets all built-in agents finish their step.
     pub(crate) async fn stop(&self) {
         self.engine.stop().await;
+        self.agents.stop().await;
     }
 }
 
@@ -272,22 +297,43 @@ impl Hosts for KnownHosts {
     fn serves(&self, host: &HostRef) -> bool {
         let options = &self.context.options;
         if self.context.launches.is_none() {
-            false
-        } else if let Some(only) = &options.only {
-            only == host
-        } else if options.bridges.is_some() {
-            self.bridges.serves(host)
-        } else {
-            self.kind(host).serves(host)
+            return false;
         }
+        match &options.tasks {
+            ServedTasks::Of(only) => only == host || is_agent_beside(host, only),
+            ServedTasks::None => false,
+            ServedTasks::All if options.bridges.is_some() => self.bridges.serves(bridge_of(host)),
+            ServedTasks::All => self.kind(host).serves(host),
+        }
+    }
+
+    fn keeps_launched(&self) -> bool {
+        !matches!(self.context.options.tasks, ServedTasks::None)
     }
 
     fn lacks(&self, task: &Task) -> Option<String> {
         self.kind(&task.brief.host.host).lacks(task)
     }
 
+    fn named(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
+        self.agents.named_by(name, caller)
+    }
+
     fn successor(&self, host: &HostRef) -> Option<HostRef> {
-        self.kind(host).successor(host)
+        match host {
+            HostRef::Agent {
+                name,
+                folder,
+                bridge: Some(bridge),
+                unsandboxed,
+            } => Some(HostRef::Agent {
+                name: name.clone(),
+                folder: folder.clone(),
+                bridge: Some(Box::new(self.successor(bridge)?)),
+                unsandboxed: *unsandboxed,
+            }),
+            _ => self.kind(host).successor(host),
+        }
     }
 
     fn limits(&self, host: &HostRef, limits: &TaskLimits) -> TaskLimits {
@@ -317,8 +363,43 @@ impl Hosts for KnownHosts {
             let why = "its database is not yours, so it is not asked for more";
             return Err(HostError::Refused(why.to_owned()));
         }
+        if agent::is_only_named(setup) {
+            return Ok(agent::journal_sessions(&self.context));
+        }
         self.kind(&setup.host).open(setup)
     }
+}
+
+/// Whether it is another agent in the folder of a run.
+fn is_agent_beside(host: &HostRef, run: &HostRef) -> bool {
+    match (host, run) {
+        (
+            HostRef::Agent {
+                folder,
+                bridge: None,
+                ..
+            },
+            HostRef::Engine { folder: own },
+        ) => folder == own,
+        _ => false,
+    }
+}
+
+/// The OpenCode whose bridge works on the tasks of a host: for another agent, that of the session
+/// which launched them.
+fn bridge_of(host: &HostRef) -> &HostRef {
+    match host {
+        HostRef::Agent {
+            bridge: Some(bridge),
+            ..
+        } => bridge,
+        host => host,
+    }
+}
+
+/// Whether it is where a server listens, and no folder.
+fn is_address(rest: &str) -> bool {
+    rest.contains("://")
 }
 
 /// Hosts of other versions.

@@ -58,6 +58,7 @@ impl<'a> Place<'a> {
             | HostRef::ClaudeCode { .. }
             | HostRef::Codex { .. }
             | HostRef::McpClient
+            | HostRef::Agent { .. }
             | HostRef::Other(_) => None,
         }
     }

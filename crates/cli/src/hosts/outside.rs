@@ -29,6 +29,7 @@ impl HostKind for OutsideHosts {
             | HostRef::OpenCodeUrl { .. }
             | HostRef::OpenCode2Bridge { .. }
             | HostRef::OpenCode2Url { .. }
+            | HostRef::Agent { .. }
             | HostRef::Other(_) => return Err(wrong_kind(&setup.host)),
         }))
     }

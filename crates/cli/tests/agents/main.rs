@@ -8,6 +8,7 @@ mod story_after_compaction;
 mod story_in_both;
 mod story_in_claude_code;
 mod story_in_codex;
+mod story_in_our_sandbox;
 mod story_of_blocked_calls;
 mod story_of_codex_daemon;
 mod story_of_continuing;

@@ -1,5 +1,7 @@
 //! What a client is told before it calls anything, in each era.
 
+use std::process::Command;
+
 use asyncagents_scripted_model::Script;
 use rstest::rstest;
 use serde_json::json;
@@ -18,6 +20,27 @@ fn every_older_version_is_initialized_and_kept() {
         let tools = client.ask("tools/list", json!({}));
         assert_eq!(tools["tools"].as_array().map(Vec::len), Some(8));
         assert!(tools.get("resultType").is_none(), "unknown to {version}");
+    }
+}
+
+/// What a user has set up in an agent for their own sessions is not a second way to launch tasks for
+/// that agent as a child, also where it hands no variables on.
+#[test]
+fn a_child_gets_no_tools_from_what_its_user_has_set_up() {
+    let home = Home::new(Script::new());
+    let mut told = home.command(&["mcp"]);
+    told.env("ASYNCAGENTS_CHILD", "1");
+    let mut kept_from = Command::new("sh");
+    let untold = home.command(&["mcp"]);
+    kept_from
+        .args(["-c", "env -u ASYNCAGENTS_CHILD \"$@\"; exit $?", "sh"])
+        .arg(untold.get_program())
+        .args(untold.get_args())
+        .env("ASYNCAGENTS_CHILD", "1");
+    for command in [told, kept_from] {
+        let mut client = Client::start(command, OLDER[3]);
+        assert_eq!(client.connect()["serverInfo"]["name"], json!("asyncagents"));
+        assert_eq!(client.ask("tools/list", json!({}))["tools"], json!([]));
     }
 }
 

@@ -45,6 +45,21 @@ fn given(hook: &mut Command, input: &[u8]) -> Output {
     hook.wait_with_output().expect("ends")
 }
 
+/// In a child they would speak for a session that is nobody's, and approve calls.
+#[test]
+fn in_a_child_hooks_do_nothing() {
+    let home = home();
+    for args in EVERY_HOOK {
+        let mut hook = Command::new(env!("CARGO_BIN_EXE_asyncagents"));
+        let hook = hook.env_clear().env("HOME", home.path()).args(args);
+        let hook = hook.env("ASYNCAGENTS_CHILD", "1");
+        let input = before("mcp__asyncagents__task", Some("user"));
+        let done = given(hook.current_dir(home.path().join("project")), &input);
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {done:?}");
+        assert!(done.stdout.is_empty(), "{args:?}: {done:?}");
+    }
+}
+
 /// What Claude Code gives a hook before a tool.
 fn before(tool: &str, server: Option<&str>) -> Vec<u8> {
     let mut input = json!({

@@ -39,6 +39,7 @@ mod ending;
 mod forking;
 mod harness;
 mod launching;
+mod other_agents;
 mod permitting;
 mod remote;
 mod resting;

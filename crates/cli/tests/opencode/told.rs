@@ -58,9 +58,14 @@ pub(crate) fn tell(name: &str, opencode: Opencode, story: impl FnOnce(Opencode))
     if opencode.program().exists() {
         story(opencode);
     } else {
-        // On a line of its own, whatever others are writing.
-        let line = format!("\nskipped: {name}: there is no OpenCode 2 here\n");
-        // Whoever closed stderr does not want to know.
-        let _ = io::stderr().write_all(line.as_bytes());
+        skip(name, "OpenCode 2");
     }
+}
+
+/// Says that a story was not told, because a program cannot be had here.
+pub(crate) fn skip(name: &str, program: &str) {
+    // On a line of its own, whatever others are writing.
+    let line = format!("\nskipped: {name}: there is no {program} here\n");
+    // Whoever closed stderr does not want to know.
+    let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -106,6 +106,7 @@ impl Conversation {
                 self.model = model.clone().or(self.model.take());
                 self.run = Some(Run::of(post.clone()));
             }
+            Entry::AgentSession { .. } => {}
             Entry::Notice {
                 visible, hidden, ..
             } => self.say(filed.seq, format!("{visible}\n\n{hidden}")),

@@ -27,6 +27,13 @@ pub enum Entry {
         /// The trace of the run, if it is a person's. A task's run has it with the task.
         chain: Option<ChainId>,
     },
+    /// Another agent works in the session, in one of its own.
+    AgentSession {
+        /// The agent's name for it.
+        id: String,
+        /// The process that works in it from here on, as those that started it name it.
+        process: Option<String>,
+    },
     /// A background task has ended.
     Notice {
         post: PostId,
@@ -108,7 +115,8 @@ impl Entry {
             Entry::Inherited { post, .. }
             | Entry::Prompted { post, .. }
             | Entry::Notice { post, .. } => Some(post),
-            Entry::Nudged { .. }
+            Entry::AgentSession { .. }
+            | Entry::Nudged { .. }
             | Entry::LastTurn { .. }
             | Entry::FellBack(_)
             | Entry::Answered { .. }

@@ -34,7 +34,8 @@ pub fn transcript(entries: &[Filed]) -> Transcript<'static> {
                 messages.extend([request, summary]);
             }
             // The host's own remarks are not part of what was said.
-            Entry::Nudged { .. }
+            Entry::AgentSession { .. }
+            | Entry::Nudged { .. }
             | Entry::LastTurn { .. }
             | Entry::FellBack(_)
             | Entry::ToolBegan { .. } => {}

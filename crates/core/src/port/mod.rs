@@ -17,6 +17,7 @@ mod tasks;
 mod tools_above;
 mod transact;
 mod waits;
+mod whole_session;
 
 pub use chains::Chains;
 pub use clock::Clock;
@@ -41,3 +42,4 @@ pub use tasks::{Messaged, Tasks};
 pub use tools_above::{bound, tools_above};
 pub use transact::{query, transact, transact_unsynced};
 pub use waits::Waits;
+pub use whole_session::{WholeSession, is_driven_elsewhere};

@@ -155,7 +155,10 @@ impl EntrySteps {
                 let text = last_turn::request(why);
                 self.note(filed, StepKind::Nudged { text });
             }
-            Entry::Inherited { .. } | Entry::Prompted { .. } | Entry::Ended { .. } => {}
+            Entry::Inherited { .. }
+            | Entry::Prompted { .. }
+            | Entry::AgentSession { .. }
+            | Entry::Ended { .. } => {}
         }
     }
 

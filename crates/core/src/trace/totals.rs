@@ -51,6 +51,7 @@ impl TraceTotals {
             Entry::Compacted { answer, .. } => Self::answer(answer.usage, 0, answer.cost),
             Entry::Inherited { .. }
             | Entry::Prompted { .. }
+            | Entry::AgentSession { .. }
             | Entry::Notice { .. }
             | Entry::Nudged { .. }
             | Entry::LastTurn { .. }

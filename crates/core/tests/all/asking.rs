@@ -34,6 +34,7 @@ fn launched() -> Launched {
             root: "parent".into(),
             depth: 1,
             outside: None,
+            above_in: None,
         },
         brief: Brief {
             description: "Review the parser".to_owned(),

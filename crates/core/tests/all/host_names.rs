@@ -54,6 +54,28 @@ use rstest::rstest;
 )]
 #[case::codex("codex:/home/me/.codex", HostRef::Codex { home: "/home/me/.codex".into() })]
 #[case::mcp_client("mcp", HostRef::McpClient)]
+#[case::agent(
+    "agent:codex:/home/me/a: project",
+    HostRef::Agent { name: "codex".into(), folder: "/home/me/a: project".into(), bridge: None,
+        unsandboxed: false }
+)]
+#[case::agent_of_an_opencode(
+    r#"agent:codex:/a//?{"bridge":"opencode:/a//?{\"process\":\"7\",\"data\":\"/d\"}"}"#,
+    HostRef::Agent {
+        name: "codex".into(),
+        folder: "/a".into(),
+        bridge: Some(Box::new(HostRef::OpenCodeBridge {
+            folder: "/a".into(),
+            process: "7".into(),
+            data: "/d".into(),
+        })),
+        unsandboxed: false,
+    }
+)]
+#[case::agent_without_a_sandbox(
+    r#"agent:codex:/a//?{"unsandboxed":true}"#,
+    HostRef::Agent { name: "codex".into(), folder: "/a".into(), bridge: None, unsandboxed: true }
+)]
 #[case::of_another_kind("scripted", HostRef::Other("scripted".into()))]
 #[case::of_another_kind_with_more(
     "scripted:/a#b.toml#0123abcd",
@@ -72,6 +94,7 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
         | HostRef::ClaudeCode { .. }
         | HostRef::Codex { .. }
         | HostRef::McpClient
+        | HostRef::Agent { .. }
         | HostRef::Other(_) => {}
     }
 }
@@ -81,6 +104,7 @@ fn a_name_on_disk_stays_what_it_is(#[case] text: &str, #[case] host: HostRef) {
 #[case(r#"opencode:/a//?{"process":"7","data":"/d"}"#, "opencode:/a")]
 #[case(r#"opencode2:/a//?{"process":"7","data":"/d"}"#, "opencode:/a")]
 #[case(r#"opencode2:http://h//?{"directory":null}"#, "opencode:http://h")]
+#[case("agent:codex:/a", "codex:/a")]
 fn people_see_one_opencode(#[case] text: &str, #[case] label: &str) {
     assert_eq!(HostRef::from(text).label(), label);
 }
@@ -94,6 +118,9 @@ fn people_see_one_opencode(#[case] text: &str, #[case] label: &str) {
 #[case("opencode:http://host//?nonsense")]
 #[case("opencode2:/folder//?{}")]
 #[case("claude:/folder")]
+#[case("agent:")]
+#[case("agent:codex")]
+#[case("agent:codex:/a//?nonsense")]
 #[case("scripted:/a.toml")]
 fn a_host_of_another_version_keeps_its_name(#[case] text: &str) {
     let host = HostRef::from(text);

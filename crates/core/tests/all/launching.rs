@@ -27,6 +27,7 @@ fn request() -> LaunchTask {
         description: "one".to_owned(),
         prompt: "do it".to_owned(),
         agent: "general".into(),
+        host: None,
         context: Context::Fresh,
         model: None,
         effort: None,
@@ -47,7 +48,7 @@ fn session(name: &str) -> Caller {
 fn facts(caller: &Caller, above: Option<&Task>) -> Facts {
     let id = TaskId::from_random(7);
     Facts {
-        place: place(&id, caller, above).expect("it has a session"),
+        place: place(&id, caller, above, &HostRef::from("scripted")).expect("it has a session"),
         above: above.cloned(),
         launched_below: 0,
         open_batch: 3,
@@ -263,7 +264,7 @@ fn whoever_works_in_the_calling_session_is_above() {
     };
     let task = working(1);
     let of = |caller: &Caller, above: Option<&Task>| {
-        let place = place(&id, caller, above).expect("a place");
+        let place = place(&id, caller, above, &HostRef::from("scripted")).expect("a place");
         (place.root.to_string(), place.above, place.depth)
     };
     let below = ("main".to_owned(), Some(task.id.clone()), 2);
@@ -271,8 +272,42 @@ fn whoever_works_in_the_calling_session_is_above() {
     assert_eq!(of(&shell, None), (format!("main/{id}"), None, 1));
     assert_eq!(of(&session("child"), Some(&task)), below);
     assert_eq!(of(&shell, Some(&task)), below);
-    let nobody = place(&id, &Caller::Person, None);
+    let nobody = place(&id, &Caller::Person, None, &HostRef::from("scripted"));
     assert!(matches!(nobody, Err(Refusal::Missing { .. })), "{nobody:?}");
+}
+
+/// Each task knows where those are who are told of it: they may live in other hosts than it.
+#[test]
+fn a_task_in_another_host_knows_where_those_above_are() {
+    let (scripted, codex) = (
+        HostRef::from("scripted"),
+        HostRef::from("agent:codex:/work"),
+    );
+    let id = TaskId::from_random(7);
+    let of = |caller: &Caller, above: Option<&Task>, host: &HostRef| {
+        let place = place(&id, caller, above, host).expect("a place");
+        (place.outside, place.above_in)
+    };
+    let main = session("main");
+    assert_eq!(of(&main, None, &scripted), (None, None));
+    assert_eq!(of(&main, None, &codex), (Some(scripted.clone()), None));
+    let mut child = working(1);
+    child.brief.host = codex.clone().into();
+    child.place.outside = Some(scripted.clone());
+    let below = session("child");
+    let grandchild = of(&below, Some(&child), &codex);
+    assert_eq!(grandchild, (Some(scripted.clone()), None));
+    let elsewhere = of(&below, Some(&child), &scripted);
+    assert_eq!(
+        elsewhere,
+        (None, Some(codex.clone())),
+        "the root is where it runs"
+    );
+    let shell = Caller::Shell {
+        session: "main".into(),
+        host: codex.clone().into(),
+    };
+    assert_eq!(of(&shell, None, &codex), (None, None));
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn launched() -> Launched {
             root: "main".into(),
             depth: 1,
             outside: None,
+            above_in: None,
         },
         brief: Brief {
             description: "one".to_owned(),

@@ -101,7 +101,7 @@ fn results_are_read_in_every_form(#[case] output: Value, #[case] expected: &str)
 #[rstest]
 #[case::custom(json!({"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": "*** Begin \"x\""}), "[Tool: apply_patch] {\"input\":\"*** Begin \\\"x\\\"\"}")]
 #[case::of_a_server(json!({"type": "function_call", "call_id": "c1", "name": "slow", "namespace": "mcp__log", "arguments": "{ \"s\": 4 }"}), "[Tool: mcp__log__slow] {\"s\":4}")]
-#[case::shell(json!({"type": "local_shell_call", "call_id": "c1", "action": {"type": "exec", "command": ["ls"]}}), "[Tool: local_shell] {\"command\":[\"ls\"],\"type\":\"exec\"}")]
+#[case::shell(json!({"type": "local_shell_call", "call_id": "c1", "action": {"type": "exec", "command": ["ls"]}}), "[Tool: local_shell] {\"type\":\"exec\",\"command\":[\"ls\"]}")]
 #[case::no_arguments(json!({"type": "function_call", "call_id": "c1", "name": "x"}), "[Tool: x] {}")]
 #[case::no_json(json!({"type": "function_call", "call_id": "c1", "name": "x", "arguments": "{half"}), "[Tool: x] {half")]
 fn calls_are_read_in_every_form(#[case] call: Value, #[case] expected: &str) {

@@ -21,6 +21,7 @@ fn queued(id: u128, depth: u32, parent: &str, model: Option<&str>) -> Task {
             root: parent.into(),
             depth,
             outside: None,
+            above_in: None,
         },
         brief: Brief {
             description: String::new(),
@@ -125,4 +126,35 @@ fn shown_ids_are_as_short_as_they_can_be() {
     assert_eq!(ids[2].shown(&ids[1..2]), "task_20000000");
     let close = TaskId::from_random((0x1111_1111_u128 << 96) + 1);
     assert_eq!(ids[0].shown([&close]), ids[0].as_str());
+}
+
+/// Who looks for tasks that may start passes over those of hosts that are full, by each kind's limit.
+#[test]
+fn a_host_is_full_at_its_own_limit() {
+    let limits = TaskLimits {
+        agents: 2,
+        opencode: 3,
+        ..TaskLimits::default()
+    };
+    let full = |host: &HostRef, tasks: u128| {
+        let mut schedule = Schedule::new(&limits);
+        for id in 0..tasks {
+            let mut task = queued(id, 1, "ses_a", None);
+            task.brief.host = host.clone().into();
+            let admitted = schedule.admit(&task, |_| Ok::<_, ()>(0));
+            assert_eq!(admitted, Ok(true));
+        }
+        !schedule.full_hosts(1).is_empty()
+    };
+    let agent = HostRef::Agent {
+        name: "codex".into(),
+        folder: "/project".into(),
+        bridge: None,
+        unsandboxed: false,
+    };
+    let opencode = HostRef::from("opencode:http://localhost:4096");
+    for (host, limit) in [(agent, 2), (opencode, 3)] {
+        assert!(!full(&host, limit - 1), "{host:?}");
+        assert!(full(&host, limit), "{host:?}");
+    }
 }

@@ -51,6 +51,7 @@ fn ended(outcome: &Outcome) -> Task {
             root: "main".into(),
             depth: 1,
             outside: None,
+            above_in: None,
         },
         brief: Brief {
             description: "Review\nthe parser".to_owned(),

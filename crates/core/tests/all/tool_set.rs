@@ -112,13 +112,13 @@ fn only_what_looks_may_be_called_again() {
 
 /// What rules judge and people read.
 #[rstest]
-#[case("task", r#"{"description":"d","prompt":"p","agent":"a"}"#, "d", &[("agent", "a"), ("prompt", "p")])]
-#[case("task", r#"{"description":"d","resume":"x","fork":"true"}"#, "resume x", &[("description", "d"), ("fork", "true"), ("resume", "x")])]
+#[case("task", r#"{"description":"d","prompt":"p","agent":"a"}"#, "d", &[("prompt", "p"), ("agent", "a")])]
+#[case("task", r#"{"description":"d","resume":"x","fork":"true"}"#, "resume x", &[("description", "d"), ("resume", "x"), ("fork", "true")])]
 #[case("output", r#"{"task_id":"x","timeout":30.0}"#, "x", &[("timeout", "30.0")])]
 #[case("list", r#"{"status":"running"}"#, "running", &[])]
 #[case("cancel", r#"{"task_id":"x"}"#, "x", &[])]
 #[case("clear", "", "", &[])]
-#[case("skill", r#"{"skill":" /Deep-Analysis","args":{"a":1}}"#, "deep-analysis", &[("args", "{\"a\":1}"), ("skill", " /Deep-Analysis")])]
+#[case("skill", r#"{"skill":" /Deep-Analysis","args":{"a":1}}"#, "deep-analysis", &[("skill", " /Deep-Analysis"), ("args", "{\"a\":1}")])]
 fn a_call_is_about(
     #[case] tool: &str,
     #[case] input: &str,

@@ -17,7 +17,7 @@ use asyncagents_core::{
     },
     id::{AgentName, OwnerId, SessionId, TaskId},
     lock::lock,
-    port::{Journal, Session, SessionEvent, tools_above},
+    port::{Journal, Session, SessionEvent, is_driven_elsewhere, tools_above},
     shorten::{one_line, shorten},
     task::Task,
 };
@@ -32,7 +32,7 @@ use crate::{
     cache_key::cache_key,
     drivers::{DriverHandle, Halt},
     profiles::{Profiles, restricted},
-    record::{SessionError, is_driven_elsewhere},
+    record::SessionError,
     shared::Shared,
 };
 

@@ -67,7 +67,7 @@ impl OpenCode2 {
         };
         let body = with_messages(&asked, messages, self.clock.now().as_millis());
         match import(&self.api, path, body).await? {
-            Imported::Made(made) => self.if_bound(&asked, made).await,
+            Imported::Made(made) => self.if_bound(&asked, *made).await,
             Imported::Existing => {
                 let made = self.existing(&session).await?;
                 self.made_before(&asked, made, &new.task).await
@@ -217,7 +217,7 @@ fn with_messages(asked: &Value, messages: Vec<Value>, now: i64) -> Value {
 
 /// What came of an import. It is made as a whole or not at all.
 enum Imported {
-    Made(Session),
+    Made(Box<Session>),
     /// Another attempt has made it.
     Existing,
     Not(String),
@@ -228,7 +228,7 @@ async fn import(api: &Api, path: &str, body: Value) -> Result<Imported, HostErro
     match response.status {
         200..300 => {
             let made: Data<Session> = parse(&response.body)?;
-            Ok(Imported::Made(made.data))
+            Ok(Imported::Made(Box::new(made.data)))
         }
         CONFLICT => Ok(Imported::Existing),
         429 | 502..=504 => Err(HostError::Unreachable(answered(&response))),

@@ -54,8 +54,11 @@ export default { id: `asyncagents.${digest(import.meta.url.split("?")[0])}`, ser
 const KEY = Symbol.for("asyncagents.bridge.2")
 const shared = () => (globalThis[KEY] ??= makeBridge())
 
+// An OpenCode that is a child of asyncagents has its tools from the worker, and gets none here.
+
 /** OpenCode 1. */
 async function server({ client, directory }) {
+  if (process.env.ASYNCAGENTS_CHILD) return {}
   const bridge = shared()
   // It is not waited for: OpenCode serves no request before this function is done.
   const instance = bridge.register(directory, client)
@@ -84,6 +87,7 @@ async function server({ client, directory }) {
 
 /** OpenCode 2, which calls this for every folder and does nothing in it until this is done. */
 async function setup(ctx) {
+  if (process.env.ASYNCAGENTS_CHILD) return
   // OpenCode 1 calls it too, with less than this.
   if (!ctx?.tool?.transform || !ctx.session?.prompt) return
   // One of another version serves the folders that still have it.

@@ -50,6 +50,18 @@ story("OpenCode 1 calls setup too, which does nothing then", async ({ place, set
   assert.equal(place.came.length, 0)
 })
 
+story("a child of asyncagents gets nothing from it", async ({ place, setup }) => {
+  process.env.ASYNCAGENTS_CHILD = "1"
+  try {
+    const opencode = fakeOpenCode2(FOLDER, {})
+    assert.equal(await setup(opencode.ctx), undefined)
+    assert.deepEqual(opencode.tools, {})
+    assert.equal(place.came.length, 0)
+  } finally {
+    delete process.env.ASYNCAGENTS_CHILD
+  }
+})
+
 story("copies of the file have names of their own, and one has the same each time", async () => {
   const [one, other] = [await again(), await again()]
   assert.match(one.id, /^asyncagents\.\w+$/)

@@ -34,6 +34,18 @@ function calling(hooks, args = {}, ctx = context(), tool = "asyncagents_task") {
   return answer
 }
 
+story("a child of asyncagents gets nothing from it", async ({ place, init }) => {
+  process.env.ASYNCAGENTS_CHILD = "1"
+  try {
+    const client = fakeClient()
+    const { server } = await again()
+    assert.deepEqual(await server({ client, directory: FOLDER }), {})
+    assert.equal(place.came.length, 0)
+  } finally {
+    delete process.env.ASYNCAGENTS_CHILD
+  }
+})
+
 story("the tools are declared at once, without a bridge", async ({ init }) => {
   const { tool } = await init()
   assert.deepEqual(Object.keys(tool), ["asyncagents_task", "asyncagents_list"])

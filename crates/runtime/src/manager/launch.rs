@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use asyncagents_core::{
     answer::{self, Shown},
     fork::Plan,
+    host_ref::HostSetup,
     id::{ChainId, TaskId},
     launch::{self, Facts},
     lifecycle::Command,
@@ -77,7 +78,12 @@ impl Manager {
         launch: LaunchTask,
         id: TaskId,
     ) -> Result<Accepted, Problem> {
-        let (parent, host) = caller.launches_from()?;
+        let (parent, own) = caller.launches_from()?;
+        let named = match &launch.host {
+            Some(name) => Some(self.shared.hosts.source.named(name, own)?),
+            None => None,
+        };
+        let host = named.as_ref().unwrap_or(own);
         let known = self.shared.hosts.get(host)?;
         let agent = match known.agent_named(&launch.agent).await? {
             Ok(agent) => agent,
@@ -99,12 +105,12 @@ impl Manager {
             mode,
             asked_in: caller.message().map(str::to_owned),
         };
-        let (shared, caller) = (self.shared.clone(), caller.clone());
+        let (shared, caller, host) = (self.shared.clone(), caller.clone(), host.clone());
         let shown = self
             .shared
             .write(move |journal| {
                 let now = shared.now();
-                let facts = facts(journal, &shared, &caller, &id, &fork)?;
+                let facts = facts(journal, &shared, &caller, (&id, &host), &fork)?;
                 let launched = launch::launch(launch.clone(), facts, &limits, now)?;
                 let task = journal.insert(id.clone(), launched, now)?;
                 shown(journal, task)
@@ -185,7 +191,7 @@ impl Manager {
                     let command = Command::Move { host };
                     shared.carry_out(journal, &mut task, command)?;
                 }
-                let by = shared.owner();
+                let by = shared.owner_of_launched();
                 if !has_owner(journal, &task)? && task.owner != by {
                     let command = Command::Assign { to: by };
                     shared.carry_out(journal, &mut task, command)?;
@@ -203,19 +209,19 @@ fn facts(
     journal: &mut dyn Journal,
     shared: &Shared,
     caller: &Caller,
-    id: &TaskId,
+    (id, host): (&TaskId, &HostSetup),
     fork: &Plan,
 ) -> Result<Facts, Problem> {
-    let (session, host) = caller.launches_from()?;
+    let (session, _) = caller.launches_from()?;
     let above = journal.task_in(session)?;
-    let place = launch::place(id, caller, above.as_ref())?;
+    let place = launch::place(id, caller, above.as_ref(), &host.host)?;
     Ok(Facts {
         launched_below: journal.launched_below(&place.root)?,
         open_batch: journal.open_batch(session)?,
         from: journal.open_chain(session)?,
         chain: new_chain(),
         host: host.clone(),
-        owner: shared.owner(),
+        owner: shared.owner_of_launched(),
         fork: fork.clone(),
         above,
         place,

@@ -3,6 +3,7 @@
 use asyncagents_core::{
     agent::Conversation,
     id::SessionId,
+    moment::Moment,
     port::{Journal, Session},
     progress::Totals,
     refusal::Refusal,
@@ -17,6 +18,8 @@ pub struct SessionSummary {
     pub state: SessionState,
     /// What it has used, without its background tasks.
     pub used: Totals,
+    /// When something last happened in it.
+    pub newest: Moment,
 }
 
 /// Where a session stands.
@@ -105,8 +108,10 @@ const MOST_MATCHES: usize = 10;
 
 fn summary(journal: &mut dyn Journal, session: Session) -> Result<SessionSummary, Problem> {
     let mut conversation = Conversation::default();
+    let mut newest = session.begun;
     for filed in journal.entries(&session.id, 0, u64::MAX)? {
         conversation.take(&filed);
+        newest = filed.at;
     }
     let open = journal.open_prompt(&session.id)?.is_some();
     let driver = journal.driver(&session.id)?.unwrap_or_default();
@@ -124,5 +129,6 @@ fn summary(journal: &mut dyn Journal, session: Session) -> Result<SessionSummary
         used: conversation.totals().clone(),
         session,
         state,
+        newest,
     })
 }

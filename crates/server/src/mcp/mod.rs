@@ -20,5 +20,5 @@ mod tools;
 
 pub use call::{CallerSource, ToolCaller, WhoCalls};
 pub use prompts::UserSkill;
-pub use serve::{Answers, ServeError, serve_stdio};
+pub use serve::{Answers, ServeError, serve, serve_stdio, serve_without_tools};
 pub use skills::{ServedSkill, SkillSource};

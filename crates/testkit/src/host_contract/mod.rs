@@ -52,6 +52,11 @@ pub trait Site: Send + Sync {
     /// What the model of a session was shown last, oldest first.
     async fn shown(&self, session: &SessionId) -> String;
 
+    /// What the agent calls the tool that [`SCRIPT`] calls.
+    fn tool(&self) -> &'static str {
+        TOOL
+    }
+
     /// Words of a prompt, none of [`SCRIPT`]'s, on which the agent asks for a permission, and answers
     /// when it has it.
     fn asks_for_permission_on(&self) -> &'static str;
@@ -186,8 +191,16 @@ const AT_ONCE: &[Story] = stories! {
 /// # Panics
 /// When a promise is broken, with the names of all that are.
 pub async fn host_contract<S: Site + 'static>(new_site: impl AsyncFn() -> S) {
+    slow_host_contract(new_site, TIMES_AT_ONCE).await;
+}
+
+/// The same for a host that takes long to begin: stories about things that happen at once run so often.
+///
+/// # Panics
+/// When a promise is broken, with the names of all that are.
+pub async fn slow_host_contract<S: Site + 'static>(new_site: impl AsyncFn() -> S, times: usize) {
     let once = STORIES.iter().map(|story| (story, 1));
-    let often = AT_ONCE.iter().map(|story| (story, TIMES_AT_ONCE));
+    let often = AT_ONCE.iter().map(|story| (story, times));
     let mut broken = Vec::new();
     for (Story { name, tell }, times) in once.chain(often) {
         for _ in 0..times {

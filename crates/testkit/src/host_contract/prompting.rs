@@ -5,7 +5,6 @@ use asyncagents_core::{lifecycle::Standing, task::Outcome, transcript::Role};
 use crate::plain::prompt;
 
 use super::{
-    TOOL,
     scene::{Scene, answer, inheritance, outcome, task, texts, times},
     script::{BREAK, BROKEN, COUNT, COUNTED, HAS_READ, MEASURE, MEASURED, READ, THINK, THOUGHT},
 };
@@ -44,7 +43,7 @@ pub(super) async fn a_child_ends_with_its_answer_and_what_it_used(scene: Scene) 
     let totals = end.totals.expect("what it used");
     assert!(totals.tokens > 0);
     assert_eq!(totals.turns, 2);
-    assert_eq!(totals.by_tool, [(TOOL.to_owned(), 1)].into());
+    assert_eq!(totals.by_tool, [(scene.site.tool().to_owned(), 1)].into());
 }
 
 pub(super) async fn a_child_that_fails_says_why(scene: Scene) {

@@ -6,7 +6,6 @@ use asyncagents_core::{
 };
 
 use super::{
-    TOOL,
     scene::{Scene, inheritance, task, texts},
     script::{COUNT, COUNTED, HAS_READ, MEASURE, MEASURED, READ},
 };
@@ -48,7 +47,7 @@ pub(super) async fn messages_show_tool_calls(scene: Scene) {
     let [call] = calls[..] else {
         panic!("one call: {calls:?}");
     };
-    assert_eq!(call.name.as_str(), TOOL);
+    assert_eq!(call.name.as_str(), scene.site.tool());
     assert!(matches!(call.outcome, Outcome::Completed(_)), "{call:?}");
     assert_eq!(texts(&messages, Role::Assistant), [HAS_READ]);
 }

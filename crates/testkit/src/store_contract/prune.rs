@@ -28,6 +28,7 @@ fn below(above: u128) -> Launched {
         root: "main".into(),
         depth: 2,
         outside: None,
+        above_in: None,
     };
     child
 }

@@ -37,6 +37,7 @@ pub(super) fn launched(parent: &str) -> Launched {
             root: parent.into(),
             depth: 1,
             outside: None,
+            above_in: None,
         },
         brief: Brief {
             description: "one".to_owned(),
@@ -68,6 +69,7 @@ pub(super) fn launched_with_all() -> Launched {
             outside: Some(HostRef::ClaudeCode {
                 config: "/home/me/.claude".into(),
             }),
+            above_in: Some(HostRef::from("agent:codex:/work")),
         },
         brief: Brief {
             description: "it's \"one\"\n".to_owned(),

@@ -35,6 +35,7 @@ pub(crate) fn task(state: State) -> Shown {
                 root: "ses_parent".into(),
                 depth: 1,
                 outside: None,
+                above_in: None,
             },
             brief: Brief {
                 description: "Find the \"slow\" query".to_owned(),

@@ -1,10 +1,11 @@
 //! `asyncagents mcp`: the tools for other agents, over MCP.
 
+mod relay;
 mod who;
 
 use std::sync::Arc;
 
-use asyncagents_server::mcp::{Answers, serve_stdio};
+use asyncagents_server::mcp::{Answers, serve_stdio, serve_without_tools};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::who::Who;
@@ -39,7 +40,13 @@ pub(super) struct McpArgs {
     /// Answer with structured content beside the text, for programs. Agents are often shown only that.
     #[arg(long)]
     structured: bool,
+
+    /// Pass everything on to the worker that the environment names.
+    #[arg(long, hide = true, exclusive = true)]
+    pub(super) connect: bool,
 }
+
+pub(super) use relay::run as relay;
 
 pub(super) fn run(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure> {
     let runtime = super::two_threads()?;
@@ -47,6 +54,15 @@ pub(super) fn run(context: &CommandContext, args: &McpArgs) -> Result<Exit, Fail
     // A blocked read of standard input must not keep the process.
     runtime.shutdown_background();
     done
+}
+
+/// Serves a client that may have no tools. One that fails to start would be complained about.
+pub(super) fn without_tools() -> Result<Exit, Failure> {
+    let runtime = super::two_threads()?;
+    let served = runtime.block_on(serve_without_tools());
+    runtime.shutdown_background();
+    served.map_err(|error| Failure::Machine(error.into()))?;
+    Ok(Exit::Done)
 }
 
 async fn serve(context: &CommandContext, args: &McpArgs) -> Result<Exit, Failure> {

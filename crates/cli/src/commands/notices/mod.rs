@@ -2,12 +2,14 @@
 //! to know.
 
 mod add;
+mod ask;
 mod hook_input;
 mod host_process;
 mod pre_tool_use;
 mod wait;
 mod waiting_place;
 
+pub(super) use ask::ask;
 pub(super) use pre_tool_use::{HookArgs, hook};
 
 use super::{CommandContext, runtime::in_runtime};

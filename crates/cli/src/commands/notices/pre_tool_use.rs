@@ -27,6 +27,15 @@ enum HookEvent {
         #[arg(long, value_name = "AGENT", value_parser = named(OtherAgent::ALL))]
         host: OtherAgent,
     },
+    /// Before a call of an agent that works on a task: ask whether it may be made.
+    Ask,
+}
+
+impl HookArgs {
+    /// Whether the worker of an agent in the sandbox is asked.
+    pub(in super::super) fn asks(&self) -> bool {
+        matches!(self.event, HookEvent::Ask)
+    }
 }
 
 /// The tools that never are approved here: with them a model decides in its user's place.
@@ -40,7 +49,9 @@ const NAMED_BY_THE_USER: [&str; 4] = ["plugin", "user", "local", "dynamic"];
 const SEPARATOR: &str = "__";
 
 pub(in super::super) fn hook(args: &HookArgs) -> Result<Exit, Failure> {
-    let HookEvent::PreToolUse { host } = &args.event;
+    let HookEvent::PreToolUse { host } = &args.event else {
+        return super::ask();
+    };
     let input = HookInput::read()?;
     let name = input.tool_name.as_deref().unwrap_or_default();
     let is_ours = input.mcp_server.as_ref().is_some_and(is_the_users);

@@ -28,7 +28,7 @@ use crate::{
     compose::AppOptions,
     exit::{Exit, Failure, refused},
     folders::engine_in,
-    hosts::{HostOptions, load_certificates},
+    hosts::{HostOptions, ServedTasks, load_certificates},
     read_input::prompt,
     screen::Screen,
     trust::Sealed,
@@ -141,7 +141,7 @@ pub(super) async fn go(context: &CommandContext, mut wanted: Wanted) -> Result<E
         hosts: HostOptions {
             approver: approver(&screen, wanted.args.json),
             no_wait: wanted.args.no_wait,
-            only: Some(engine_in(&folder).map_err(Failure::Input)?),
+            tasks: ServedTasks::Of(engine_in(&folder).map_err(Failure::Input)?),
             bare: wanted.folder.is_some(),
             bridges: None,
         },

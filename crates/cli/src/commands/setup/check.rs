@@ -15,12 +15,13 @@ use super::{
     opencode2::{self, State},
     place::{Place, Surroundings, Whose},
     plugin_file::{self, Found},
-    programs::{Program, version_line},
+    programs::Program,
 };
 use crate::{
     exit::{Exit, Failure},
     make_visible::shown_path,
     print,
+    version_line::version_line,
 };
 
 /// Where and how to look.

@@ -19,7 +19,7 @@ use super::{
     plugin_file::{self, Found},
     programs,
 };
-use crate::exit::Failure;
+use crate::{exit::Failure, on_path::is_program};
 
 /// What there is of OpenCode and our plugin.
 pub(in crate::commands) async fn findings(tools: &[ToolSpec]) -> Result<Vec<FindingView>, Failure> {
@@ -99,7 +99,7 @@ fn of_copy(copy: &PluginCopy, tools: &[ToolSpec]) -> FindingView {
         let text = format!("{name}, of another version, or changed by hand");
         return problem("plugin", text, format!("{command} updates it"));
     };
-    if !programs::is_program(Path::new(&program)) {
+    if !is_program(Path::new(&program)) {
         let text = format!("{name} names {program}, which cannot be started: there is no bridge");
         return problem("plugin", text, format!("{command} names this program"));
     }

@@ -1,7 +1,9 @@
 //! `asyncagents setup`: what is installed gets its plugin. `setup opencode`: the plugin goes where
-//! OpenCode loads it, or away, or is checked; `claude-code` and `codex` in `agent_plugin`.
+//! OpenCode loads it, or away, or is checked; `claude-code` and `codex` in `agent_plugin`. The other
+//! way round, `setup agents`: what other agents are driven by, as children.
 
 mod agent_plugin;
+mod agents;
 mod check;
 mod copies;
 mod findings;
@@ -25,6 +27,7 @@ use tempfile::TempDir;
 pub(super) use self::findings::findings;
 use self::{
     agent_plugin::{SetupClaudeCodeArgs, SetupCodexArgs},
+    agents::SetupAgentsArgs,
     check::Check,
     install::Plan,
     mcp_client::{McpClient, SetupClientArgs},
@@ -71,6 +74,7 @@ pub(super) enum SetupHost {
     Opencode(SetupOpencodeArgs),
     ClaudeCode(SetupClaudeCodeArgs),
     Codex(SetupCodexArgs),
+    Agents(SetupAgentsArgs),
     /// Enter the tools into Cursor's list of MCP servers.
     Cursor(SetupClientArgs),
     /// Enter the tools into VS Code's list of MCP servers.
@@ -141,6 +145,7 @@ pub(super) fn run(config: &Config, args: &SetupArgs) -> Result<Exit, Failure> {
         SetupHost::Opencode(args) => opencode(config, args),
         SetupHost::ClaudeCode(args) => in_runtime(agent_plugin::claude_code(config, args)),
         SetupHost::Codex(args) => in_runtime(agent_plugin::codex(config, args)),
+        SetupHost::Agents(args) => in_runtime(agents::run(args)),
         SetupHost::Cursor(args) => mcp_client::run(McpClient::Cursor, args),
         SetupHost::Vscode(args) => mcp_client::run(McpClient::VsCode, args),
         SetupHost::Zed(args) => mcp_client::run(McpClient::Zed, args),

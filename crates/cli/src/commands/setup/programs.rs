@@ -2,21 +2,19 @@
 
 use std::{
     env, fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::anyhow;
 use asyncagents_core::port::HostError;
 use asyncagents_hosts::opencode::version::{self, Generation};
-use tokio::{process::Command, time::timeout};
 
-use crate::{exit::Failure, make_visible::shown_path, print};
-
-/// How long a program may take to say its version. OpenCode needs 1.2 s of an idle processor.
-const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
+use crate::{
+    exit::Failure,
+    make_visible::shown_path,
+    on_path::{find_on_path, is_program},
+    version_line::version_line,
+};
 
 /// What OpenCode's program is called. The second generation may have a name of its own.
 const NAMES: [&str; 2] = ["opencode", "opencode2"];
@@ -110,65 +108,4 @@ fn on_path(here: &Path) -> Vec<PathBuf> {
         }
     }
     found
-}
-
-/// A program on the PATH. What a project has put there is not run: it is not the user's, and nobody
-/// asked for it.
-pub(super) fn find_on_path(name: &str, here: &Path) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let projects = projects_of(here);
-    let is_safe = |folder: &PathBuf| {
-        let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        let inside = |project: &PathBuf| folder.starts_with(project) || real.starts_with(project);
-        folder.is_absolute() && !projects.iter().any(inside)
-    };
-    let folders = env::split_paths(&path).filter(is_safe);
-    let mut programs = folders.map(|folder| folder.join(name));
-    programs.find(|program| is_program(program))
-}
-
-/// The folders whose programs are a project's: the outermost repository around the current folder,
-/// which a submodule is a part of; the folder itself; and what npm installs in each above it. The
-/// user's home is no project, whatever is in it.
-fn projects_of(here: &Path) -> Vec<PathBuf> {
-    let home = env::var_os("HOME").map(PathBuf::from);
-    let is_home = |folder: &&Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
-    let above: Vec<&Path> = here
-        .ancestors()
-        .take_while(|folder| !is_home(folder))
-        .collect();
-    let repository = above.iter().rfind(|folder| folder.join(".git").exists());
-    let own = above.first().into_iter().chain(repository);
-    let own = own.map(|folder| folder.to_path_buf());
-    let installed = above.iter().map(|folder| folder.join("node_modules"));
-    own.chain(installed).collect()
-}
-
-pub(super) fn is_program(path: &Path) -> bool {
-    let about = path.metadata();
-    about.is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-}
-
-/// What a program answers to `--version`. It is not started in a project, whose files it might
-/// read.
-pub(in crate::commands) async fn version_line(program: &Path) -> anyhow::Result<String> {
-    let name = shown_path(program);
-    let mut command = Command::new(program);
-    command
-        .arg("--version")
-        .current_dir("/")
-        .stdin(Stdio::null());
-    let output = timeout(VERSION_TIMEOUT, command.kill_on_drop(true).output()).await;
-    let output = output.map_err(|_| anyhow!("{name} does not say its version"))?;
-    let output = output.with_context(|| format!("{name} cannot be started"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    match text.lines().next().map(str::trim) {
-        Some(line) if output.status.success() && !line.is_empty() => {
-            Ok(line.chars().filter(print::harmless).take(80).collect())
-        }
-        _ => bail!(
-            "{name} does not say its version: it ended with {}",
-            output.status
-        ),
-    }
 }

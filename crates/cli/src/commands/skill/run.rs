@@ -27,7 +27,7 @@ use crate::{
     compose::AppOptions,
     exit::{Exit, Failure, refused},
     folders::engine_in,
-    hosts::HostOptions,
+    hosts::{HostOptions, ServedTasks},
     live_view::LiveView,
     print,
     read_input::prompt,
@@ -103,7 +103,7 @@ async fn go(
     let options = AppOptions {
         hosts: HostOptions {
             approver: approver(&screen, args.json),
-            only: Some(engine_in(&here).map_err(Failure::Input)?),
+            tasks: ServedTasks::Of(engine_in(&here).map_err(Failure::Input)?),
             ..HostOptions::default()
         },
         ..AppOptions::default()

@@ -178,6 +178,11 @@ impl World {
         }
     }
 
+    /// Where things of this world run that are not processes of their own.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -167,6 +168,35 @@ impl Setup {
 }
 
 impl World {
+    /// Claude Code and Codex, as the user has them: on the PATH, and with the scripted model. False if
+    /// they cannot be had here.
+    pub(crate) fn install_agents(&self) -> bool {
+        let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+        let programs = [
+            ("claude", "agents-for-tests/claude"),
+            ("codex-acp", "acp-for-tests/codex-acp"),
+            ("node", "acp-for-tests/node"),
+        ];
+        fs::create_dir(self.path("bin")).expect("made");
+        for (name, program) in programs {
+            let Ok(program) = target.join(program).canonicalize() else {
+                return false;
+            };
+            symlink(program, self.path("bin").join(name)).expect("linked");
+        }
+        let codex = self.path("home/.codex");
+        fs::create_dir_all(&codex).expect("made");
+        let url = self.model.url();
+        let settings = format!(
+            "model = \"gpt-5.5\"\nmodel_provider = \"scripted\"\n\
+             [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{url}/v1\"\n\
+             env_key = \"CODEX_KEY\"\nwire_api = \"responses\"\nsupports_websockets = false\n\
+             [analytics]\nenabled = false\n"
+        );
+        fs::write(codex.join("config.toml"), settings).expect("written");
+        true
+    }
+
     /// A world with this model and with the plugin.
     pub(crate) fn new(opencode: Opencode, script: Script) -> Self {
         Setup::new(opencode, script).world()
@@ -266,7 +296,17 @@ impl World {
     fn environment(&self) -> Vec<(String, OsString)> {
         let mut all: Vec<(String, OsString)> = Vec::new();
         let mut set = |name: &str, value: OsString| all.push((name.to_owned(), value));
-        set("PATH", env::var_os("PATH").unwrap_or_default());
+        // Programs of the world come first, if it has some.
+        let path = env::var_os("PATH").unwrap_or_default();
+        let folders = [self.path("bin")]
+            .into_iter()
+            .chain(env::split_paths(&path));
+        set("PATH", env::join_paths(folders).expect("folders"));
+        if self.path("bin").exists() {
+            set("ANTHROPIC_BASE_URL", self.model.url().into());
+            set("ANTHROPIC_API_KEY", "a-key".into());
+            set("CODEX_KEY", "a-key".into());
+        }
         set("TERM", "xterm-256color".into());
         set("LANG", "C.UTF-8".into());
         for (name, folder) in [

@@ -61,14 +61,14 @@ fn blocks_that_nobody_knows_are_kept_as_they_came() {
         [
             Block::Reasoning {
                 text: String::new(),
-                raw: Some(raw(here, r#"{"data":"x1","type":"redacted_thinking"}"#)),
+                raw: Some(raw(here, r#"{"type":"redacted_thinking","data":"x1"}"#)),
             },
-            Block::Other(raw(here, r#"{"beam":2.5,"type":"hologram"}"#)),
+            Block::Other(raw(here, r#"{"type":"hologram","beam":2.5}"#)),
             Block::Other(raw(
                 here,
-                r#"{"id":"s1","input":{"q":1},"name":"web","type":"server_tool_use"}"#
+                r#"{"type":"server_tool_use","id":"s1","name":"web","input":{"q":1}}"#
             )),
-            Block::Other(raw(here, r#"{"content":"so far","type":"summary"}"#)),
+            Block::Other(raw(here, r#"{"type":"summary","content":"so far"}"#)),
             Block::Text("hi".to_owned()),
         ]
     );

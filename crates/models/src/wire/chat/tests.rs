@@ -76,7 +76,7 @@ fn calls_in_many_dialects(#[case] pieces: &[Value], #[case] calls: &[(&str, &str
         json!({"reasoning": "m", "reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "m", "signature": "s"}]}),
         json!({"reasoning_details": [{"type": "reasoning.encrypted", "index": 1, "data": "e"}]}),
     ],
-    r#"{"reasoning_details":[{"index":0,"signature":"s","text":"hm","type":"reasoning.text"},{"data":"e","index":1,"type":"reasoning.encrypted"}]}"#
+    r#"{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"hm","signature":"s"},{"type":"reasoning.encrypted","index":1,"data":"e"}]}"#
 )]
 fn thoughts_go_back_under_the_name_they_came_with(#[case] pieces: &[Value], #[case] json: &str) {
     let mut events: Vec<Value> = pieces.iter().cloned().map(delta).collect();

@@ -45,10 +45,10 @@ fn items_are_kept_in_order_and_unknown_ones_as_they_came() {
                 text: "hm".to_owned(),
                 raw: Some(raw(
                     here,
-                    r#"{"encrypted_content":"e","id":"r","summary":[{"text":"hm","type":"summary_text"}],"type":"reasoning"}"#
+                    r#"{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"e"}"#
                 )),
             },
-            Block::Other(raw(here, r#"{"beam":1,"type":"hologram"}"#)),
+            Block::Other(raw(here, r#"{"type":"hologram","beam":1}"#)),
             Block::Call(call("c1", "run", "{}")),
         ]
     );

@@ -13,7 +13,6 @@ use self::{
     files::{PluginFolder, Rendering, is_same},
     program::{MARKETPLACE, PLUGIN, Scope},
 };
-use super::programs::version_line;
 use crate::{
     config::Config,
     exit::{Exit, Failure},
@@ -21,6 +20,7 @@ use crate::{
     make_visible::shown_path,
     other_agents::OtherAgent,
     print,
+    version_line::version_line,
 };
 
 /// Install the plugin that gives Claude Code the tools for background agents.

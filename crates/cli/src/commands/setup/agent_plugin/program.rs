@@ -10,8 +10,10 @@ use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use tokio::{process::Command, time::timeout};
 
-use super::super::programs::{find_on_path, version_line};
-use crate::{exit::Failure, make_visible::shown_path, other_agents::OtherAgent, print};
+use crate::{
+    exit::Failure, make_visible::shown_path, on_path::find_on_path, other_agents::OtherAgent,
+    print, version_line::version_line,
+};
 
 /// How the plugin is called by both.
 pub(super) const PLUGIN: &str = "asyncagents@asyncagents";

@@ -1,0 +1,265 @@
+//! The user's rules, applied to what another agent asks.
+
+use std::path::{Path, PathBuf};
+
+use asyncagents_core::agent::{Kind, Permissions, Rule, Verdict as Ruled};
+use asyncagents_hosts::agent::{AskedCall, Judge, Verdict};
+
+/// Decides by the user's rules, which are about our own tools: a command is one of `bash`.
+pub(super) struct Rules {
+    pub(super) permissions: Permissions,
+    pub(super) folder: PathBuf,
+    /// Whether the agent has no tools to read with, only commands.
+    pub(super) reads_by_commands: bool,
+    /// Tools that the agent does not get.
+    pub(super) refused: &'static [&'static str],
+}
+
+/// Commands that change nothing, as rules. Such a rule lets no option pass that makes more of them.
+const READING: [&str; 26] = [
+    "bash(cat *)",
+    "bash(diff *)",
+    "bash(du *)",
+    "bash(file *)",
+    "bash(find *)",
+    "bash(find)",
+    "bash(git blame *)",
+    "bash(git diff *)",
+    "bash(git diff)",
+    "bash(git log *)",
+    "bash(git log)",
+    "bash(git ls-files *)",
+    "bash(git ls-files)",
+    "bash(git show *)",
+    "bash(git status *)",
+    "bash(git status)",
+    "bash(grep *)",
+    "bash(head *)",
+    "bash(ls *)",
+    "bash(ls)",
+    "bash(nl *)",
+    "bash(pwd)",
+    "bash(rg *)",
+    "bash(sed *)",
+    "bash(tail *)",
+    "bash(wc *)",
+];
+
+/// What joins commands that run one after the other, or into each other.
+const JOINING: [char; 3] = ['|', ';', '&'];
+
+/// Whether a command changes nothing: each that it is made of is one of the above.
+fn only_reads(command: &str) -> bool {
+    let rules = READING.map(|rule| rule.parse::<Rule>());
+    let reads = |piece: &str| {
+        let mut rules = rules.iter().flatten();
+        rules.any(|rule| rule.lets_pass("bash", Kind::Run, piece))
+    };
+    let pieces = command.split(JOINING).map(str::trim);
+    let mut pieces = pieces.filter(|piece| !piece.is_empty()).peekable();
+    pieces.peek().is_some() && pieces.all(reads)
+}
+
+impl Judge for Rules {
+    /// The strictest of what the rules say about each file.
+    fn judge(&self, call: &AskedCall) -> Verdict {
+        let files = call.also.iter().map(|file| AskedCall {
+            target: file.clone(),
+            ..call.clone()
+        });
+        let each = files.map(|file| self.judge_one(&file));
+        each.fold(self.judge_one(call), |strictest, next| {
+            match (strictest, next) {
+                (Verdict::Deny(why), _) | (_, Verdict::Deny(why)) => Verdict::Deny(why),
+                (Verdict::AskEach, _) | (_, Verdict::AskEach) => Verdict::AskEach,
+                (Verdict::Ask, _) | (_, Verdict::Ask) => Verdict::Ask,
+                (Verdict::Allow, Verdict::Allow) => Verdict::Allow,
+            }
+        })
+    }
+
+    fn only_reads(&self, call: &AskedCall) -> bool {
+        match call.kind {
+            Some(Kind::Read) => true,
+            Some(Kind::Run) => self.reads_by_commands && only_reads(&call.target),
+            Some(Kind::Edit | Kind::Note) | None => false,
+        }
+    }
+}
+
+impl Rules {
+    fn judge_one(&self, call: &AskedCall) -> Verdict {
+        // They ask for themselves, where there is something to ask for.
+        if call.is_ours {
+            return Verdict::Allow;
+        }
+        if self.refused.contains(&&*call.tool) {
+            return Verdict::Deny(format!("`{}` may not be used here", call.tool));
+        }
+        let (tool, kind) = match call.kind {
+            Some(Kind::Run) => ("bash", Kind::Run),
+            Some(Kind::Edit) => ("edit", Kind::Edit),
+            Some(Kind::Read) => ("read", Kind::Read),
+            Some(Kind::Note) | None => (call.tool.as_str(), Kind::Run),
+        };
+        let is_path = matches!(kind, Kind::Edit | Kind::Read);
+        let inside = relative(&self.folder, &call.target);
+        let target = match &inside {
+            Some(inside) if is_path => inside,
+            _ => &call.target,
+        };
+        let ruled = self.permissions.judge(tool, kind, target);
+        let is_outside = is_path && inside.is_none();
+        match ruled {
+            // Outside of its folder nothing is free by a mode.
+            Ruled::Allow if is_outside && !self.is_free(tool, kind, target) => Verdict::AskEach,
+            Ruled::Allow => Verdict::Allow,
+            // Our own agent reads freely with its tools, this one with commands.
+            Ruled::Ask { by_rule: false } if kind == Kind::Run && self.only_reads(call) => {
+                Verdict::Allow
+            }
+            // What is always allowed is what is in its folder.
+            Ruled::Ask { by_rule } if by_rule || is_outside => Verdict::AskEach,
+            Ruled::Ask { .. } => Verdict::Ask,
+            Ruled::Deny(why) => Verdict::Deny(why),
+        }
+    }
+
+    fn is_free(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        let strict = Permissions {
+            mode: asyncagents_core::agent::Mode::Ask,
+            ..self.permissions.clone()
+        };
+        kind != Kind::Read && strict.judge(tool, kind, target) == Ruled::Allow
+    }
+}
+
+/// A path within the folder, as rules have it.
+fn relative(folder: &Path, target: &str) -> Option<String> {
+    let path = Path::new(target);
+    let inside = if path.is_absolute() {
+        path.strip_prefix(folder).ok()?
+    } else {
+        path
+    };
+    let climbs = |part: std::path::Component| part == std::path::Component::ParentDir;
+    let is_inside = !target.is_empty() && !inside.components().any(climbs);
+    is_inside.then(|| inside.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(kind: Kind, target: &str) -> AskedCall {
+        AskedCall {
+            tool: "theirs".to_owned(),
+            kind: Some(kind),
+            target: target.to_owned(),
+            also: Vec::new(),
+            is_ours: false,
+            details: String::new(),
+        }
+    }
+
+    #[test]
+    fn rules_about_our_tools_hold_for_theirs() {
+        let rules = Rules {
+            permissions: Permissions {
+                allow: vec!["bash(cargo test*)".parse().expect("a rule")],
+                ask: vec!["edit(Cargo.toml)".parse().expect("a rule")],
+                deny: vec!["edit(secret/*)".parse().expect("a rule")],
+                ..Permissions::default()
+            },
+            folder: "/project".into(),
+            reads_by_commands: false,
+            refused: &["mcp__summon__delegate"],
+        };
+        let judged = |kind, target| rules.judge(&call(kind, target));
+        assert_eq!(judged(Kind::Run, "cargo test --lib"), Verdict::Allow);
+        assert_eq!(judged(Kind::Run, "rm -rf /"), Verdict::Ask);
+        assert_eq!(judged(Kind::Read, "/project/src/lib.rs"), Verdict::Allow);
+        assert_eq!(judged(Kind::Read, "/home/me/.ssh/id"), Verdict::AskEach);
+        assert_eq!(
+            judged(Kind::Read, "/project/../etc/passwd"),
+            Verdict::AskEach
+        );
+        assert_eq!(judged(Kind::Edit, "/home/me/.profile"), Verdict::AskEach);
+        assert_eq!(judged(Kind::Edit, "/project/Cargo.toml"), Verdict::AskEach);
+        assert_eq!(
+            judged(Kind::Edit, "/project/.git/hooks/x"),
+            Verdict::AskEach
+        );
+        assert_eq!(judged(Kind::Edit, "/project/src/lib.rs"), Verdict::Ask);
+        let denied = judged(Kind::Edit, "/project/secret/key");
+        assert!(matches!(denied, Verdict::Deny(_)), "{denied:?}");
+        let patch = AskedCall {
+            also: vec![
+                "/project/src/a".to_owned(),
+                "/project/secret/key".to_owned(),
+            ],
+            ..call(Kind::Edit, "/project/src/a")
+        };
+        assert!(
+            matches!(rules.judge(&patch), Verdict::Deny(_)),
+            "each file counts"
+        );
+        let unknown = AskedCall {
+            kind: None,
+            ..call(Kind::Note, "https://example.com")
+        };
+        assert_eq!(rules.judge(&unknown), Verdict::Ask);
+        let refused = AskedCall {
+            tool: "mcp__summon__delegate".to_owned(),
+            ..unknown.clone()
+        };
+        let refused = rules.judge(&refused);
+        assert!(matches!(refused, Verdict::Deny(_)), "{refused:?}");
+        let ours = AskedCall {
+            is_ours: true,
+            ..unknown
+        };
+        assert_eq!(rules.judge(&ours), Verdict::Allow);
+    }
+
+    #[test]
+    fn an_agent_that_reads_by_commands_reads_freely() {
+        let mut rules = Rules {
+            permissions: Permissions {
+                ask: vec!["bash(git log *)".parse().expect("a rule")],
+                deny: vec!["bash(cat secret*)".parse().expect("a rule")],
+                ..Permissions::default()
+            },
+            folder: "/project".into(),
+            reads_by_commands: true,
+            refused: &[],
+        };
+        for (command, is_free) in [
+            ("ls", true),
+            ("cat src/lib.rs", true),
+            ("sed -n '1,200p' src/lib.rs", true),
+            ("rg -n \"fn main\" src | head -20", true),
+            ("git status && git diff", true),
+            ("cat a > b", false),
+            ("cat $(rm -rf x)", false),
+            ("rg --pre ./x y", false),
+            ("find . -delete", false),
+            ("sed -i s/a/b/ x", false),
+            ("sed -n 'w x' y", false),
+            ("git diff --output=x", false),
+            ("git push", false),
+            ("ls; touch x", false),
+            ("ls\ntouch x", false),
+            ("", false),
+            ("|", false),
+            ("git log -3", false),
+        ] {
+            let judged = rules.judge(&call(Kind::Run, command)) == Verdict::Allow;
+            assert_eq!(judged, is_free, "{command}");
+        }
+        let denied = rules.judge(&call(Kind::Run, "ls && cat secret.txt"));
+        assert!(matches!(denied, Verdict::Deny(_)), "{denied:?}");
+        rules.reads_by_commands = false;
+        assert_eq!(rules.judge(&call(Kind::Run, "ls")), Verdict::Ask);
+    }
+}

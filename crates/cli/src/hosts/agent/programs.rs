@@ -1,0 +1,381 @@
+//! Starts the process of an agent: which program, with what of the user's, in which sandbox.
+
+use std::{
+    any::Any,
+    env,
+    ffi::OsString,
+    io,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, anyhow};
+use async_trait::async_trait;
+use asyncagents_hosts::{
+    agent::{CHILD_VARIABLE, ErrorTail, Program, Programs, ToolServer, ToolsFor, hook_door},
+    agent_needs::{Needs, needs},
+    opencode::process,
+    proxy::{AllowedHosts, DoorStream, Proxy, ProxySetup, WayOut},
+};
+use asyncagents_tools::{
+    AgentCommand, AgentFiles, AgentLimits, AgentNetwork, AgentProcess, Settings, agent_environment,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time;
+
+use super::{known, tools::ChildTools};
+use crate::{
+    adapters::{Adapter, AgentProgram, find_adapter},
+    config::AgentHostConfig,
+    on_path::find_on_path,
+};
+
+/// How long a process of another worker may take to end, and how often it is looked for.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+const END_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What our server of tools is called in other agents.
+const TOOLS: &str = "asyncagents";
+
+/// Which program speaks for an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// One that speaks ACP: the user's, a known adapter, or the agent itself.
+    Acp,
+    /// Claude Code itself.
+    Claude,
+}
+
+/// Starts the processes of one agent in one folder.
+pub(super) struct AgentPrograms {
+    pub(super) name: String,
+    pub(super) said: AgentHostConfig,
+    pub(super) folder: PathBuf,
+    pub(super) home: PathBuf,
+    pub(super) tools: Arc<Settings>,
+    pub(super) speaker: Speaker,
+    pub(super) door: Arc<ChildTools>,
+}
+
+type Variables = Vec<(OsString, OsString)>;
+
+/// A program and its arguments.
+struct Found {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    /// What it consists of.
+    folders: Vec<PathBuf>,
+}
+
+/// What is kept as long as a process: its proxy, and what ends it.
+struct Kept {
+    _proxy: Proxy,
+    _life: Box<dyn Any + Send + Sync>,
+}
+
+impl AgentPrograms {
+    /// The program, if there is one.
+    ///
+    /// # Errors
+    /// With a sentence that says what to do.
+    async fn find(&self) -> anyhow::Result<Found> {
+        if let [program, arguments @ ..] = self.said.command.as_slice() {
+            let path = Path::new(program);
+            let found = if path.is_absolute() {
+                path.to_owned()
+            } else {
+                find_on_path(program, &self.folder)
+                    .ok_or_else(|| anyhow!("there is no `{program}` on the PATH"))?
+            };
+            let real = found.canonicalize().unwrap_or_else(|_| found.clone());
+            return Ok(Found {
+                folders: real.parent().map(Path::to_owned).into_iter().collect(),
+                program: found,
+                arguments: arguments.iter().map(OsString::from).collect(),
+            });
+        }
+        match self.speaker {
+            Speaker::Acp => {
+                let known = AgentProgram::named(&self.name);
+                let known = known.ok_or_else(|| {
+                    let name = &self.name;
+                    anyhow!("it is not said how `{name}` is started; set hosts.{name}.command")
+                })?;
+                let Adapter {
+                    program,
+                    arguments,
+                    folders,
+                    ..
+                } = find_adapter(known, &self.folder).await?;
+                Ok(Found {
+                    program,
+                    arguments,
+                    folders,
+                })
+            }
+            Speaker::Claude => {
+                let found = find_on_path("claude", &self.folder);
+                let program = found.ok_or_else(|| anyhow!("there is no `claude` on the PATH"))?;
+                let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+                Ok(Found {
+                    folders: real.parent().map(Path::to_owned).into_iter().collect(),
+                    program,
+                    arguments: Vec::new(),
+                })
+            }
+        }
+    }
+
+    fn needs(&self) -> Option<&'static Needs> {
+        needs(&self.name)
+    }
+
+    /// What it may reach: the hosts of its models, and itself where it listens.
+    fn allowed_hosts(&self, listens: Option<u16>) -> Result<AllowedHosts, String> {
+        let mut allowed = match self.needs() {
+            Some(needs) => needs.allowed_hosts(&self.home, |name| env::var_os(name))?,
+            None => AllowedHosts::new(),
+        };
+        if let Some(port) = listens {
+            allowed = allowed.own_server(&format!("http://127.0.0.1:{port}"))?;
+        }
+        for server in &self.said.servers {
+            allowed = if server.contains("://") {
+                allowed.own_server(server)?
+            } else {
+                allowed.host(server)?
+            };
+        }
+        Ok(allowed)
+    }
+
+    fn environment(&self, may_delegate: bool, hook: Option<&Path>) -> Variables {
+        let of_settings = self
+            .needs()
+            .map(|needs| needs.keys_in_settings(&self.home, |name| env::var_os(name)))
+            .unwrap_or_default();
+        let known = self
+            .needs()
+            .map(|needs| needs.variables)
+            .unwrap_or_default();
+        let said = self.said.variables.iter().chain(&of_settings);
+        let own: Vec<&str> = known
+            .iter()
+            .copied()
+            .chain(said.map(String::as_str))
+            .collect();
+        let mut environment = agent_environment(&self.tools, &own, env::vars_os());
+        let set = self.needs().map(|needs| needs.set).unwrap_or_default();
+        environment.extend(set.iter().map(|(name, value)| (name.into(), value.into())));
+        environment.push((CHILD_VARIABLE.into(), "1".into()));
+        let held = known::variables(&self.name, may_delegate, hook).into_iter();
+        environment.extend(held.map(|(name, value)| (name.into(), value.into())));
+        environment
+    }
+
+    /// Its files in the sandbox, and the variables that lead it there.
+    fn files(&self, folders: Vec<PathBuf>) -> anyhow::Result<(AgentFiles, Variables)> {
+        let mut files = AgentFiles {
+            writable: self.said.writable.clone(),
+            program: folders,
+            ..AgentFiles::default()
+        };
+        let mut variables = Vec::new();
+        if let Some(needs) = self.needs() {
+            let variable = |name: &str| env::var_os(name);
+            let made = needs.make_files(&self.home, &self.folder, variable);
+            made.with_context(|| format!("the files of {}", self.name))?;
+            let own = needs.files(&self.home, &self.folder, variable);
+            files.writable.extend(own.writable);
+            files.readable.extend(own.readable);
+            files.closed.extend(own.closed);
+            variables = own.variables;
+        }
+        // The relay to our tools is this program.
+        files.readable.extend(env::current_exe());
+        // Only what is there can be granted.
+        files.writable.retain(|path| path.exists());
+        files.readable.retain(|path| path.exists());
+        files.program.retain(|path| path.exists());
+        Ok((files, variables))
+    }
+
+    async fn try_start(&self, arguments: &[String], tools: ToolsFor) -> anyhow::Result<Program> {
+        let found = self.find().await?;
+        known::check_project(&self.name, &self.folder, &self.home)?;
+        let session = match tools {
+            ToolsFor::Nobody => None,
+            ToolsFor::Session(session) => Some(session),
+        };
+        let may_delegate = session.is_some();
+        let door = session.map(|session| {
+            let door = self.door.of_session(session);
+            Arc::new(door) as Arc<dyn DoorStream>
+        });
+        let listens = self.needs().filter(|needs| needs.listens);
+        let listens = listens.map(|_| free_port()).transpose()?;
+        let program = env::current_exe()?;
+        let asks_by_hook = known::asks_by_hook(&self.name, &self.said);
+        let (permissions, hook) = asks_by_hook.then(hook_door).unzip();
+        let proxy = Proxy::start(ProxySetup {
+            allowed: self.allowed_hosts(listens).map_err(|why| anyhow!(why))?,
+            tools: door,
+            permissions,
+            way_out: WayOut::from_variables(|name| env::var(name).ok()),
+        })?;
+        let (variable, value) = proxy.doors_environment();
+        let mut environment = self.environment(may_delegate, asks_by_hook.then_some(&*program));
+        if asks_by_hook {
+            environment.push(((&variable).into(), (&value).into()));
+        }
+        let is_sandboxed = self.said.sandbox.unwrap_or(true);
+        let mut own_arguments = found.arguments;
+        let sandbox = if is_sandboxed {
+            let proxied = proxy.environment().into_iter();
+            environment.extend(proxied.map(|(name, value)| (name.into(), value.into())));
+            if let Some(port) = listens {
+                own_arguments.extend(["--port".into(), port.to_string().into()]);
+            }
+            let network = AgentNetwork::Only {
+                port: proxy.port(),
+                listens,
+            };
+            let (files, variables) = self.files(found.folders)?;
+            environment.extend(variables);
+            Some(AgentLimits::of(&self.tools, &files, network)?)
+        } else {
+            // It goes out as the user does.
+            let proxies = env::vars_os().filter(|(name, _)| is_proxy(name));
+            environment.extend(proxies);
+            None
+        };
+        let own = arguments.iter().map(OsString::from);
+        let started = AgentProcess::start(AgentCommand {
+            program: found.program,
+            arguments: own_arguments.into_iter().chain(own).collect(),
+            folder: self.folder.clone(),
+            environment,
+            helper: self.tools.helper.clone(),
+            resources: self.tools.resources,
+            sandbox,
+        });
+        let name = &self.name;
+        let process = started.await.map_err(|error| {
+            anyhow!(
+                "{error}. `hosts.{name}.sandbox = false` in your own configuration file lets it run \
+                 without a sandbox"
+            )
+        })?;
+        let server = may_delegate.then(|| ToolServer {
+            name: TOOLS.to_owned(),
+            command: program.display().to_string(),
+            arguments: vec!["mcp".to_owned(), "--connect".to_owned()],
+            environment: vec![(variable, value)],
+        });
+        Ok(Program {
+            input: Box::new(process.input),
+            output: Box::new(process.output),
+            errors: ErrorTail::read(process.errors),
+            process: process
+                .life
+                .pid()
+                .map(|pid| format!("{pid}/{}", process::identity(pid))),
+            tools: server,
+            hook,
+            end: Box::new(Kept {
+                _proxy: proxy,
+                _life: Box::new(process.life),
+            }),
+        })
+    }
+}
+
+#[async_trait]
+impl Programs for AgentPrograms {
+    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, String> {
+        let started = self.try_start(arguments, tools).await;
+        started.map_err(|error| format!("{} cannot be started: {error:#}", self.name))
+    }
+
+    async fn end(&self, process: &str) {
+        let Some((pid, identity)) = living(process) else {
+            return;
+        };
+        let _ = kill_process(pid, Signal::KILL);
+        let gone = async {
+            while process::is_alive(identity) {
+                time::sleep(END_POLL_INTERVAL).await;
+            }
+        };
+        if time::timeout(END_TIMEOUT, gone).await.is_err() {
+            tracing::warn!(process, "an agent's process did not end");
+        }
+    }
+}
+
+/// A process that was named so, if it is still there, and its identity. Its number alone is not enough: it may be
+/// another's by now.
+fn living(process: &str) -> Option<(Pid, &str)> {
+    let (number, identity) = process.split_once('/')?;
+    let number: u32 = number.parse().ok()?;
+    let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
+    (process::identity(number) == identity && process::is_alive(identity))
+        .then_some((pid, identity))
+}
+
+/// A port that nobody has, for an agent that talks to itself.
+fn free_port() -> io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn is_proxy(name: &OsString) -> bool {
+    let name = name.to_string_lossy().to_uppercase();
+    matches!(
+        &*name,
+        "ALL_PROXY" | "HTTP_PROXY" | "HTTPS_PROXY" | "NO_PROXY"
+    )
+}
+
+/// Whether a program speaks for Claude Code that needs an adapter: else it speaks itself.
+pub(super) async fn speaker(name: &str, said: &AgentHostConfig, folder: &Path) -> Speaker {
+    let Some(known) = AgentProgram::named(name).filter(|_| name == "claude") else {
+        return Speaker::Acp;
+    };
+    if !said.command.is_empty() || find_adapter(known, folder).await.is_ok() {
+        return Speaker::Acp;
+    }
+    match find_on_path("claude", folder) {
+        Some(_) => Speaker::Claude,
+        None => Speaker::Acp,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, id};
+
+    use super::*;
+
+    /// Who writes into the journal names no process that is not an agent's.
+    #[test]
+    fn a_process_is_ended_only_by_its_whole_name() -> anyhow::Result<()> {
+        let mut other = Command::new("sleep").arg("1000").spawn()?;
+        let number = other.id();
+        let (own, others) = (process::identity(id()), process::identity(number));
+        let named = |text: &str| living(text).map(|(pid, _)| pid.as_raw_nonzero().get());
+        assert_eq!(named(&format!("{number}/{own}")), None);
+        #[cfg(target_os = "linux")]
+        assert_eq!(named(&format!("{number}/{number}")), None);
+        assert_eq!(
+            named(&format!("{number}/{others}")),
+            i32::try_from(number).ok()
+        );
+        other.kill()?;
+        other.wait()?;
+        assert_eq!(named(&format!("{number}/{others}")), None, "it has gone");
+        Ok(())
+    }
+}

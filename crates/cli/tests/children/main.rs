@@ -1,0 +1,13 @@
+//! Stories of real agents as children, through the program as users run it: sandbox, proxy, worker and
+//! all. Only the model is scripted. They run as a user that is not root, where that can be arranged.
+#![expect(clippy::expect_used, reason = "a test may panic; its helpers too")]
+
+#[path = "../../../hosts/tests/real_agents/agent.rs"]
+#[allow(dead_code, reason = "the tests of hosts need more of it")]
+mod agent;
+#[path = "../../../hosts/tests/real_agents/home.rs"]
+mod home;
+#[path = "../../../hosts/tests/real_agents/processes.rs"]
+mod processes;
+mod story_of_children;
+mod world;

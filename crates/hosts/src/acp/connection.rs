@@ -1,0 +1,668 @@
+//! One connection: what is sent to the agent, and what comes from it.
+
+use std::{
+    any::Any,
+    collections::{BTreeSet, HashMap},
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use agent_client_protocol::{
+    self as acp, Agent, Client, Lines as LineTransport, UntypedMessage,
+    v1::{ConnectionTo, Responder},
+};
+use async_trait::async_trait;
+use asyncagents_core::{agent::Usage, id::PostId, lock::lock, question::Reply, shorten::shorten};
+use futures_util::{sink, stream};
+use serde_json::{Value, json};
+use tokio::{
+    io::AsyncWriteExt,
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+    time,
+};
+
+use super::{ask, capabilities::Capabilities, hook, updates};
+use crate::{
+    agent::{
+        Connection, ErrorTail, HookCall, Message, MessagePart, Program, SessionOpened, TurnEnd,
+        TurnStop, WireError, WireEvent,
+    },
+    lines::Lines,
+};
+
+/// Under this address an agent finds what a child inherits.
+const CONTEXT: &str = "asyncagents://context";
+
+/// How much is kept of why a model failed, in characters.
+const LONGEST_FAILURE: usize = 2_000;
+
+/// How many calls without a result are known, and how many bytes of them; how many questions can be
+/// open. An agent may begin and ask without end.
+const MOST_CALLS: usize = 1_000;
+const MOST_OF_CALLS: usize = 16 << 20;
+const MOST_ASKED: usize = 1_000;
+
+/// A process that speaks the protocol.
+pub(super) struct Peer {
+    connection: ConnectionTo<Agent>,
+    name: String,
+    errors: ErrorTail,
+    pub(super) heard: Arc<Heard>,
+    reader: AbortHandle,
+    hooks: Option<AbortHandle>,
+    _end: Box<dyn Any + Send + Sync>,
+}
+
+/// What the agent says, between those who hear it.
+pub(super) struct Heard {
+    events: mpsc::UnboundedSender<WireEvent>,
+    state: Mutex<State>,
+    /// What our server of tools is called.
+    tools: Option<String>,
+    /// Whether a hook asks before each call.
+    is_hooked: bool,
+}
+
+#[derive(Default)]
+struct State {
+    /// The session that is open. What is said of others, sub-agents for instance, is not its own.
+    session: Option<String>,
+    /// A prompt is under way: what is said now is news.
+    prompted: bool,
+    /// The agent's model has failed in it; why, as far as the agent has said.
+    failure: Option<String>,
+    /// Posts that are looked for in the history, and those that were found.
+    look_for: Vec<PostId>,
+    found: BTreeSet<PostId>,
+    /// How much of the conversation was told beside a prompt.
+    replayed: u64,
+    /// The calls that have no result, as far as is known of them.
+    calls: HashMap<String, KnownCall>,
+    /// What waits for an answer.
+    asked: HashMap<String, OpenAsk>,
+    asks: u64,
+    /// The calls that a hook has asked about and was allowed.
+    allowed: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct KnownCall {
+    call: Value,
+    /// How many bytes were said of it.
+    size: usize,
+}
+
+/// What waits for an answer, and who.
+enum OpenAsk {
+    Permission {
+        request: Value,
+        responder: Responder<Value>,
+    },
+    Form {
+        request: Value,
+        responder: Responder<Value>,
+    },
+    Hook {
+        call: String,
+        answer: oneshot::Sender<String>,
+    },
+}
+
+impl Peer {
+    /// Connects to a process.
+    pub(super) async fn connect(
+        name: &str,
+        program: Program,
+        events: mpsc::UnboundedSender<WireEvent>,
+    ) -> Result<Self, WireError> {
+        let heard = Arc::new(Heard {
+            events,
+            state: Mutex::default(),
+            tools: program.tools.as_ref().map(|tools| tools.name.clone()),
+            is_hooked: program.hook.is_some(),
+        });
+        let hooks = program.hook.map(|mut calls| {
+            let heard = heard.clone();
+            let hearing = async move {
+                while let Some(call) = calls.recv().await {
+                    heard.hooked(call);
+                }
+            };
+            tokio::spawn(hearing).abort_handle()
+        });
+        let incoming = stream::unfold(Lines::new(program.output), async |mut lines| {
+            let line = lines.next().await.transpose()?;
+            let text = line.map(|line| String::from_utf8_lossy(&line).into_owned());
+            Some((text, lines))
+        });
+        let outgoing = sink::unfold(program.input, async |mut input, line: String| {
+            input.write_all(line.as_bytes()).await?;
+            input.write_all(b"\n").await?;
+            input.flush().await?;
+            Ok::<_, io::Error>(input)
+        });
+        let (connected, connection) = oneshot::channel();
+        let (requests, notices) = (heard.clone(), heard.clone());
+        let reading = async move {
+            let ended = Client
+                .v1()
+                .name("asyncagents")
+                .on_receive_request(
+                    async move |request: UntypedMessage, responder, _| {
+                        requests.asked(&request, responder)
+                    },
+                    acp::on_receive_request!(),
+                )
+                .on_receive_notification(
+                    async move |notice: UntypedMessage, _| {
+                        notices.told(&notice);
+                        Ok(())
+                    },
+                    acp::on_receive_notification!(),
+                )
+                .connect_with(
+                    LineTransport::new(Box::pin(outgoing), Box::pin(incoming)),
+                    async move |connection: ConnectionTo<Agent>| {
+                        let _ = connected.send(connection.clone());
+                        connection.incoming_closed().await;
+                        Ok(())
+                    },
+                )
+                .await;
+            if let Err(error) = ended {
+                tracing::debug!(%error, "the connection to an agent has ended");
+            }
+        };
+        let reader = tokio::spawn(reading).abort_handle();
+        let gone = || WireError::Gone(program.errors.explain(&format!("{name} did not start")));
+        Ok(Self {
+            connection: connection.await.map_err(|_| gone())?,
+            name: name.to_owned(),
+            errors: program.errors.clone(),
+            heard,
+            reader,
+            hooks,
+            _end: program.end,
+        })
+    }
+
+    /// Asks the agent something.
+    pub(super) async fn ask(&self, method: &str, params: Value) -> Result<Value, WireError> {
+        let request = UntypedMessage::new(method, params).map_err(|error| self.failed(&error))?;
+        let asked = self.connection.send_request(request).block_task().await;
+        asked.map_err(|error| self.failed(&error))
+    }
+
+    /// Waits until the agent has told all of a session that it was to load. Some answer before that, and
+    /// go on telling: then a piece comes before the next answer, whatever it is asked.
+    pub(super) async fn hear_all(&self) -> Result<(), WireError> {
+        loop {
+            let before = self.heard.replayed();
+            let asked = time::timeout(ANSWER_TIMEOUT, self.ask(UNKNOWN, json!({})));
+            match asked.await {
+                Ok(Err(WireError::Gone(why))) => return Err(WireError::Gone(why)),
+                // It answers, though it cannot know what this is.
+                Ok(_) if self.heard.replayed() != before => {}
+                Ok(_) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn tell(&self, method: &str, params: Value) {
+        let told = UntypedMessage::new(method, params)
+            .and_then(|notice| self.connection.send_notification(notice));
+        if let Err(error) = told {
+            tracing::debug!(%error, method, "an agent could not be told");
+        }
+    }
+
+    fn failed(&self, error: &acp::Error) -> WireError {
+        let name = &self.name;
+        if self.connection.is_incoming_closed() || acp::is_incoming_transport_closed(error) {
+            return WireError::Gone(self.errors.explain(&format!("{name} has ended")));
+        }
+        let details = error.data.as_ref().and_then(|data| {
+            let text = data.as_str().or_else(|| data["details"].as_str());
+            text.or_else(|| data["message"].as_str())
+        });
+        let details = details.map(|details| format!(": {details}"));
+        let why = format!("{name}: {}{}", error.message, details.unwrap_or_default());
+        match i32::from(error.code) {
+            RESOURCE_NOT_FOUND => WireError::NoSession(why),
+            _ => WireError::Failed(why),
+        }
+    }
+}
+
+/// A method that no agent has. The protocol says that it is answered all the same.
+const UNKNOWN: &str = "_asyncagents/ping";
+
+/// How long an agent may take to say that it does not know a method. One that says nothing at all is not
+/// waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The protocol's code for something that is not there.
+const RESOURCE_NOT_FOUND: i32 = -32002;
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.reader.abort();
+        if let Some(hooks) = &self.hooks {
+            hooks.abort();
+        }
+    }
+}
+
+impl Heard {
+    /// Looks for posts in what the agent replays.
+    pub(super) fn look_for(&self, posts: &[PostId]) {
+        lock(&self.state).look_for = posts.to_vec();
+    }
+
+    /// The session is open, and a model works in it.
+    pub(super) fn opened(&self, session: &str, model: Option<&str>) {
+        lock(&self.state).session = Some(session.to_owned());
+        if let Some(model) = model {
+            let _ = self.events.send(WireEvent::Model(model.to_owned()));
+        }
+    }
+
+    fn replayed(&self) -> u64 {
+        lock(&self.state).replayed
+    }
+
+    /// What was found.
+    pub(super) fn found(&self) -> BTreeSet<PostId> {
+        let mut state = lock(&self.state);
+        state.look_for.clear();
+        std::mem::take(&mut state.found)
+    }
+
+    fn told(&self, notice: &UntypedMessage) {
+        if notice.method() != "session/update" {
+            return;
+        }
+        let update = &notice.params()["update"];
+        let mut state = lock(&self.state);
+        let session = notice.params()["sessionId"].as_str();
+        let is_another = state
+            .session
+            .as_deref()
+            .is_some_and(|own| session != Some(own));
+        if is_another || updates::is_of_sub_agent(update) {
+            let is_followed = state.prompted;
+            drop(state);
+            // Between turns nobody waits for it.
+            if is_followed {
+                let _ = self.events.send(WireEvent::Alive);
+            }
+            return;
+        }
+        let found: Vec<PostId> = updates::posts_in(update, &state.look_for)
+            .cloned()
+            .collect();
+        state.found.extend(found);
+        if !state.prompted {
+            state.replayed += u64::from(updates::is_said_or_done(update));
+            return;
+        }
+        if updates::is_failure(update) {
+            state.failure.get_or_insert_default();
+        } else if let Some(why) = updates::gooses_failure(update) {
+            state.failure = Some(why.to_owned());
+            return;
+        } else if let (Some(why), Some(said)) = (&mut state.failure, updates::said(update)) {
+            // The agent's words, not its model's.
+            let room = (4 * LONGEST_FAILURE).saturating_sub(why.len());
+            why.push_str(&said[..said.floor_char_boundary(room)]);
+            return;
+        }
+        if self.is_hooked && state.is_unasked(update) {
+            drop(state);
+            let why = "it has made a call that it did not ask about, so it was stopped: this version \
+                       does not run the hook by which it has to ask. `asyncagents setup agents` \
+                       installs one that does";
+            let _ = self.events.send(WireEvent::Disobeyed(why.to_owned()));
+            return;
+        }
+        state.note_call(update);
+        drop(state);
+        for news in updates::news(update) {
+            // Without a listener there is nothing to do.
+            let _ = self.events.send(news);
+        }
+    }
+
+    fn asked(
+        &self,
+        request: &UntypedMessage,
+        responder: Responder<Value>,
+    ) -> Result<(), acp::Error> {
+        let (method, params) = (request.method(), request.params());
+        let mut state = lock(&self.state);
+        if state.asked.len() >= MOST_ASKED {
+            let error = acp::Error::internal_error().data("too many questions are open");
+            return responder.respond_with_error(error);
+        }
+        state.asks += 1;
+        let id = state.asks.to_string();
+        let request = params.clone();
+        let (open, ask) = match method {
+            "session/request_permission" => {
+                let call = state.call(&params["toolCall"]);
+                let ask = ask::permission(id, &call, self.tools.as_deref());
+                (OpenAsk::Permission { request, responder }, ask)
+            }
+            "elicitation/create" => match ask::form(id, params) {
+                Some(ask) => (OpenAsk::Form { request, responder }, ask),
+                None => return responder.respond(ask::declined()),
+            },
+            // It has files and terminals of its own.
+            _ => return responder.respond_with_error(acp::Error::method_not_found()),
+        };
+        state.asked.insert(ask.id.clone(), open);
+        drop(state);
+        let _ = self.events.send(WireEvent::Asked(ask));
+        Ok(())
+    }
+
+    /// A hook asks. It forbids its call if it gets no answer.
+    fn hooked(&self, asked: HookCall) {
+        let mut state = lock(&self.state);
+        state.asks += 1;
+        let id = state.asks.to_string();
+        let Some(read) = hook::read(id, &asked.input, self.tools.as_deref()) else {
+            return;
+        };
+        let (call, answer) = (read.call, asked.answer);
+        let Some(ask) = read.ask else {
+            // A hook that was killed hears nothing.
+            let _ = answer.send(hook::printed(&Reply::Once));
+            return;
+        };
+        // Between prompts nobody hears it, and the agent has nothing to do.
+        if !state.prompted || state.asked.len() >= MOST_ASKED {
+            return;
+        }
+        let open = OpenAsk::Hook { call, answer };
+        state.asked.insert(ask.id.clone(), open);
+        drop(state);
+        let _ = self.events.send(WireEvent::Asked(ask));
+    }
+
+    /// Answers a question. False if the words of a rejection could not be told with it.
+    fn reply(&self, question: &str, reply: &Reply) -> bool {
+        let mut state = lock(&self.state);
+        let Some(open) = state.asked.remove(question) else {
+            return true;
+        };
+        // The protocol has no place for words; a hook has.
+        let tells = matches!(open, OpenAsk::Hook { .. });
+        state.answer(open, reply);
+        tells || !matches!(reply, Reply::Reject { text: Some(_) })
+    }
+
+    /// Leaves everything unanswered that is open.
+    fn withdraw_all(&self) {
+        let open = std::mem::take(&mut lock(&self.state).asked);
+        for (_, open) in open {
+            match open {
+                OpenAsk::Permission { responder, .. } => answer_to(responder, ask::cancelled()),
+                OpenAsk::Form { responder, .. } => answer_to(responder, ask::declined()),
+                // Without an answer it forbids its call.
+                OpenAsk::Hook { .. } => {}
+            }
+        }
+    }
+}
+
+fn answer_to(responder: Responder<Value>, answer: Value) {
+    if let Err(error) = responder.respond(answer) {
+        tracing::debug!(%error, "an agent could not be answered");
+    }
+}
+
+impl State {
+    /// Answers what was asked.
+    fn answer(&mut self, open: OpenAsk, reply: &Reply) {
+        match open {
+            OpenAsk::Permission { request, responder } => {
+                answer_to(responder, ask::permitted(&request, reply));
+            }
+            OpenAsk::Form { request, responder } => {
+                answer_to(responder, ask::filled(&request, reply));
+            }
+            OpenAsk::Hook { call, answer } => {
+                if matches!(reply, Reply::Once | Reply::Always) {
+                    self.allowed.insert(call);
+                }
+                // A hook that was killed hears nothing.
+                let _ = answer.send(hook::printed(reply));
+            }
+        }
+    }
+
+    /// Whether a call is made that changes something, and that no hook was allowed. Agents go on when a
+    /// hook is missing, fails, or was killed.
+    fn is_unasked(&self, update: &Value) -> bool {
+        let changes = matches!(
+            update["kind"].as_str(),
+            Some("execute" | "edit" | "delete" | "move")
+        );
+        let call = update["toolCallId"].as_str().unwrap_or_default();
+        changes && !self.allowed.contains(call)
+    }
+
+    /// Keeps what is known of a call: a question about it may not repeat it.
+    fn note_call(&mut self, update: &Value) {
+        let Some(id) = update["toolCallId"].as_str() else {
+            return;
+        };
+        if matches!(update["status"].as_str(), Some("completed" | "failed")) {
+            self.calls.remove(id);
+            return;
+        }
+        let size = update.to_string().len();
+        let kept: usize = self.calls.values().map(|known| known.size).sum();
+        let is_new = !self.calls.contains_key(id);
+        if is_new && self.calls.len() >= MOST_CALLS || kept + size > MOST_OF_CALLS {
+            return;
+        }
+        let known = self.calls.entry(id.to_owned()).or_default();
+        known.call = merged(&known.call, update);
+        known.size += size;
+    }
+
+    /// A call that is asked about, with what was said of it before.
+    fn call(&self, asked: &Value) -> Value {
+        let id = asked["toolCallId"].as_str().unwrap_or_default();
+        let known = self.calls.get(id);
+        known.map_or_else(|| asked.clone(), |known| merged(&known.call, asked))
+    }
+}
+
+/// The fields of both; those of the newer one count.
+fn merged(known: &Value, newer: &Value) -> Value {
+    let mut fields = known.as_object().cloned().unwrap_or_default();
+    for (name, value) in newer.as_object().into_iter().flatten() {
+        let is_empty = value.is_null() || value.as_object().is_some_and(|it| it.is_empty());
+        if !is_empty {
+            fields.insert(name.clone(), value.clone());
+        }
+    }
+    Value::Object(fields)
+}
+
+/// A session that is open in a process.
+pub(super) struct OpenConnection {
+    pub(super) peer: Peer,
+    pub(super) opened: SessionOpened,
+    pub(super) capabilities: Capabilities,
+    /// What is said before the first prompt, where the agent takes no instructions.
+    pub(super) first: Mutex<Option<String>>,
+}
+
+impl OpenConnection {
+    fn blocks(&self, message: &Message) -> Vec<Value> {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let first = lock(&self.first).take();
+        let parts = message.parts.iter().map(|part| match part {
+            MessagePart::Text(said) => text(said),
+            MessagePart::Context(context) if self.capabilities.embeds_context => json!({
+                "type": "resource",
+                "resource": {"uri": CONTEXT, "mimeType": "text/markdown", "text": context},
+            }),
+            MessagePart::Context(context) => text(context),
+        });
+        first.iter().map(|said| text(said)).chain(parts).collect()
+    }
+
+    fn model_failed(&self, why: &str) -> TurnStop {
+        let name = &self.peer.name;
+        TurnStop::Failed(match why.trim() {
+            "" => format!("{name}: its model failed"),
+            why => format!("{name}: {}", shorten(why, LONGEST_FAILURE, "…")),
+        })
+    }
+}
+
+#[async_trait]
+impl Connection for OpenConnection {
+    fn session(&self) -> &SessionOpened {
+        &self.opened
+    }
+
+    async fn prompt(&self, message: &Message) -> Result<TurnEnd, WireError> {
+        lock(&self.peer.heard.state).prompted = true;
+        let params = json!({"sessionId": self.opened.id, "prompt": self.blocks(message)});
+        let asked = self.peer.ask("session/prompt", params).await;
+        let failure = {
+            let mut state = lock(&self.peer.heard.state);
+            state.prompted = false;
+            // No later turn asks about these.
+            state.calls.clear();
+            state.failure.take()
+        };
+        self.peer.heard.withdraw_all();
+        let answer = asked?;
+        let models = answer.pointer("/_meta/quota/model_usage/0/model");
+        if let Some(model) = models.and_then(Value::as_str) {
+            let model = WireEvent::Model(model.to_owned());
+            let _ = self.peer.heard.events.send(model);
+        }
+        Ok(TurnEnd {
+            stop: failure.map_or_else(|| stop(&answer), |why| self.model_failed(&why)),
+            usage: usage(&answer["usage"]).or_else(|| quota(&answer)),
+        })
+    }
+
+    async fn steer(&self, message: &Message) -> Result<bool, WireError> {
+        if !self.capabilities.steers {
+            return Ok(false);
+        }
+        let params = json!({
+            "sessionId": self.opened.id,
+            "prompt": self.blocks(message),
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+        });
+        match self.peer.ask("_session/steering", params).await {
+            Ok(answer) => Ok(answer["outcome"] == "injected"),
+            Err(WireError::Gone(why)) => Err(WireError::Gone(why)),
+            Err(_) => Ok(false),
+        }
+    }
+
+    async fn cancel(&self) {
+        self.peer
+            .tell("session/cancel", json!({"sessionId": self.opened.id}));
+        self.peer.heard.withdraw_all();
+    }
+
+    fn reply(&self, question: &str, reply: &Reply) -> bool {
+        self.peer.heard.reply(question, reply)
+    }
+
+    async fn close(&self) {
+        if self.capabilities.closes {
+            let params = json!({"sessionId": self.opened.id});
+            let _ = self.peer.ask("session/close", params).await;
+        }
+    }
+}
+
+fn stop(answer: &Value) -> TurnStop {
+    let failed = |why: &str| TurnStop::Failed(why.to_owned());
+    match answer["stopReason"].as_str() {
+        Some("cancelled") => TurnStop::Cancelled,
+        Some("refusal") => failed("the model refused to answer"),
+        Some("max_tokens") => failed("the answer was cut at the model's greatest length"),
+        Some("max_turn_requests") => failed("its agent's limit of requests in a turn is reached"),
+        _ => TurnStop::Finished,
+    }
+}
+
+/// The tokens of a turn. Some agents count what was cached as input, others beside it.
+fn usage(usage: &Value) -> Option<Usage> {
+    let tokens = |name: &str| usage[name].as_u64().unwrap_or_default();
+    let total = usage["totalTokens"].as_u64()?;
+    let (cache_read, cache_write) = (tokens("cachedReadTokens"), tokens("cachedWriteTokens"));
+    let (input, output) = (tokens("inputTokens"), tokens("outputTokens"));
+    let cached = cache_read.saturating_add(cache_write);
+    let beside = input.saturating_add(output).saturating_add(cached) <= total;
+    Some(Usage {
+        input: if beside {
+            input
+        } else {
+            input.saturating_sub(cached)
+        },
+        cache_read,
+        cache_write,
+        output,
+    })
+}
+
+/// The tokens of a turn, as Gemini CLI has them. It does not say what was cached.
+fn quota(answer: &Value) -> Option<Usage> {
+    let counted = answer.pointer("/_meta/quota/token_count")?;
+    Some(Usage {
+        input: counted["input_tokens"].as_u64()?,
+        output: counted["output_tokens"].as_u64()?,
+        ..Usage::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an agent begins without end is not kept without end.
+    #[test]
+    fn calls_that_never_end_fill_no_memory() {
+        let mut state = State::default();
+        let input = "x".repeat(1 << 20);
+        for id in 0..40 {
+            let update = json!({"toolCallId": id.to_string(), "rawInput": {"command": input}});
+            state.note_call(&update);
+        }
+        let kept: usize = state
+            .calls
+            .values()
+            .map(|known| known.call.to_string().len())
+            .sum();
+        assert!(
+            (MOST_OF_CALLS / 2..=MOST_OF_CALLS).contains(&kept),
+            "{kept}"
+        );
+        let mut state = State::default();
+        for id in 0..2 * MOST_CALLS {
+            state.note_call(&json!({"toolCallId": id.to_string()}));
+        }
+        assert_eq!(state.calls.len(), MOST_CALLS);
+        // One that was noted and has ended makes room.
+        state.note_call(&json!({"toolCallId": "7", "status": "completed"}));
+        state.note_call(&json!({"toolCallId": "new", "title": "ls"}));
+        assert_eq!(state.call(&json!({"toolCallId": "new"}))["title"], "ls");
+    }
+}

@@ -1,0 +1,11 @@
+//! Agents that speak the Agent Client Protocol, on the pipes of a process. What an agent can do is
+//! what it says itself, never what its name suggests.
+
+mod ask;
+mod capabilities;
+mod connection;
+mod hook;
+mod start;
+mod updates;
+
+pub use start::{Acp, AcpSettings, BeforeLoad};

@@ -1,0 +1,419 @@
+//! What happens in a turn of another agent, as entries of its session and as what is reported of it.
+//! Agents tell pieces of texts and news of tools; an answer of the model is what came between them.
+
+use asyncagents_core::{
+    agent::{Answer, Block, Call, Entry, Stop, ToolOutcome, Usage},
+    budget::Cost,
+    digest::digest,
+    id::ModelName,
+    progress::Observation,
+};
+
+use super::{ToolNews, TurnEnd, TurnStop, WireEvent};
+
+/// How much is kept of a text, a thought, the input of a call or what came of it, in bytes. An agent
+/// may never stop talking, and all of it would be kept here and in the journal.
+const MOST_TEXT: usize = 1 << 20;
+
+/// How many calls of a turn can be without a result.
+const MOST_CALLS: usize = 1_000;
+
+/// What a model's tokens cost, if that is known.
+pub type Prices = dyn Fn(&ModelName, Usage) -> Option<Cost> + Send + Sync;
+
+/// A turn that is under way.
+pub(super) struct Turn {
+    /// The answer that is not complete yet.
+    text: String,
+    thought: String,
+    calls: Vec<OpenCall>,
+    /// The newest entry that its model was shown.
+    seen: Option<u64>,
+    /// What the window holds with it, if that was said.
+    context: Option<u64>,
+    /// What it held after the answer before.
+    pub(super) window: u64,
+    /// Calls of answers that are complete, and have no result.
+    running: Vec<OpenCall>,
+    /// The tokens of the answers before, in this turn.
+    counted: u64,
+    /// What they have cost, by our own table.
+    charged: Cost,
+    /// What the agent says that the turn has cost so far.
+    cost: Option<Cost>,
+    /// What it says that the session has cost, if it says only that.
+    sum: Option<Cost>,
+    pub(super) model: ModelName,
+}
+
+struct OpenCall {
+    id: String,
+    name: String,
+    input: String,
+    is_reported: bool,
+}
+
+/// What came of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Something for the session.
+    File(Entry),
+    /// Something for who follows it.
+    Report(Observation),
+}
+
+impl Turn {
+    pub(super) fn begin(model: ModelName, window: u64) -> Self {
+        Self {
+            text: String::new(),
+            thought: String::new(),
+            calls: Vec::new(),
+            seen: None,
+            context: None,
+            window,
+            running: Vec::new(),
+            counted: 0,
+            charged: Cost::default(),
+            cost: None,
+            sum: None,
+            model,
+        }
+    }
+
+    /// Takes in what happened. `seen` is the newest entry that the model was shown.
+    pub(super) fn take(&mut self, event: WireEvent, seen: u64, prices: &Prices) -> Vec<Step> {
+        let mut steps = Vec::new();
+        match event {
+            WireEvent::Text(text) => {
+                self.next_answer(seen, prices, &mut steps);
+                self.seen.get_or_insert(seen);
+                add(&mut self.text, &text);
+            }
+            WireEvent::Thought(text) => {
+                self.next_answer(seen, prices, &mut steps);
+                self.seen.get_or_insert(seen);
+                add(&mut self.thought, &text);
+            }
+            WireEvent::Tool(news) => self.tool(news, seen, prices, &mut steps),
+            WireEvent::Context(tokens) => self.context = Some(tokens),
+            WireEvent::Model(model) => self.model = model.as_str().into(),
+            WireEvent::Spent(cost) => self.costs(cost),
+            WireEvent::CostSum(sum) => self.sum = Some(sum),
+            WireEvent::Asked(_)
+            | WireEvent::Withdrawn(_)
+            | WireEvent::Disobeyed(_)
+            | WireEvent::Alive => {}
+        }
+        steps
+    }
+
+    /// The agent counts its money itself.
+    pub(super) fn costs(&mut self, more: Cost) {
+        self.cost = Some(self.cost.unwrap_or_default() + more);
+    }
+
+    /// The turn is over. What it used and was not counted goes to its last answer.
+    pub(super) fn end(
+        &mut self,
+        end: Option<&TurnEnd>,
+        seen: u64,
+        prices: &Prices,
+        costs: &mut CostCounter,
+    ) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let whole = end.and_then(|end| end.usage);
+        let left = whole.map(|whole| self.not_counted(whole));
+        let has_more = left.is_some_and(|left| left.context() > 0)
+            || self.cost.is_some()
+            || self.sum.is_some();
+        if self.is_empty() && !has_more {
+            return steps;
+        }
+        // Some agents say only what the last answer took.
+        let left = left.filter(|left| left.context() > 0);
+        let usage = left.unwrap_or_else(|| self.counted_now());
+        let priced = whole.and_then(|whole| prices(&self.model, whole));
+        if let Some(sum) = self.sum.take() {
+            let counted = || Some(self.charged + prices(&self.model, usage)?);
+            self.costs(costs.take(sum, priced.or_else(counted)));
+        }
+        let cost = self.cost.take().or(priced);
+        let cost = cost.map(|cost| cost - self.charged);
+        let stop = match end.map(|end| &end.stop) {
+            Some(TurnStop::Finished) => Stop::Finished,
+            // It was not the end of what it had to say. How the run ends is saved after this, and who
+            // reads only this must not take it for a success.
+            Some(TurnStop::Cancelled | TurnStop::Failed(_)) | None => Stop::Tools,
+        };
+        self.flush(seen, usage, (cost, stop), &mut steps);
+        steps
+    }
+
+    /// The calls that have no result; none is open any more.
+    pub(super) fn lose_calls(&mut self) -> Vec<Step> {
+        let lost = |call: OpenCall| {
+            Step::File(Entry::ToolEnded {
+                call: call.id,
+                outcome: ToolOutcome::Unknown,
+            })
+        };
+        self.running.drain(..).map(lost).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thought.is_empty() && self.calls.is_empty()
+    }
+
+    fn not_counted(&self, whole: Usage) -> Usage {
+        let left = whole.context().saturating_sub(self.counted);
+        let beside = whole.context() - whole.input;
+        match left.checked_sub(beside) {
+            Some(input) => Usage { input, ..whole },
+            None => Usage {
+                input: left,
+                ..Usage::default()
+            },
+        }
+    }
+
+    /// A model that has called tools and speaks again was asked again.
+    fn next_answer(&mut self, seen: u64, prices: &Prices, steps: &mut Vec<Step>) {
+        if !self.calls.is_empty() {
+            self.flush_counted(seen, prices, steps);
+        }
+    }
+
+    fn tool(&mut self, news: ToolNews, seen: u64, prices: &Prices, steps: &mut Vec<Step>) {
+        let is_it = |call: &OpenCall| call.id == news.id;
+        let is_over = news.outcome.is_some();
+        if let Some(call) = self.running.iter_mut().find(|call| is_it(call)) {
+            call.update(&news, steps);
+        } else {
+            let at = self.calls.iter().position(is_it);
+            if at.is_none() && self.calls.len() + self.running.len() >= MOST_CALLS {
+                return;
+            }
+            let at = at.unwrap_or_else(|| {
+                self.seen.get_or_insert(seen);
+                self.calls.push(OpenCall::new(&news.id));
+                self.calls.len() - 1
+            });
+            if let Some(call) = self.calls.get_mut(at) {
+                call.update(&news, steps);
+            }
+            if is_over {
+                self.flush_counted(seen, prices, steps);
+            }
+        }
+        if let Some(outcome) = news.outcome {
+            self.running.retain(|call| call.id != news.id);
+            steps.push(Step::File(Entry::ToolEnded {
+                call: news.id,
+                outcome: shortened(outcome),
+            }));
+        }
+    }
+
+    /// What an answer took, as far as the agent says: what was in the window before is mostly read
+    /// from the provider's cache.
+    fn counted_now(&mut self) -> Usage {
+        let context = self.context.take().unwrap_or_default();
+        let cache_read = self.window.min(context);
+        Usage {
+            input: context - cache_read,
+            cache_read,
+            ..Usage::default()
+        }
+    }
+
+    fn flush_counted(&mut self, seen: u64, prices: &Prices, steps: &mut Vec<Step>) {
+        let usage = self.counted_now();
+        // What it cost is told, or reckoned again, for the whole turn at its end.
+        let cost = prices(&self.model, usage);
+        self.charged += cost.unwrap_or_default();
+        self.flush(seen, usage, (cost, Stop::Finished), steps);
+    }
+
+    fn flush(
+        &mut self,
+        seen: u64,
+        usage: Usage,
+        (cost, last): (Option<Cost>, Stop),
+        steps: &mut Vec<Step>,
+    ) {
+        let mut blocks = Vec::new();
+        if !self.thought.is_empty() {
+            let text = std::mem::take(&mut self.thought);
+            blocks.push(Block::Reasoning { text, raw: None });
+        }
+        if !self.text.is_empty() {
+            blocks.push(Block::Text(std::mem::take(&mut self.text)));
+        }
+        for call in &mut self.calls {
+            call.report(steps);
+            blocks.push(Block::Call(Call {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                input: call.input.clone(),
+            }));
+        }
+        let stop = if self.calls.is_empty() {
+            last
+        } else {
+            Stop::Tools
+        };
+        self.running.append(&mut self.calls);
+        self.counted = self.counted.saturating_add(usage.context());
+        self.window = usage.context().max(self.context.take().unwrap_or(0));
+        let seen = self.seen.take().unwrap_or(seen);
+        let answer = Answer {
+            model: self.model.clone(),
+            blocks,
+            stop,
+            usage,
+            cost,
+        };
+        steps.push(Step::Report(Observation::Turned(answer.spent())));
+        steps.push(Step::File(Entry::Answered { seen, answer }));
+    }
+}
+
+impl OpenCall {
+    fn new(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: "tool".to_owned(),
+            input: "{}".to_owned(),
+            is_reported: false,
+        }
+    }
+
+    fn update(&mut self, news: &ToolNews, steps: &mut Vec<Step>) {
+        if let Some(name) = &news.name {
+            self.name.clone_from(name);
+        }
+        if let Some(input) = &news.input {
+            // A part of it would be no JSON.
+            if input.len() <= MOST_TEXT {
+                self.input.clone_from(input);
+            }
+        }
+        // Some agents tell the name first and what it is called with later.
+        if news.began || news.outcome.is_some() {
+            self.report(steps);
+        }
+    }
+
+    fn report(&mut self, steps: &mut Vec<Step>) {
+        if std::mem::replace(&mut self.is_reported, true) {
+            return;
+        }
+        steps.push(Step::Report(Observation::ToolCalled {
+            tool: self.name.clone(),
+            call: digest(&[&self.name, &self.input]),
+        }));
+    }
+}
+
+/// Adds to a text that is kept, as long as there is room.
+fn add(text: &mut String, more: &str) {
+    let room = MOST_TEXT.saturating_sub(text.len());
+    text.push_str(&more[..more.floor_char_boundary(room)]);
+}
+
+fn shortened(outcome: ToolOutcome) -> ToolOutcome {
+    let short = |mut text: String| {
+        text.truncate(text.floor_char_boundary(MOST_TEXT));
+        text
+    };
+    match outcome {
+        ToolOutcome::Done(text) => ToolOutcome::Done(short(text)),
+        ToolOutcome::Failed(text) => ToolOutcome::Failed(short(text)),
+        other => other,
+    }
+}
+
+/// What an agent says its session has cost: a sum that goes on after a load, or begins anew. Claude
+/// Code's does either, and does not say which: it begins anew where its process before was killed,
+/// or could not save the sum, as in our sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CostCounter {
+    /// The newest sum that this process has told.
+    newest: Option<Cost>,
+    /// What the session had cost before this process.
+    before: Cost,
+}
+
+impl CostCounter {
+    pub(super) fn new(before: Cost) -> Self {
+        Self {
+            newest: None,
+            before,
+        }
+    }
+
+    /// What was spent since the last sum. The first one of a process is what is nearer to the price of
+    /// its tokens, if that is known; else all of it, for a budget must not be exceeded unnoticed.
+    pub(super) fn take(&mut self, sum: Cost, priced: Option<Cost>) -> Cost {
+        let more = match self.newest {
+            Some(newest) => sum - newest,
+            None => self.first(sum, priced),
+        };
+        self.newest = Some(sum);
+        more
+    }
+
+    fn first(self, sum: Cost, priced: Option<Cost>) -> Cost {
+        let more = sum - self.before;
+        // Without tokens there is nothing to compare with.
+        let priced = priced.filter(|priced| *priced > Cost::default());
+        match priced {
+            Some(priced) if sum >= self.before => {
+                let off = |cost: Cost| cost.0.abs_diff(priced.0);
+                if off(more) < off(sum) { more } else { sum }
+            }
+            _ => sum,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prices(_: &ModelName, _: Usage) -> Option<Cost> {
+        None
+    }
+
+    fn kept(steps: &[Step]) -> usize {
+        let text = format!("{steps:?}");
+        text.len()
+    }
+
+    /// What an agent says without end is not kept without end.
+    #[test]
+    fn an_agent_that_never_stops_talking_fills_no_memory() {
+        let mut turn = Turn::begin("a/b".into(), 0);
+        let much = "é".repeat(MOST_TEXT);
+        for _ in 0..3 {
+            turn.take(WireEvent::Text(much.clone()), 1, &prices);
+            turn.take(WireEvent::Thought(much.clone()), 1, &prices);
+        }
+        let call = |id: usize, outcome| {
+            WireEvent::Tool(ToolNews {
+                id: id.to_string(),
+                name: Some("bash".to_owned()),
+                input: Some(format!("{much:?}")),
+                began: true,
+                outcome,
+            })
+        };
+        let done = turn.take(call(0, Some(ToolOutcome::Done(much.clone()))), 1, &prices);
+        let (least, most) = (3 * MOST_TEXT, 3 * MOST_TEXT + 2_000);
+        assert!((least - 6..most).contains(&kept(&done)), "{}", kept(&done));
+        for id in 0..2 * MOST_CALLS {
+            turn.take(call(id, None), 1, &prices);
+        }
+        assert_eq!(turn.calls.len(), MOST_CALLS);
+    }
+}

@@ -1,0 +1,208 @@
+//! Processes of the agent end in the middle, and so do ours.
+
+use asyncagents_core::{
+    fork::{Mode, Plan, Preset},
+    id::TaskId,
+    lifecycle::Standing,
+    port::Host,
+    task::Outcome,
+};
+use asyncagents_testkit::plain;
+
+use crate::{
+    fake::{self, CUT, DIES, FakeAgent},
+    world::{World, child, ended},
+};
+
+/// A child whose process dies in a tool is told so, and goes on; nothing is said to it twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_whose_process_died_in_a_tool_is_told_and_goes_on() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), DIES);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let answer = ended(&host, &session, &task.prompt(0)).await;
+    assert_eq!(
+        answer,
+        Standing::Done {
+            outcome: Outcome::Completed,
+            answer: Some("the light is on again".to_owned()),
+        }
+    );
+    let shown = world.shown(&session);
+    assert_eq!(shown.matches(DIES).count(), 1, "{shown}");
+    assert_eq!(shown.matches("You were interrupted").count(), 1, "{shown}");
+    assert_eq!(world.agent.starts(), 2);
+}
+
+/// What was said before is neither said again nor taken for news, however late the agent tells of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_tells_late_of_a_session_is_heard_before_anything_is_said() {
+    let world = World::new(FakeAgent::with(fake::Abilities {
+        replays_late: true,
+        ..fake::Abilities::default()
+    }));
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), "Name the author");
+    host.prompt(&session, prompt).await.expect("it is taken");
+    ended(&host, &session, &task.prompt(0)).await;
+    let prompt = plain::prompt(task.prompt(1), DIES);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let answer = ended(&host, &session, &task.prompt(1)).await;
+    assert_eq!(
+        answer,
+        Standing::Done {
+            outcome: Outcome::Completed,
+            answer: Some("the light is on again".to_owned()),
+        }
+    );
+    let shown = world.shown(&session);
+    assert_eq!(shown.matches(DIES).count(), 1, "{shown}");
+}
+
+/// One that dies again and again fails, with what its process said last.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_whose_process_always_dies_fails_with_its_last_words() {
+    let world = World::new(FakeAgent::with(fake::Abilities {
+        dies_always: true,
+        ..fake::Abilities::default()
+    }));
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), DIES);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let standing = ended(&host, &session, &task.prompt(0)).await;
+    let Standing::Done {
+        outcome: Outcome::Failed { why },
+        ..
+    } = standing
+    else {
+        panic!("it has not failed: {standing:?}");
+    };
+    assert_eq!(why, "fake has ended; it said last: the last words");
+}
+
+/// Where an agent works is sealed at the launch. A row of the database does not move it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_works_where_it_was_launched() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = world.moved(&task).await;
+    let prompt = plain::prompt(task.prompt(0), "Wait for ever");
+    host.prompt(&session, prompt).await.expect("it is taken");
+    while world.agent.asked("session/prompt").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let begun = world.agent.asked("session/new");
+    assert_eq!(begun.first().expect("it began")["cwd"], "/project");
+}
+
+/// The process that worked for the one of ours that is gone is ended before another one works.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_of_another_owner_is_ended_first() {
+    let world = World::new(FakeAgent::default());
+    let task = TaskId::from_random(1);
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), "Wait for ever");
+    world
+        .host()
+        .prompt(&session, prompt)
+        .await
+        .expect("it is taken");
+    while world.agent.asked("session/prompt").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.restart().await;
+    let host = world.host();
+    let standing = host.inspect(&session, &task.prompt(0)).await;
+    assert_eq!(standing.expect("it is known").standing, Standing::Working);
+    while world.agent.asked("session/prompt").len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.agent.ended(), ["process-1"]);
+}
+
+/// An agent that has lost a session in which work was done is not asked to do it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_was_begun_is_not_begun_again_elsewhere() {
+    let world = World::new(FakeAgent::with(fake::Abilities {
+        loads: false,
+        ..fake::Abilities::default()
+    }));
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), DIES);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let standing = ended(&host, &session, &task.prompt(0)).await;
+    let Standing::Done {
+        outcome: Outcome::Failed { why },
+        ..
+    } = standing
+    else {
+        panic!("it has not failed: {standing:?}");
+    };
+    let expected = "it does not have the session any more: fake cannot load the session theirs-1";
+    assert_eq!(why, expected);
+    assert_eq!(world.agent.asked("session/prompt").len(), 1);
+}
+
+/// Many agents keep a session from its first prompt on, so one that ends before that has nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_was_opened_and_never_told_anything_is_made_again_from_its_parent() {
+    let world = World::new(FakeAgent::default());
+    let (host, parent_task) = (world.host(), TaskId::from_random(1));
+    let parent = child(&world, &parent_task).await;
+    let prompt = plain::prompt(parent_task.prompt(0), "Count the files");
+    host.prompt(&parent, prompt).await.expect("it is taken");
+    ended(&host, &parent, &parent_task.prompt(0)).await;
+
+    let task = TaskId::from_random(2);
+    let plan = Plan {
+        limits: Preset::Exact.limits(),
+        mode: Mode::Messages,
+        asked_in: None,
+    };
+    let branch = host.branch(plain::new_session(&task, &parent), &plan).await;
+    let branch = branch.expect("it can").expect("a branch");
+    world.opened_before(&branch, "theirs-lost").await;
+    let prompt = plain::prompt(task.prompt(0), "Name the author");
+    host.prompt(&branch, prompt).await.expect("it is taken");
+    let standing = ended(&host, &branch, &task.prompt(0)).await;
+    let Standing::Done {
+        outcome: Outcome::Completed,
+        ..
+    } = standing
+    else {
+        panic!("it has not ended well: {standing:?}");
+    };
+    let shown = world.shown(&branch);
+    assert!(shown.contains("Count the files"), "{shown}");
+}
+
+/// Half an answer is no success, whenever our process ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_an_answer_is_no_success_when_our_process_ends_before_it_has_saved_the_end() {
+    let world = World::new(FakeAgent::default());
+    let (task, next) = (TaskId::from_random(1), TaskId::from_random(2));
+    let (cut, left) = (child(&world, &task).await, child(&world, &next).await);
+    let host = world.host();
+    let prompt = plain::prompt(task.prompt(0), CUT);
+    host.prompt(&cut, prompt).await.expect("it is taken");
+    let failed = ended(&host, &cut, &task.prompt(0)).await;
+    let outcome = |standing: &Standing| match standing {
+        Standing::Done { outcome, .. } => outcome.clone(),
+        other => panic!("it is not over: {other:?}"),
+    };
+    let Outcome::Failed { why } = outcome(&failed) else {
+        panic!("it has not failed: {failed:?}");
+    };
+    assert_eq!(why, "the answer was cut at the model's greatest length");
+
+    world.copied_without_end(&cut, &left).await;
+    let after = ended(&host, &left, &task.prompt(0)).await;
+    assert_eq!(outcome(&after), outcome(&failed));
+    // It was asked to go on.
+    assert_eq!(world.agent.asked("session/prompt").len(), 2);
+}

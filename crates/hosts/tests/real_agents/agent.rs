@@ -1,0 +1,217 @@
+//! Which agent is the child.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, OnceLock},
+};
+
+use asyncagents_hosts::{
+    acp::{AcpSettings, BeforeLoad},
+    agent_needs::keep_gemini_conversation,
+};
+use asyncagents_scripted_model::Reply;
+use serde_json::json;
+
+/// An agent that runs as a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agent {
+    Claude,
+    /// Claude Code by its own records, without the adapter.
+    #[allow(dead_code, reason = "stories with the program tell of it")]
+    ClaudeAlone,
+    Codex,
+    Gemini,
+    Goose,
+    OpenCode,
+}
+
+/// What keeps Claude Code from a project's hooks and servers, and from sub-agents of its own.
+const SEALED: &str = r#"{"claudeCode": {"options": {"settingSources": ["user"],
+    "strictMcpConfig": true, "disallowedTools": ["Task", "Agent", "Workflow"]}}}"#;
+
+impl Agent {
+    /// What users call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude | Self::ClaudeAlone => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Goose => "goose",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    /// What its program is called.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-agent-acp",
+            Self::ClaudeAlone => "claude",
+            Self::Codex => "codex-acp",
+            Self::Gemini => "gemini",
+            Self::Goose => "goose",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    /// What its own process is called with, and none of ours.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn process(self) -> &'static str {
+        match self {
+            Self::Claude => "claude-agent-acp",
+            Self::ClaudeAlone => "claude -p ",
+            Self::Codex => "codex-acp",
+            Self::Gemini => ".js --acp",
+            Self::Goose => "goose acp",
+            Self::OpenCode => "opencode acp",
+        }
+    }
+
+    /// Its program, with arguments, unless it cannot be had here. The first test fetches it.
+    pub(crate) fn command(self) -> Option<Vec<String>> {
+        static FETCHED: OnceLock<()> = OnceLock::new();
+        FETCHED.get_or_init(|| {
+            for script in ["acp-for-tests", "agents-for-tests", "opencode-for-tests"] {
+                let done = Command::new(repository().join("scripts").join(script)).status();
+                assert!(done.expect("the script runs").success(), "{script}");
+            }
+        });
+        let target = repository().join("target");
+        let adapters = target.join("acp-for-tests");
+        let node = adapters.join("node");
+        let words = match self {
+            Self::Claude => vec![node, adapters.join("claude-agent-acp")],
+            Self::ClaudeAlone => vec![target.join("agents-for-tests/claude")],
+            Self::Codex => vec![node, adapters.join("codex-acp")],
+            Self::Gemini => vec![node, adapters.join("gemini")],
+            Self::Goose => vec![adapters.join("goose")],
+            Self::OpenCode => vec![target.join("opencode-for-tests/opencode")],
+        };
+        let is_there = words.iter().all(|word| word.exists());
+        let real = |word: &PathBuf| word.canonicalize().ok()?.to_str().map(str::to_owned);
+        let mut words: Vec<String> = words.iter().map(real).collect::<Option<_>>()?;
+        let speaks = match self {
+            Self::Claude | Self::ClaudeAlone | Self::Codex => None,
+            Self::Gemini => Some("--acp"),
+            Self::Goose | Self::OpenCode => Some("acp"),
+        };
+        words.extend(speaks.map(str::to_owned));
+        is_there.then_some(words)
+    }
+
+    pub(crate) fn is_missing(self) -> bool {
+        self.command().is_none()
+    }
+
+    /// How it is used by a user with this home.
+    pub(crate) fn settings(self, home: &Path) -> AcpSettings {
+        let (mode, read_only) = match self {
+            Self::Claude | Self::ClaudeAlone => ("default", Some("plan")),
+            Self::Codex => ("workspace-write", Some("read-only")),
+            Self::Gemini => ("default", Some("plan")),
+            Self::Goose => ("approve", None),
+            Self::OpenCode => ("build", Some("plan")),
+        };
+        let folder = home.join(".gemini");
+        let keeps = move |session: &str| keep_gemini_conversation(&folder, session);
+        AcpSettings {
+            name: self.name().to_owned(),
+            mode: Some(mode.to_owned()),
+            read_only_mode: read_only.map(str::to_owned),
+            meta: (self == Self::Claude)
+                .then_some(|_| serde_json::from_str(SEALED).expect("an object")),
+            before_load: (self == Self::Gemini).then(|| Arc::new(keeps) as BeforeLoad),
+        }
+    }
+
+    /// The variables that it needs beside those of every program.
+    pub(crate) fn variables(self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Claude | Self::ClaudeAlone => Vec::new(),
+            Self::Gemini => vec![("GEMINI_CLI_NO_RELAUNCH", "true".to_owned())],
+            Self::Goose => vec![
+                ("GOOSE_DISABLE_KEYRING", "true".to_owned()),
+                ("GOOSE_MODE", "approve".to_owned()),
+            ],
+            Self::Codex => vec![(
+                "CODEX_CONFIG",
+                json!({"features": {"multi_agent": false}}).to_string(),
+            )],
+            Self::OpenCode => vec![
+                (
+                    "OPENCODE_CONFIG_CONTENT",
+                    json!({"tools": {"task": false}, "permission": {"bash": "ask", "edit": "ask"}})
+                        .to_string(),
+                ),
+                ("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned()),
+            ],
+        }
+    }
+
+    /// Reads a file of the project, which nobody is asked about, or only because an agent asks about
+    /// everything.
+    pub(crate) fn reads(self, file: &Path) -> Reply {
+        match self {
+            Self::Claude | Self::ClaudeAlone => Reply::call("Read", json!({"file_path": file})),
+            Self::Gemini => Reply::call("read_file", json!({"file_path": file})),
+            Self::Goose => Reply::call(
+                "shell",
+                json!({"command": format!("cat {}", file.display())}),
+            ),
+            Self::Codex => Reply::call(
+                "exec_command",
+                json!({"cmd": format!("cat {}", file.display())}),
+            ),
+            Self::OpenCode => Reply::call("read", json!({"filePath": file})),
+        }
+    }
+
+    /// What it calls the tool with which it does so.
+    pub(crate) fn tool_that_reads(self) -> &'static str {
+        match self {
+            Self::Claude | Self::ClaudeAlone => "Read",
+            Self::Codex => "exec_command",
+            Self::Gemini => "read",
+            Self::Goose => "shell",
+            Self::OpenCode => "read",
+        }
+    }
+
+    /// The same in our sandbox, where Codex has none of its own to leave.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn runs_in_our_sandbox(self, command: &str) -> Reply {
+        match self {
+            Self::Codex => Reply::call(
+                "exec_command",
+                json!({"cmd": command, "yield_time_ms": 60_000}),
+            ),
+            other => other.runs(command),
+        }
+    }
+
+    /// Runs a command, which somebody is asked about.
+    pub(crate) fn runs(self, command: &str) -> Reply {
+        match self {
+            Self::Claude | Self::ClaudeAlone => {
+                Reply::call("Bash", json!({"command": command, "description": "x"}))
+            }
+            Self::Gemini => {
+                let input = json!({"command": command, "description": "x"});
+                Reply::call("run_shell_command", input)
+            }
+            Self::Goose => Reply::call("shell", json!({"command": command})),
+            Self::Codex => Reply::call(
+                "exec_command",
+                json!({"cmd": command, "yield_time_ms": 60_000,
+                    "sandbox_permissions": "require_escalated", "justification": "x"}),
+            ),
+            Self::OpenCode => Reply::call("bash", json!({"command": command, "description": "x"})),
+        }
+    }
+}
+
+fn repository() -> &'static Path {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.ancestors().nth(2).expect("the repository")
+}

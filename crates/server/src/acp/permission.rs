@@ -1,0 +1,80 @@
+//! Questions whether a call may be run, for the client.
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    ToolCallUpdate,
+};
+use asyncagents_core::{agent::Preview, id::SessionId, question::Reply};
+
+use super::{OpenSessions, session::Session};
+
+/// A call that a session wants to make and may not make unasked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallQuestion {
+    pub session: SessionId,
+    /// The model's name for the call.
+    pub call: String,
+    pub tool: String,
+    /// What the call would touch or run.
+    pub target: String,
+    pub preview: Preview,
+    /// What `always` would cover, for people.
+    pub always: String,
+}
+
+impl OpenSessions {
+    /// Asks the client whether a call may be run. If this is dropped, the question is withdrawn.
+    pub async fn ask(&self, question: CallQuestion) -> Reply {
+        let Ok(session) = self.get(&question.session) else {
+            return rejected("its session is not open in the editor any more");
+        };
+        // What was said before the question is shown before it.
+        session.all_shown().await;
+        let call = session.show_asked(&question);
+        let update = ToolCallUpdate::from(call);
+        let asked = ask(&session, update, &question.always).await;
+        asked.unwrap_or_else(|why| rejected(&why))
+    }
+}
+
+/// Asks the client about something.
+///
+/// # Errors
+/// With a sentence, if the client is gone or knows no such question: nobody has answered.
+pub(super) async fn ask(
+    session: &Session,
+    call: ToolCallUpdate,
+    always: &str,
+) -> Result<Reply, String> {
+    let options = [
+        ("once", "Allow".to_owned(), PermissionOptionKind::AllowOnce),
+        (
+            "always",
+            format!("Always allow ({always})"),
+            PermissionOptionKind::AllowAlways,
+        ),
+        (
+            "reject",
+            "Reject".to_owned(),
+            PermissionOptionKind::RejectOnce,
+        ),
+    ];
+    let options = options.map(|(id, name, kind)| PermissionOption::new(id, name, kind));
+    let request =
+        RequestPermissionRequest::new(session.id.as_str().to_owned(), call, options.to_vec());
+    let answer = session.client.send_request(request).block_task().await;
+    let answer = answer.map_err(|error| format!("nobody can be asked: {}", error.message))?;
+    Ok(match answer.outcome {
+        RequestPermissionOutcome::Selected(chosen) => match &*chosen.option_id.0 {
+            "once" => Reply::Once,
+            "always" => Reply::Always,
+            _ => rejected("the user says no"),
+        },
+        _ => rejected("the user has cancelled the question"),
+    })
+}
+
+fn rejected(why: &str) -> Reply {
+    let text = Some(why.to_owned());
+    Reply::Reject { text }
+}
