@@ -1,0 +1,116 @@
+//! What an agent asks, and how it is answered.
+
+use asyncagents_core::{
+    lock::lock,
+    progress::Observation,
+    question::{Question, Reply, about_call},
+};
+
+use super::{
+    super::{Ask, Asked, AskedCall, Connection, Verdict, grants::Grant},
+    Driver,
+};
+
+/// A question that waits for an answer.
+pub(super) struct OpenQuestion {
+    /// The agent's name for it.
+    theirs: String,
+    /// What `always` covers.
+    grant: Option<Grant>,
+}
+
+impl Driver {
+    /// Answers by the user's rules and what was allowed for good, or asks.
+    pub(super) fn asked(&mut self, ask: Ask, connection: &dyn Connection) {
+        let (question, grant) = match ask.what {
+            Asked::Form(question) => (question, None),
+            Asked::Call(call) => {
+                let each = match self.verdict(&call) {
+                    Verdict::Allow => {
+                        connection.reply(&ask.id, &Reply::Once);
+                        return;
+                    }
+                    Verdict::Deny(why) => {
+                        connection.reply(&ask.id, &Reply::Reject { text: Some(why) });
+                        return;
+                    }
+                    Verdict::Ask => false,
+                    Verdict::AskEach => true,
+                };
+                let granted = |grant| self.shared.grants.has(&self.session.id, grant);
+                let grant = Grant::of(&call, each);
+                if granted(&grant) || granted(&Grant::Use(call.clone())) {
+                    connection.reply(&ask.id, &Reply::Once);
+                    return;
+                }
+                let always = Some(grant.covers());
+                let text = about_call(&call.tool, &call.target, always, &call.details);
+                (Question::permission(text), Some(grant))
+            }
+        };
+        let driver = self.name.rsplit('/').next().unwrap_or_default();
+        // The next process of the agent counts its questions anew; this does not.
+        let number = self.reports;
+        let name = format!("ask_{}_{number}", &driver[..driver.len().min(12)]);
+        let theirs = ask.id;
+        self.asked
+            .insert(name.clone(), OpenQuestion { theirs, grant });
+        let questions = self.orders.questions.clone();
+        lock(&questions).insert(name.clone(), question.clone());
+        self.observe(Observation::Asked { id: name, question });
+    }
+
+    fn verdict(&self, call: &AskedCall) -> Verdict {
+        let profile = self.shared.profile(&self.session.agent);
+        let reads_only = profile.is_none_or(|profile| profile.reads_only);
+        if reads_only && !call.is_ours && !self.shared.judge.only_reads(call) {
+            return Verdict::Deny("this agent may only read".to_owned());
+        }
+        self.shared.judge.judge(call)
+    }
+
+    pub(super) fn reply(&mut self, connection: &dyn Connection, name: &str, reply: &Reply) {
+        let Some(open) = self.asked.get(name) else {
+            return;
+        };
+        if *reply == Reply::Always
+            && let Some(grant) = &open.grant
+        {
+            self.shared.grants.add(&self.session.id, grant.clone());
+        }
+        let is_told = connection.reply(&open.theirs, reply);
+        self.answered(name);
+        if let Reply::Reject { text: Some(text) } = reply
+            && !is_told
+        {
+            let remark = format!("What you asked for was not permitted: {text}");
+            self.remarks.push(remark);
+        }
+    }
+
+    pub(super) fn answered(&mut self, name: &str) {
+        if self.asked.remove(name).is_none() {
+            return;
+        }
+        lock(&self.orders.questions).remove(name);
+        self.observe(Observation::Answered {
+            id: name.to_owned(),
+        });
+    }
+
+    /// The agent does not want an answer any more.
+    pub(super) fn withdrawn(&mut self, theirs: &str) {
+        let mut open = self.asked.iter();
+        let open = open.find(|(_, question)| question.theirs == theirs);
+        if let Some(name) = open.map(|(name, _)| name.clone()) {
+            self.answered(&name);
+        }
+    }
+
+    pub(super) fn close_questions(&mut self) {
+        let open: Vec<String> = self.asked.keys().cloned().collect();
+        for name in open {
+            self.answered(&name);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Follows an agent at work: what it says, asks and is told meanwhile.
+
+use std::time::Duration;
+
+use asyncagents_core::{
+    agent::{End, Filed},
+    port::SessionEvent,
+    progress::Observation,
+};
+use tokio::{sync::oneshot, task::JoinSet, time};
+
+use super::{
+    super::{
+        Connection, Message, TurnEnd, WireError, WireEvent,
+        drivers::Command,
+        journal::SessionError,
+        message,
+        turn::{Step, Turn},
+    },
+    Driver, HEARTBEAT, Live, at,
+};
+
+/// How long an agent may take to stop its work.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long it may take, after a turn, to say whether it was told something in it.
+const TOLD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many pieces of news are taken in before they are saved.
+const TOGETHER: usize = 256;
+
+/// Something that an agent is told in the middle of its work. It may say only later whether it has
+/// got that: until then it must not be said again.
+pub(super) struct Telling {
+    what: Told,
+    told: JoinSet<bool>,
+}
+
+/// What an agent is told in the middle of its work.
+#[derive(Clone)]
+pub(super) enum Told {
+    /// The entries up to a number.
+    Entries(u64),
+    Remark(String),
+}
+
+impl Live {
+    /// Begins to tell something.
+    fn tell(&mut self, what: Told, message: Message) {
+        let connection = self.connection.clone();
+        let mut told = JoinSet::new();
+        // Where it cannot be told now, or has gone, it has not got it.
+        told.spawn(async move { connection.steer(&message).await.unwrap_or(false) });
+        self.telling = Some(Telling { what, told });
+    }
+}
+
+impl Driver {
+    /// Says something to the agent and follows it until it has done with that.
+    pub(super) async fn turn(&mut self, said: Message, until: u64) -> Result<(), SessionError> {
+        let Some(mut live) = self.live.take() else {
+            return self.connect().await;
+        };
+        let connection = live.connection.clone();
+        if said.id.is_none() && !self.remarks.is_empty() {
+            self.remarks.remove(0);
+        }
+        (self.sent, self.over) = (until, None);
+        let model = live.said_model.take().map(|model| model.as_str().into());
+        let mut turn = Turn::begin(model.unwrap_or(self.model.clone()), self.window);
+        if let Some(cost) = live.owed.take() {
+            turn.costs(cost);
+        }
+        let prompt = connection.prompt(&said);
+        tokio::pin!(prompt);
+        let mut heartbeat = time::interval_at(time::Instant::now() + HEARTBEAT, HEARTBEAT);
+        let mut steers = true;
+        let mut aborted: Option<Abort> = None;
+        let ended = loop {
+            let deadline = aborted.as_ref().map(|abort| abort.until);
+            tokio::select! {
+                ended = &mut prompt => break ended,
+                event = live.events.recv() => {
+                    let Some(event) = event else {
+                        // The prompt says what has happened.
+                        break (&mut prompt).await;
+                    };
+                    let mut events = vec![event];
+                    while events.len() < TOGETHER && let Ok(next) = live.events.try_recv() {
+                        events.push(next);
+                    }
+                    let disobeys = disobeys(&events);
+                    self.take(&mut turn, events, &*connection).await?;
+                    if let Some(error) = disobeys {
+                        break Err(error);
+                    }
+                }
+                command = self.orders.commands.recv() => match command {
+                    Some(Command::Look) => {
+                        self.catch_up().await?;
+                        if steers && aborted.is_none() {
+                            self.steer(&mut live);
+                        }
+                        if self.conversation.run().is_none() {
+                            // Somebody else has ended it.
+                            connection.cancel().await;
+                        }
+                    }
+                    Some(Command::Abort(done)) => {
+                        connection.cancel().await;
+                        let until = time::Instant::now() + CANCEL_TIMEOUT;
+                        let abort = aborted.get_or_insert(Abort { until, done: Vec::new() });
+                        abort.done.push(done);
+                    }
+                    Some(Command::Reply(question, reply)) => {
+                        self.reply(&*connection, &question, &reply);
+                        if steers && aborted.is_none() {
+                            self.steer(&mut live);
+                        }
+                    }
+                    None => return Err(SessionError::NotOurs),
+                },
+                (what, told) = told(&mut live.telling) => {
+                    live.telling = None;
+                    // Where it cannot be told now, it is told after the turn.
+                    steers = told;
+                    if steers {
+                        self.has_told(&what);
+                        if aborted.is_none() {
+                            self.steer(&mut live);
+                        }
+                    }
+                }
+                _ = heartbeat.tick() => {
+                    // A process that was stopped finds out by this that another has taken over.
+                    self.check_ours().await?;
+                    self.shared.report(&self.session.id, SessionEvent::Alive);
+                }
+                () = at(deadline) => {
+                    let why = "it did not stop when it was told to".to_owned();
+                    break Err(WireError::Gone(why));
+                }
+            }
+        };
+        self.settle(live, turn, ended, aborted).await
+    }
+
+    /// Takes in what is left of a turn that is over, and what its end means.
+    async fn settle(
+        &mut self,
+        mut live: Live,
+        mut turn: Turn,
+        ended: Result<TurnEnd, WireError>,
+        aborted: Option<Abort>,
+    ) -> Result<(), SessionError> {
+        let mut rest = Vec::new();
+        while let Ok(event) = live.events.try_recv() {
+            rest.push(event);
+        }
+        let ended = disobeys(&rest).map_or(ended, Err);
+        let connection = live.connection.clone();
+        self.take(&mut turn, rest, &*connection).await?;
+        let prices = self.shared.prices.clone();
+        let steps = turn.end(ended.as_ref().ok(), self.sent, &*prices, &mut self.cost);
+        self.carry_out(steps).await?;
+        self.carry_out(turn.lose_calls()).await?;
+        (self.model, self.window) = (turn.model.clone(), turn.window);
+        self.close_questions();
+        match ended {
+            Ok(TurnEnd { stop, .. }) => {
+                live.idle_since = time::Instant::now();
+                self.live = Some(live);
+                self.crashes = 0;
+                self.over = Some(stop);
+            }
+            Err(WireError::Gone(_)) if aborted.is_some() => {}
+            Err(WireError::Gone(why)) => self.crashed(why),
+            // Its process ends here.
+            Err(WireError::Disobeys(why)) => {
+                self.broken = Some(format!("{}: {why}", self.shared.settings.name));
+            }
+            Err(error) => {
+                self.live = Some(live);
+                self.broken = Some(error.to_string());
+            }
+        }
+        if let Some(abort) = aborted {
+            self.finish(End::Aborted).await?;
+            for done in abort.done {
+                let _ = done.send(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to tell an agent at work what has come, one thing after another.
+    fn steer(&self, live: &mut Live) {
+        if live.telling.is_some() {
+            return;
+        }
+        if let Some(remark) = self.remarks.first() {
+            live.tell(Told::Remark(remark.clone()), message::plain(remark));
+            return;
+        }
+        let unsent: Vec<Filed> = self.unsent().cloned().collect();
+        if let Some(last) = unsent.last() {
+            live.tell(Told::Entries(last.seq), message::message(&unsent));
+        }
+    }
+
+    /// The agent has got what it was told.
+    fn has_told(&mut self, what: &Told) {
+        match what {
+            Told::Entries(until) => self.sent = self.sent.max(*until),
+            Told::Remark(remark) => {
+                let at = self.remarks.iter().position(|known| known == remark);
+                at.map(|at| self.remarks.remove(at));
+            }
+        }
+    }
+
+    /// Waits until the agent has said whether it was told something in the turn before. One that does
+    /// not say that is loaded anew: its history does.
+    pub(super) async fn await_told(&mut self) {
+        let live = self.live.as_mut().filter(|live| live.telling.is_some());
+        let Some(live) = live.filter(|_| self.conversation.run().is_some()) else {
+            return;
+        };
+        match time::timeout(TOLD_TIMEOUT, told(&mut live.telling)).await {
+            Ok((what, is_told)) => {
+                live.telling = None;
+                if is_told {
+                    self.has_told(&what);
+                }
+            }
+            Err(_) => self.live = None,
+        }
+    }
+
+    /// Takes in what has happened, and saves it.
+    async fn take(
+        &mut self,
+        turn: &mut Turn,
+        events: Vec<WireEvent>,
+        connection: &dyn Connection,
+    ) -> Result<(), SessionError> {
+        let mut steps = Vec::new();
+        for event in events {
+            match event {
+                WireEvent::Asked(ask) => {
+                    // What it asks about comes first.
+                    self.carry_out(std::mem::take(&mut steps)).await?;
+                    self.asked(ask, connection);
+                }
+                WireEvent::Withdrawn(id) => self.withdrawn(&id),
+                WireEvent::Alive => self.shared.report(&self.session.id, SessionEvent::Alive),
+                event => steps.extend(turn.take(event, self.sent, &*self.shared.prices)),
+            }
+        }
+        self.carry_out(steps).await
+    }
+
+    /// Saves entries, and reports what is observed once they are there.
+    async fn carry_out(&mut self, steps: Vec<Step>) -> Result<(), SessionError> {
+        let mut entries = Vec::new();
+        let mut observed = Vec::new();
+        for step in steps {
+            match step {
+                Step::File(entry) => entries.push(entry),
+                Step::Report(what) => observed.push(what),
+            }
+        }
+        if !entries.is_empty() {
+            self.save(entries).await?;
+        }
+        for what in observed {
+            self.observe(what);
+        }
+        Ok(())
+    }
+
+    pub(super) fn observe(&mut self, what: Observation) {
+        self.reports += 1;
+        let key = format!("{} {}", self.name, self.reports);
+        let event = SessionEvent::Observed { key, what };
+        self.shared.report(&self.session.id, event);
+    }
+}
+
+/// Whether an agent has done what it may not do unasked.
+fn disobeys(events: &[WireEvent]) -> Option<WireError> {
+    events.iter().find_map(|event| match event {
+        WireEvent::Disobeyed(why) => Some(WireError::Disobeys(why.clone())),
+        _ => None,
+    })
+}
+
+/// What an agent was told and whether it has got that, once it says so.
+async fn told(telling: &mut Option<Telling>) -> (Told, bool) {
+    match telling {
+        Some(telling) => {
+            let told = telling.told.join_next().await;
+            let told = told.is_some_and(|told| told.unwrap_or(false));
+            (telling.what.clone(), told)
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// An abort that is under way, and who waits for it.
+struct Abort {
+    until: time::Instant,
+    done: Vec<oneshot::Sender<()>>,
+}
