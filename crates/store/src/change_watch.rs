@@ -23,8 +23,12 @@ use tokio::{
 use self::bell::Bell;
 use crate::open::Options;
 
-/// How much time is between two looks at least: many commits in a row are seen together.
+/// How much time is between two looks on average, at least: many commits in a row are seen together.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// How many may come at once after a pause. Whoever opens the database to write is heard before it has
+/// written: its commit must not wait for the next look.
+const LOOKS_AT_ONCE: u32 = 4;
 
 /// One for all who wait in this process.
 pub(crate) struct ChangeWatch {
@@ -121,6 +125,8 @@ struct Looks {
     options: Options,
     bell: Option<Bell>,
     last: Option<Instant>,
+    /// When the looks so far have had their time.
+    paid_until: Instant,
 }
 
 impl Looks {
@@ -130,6 +136,7 @@ impl Looks {
             options,
             bell: None,
             last: None,
+            paid_until: Instant::now(),
         }
     }
 
@@ -145,9 +152,14 @@ impl Looks {
                 }
                 None => time::sleep_until(last + self.options.poll_interval).await,
             }
-            time::sleep_until(last + BETWEEN_LOOKS).await;
+            let ahead = BETWEEN_LOOKS * (LOOKS_AT_ONCE - 1);
+            if let Some(due) = self.paid_until.checked_sub(ahead) {
+                time::sleep_until(due).await;
+            }
         }
-        self.last = Some(Instant::now());
+        let now = Instant::now();
+        self.last = Some(now);
+        self.paid_until = self.paid_until.max(now) + BETWEEN_LOOKS;
         if self.hear_on().is_err() {
             self.bell = None;
         }
@@ -253,9 +265,9 @@ mod tests {
         time::Duration,
     };
 
-    use tokio::time::timeout;
+    use tokio::time::{Instant, timeout};
 
-    use super::{ChangeWatch, Looks, bell};
+    use super::{BETWEEN_LOOKS, ChangeWatch, LOOKS_AT_ONCE, Looks, bell};
     use crate::open::Options;
 
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -291,6 +303,25 @@ mod tests {
         assert!(looks.load(Ordering::SeqCst) <= in_a_minute + 1);
         assert!(timeout(minute, wait()).await.is_err(), "nobody has written");
         assert!(looks.load(Ordering::SeqCst) > in_a_minute + 2, "it goes on");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_commit_right_after_a_look_is_seen_at_once_and_many_are_seen_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tasks.db-shm");
+        fs::write(&file, "").unwrap();
+        let mut looks = Looks::new(&file, Options::default());
+        looks.until_due().await;
+        let began = Instant::now();
+        bell::ring(&file);
+        looks.until_due().await;
+        assert!(began.elapsed() < BETWEEN_LOOKS, "{:?}", began.elapsed());
+        for _ in 0..100 {
+            bell::ring(&file);
+            looks.until_due().await;
+        }
+        let least = BETWEEN_LOOKS * (100 - LOOKS_AT_ONCE);
+        assert!(began.elapsed() >= least, "{:?}", began.elapsed());
     }
 
     #[tokio::test]
