@@ -1,8 +1,11 @@
 //! One session that a client has open.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    future::ready,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use agent_client_protocol::{
@@ -57,16 +60,31 @@ pub(super) struct Session {
 pub(super) struct Cancelled {
     session: watch::Receiver<u64>,
     request: RequestCancellation,
+    is_cancelled: bool,
 }
 
 impl Cancelled {
+    /// Returns when it is cancelled, or at once if it was.
     pub(super) async fn wait(&mut self) {
+        if self.is_cancelled {
+            return;
+        }
         tokio::select! {
             // A session that is gone cancels nothing any more.
             changed = self.session.changed() => if changed.is_err() {
                 self.request.cancelled().await;
             },
             () = self.request.cancelled() => {}
+        }
+        self.is_cancelled = true;
+    }
+
+    /// Whether it is cancelled by now.
+    pub(super) async fn is_now(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.wait() => true,
+            () = ready(()) => false,
         }
     }
 }
@@ -131,6 +149,7 @@ impl Session {
         Cancelled {
             session: self.cancels.subscribe(),
             request,
+            is_cancelled: false,
         }
     }
 
@@ -167,15 +186,13 @@ impl Session {
         let entries = self.agent.entries(&self.folder, &self.id).await?;
         // A client that loads an open session again has forgotten what it was told.
         let is_idle = self.turn.try_lock().is_ok();
-        let told = {
-            let mut updates = lock(&self.updates);
-            if is_idle {
-                *updates = self.new_updates();
-            }
-            let mut told = replay(&entries, &mut updates);
+        let mut updates = self.new_updates();
+        let mut told = replay(&entries, &mut updates);
+        // Else its open calls are at work, and the turn goes on telling of them.
+        if is_idle {
             told.extend(updates.close_calls());
-            told
-        };
+            *lock(&self.updates) = updates;
+        }
         for update in told {
             self.unsent.room().await;
             self.send(update);

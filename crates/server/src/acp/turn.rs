@@ -38,11 +38,14 @@ impl Session {
         text: String,
         cancelled: &mut Cancelled,
     ) -> Result<PromptResponse, Error> {
-        self.ensure_begun(&text).await?;
+        self.ensure_begun(&text, cancelled).await?;
         let place = self.place();
         let before = self.agent.used(&place).await?.tokens;
         lock(&self.updates).plan.begin_turn();
         self.begin_tasks().await;
+        if cancelled.is_now().await {
+            return Ok(PromptResponse::new(StopReason::Cancelled));
+        }
         let (flush, flushes) = mpsc::unbounded_channel();
         *lock(&self.flush) = Some(flush);
         let run = self.agent.prompt(&place, text).await?;
@@ -57,11 +60,16 @@ impl Session {
         Ok(PromptResponse::new(stop).usage(usage(before, tokens)))
     }
 
-    /// The session is in the journal from its first prompt on.
-    async fn ensure_begun(&self, text: &str) -> Result<(), Error> {
+    /// The session is in the journal from its first prompt on. One that another process drives is waited for,
+    /// unless the client cancels.
+    async fn ensure_begun(&self, text: &str, cancelled: &mut Cancelled) -> Result<(), Error> {
         let place = self.place();
         if self.is_begun() {
-            return Ok(self.agent.until_free(&place).await?);
+            return tokio::select! {
+                biased;
+                () = cancelled.wait() => Ok(()),
+                free = self.agent.until_free(&place) => Ok(free?),
+            };
         }
         let first_line = text.lines().find(|line| !line.trim().is_empty());
         let title: String = first_line
