@@ -3,6 +3,7 @@
 pub mod acp;
 pub mod agent;
 pub mod agent_needs;
+pub mod agent_rules;
 mod both;
 pub mod claude_code;
 pub mod claude_stream;

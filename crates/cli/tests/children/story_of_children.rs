@@ -7,9 +7,10 @@ use std::{
 };
 
 use asyncagents_scripted_model::{Gate, Reply, Script, When};
+use rustix::process::Pid;
 use serde_json::json;
 
-use crate::{agent::Agent, world::World};
+use crate::{agent::Agent, processes, world::World};
 
 /// A test of each story for each agent.
 macro_rules! told {
@@ -61,7 +62,41 @@ told! {
     a_worker_that_is_killed_before_the_first_answer
     a_worker_that_is_killed_in_a_tool
     an_adapter_that_is_killed_in_a_tool
+    a_worker_that_is_killed_while_it_asks
+    a_message_survives_a_kill
+    nothing_secret_is_on_a_command_line
     nothing_but_its_model_is_reached
+}
+
+/// The user's settings of an agent are for its own sessions.
+#[rstest::rstest]
+fn what_a_user_has_allowed_an_agent_is_asked_about_here(
+    #[values(Agent::Claude, Agent::ClaudeAlone, Agent::OpenCode)] agent: Agent,
+) {
+    let Some(world) = World::new(agent, tell::makes_something(agent)) else {
+        return;
+    };
+    let all = json!({"permissions": {"allow": ["Bash", "Bash(echo *)", "Edit", "Write"]}});
+    world
+        .home
+        .write("home/.claude/settings.json", &all.to_string());
+    let file = "home/.config/opencode/opencode.json";
+    let known = std::fs::read_to_string(world.home.path(file)).expect("settings");
+    let mut settings: serde_json::Value = serde_json::from_str(&known).expect("JSON");
+    let all = json!({"*": "allow", "bash": {"*": "allow", "echo *": "allow"}, "edit": "allow"});
+    settings["permission"] = all.clone();
+    settings["agent"] = json!({"build": {"permission": all}, "plan": {"permission": all}});
+    world.home.write(file, &settings.to_string());
+    let id = world.launch("Make it");
+    let question = tell::question(&world, &id);
+    let done = world.asyncagents(&["answer", &id, "reject", "--question", &question]);
+    assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
+    world.ended(&id);
+    assert!(!tell::made(&world));
+    let explore = ["--agent", "explore", "--permission", "yolo", "Make it"];
+    let id = world.launched(&explore);
+    world.ended(&id);
+    assert!(!tell::made(&world), "it may only read");
 }
 
 /// In our sandbox Codex asks by a hook: what only reads is free, and a profile that only reads does
@@ -113,7 +148,7 @@ fn nobody_else_talks_to_an_opencode() {
     };
     let port = world.until("it listens", || {
         world.processes("opencode").into_iter().find_map(|pid| {
-            let line = crate::processes::command_line(pid);
+            let line = processes::command_line(pid);
             let (_, port) = line.split_once("--port")?;
             let digits = port.trim_matches(|c: char| !c.is_ascii_digit());
             digits.parse::<u16>().ok()
@@ -257,11 +292,11 @@ mod tell {
     }
 
     /// What the story's command leaves behind.
-    fn made(world: &World) -> bool {
+    pub(super) fn made(world: &World) -> bool {
         Path::new(&world.home.path("project/made.txt")).exists()
     }
 
-    fn makes_something(agent: Agent) -> impl FnOnce(&crate::home::Home) -> Script {
+    pub(super) fn makes_something(agent: Agent) -> impl FnOnce(&crate::home::Home) -> Script {
         move |_| {
             Script::new()
                 .rule(printed("it-is-made"), Reply::text("It is there."))
@@ -278,11 +313,17 @@ mod tell {
 
     /// The question of a task.
     pub(super) fn question(world: &World, id: &str) -> String {
-        world.until("it asks", || {
-            let task = world.task(id);
-            let question = task["progress"]["questions"].as_array()?.first()?;
-            Some(question["id"].as_str()?.to_owned())
-        })
+        world.until("it asks", || questions(world, id).into_iter().next())
+    }
+
+    fn questions(world: &World, id: &str) -> Vec<String> {
+        let task = world.task(id);
+        let open = task["progress"]["questions"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        open.filter_map(|question| question["id"].as_str().map(str::to_owned))
+            .collect()
     }
 
     pub(super) fn a_question_is_asked_and_answered(agent: Agent) {
@@ -438,6 +479,69 @@ mod tell {
         assert_eq!(last.matches("Work for ever").count(), 1, "{last}");
         let begun = std::fs::read_to_string(world.home.path("project/begun.txt"));
         assert_eq!(begun.expect("read"), "begun\n");
+    }
+
+    /// The question is asked again, as nothing was done.
+    pub(super) fn a_worker_that_is_killed_while_it_asks(agent: Agent) {
+        let make = "echo made >> made.txt && echo it-is-made";
+        let script = |_: &_| {
+            Script::new()
+                .rule(printed("it-is-made"), Reply::text("It is there."))
+                .rule(asked("interrupted"), agent.runs_in_our_sandbox(make))
+                .rule(asked("Make it"), agent.runs_in_our_sandbox(make))
+        };
+        let Some(world) = World::new(agent, script) else {
+            return;
+        };
+        let id = world.launch("Make it");
+        let first = question(&world, &id);
+        world.kill(" worker");
+        until_gone(&world, agent.process());
+        let second = world.until("it asks again, and only that", || {
+            let open = questions(&world, &id);
+            (open.len() == 1 && open[0] != first).then(|| open[0].clone())
+        });
+        world.permit(&id, &second);
+        assert_eq!(world.result(&id), "It is there.");
+        let made = std::fs::read_to_string(world.home.path("project/made.txt"));
+        assert_eq!(made.expect("read"), "made\n");
+    }
+
+    /// Whoever has sent it was told that it was taken.
+    pub(super) fn a_message_survives_a_kill(agent: Agent) {
+        let goes_on = Script::new()
+            .rule(asked("Use the red one"), Reply::text("I used the red one."))
+            .rule(asked("interrupted"), Reply::text("I went on."));
+        let Some((world, id)) = at_work_for_ever(agent, goes_on) else {
+            return;
+        };
+        let done = world.asyncagents(&["message", &id, "Use the red one"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        world.kill(" worker");
+        until_gone(&world, agent.process());
+        world.result(&id);
+        let requests = world.requests();
+        let last = requests.last().expect("a request").text();
+        assert_eq!(last.matches("Use the red one").count(), 1, "{last}");
+        assert_eq!(last.matches("Work for ever").count(), 1, "{last}");
+    }
+
+    /// Every user of the machine can read them.
+    pub(super) fn nothing_secret_is_on_a_command_line(agent: Agent) {
+        let Some((world, _)) = at_work_for_ever(agent, Script::new()) else {
+            return;
+        };
+        let all = world.processes("");
+        let proxy = |pid: &Pid| processes::variable(*pid, "HTTP_PROXY");
+        let address = all.iter().find_map(proxy).expect("a proxy");
+        let (_, login) = address.split_once("://").expect("an address");
+        let (login, _) = login.split_once('@').expect("a login");
+        let (_, password) = login.split_once(':').expect("a password");
+        assert!(password.len() > 20, "{password}");
+        for pid in all {
+            let line = processes::command_line(pid);
+            assert!(!line.contains(password), "{line}");
+        }
     }
 
     /// The sandbox holds for what the agent runs, and for the agent.

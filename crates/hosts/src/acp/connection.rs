@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt,
     sync::{mpsc, oneshot},
-    task::AbortHandle,
+    task::JoinSet,
     time,
 };
 
@@ -50,8 +50,8 @@ pub(super) struct Peer {
     name: String,
     errors: ErrorTail,
     pub(super) heard: Arc<Heard>,
-    reader: AbortHandle,
-    hooks: Option<AbortHandle>,
+    /// Reads what it says, and what its hook asks.
+    _reading: JoinSet<()>,
     _end: Box<dyn Any + Send + Sync>,
 }
 
@@ -123,15 +123,15 @@ impl Peer {
             tools: program.tools.as_ref().map(|tools| tools.name.clone()),
             is_hooked: program.hook.is_some(),
         });
-        let hooks = program.hook.map(|mut calls| {
+        let mut all_reading = JoinSet::new();
+        if let Some(mut calls) = program.hook {
             let heard = heard.clone();
-            let hearing = async move {
+            all_reading.spawn(async move {
                 while let Some(call) = calls.recv().await {
                     heard.hooked(call);
                 }
-            };
-            tokio::spawn(hearing).abort_handle()
-        });
+            });
+        }
         let incoming = stream::unfold(Lines::new(program.output), async |mut lines| {
             let line = lines.next().await.transpose()?;
             let text = line.map(|line| String::from_utf8_lossy(&line).into_owned());
@@ -175,15 +175,14 @@ impl Peer {
                 tracing::debug!(%error, "the connection to an agent has ended");
             }
         };
-        let reader = tokio::spawn(reading).abort_handle();
+        all_reading.spawn(reading);
         let gone = || WireError::Gone(program.errors.explain(&format!("{name} did not start")));
         Ok(Self {
             connection: connection.await.map_err(|_| gone())?,
             name: name.to_owned(),
             errors: program.errors.clone(),
             heard,
-            reader,
-            hooks,
+            _reading: all_reading,
             _end: program.end,
         })
     }
@@ -245,15 +244,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The protocol's code for something that is not there.
 const RESOURCE_NOT_FOUND: i32 = -32002;
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        self.reader.abort();
-        if let Some(hooks) = &self.hooks {
-            hooks.abort();
-        }
-    }
-}
 
 impl Heard {
     /// Looks for posts in what the agent replays.

@@ -89,7 +89,7 @@ impl Acp {
         let wanted = if open.reads_only {
             let why = || {
                 let why = format!("{} has no mode in which it only reads", settings.name);
-                WireError::Failed(why)
+                WireError::NotStarted(why)
             };
             Some(settings.read_only_mode.as_ref().ok_or_else(why)?)
         } else {
@@ -102,7 +102,7 @@ impl Acp {
                 return Ok(());
             }
             let (name, modes) = (&settings.name, listed(&named, "and"));
-            return Err(WireError::Failed(format!(
+            return Err(WireError::NotStarted(format!(
                 "{name} has the modes {modes}; say in which it asks before it changes something: \
                  hosts.{name}.mode"
             )));
@@ -144,7 +144,7 @@ impl Acp {
                     listed(offered, "and")
                 ),
             };
-            return Err(WireError::Failed(why));
+            return Err(WireError::NotStarted(why));
         };
         let params = json!({"sessionId": session, "configId": option, "value": value});
         peer.ask("session/set_config_option", params)
@@ -231,7 +231,7 @@ impl Wire for Acp {
             }
             Which::Fork(_) => {
                 let why = format!("{name} cannot fork its sessions; use another preset of fork");
-                return Err(WireError::Failed(why));
+                return Err(WireError::NotStarted(why));
             }
         };
         let asked = peer.ask(method, Value::Object(params)).await;
@@ -255,7 +255,7 @@ impl Wire for Acp {
         let found = peer.heard.found();
         peer.heard.opened(&id, model_of(&answer));
         // One that has got nothing has not got these either.
-        let is_new = loaded.is_none() || found.is_empty() && !open.look_for.is_empty();
+        let is_new = loaded.is_none() || found.is_empty() && !open.has_answered;
         let first = open.instructions.clone();
         let first = first.filter(|_| is_new && !capabilities.takes_instructions);
         Ok(Box::new(OpenConnection {

@@ -360,7 +360,8 @@ impl Host for AgentHost {
             }
             (true, _, false) => Standing::Unprompted,
             (true, _, true) => {
-                asking = self.shared.drivers.questions(session);
+                // What the process before this one was asked is open no more.
+                asking = Some(self.shared.drivers.questions(session).unwrap_or_default());
                 // Only the process that owns the task asks, so the session is driven here from now
                 // on.
                 self.attend(session);

@@ -12,6 +12,7 @@ use asyncagents_core::{id::SessionId, lock::lock, make_visible::make_visible, sh
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader},
     sync::mpsc,
+    task::JoinSet,
 };
 
 use super::HookCall;
@@ -76,14 +77,18 @@ const SHOWN: usize = 600;
 
 /// The last lines that a process has written to its standard error.
 #[derive(Debug, Clone, Default)]
-pub struct ErrorTail(Arc<Mutex<VecDeque<String>>>);
+pub struct ErrorTail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    /// Reads them as long as anyone may want to know.
+    _reading: Option<Arc<JoinSet<()>>>,
+}
 
 impl ErrorTail {
     /// Reads them as they come, until the process closes its end.
     pub fn read(from: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        let tail = Self::default();
-        let lines = tail.0.clone();
-        tokio::spawn(async move {
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let (mut reading, read) = (JoinSet::new(), lines.clone());
+        reading.spawn(async move {
             let mut from = BufReader::new(from);
             let mut line = Vec::new();
             loop {
@@ -97,19 +102,22 @@ impl ErrorTail {
                 if text.is_empty() {
                     continue;
                 }
-                let mut lines = lock(&lines);
+                let mut lines = lock(&read);
                 lines.push_back(text);
                 if lines.len() > LINES {
                     lines.pop_front();
                 }
             }
         });
-        tail
+        Self {
+            lines,
+            _reading: Some(Arc::new(reading)),
+        }
     }
 
     /// A sentence, with what the process has said last.
     pub fn explain(&self, what: &str) -> String {
-        let lines = lock(&self.0);
+        let lines = lock(&self.lines);
         if lines.is_empty() {
             return what.to_owned();
         }

@@ -27,8 +27,9 @@ pub(super) struct Turn {
     text: String,
     thought: String,
     calls: Vec<OpenCall>,
-    /// The newest entry that its model was shown.
-    seen: Option<u64>,
+    /// The newest entry of what it was said at its beginning. What it is told in the middle counts when the
+    /// turn is over: until then only its process may know it.
+    said: u64,
     /// What the window holds with it, if that was said.
     context: Option<u64>,
     /// What it held after the answer before.
@@ -63,12 +64,12 @@ pub(super) enum Step {
 }
 
 impl Turn {
-    pub(super) fn begin(model: ModelName, window: u64) -> Self {
+    pub(super) fn begin(model: ModelName, window: u64, said: u64) -> Self {
         Self {
             text: String::new(),
             thought: String::new(),
             calls: Vec::new(),
-            seen: None,
+            said,
             context: None,
             window,
             running: Vec::new(),
@@ -80,21 +81,19 @@ impl Turn {
         }
     }
 
-    /// Takes in what happened. `seen` is the newest entry that the model was shown.
-    pub(super) fn take(&mut self, event: WireEvent, seen: u64, prices: &Prices) -> Vec<Step> {
+    /// Takes in what happened.
+    pub(super) fn take(&mut self, event: WireEvent, prices: &Prices) -> Vec<Step> {
         let mut steps = Vec::new();
         match event {
             WireEvent::Text(text) => {
-                self.next_answer(seen, prices, &mut steps);
-                self.seen.get_or_insert(seen);
+                self.next_answer(prices, &mut steps);
                 add(&mut self.text, &text);
             }
             WireEvent::Thought(text) => {
-                self.next_answer(seen, prices, &mut steps);
-                self.seen.get_or_insert(seen);
+                self.next_answer(prices, &mut steps);
                 add(&mut self.thought, &text);
             }
-            WireEvent::Tool(news) => self.tool(news, seen, prices, &mut steps),
+            WireEvent::Tool(news) => self.tool(news, prices, &mut steps),
             WireEvent::Context(tokens) => self.context = Some(tokens),
             WireEvent::Model(model) => self.model = model.as_str().into(),
             WireEvent::Spent(cost) => self.costs(cost),
@@ -112,7 +111,8 @@ impl Turn {
         self.cost = Some(self.cost.unwrap_or_default() + more);
     }
 
-    /// The turn is over. What it used and was not counted goes to its last answer.
+    /// The turn is over. What it used and was not counted goes to its last answer. `seen` is the newest entry
+    /// that the agent has got.
     pub(super) fn end(
         &mut self,
         end: Option<&TurnEnd>,
@@ -145,7 +145,10 @@ impl Turn {
             // reads only this must not take it for a success.
             Some(TurnStop::Cancelled | TurnStop::Failed(_)) | None => Stop::Tools,
         };
-        self.flush(seen, usage, (cost, stop), &mut steps);
+        if end.is_some() {
+            self.said = self.said.max(seen);
+        }
+        self.flush(usage, (cost, stop), &mut steps);
         steps
     }
 
@@ -177,13 +180,13 @@ impl Turn {
     }
 
     /// A model that has called tools and speaks again was asked again.
-    fn next_answer(&mut self, seen: u64, prices: &Prices, steps: &mut Vec<Step>) {
+    fn next_answer(&mut self, prices: &Prices, steps: &mut Vec<Step>) {
         if !self.calls.is_empty() {
-            self.flush_counted(seen, prices, steps);
+            self.flush_counted(prices, steps);
         }
     }
 
-    fn tool(&mut self, news: ToolNews, seen: u64, prices: &Prices, steps: &mut Vec<Step>) {
+    fn tool(&mut self, news: ToolNews, prices: &Prices, steps: &mut Vec<Step>) {
         let is_it = |call: &OpenCall| call.id == news.id;
         let is_over = news.outcome.is_some();
         if let Some(call) = self.running.iter_mut().find(|call| is_it(call)) {
@@ -194,7 +197,6 @@ impl Turn {
                 return;
             }
             let at = at.unwrap_or_else(|| {
-                self.seen.get_or_insert(seen);
                 self.calls.push(OpenCall::new(&news.id));
                 self.calls.len() - 1
             });
@@ -202,7 +204,7 @@ impl Turn {
                 call.update(&news, steps);
             }
             if is_over {
-                self.flush_counted(seen, prices, steps);
+                self.flush_counted(prices, steps);
             }
         }
         if let Some(outcome) = news.outcome {
@@ -226,21 +228,15 @@ impl Turn {
         }
     }
 
-    fn flush_counted(&mut self, seen: u64, prices: &Prices, steps: &mut Vec<Step>) {
+    fn flush_counted(&mut self, prices: &Prices, steps: &mut Vec<Step>) {
         let usage = self.counted_now();
         // What it cost is told, or reckoned again, for the whole turn at its end.
         let cost = prices(&self.model, usage);
         self.charged += cost.unwrap_or_default();
-        self.flush(seen, usage, (cost, Stop::Finished), steps);
+        self.flush(usage, (cost, Stop::Finished), steps);
     }
 
-    fn flush(
-        &mut self,
-        seen: u64,
-        usage: Usage,
-        (cost, last): (Option<Cost>, Stop),
-        steps: &mut Vec<Step>,
-    ) {
+    fn flush(&mut self, usage: Usage, (cost, last): (Option<Cost>, Stop), steps: &mut Vec<Step>) {
         let mut blocks = Vec::new();
         if !self.thought.is_empty() {
             let text = std::mem::take(&mut self.thought);
@@ -265,7 +261,7 @@ impl Turn {
         self.running.append(&mut self.calls);
         self.counted = self.counted.saturating_add(usage.context());
         self.window = usage.context().max(self.context.take().unwrap_or(0));
-        let seen = self.seen.take().unwrap_or(seen);
+        let seen = self.said;
         let answer = Answer {
             model: self.model.clone(),
             blocks,
@@ -393,11 +389,11 @@ mod tests {
     /// What an agent says without end is not kept without end.
     #[test]
     fn an_agent_that_never_stops_talking_fills_no_memory() {
-        let mut turn = Turn::begin("a/b".into(), 0);
+        let mut turn = Turn::begin("a/b".into(), 0, 1);
         let much = "é".repeat(MOST_TEXT);
         for _ in 0..3 {
-            turn.take(WireEvent::Text(much.clone()), 1, &prices);
-            turn.take(WireEvent::Thought(much.clone()), 1, &prices);
+            turn.take(WireEvent::Text(much.clone()), &prices);
+            turn.take(WireEvent::Thought(much.clone()), &prices);
         }
         let call = |id: usize, outcome| {
             WireEvent::Tool(ToolNews {
@@ -408,11 +404,11 @@ mod tests {
                 outcome,
             })
         };
-        let done = turn.take(call(0, Some(ToolOutcome::Done(much.clone()))), 1, &prices);
+        let done = turn.take(call(0, Some(ToolOutcome::Done(much.clone()))), &prices);
         let (least, most) = (3 * MOST_TEXT, 3 * MOST_TEXT + 2_000);
         assert!((least - 6..most).contains(&kept(&done)), "{}", kept(&done));
         for id in 0..2 * MOST_CALLS {
-            turn.take(call(id, None), 1, &prices);
+            turn.take(call(id, None), &prices);
         }
         assert_eq!(turn.calls.len(), MOST_CALLS);
     }

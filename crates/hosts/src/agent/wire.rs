@@ -44,6 +44,8 @@ pub struct OpenSession {
     pub reads_only: bool,
     /// Whether it may have sub-agents of its own, and tools of ours.
     pub may_delegate: bool,
+    /// Whether the agent has answered in it before.
+    pub has_answered: bool,
     /// A process that worked in it before, and may not any more.
     pub ends: Option<String>,
     /// Posts that may be in its history, which are looked for there.

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use uuid::Uuid;
 
-use crate::agent::{OpenSession, Which};
+use crate::{
+    agent::{OpenSession, Which},
+    agent_rules::claude,
+};
 
 /// What makes it speak records.
-const ALWAYS: [&str; 13] = [
+const ALWAYS: [&str; 12] = [
     "-p",
     "--input-format",
     "stream-json",
@@ -22,27 +26,8 @@ const ALWAYS: [&str; 13] = [
     // Only the server of ours, which it is told of later: those of the user's own sessions would
     // take the child for one.
     "--strict-mcp-config",
-    // Plan mode would be for making plans: it is told to end with one, and nobody is asked.
     "--permission-mode=default",
-    // A message is in its file before the model is asked, so that it is found there after a kill.
-    r#"--settings={"env":{"CLAUDE_CODE_EAGER_FLUSH":"1"}}"#,
 ];
-
-/// What needs a person before it, has effects after its turn, or reaches other sessions.
-const NOT_FOR_CHILDREN: [&str; 10] = [
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "EnterWorktree",
-    "ExitWorktree",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "ScheduleWakeup",
-    "ListAgents",
-    "SendMessage",
-];
-const SUB_AGENTS: [&str; 3] = ["Task", "Agent", "Workflow"];
-const CHANGES: [&str; 4] = ["Edit", "MultiEdit", "Write", "NotebookEdit"];
 
 /// Files in which a project says how it wants to be worked on.
 const INSTRUCTIONS: [&str; 3] = ["CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md"];
@@ -62,33 +47,26 @@ pub(super) fn arguments(open: &OpenSession, new: &Uuid) -> Vec<String> {
     // A project's hooks would run, and could allow what nobody has allowed, also in a folder that the
     // user has told Claude Code to trust: that was said for sessions with a window.
     add("--setting-sources", "user");
-    let instructions = open.instructions.clone();
-    // They go with the settings of the project, but are only a text.
-    let of_project = project_instructions(&open.folder);
-    let instructions = [instructions, of_project];
-    let instructions = Vec::from_iter(instructions.into_iter().flatten()).join("\n\n");
-    if !instructions.is_empty() {
-        add("--append-system-prompt", &instructions);
-    }
     if let Some(model) = &open.model {
         add("--model", model);
     }
-    add("--disallowedTools", &disallowed(open).join(","));
+    let mut settings = claude::settings();
+    // A message is in its file before the model is asked, so that it is found there after a kill.
+    settings["env"] = json!({"CLAUDE_CODE_EAGER_FLUSH": "1"});
+    add("--settings", &settings.to_string());
+    add("--disallowedTools", &claude::disallowed(open).join(","));
     if matches!(open.which, Which::Fork(_)) {
         all.push("--fork-session".to_owned());
     }
     all
 }
 
-fn disallowed(open: &OpenSession) -> Vec<&'static str> {
-    let mut tools = NOT_FOR_CHILDREN.to_vec();
-    if !open.may_delegate {
-        tools.extend(SUB_AGENTS);
-    }
-    if open.reads_only {
-        tools.extend(CHANGES);
-    }
-    tools
+/// What it is told beside its own system prompt.
+pub(super) fn instructions(open: &OpenSession) -> String {
+    // Those of the project go with its settings, but are only a text.
+    let of_project = project_instructions(&open.folder);
+    let all = [open.instructions.clone(), of_project];
+    Vec::from_iter(all.into_iter().flatten()).join("\n\n")
 }
 
 fn project_instructions(folder: &Path) -> Option<String> {
@@ -115,6 +93,7 @@ mod tests {
             instructions: None,
             reads_only: false,
             may_delegate: true,
+            has_answered: false,
             ends: None,
             look_for: Vec::new(),
         }
@@ -162,13 +141,13 @@ mod tests {
         );
         fs::write(folder.path().join(".claude.json"), trusted).expect("written");
         assert_eq!(
-            own(&session)[1..4],
-            [
-                "--setting-sources=user",
-                "--append-system-prompt=Be brief.\n\nHow this project wants to be worked on is in its \
-                 file AGENTS.md: read it before you begin.",
-                "--model=opus",
-            ]
+            own(&session)[1..3],
+            ["--setting-sources=user", "--model=opus"]
+        );
+        assert_eq!(
+            instructions(&session),
+            "Be brief.\n\nHow this project wants to be worked on is in its file AGENTS.md: read it \
+             before you begin."
         );
     }
 }

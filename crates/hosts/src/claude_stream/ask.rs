@@ -87,7 +87,8 @@ pub(super) fn read(id: &str, request: Value, ours: Option<&str>) -> Option<(Ask,
 /// The call as rules see it.
 fn call(asked: &CanUseTool, ours: Option<&str>) -> AskedCall {
     let tool = &asked.tool_name;
-    let (kind, target) = (kind(tool), target(&asked.input));
+    let kind = kind(tool);
+    let target = target(&asked.input, kind);
     let is_ours = ours.is_some_and(|ours| {
         let server = asked.mcp_server.as_ref();
         let server = server.and_then(|server| server.name.as_deref());
@@ -112,8 +113,10 @@ fn kind(tool: &str) -> Option<Kind> {
     }
 }
 
-/// Where the inputs of tools have what they are about, most telling first.
-const TARGETS: [&str; 7] = [
+/// Where the inputs of tools have what they are about: those of a kind, and others, most telling first.
+const COMMANDS: [&str; 1] = ["command"];
+const FILES: [&str; 3] = ["file_path", "notebook_path", "path"];
+const OTHERS: [&str; 7] = [
     "command",
     "file_path",
     "notebook_path",
@@ -124,8 +127,13 @@ const TARGETS: [&str; 7] = [
 ];
 
 /// To what it does something: a command, a path.
-fn target(input: &Value) -> Option<String> {
-    let mut values = TARGETS.into_iter().filter_map(|key| input[key].as_str());
+fn target(input: &Value, kind: Option<Kind>) -> Option<String> {
+    let keys: &[&str] = match kind {
+        Some(Kind::Run) => &COMMANDS,
+        Some(Kind::Edit) => &FILES,
+        Some(Kind::Read | Kind::Note) | None => &OTHERS,
+    };
+    let mut values = keys.iter().filter_map(|key| input[*key].as_str());
     values.next().map(str::to_owned)
 }
 
@@ -140,7 +148,7 @@ fn details(input: &Value, kind: Option<Kind>, target: Option<&str>) -> String {
         match (key.as_str(), value) {
             // What the model says of a command is no part of it.
             ("description", _) if kind == Some(Kind::Run) => {}
-            (key, Value::String(text)) if TARGETS.contains(&key) && Some(&**text) == target => {}
+            (key, Value::String(text)) if OTHERS.contains(&key) && Some(&**text) == target => {}
             ("old_string", Value::String(text)) => lines.extend(marked("- ", text)),
             ("new_string" | "content" | "new_source", Value::String(text)) => {
                 lines.extend(marked("+ ", text));

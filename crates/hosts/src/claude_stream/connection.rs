@@ -126,12 +126,19 @@ impl StreamConnection {
         }
     }
 
-    /// Waits until it is there, and gives it the server of our tools.
-    pub(super) async fn prepare(&self, tools: Option<&ToolServer>) -> Result<(), WireError> {
-        let initialize = json!({"subtype": "initialize"});
+    /// Waits until it is there, and gives it its instructions and the server of our tools: not on its
+    /// command line, which every user of the machine can read.
+    pub(super) async fn prepare(
+        &self,
+        instructions: &str,
+        tools: Option<&ToolServer>,
+    ) -> Result<(), WireError> {
+        let mut initialize = json!({"subtype": "initialize"});
+        if !instructions.is_empty() {
+            initialize["appendSystemPrompt"] = json!(instructions);
+        }
         self.request(initialize, PATIENCE).await?;
         let Some(tools) = tools else { return Ok(()) };
-        // Not on its command line, which every user of the machine can read.
         let environment: HashMap<_, _> = tools.environment.iter().cloned().collect();
         let server = json!({
             "type": "stdio", "command": tools.command, "args": tools.arguments,

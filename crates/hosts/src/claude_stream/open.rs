@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, task::spawn_blocking};
 use uuid::Uuid;
 
 use super::{
-    arguments::arguments,
+    arguments::{arguments, instructions},
     connection::{SessionFacts, StreamConnection},
     history,
 };
@@ -70,8 +70,7 @@ impl Wire for ClaudeStream {
         } else {
             ToolsFor::Nobody
         };
-        let arguments = arguments(open, &new);
-        let started = self.programs.start(&arguments, tools).await;
+        let started = self.programs.start(&arguments(open, &new), tools).await;
         let program = started.map_err(WireError::NotStarted)?;
         let tools = program.tools.clone();
         let opened = SessionOpened {
@@ -85,10 +84,13 @@ impl Wire for ClaudeStream {
             config: self.config.clone(),
         };
         let connection = StreamConnection::new(program, facts, events);
-        match connection.prepare(tools.as_ref()).await {
+        match connection
+            .prepare(&instructions(open), tools.as_ref())
+            .await
+        {
             Ok(()) => Ok(Box::new(connection)),
-            // A process that has never been there has not gone.
-            Err(WireError::Gone(why) | WireError::Failed(why)) => Err(WireError::NotStarted(why)),
+            Err(WireError::Failed(why)) => Err(WireError::NotStarted(why)),
+            // Two that begin at once get in each other's way: what has gone is started again.
             Err(error) => Err(error),
         }
     }

@@ -2,11 +2,7 @@
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 
-use tokio::{
-    net::TcpListener,
-    task::{AbortHandle, JoinSet},
-    time::sleep,
-};
+use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 
 use super::{
     DOORS_VARIABLE, allowed_hosts::AllowedHosts, door::DoorStream, login::Login, refused::Refused,
@@ -35,7 +31,7 @@ pub struct ProxySetup {
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
-    listening: AbortHandle,
+    _listening: JoinSet<()>,
 }
 
 /// What all connections know.
@@ -60,10 +56,12 @@ impl Proxy {
             refused: Refused::default(),
         });
         let accepting = accept_all(TcpListener::from_std(listener)?, Arc::clone(&shared));
+        let mut listening = JoinSet::new();
+        listening.spawn(accepting);
         Ok(Self {
             port,
             shared,
-            listening: tokio::spawn(accepting).abort_handle(),
+            _listening: listening,
         })
     }
 
@@ -98,12 +96,6 @@ impl Proxy {
     /// The newest servers that the agent has tried to reach and must not, the last at the end.
     pub fn refused(&self) -> Vec<String> {
         self.shared.refused.newest()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.listening.abort();
     }
 }
 

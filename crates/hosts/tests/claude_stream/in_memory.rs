@@ -81,6 +81,7 @@ fn fake(said_last: &'static [u8]) -> (ClaudeStream, Claude, OpenSession) {
         instructions: None,
         reads_only: false,
         may_delegate: false,
+        has_answered: false,
         ends: None,
         look_for: Vec::new(),
     };
@@ -267,7 +268,7 @@ async fn a_process_that_does_not_start_says_why() {
     drop(claude);
     let (sender, _events) = mpsc::unbounded_channel();
     let error = wire.start(&open, sender).await.err().expect("an error");
-    let WireError::NotStarted(why) = error else {
+    let WireError::Gone(why) = error else {
         panic!("{error:?}")
     };
     assert_eq!(why, "Claude Code has ended; it said last: Invalid API key");

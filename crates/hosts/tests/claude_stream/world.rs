@@ -119,6 +119,7 @@ impl World {
             instructions: None,
             reads_only: false,
             may_delegate: false,
+            has_answered: false,
             ends: None,
             look_for: Vec::new(),
         }

@@ -3,12 +3,13 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::{Arc, OnceLock},
+    sync::OnceLock,
 };
 
 use asyncagents_hosts::{
-    acp::{AcpSettings, BeforeLoad},
-    agent_needs::keep_gemini_conversation,
+    acp::AcpSettings,
+    agent_needs::needs,
+    agent_rules::{AgentPlace, acp_settings, variables},
 };
 use asyncagents_scripted_model::Reply;
 use serde_json::json;
@@ -25,10 +26,6 @@ pub(crate) enum Agent {
     Goose,
     OpenCode,
 }
-
-/// What keeps Claude Code from a project's hooks and servers, and from sub-agents of its own.
-const SEALED: &str = r#"{"claudeCode": {"options": {"settingSources": ["user"],
-    "strictMcpConfig": true, "disallowedTools": ["Task", "Agent", "Workflow"]}}}"#;
 
 impl Agent {
     /// What users call it.
@@ -104,49 +101,24 @@ impl Agent {
         self.command().is_none()
     }
 
-    /// How it is used by a user with this home.
+    /// How it is used by a user with this home, outside of our sandbox.
     pub(crate) fn settings(self, home: &Path) -> AcpSettings {
-        let (mode, read_only) = match self {
-            Self::Claude | Self::ClaudeAlone => ("default", Some("plan")),
-            Self::Codex => ("workspace-write", Some("read-only")),
-            Self::Gemini => ("default", Some("plan")),
-            Self::Goose => ("approve", None),
-            Self::OpenCode => ("build", Some("plan")),
+        let place = AgentPlace {
+            home,
+            project: home,
+            is_sandboxed: false,
+            variable: |_| None,
         };
-        let folder = home.join(".gemini");
-        let keeps = move |session: &str| keep_gemini_conversation(&folder, session);
-        AcpSettings {
-            name: self.name().to_owned(),
-            mode: Some(mode.to_owned()),
-            read_only_mode: read_only.map(str::to_owned),
-            meta: (self == Self::Claude)
-                .then_some(|_| serde_json::from_str(SEALED).expect("an object")),
-            before_load: (self == Self::Gemini).then(|| Arc::new(keeps) as BeforeLoad),
-        }
+        acp_settings(self.name(), place)
     }
 
     /// The variables that it needs beside those of every program.
     pub(crate) fn variables(self) -> Vec<(&'static str, String)> {
-        match self {
-            Self::Claude | Self::ClaudeAlone => Vec::new(),
-            Self::Gemini => vec![("GEMINI_CLI_NO_RELAUNCH", "true".to_owned())],
-            Self::Goose => vec![
-                ("GOOSE_DISABLE_KEYRING", "true".to_owned()),
-                ("GOOSE_MODE", "approve".to_owned()),
-            ],
-            Self::Codex => vec![(
-                "CODEX_CONFIG",
-                json!({"features": {"multi_agent": false}}).to_string(),
-            )],
-            Self::OpenCode => vec![
-                (
-                    "OPENCODE_CONFIG_CONTENT",
-                    json!({"tools": {"task": false}, "permission": {"bash": "ask", "edit": "ask"}})
-                        .to_string(),
-                ),
-                ("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned()),
-            ],
-        }
+        let mut all = variables(self.name(), false, None);
+        let needs = needs(self.name()).expect("it is known");
+        let set = needs.set.iter();
+        all.extend(set.map(|(name, value)| (*name, (*value).to_owned())));
+        all
     }
 
     /// Reads a file of the project, which nobody is asked about, or only because an agent asks about

@@ -35,6 +35,15 @@ pub(crate) fn command_line(pid: Pid) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
+/// The value of a variable of a process.
+#[allow(dead_code, reason = "stories with the program ask")]
+pub(crate) fn variable(pid: Pid, name: &str) -> Option<String> {
+    let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let all = String::from_utf8_lossy(&all).into_owned();
+    let mut all = all.split('\0').filter_map(|one| one.split_once('='));
+    all.find_map(|(known, value)| (known == name).then(|| value.to_owned()))
+}
+
 /// What has ended and was not collected yet does nothing any more.
 fn is_at_work(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

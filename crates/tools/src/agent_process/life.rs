@@ -6,6 +6,7 @@ use tokio::{
     io::AsyncReadExt,
     net::UnixStream,
     process::{Child, ChildStdout},
+    runtime::Handle,
     time::timeout,
 };
 
@@ -28,7 +29,7 @@ pub struct AgentLife {
     pub(super) pid: Option<u32>,
     pub(super) sandbox: Sandbox,
     /// Goes when the processes are told to end.
-    pub(super) _temporary: Temporary,
+    pub(super) temporary: Option<Temporary>,
 }
 
 impl AgentLife {
@@ -58,6 +59,17 @@ impl AgentLife {
     pub async fn kill(mut self) {
         drop(self.control.take());
         let _ = timeout(END_TIMEOUT, self.wait()).await;
+    }
+}
+
+impl Drop for AgentLife {
+    fn drop(&mut self) {
+        drop(self.control.take());
+        let temporary = self.temporary.take();
+        // There may be much in it.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(|| drop(temporary));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::{
     process::{Child, Command},
     runtime::Handle,
     sync::oneshot,
+    task::spawn_blocking,
     time::timeout,
 };
 
@@ -34,7 +35,9 @@ use crate::{
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn start(command: AgentCommand) -> Result<AgentProcess, AgentStartError> {
-    let temporary = Temporary::new()?;
+    // It looks for those that were left behind.
+    let temporary = spawn_blocking(Temporary::new);
+    let temporary = temporary.await.map_err(io::Error::other)??;
     let (control, of_guard) = Socket::pair()?;
     let (guard, sandbox) = guarded(&command, &temporary, of_guard).await?;
 
@@ -71,7 +74,7 @@ fn begun(
         guard,
         pid: None,
         sandbox,
-        _temporary: temporary,
+        temporary: Some(temporary),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Other agents as children: Claude Code, Codex, Gemini, OpenCode, goose, and those of `[hosts.NAME]`.
 
 mod judge;
-mod known;
 mod programs;
 mod tools;
 
@@ -27,11 +26,12 @@ use asyncagents_core::{
 use asyncagents_engine::Unanswered;
 use asyncagents_hosts::{
     OutsideHost,
-    acp::Acp,
+    acp::{Acp, AcpSettings},
     agent::{
         AgentHost, AgentSettings, Connection, JournalSessions, OpenSession, Parts, Prices, Profile,
         Wire, WireError, WireEvent,
     },
+    agent_rules::{AgentPlace, acp_settings, check_project, reads_by_commands, refused_tools},
     claude_stream::ClaudeStream,
 };
 use asyncagents_models::Models;
@@ -149,7 +149,13 @@ impl AgentHosts {
             found.map_err(Failure::Input)?;
         }
         let home = home().unwrap_or_default();
-        known::check_project(name, folder, &home).map_err(Failure::Input)
+        let place = AgentPlace {
+            home: &home,
+            project: folder,
+            is_sandboxed: said.sandbox != Some(false),
+            variable: |name| env::var_os(name),
+        };
+        check_project(name, place).map_err(|why| Failure::Input(anyhow!(why)))
     }
 
     /// As the user's settings have it now: whether it is sandboxed stays as it is at the launch.
@@ -235,8 +241,8 @@ impl AgentHosts {
             judge: Arc::new(Rules {
                 permissions: config.agent_config.permissions.clone(),
                 folder: workspace,
-                reads_by_commands: known::reads_by_commands(name),
-                refused: known::refused_tools(name),
+                reads_by_commands: reads_by_commands(name),
+                refused: refused_tools(name),
             }),
             prices: prices(name, models),
             owner: Arc::new(move || owner.upgrade()?.owner()),
@@ -434,8 +440,13 @@ impl Wire for ChosenWire {
         });
         match speaker {
             Speaker::Acp => {
-                let settings =
-                    known::acp_settings(&parts.name, &parts.said, &parts.home, &parts.folder);
+                let known = acp_settings(&parts.name, programs.place());
+                let said = &parts.said;
+                let settings = AcpSettings {
+                    mode: said.mode.clone().or(known.mode),
+                    read_only_mode: said.read_only_mode.clone().or(known.read_only_mode),
+                    ..known
+                };
                 Acp::new(settings, programs).start(open, events).await
             }
             Speaker::Claude => {

@@ -16,16 +16,18 @@ use async_trait::async_trait;
 use asyncagents_hosts::{
     agent::{CHILD_VARIABLE, ErrorTail, Program, Programs, ToolServer, ToolsFor, hook_door},
     agent_needs::{Needs, needs},
+    agent_rules::{AgentPlace, asks_by_hook, check_project, shows_variables_of_servers, variables},
     opencode::process,
     proxy::{AllowedHosts, DoorStream, Proxy, ProxySetup, WayOut},
 };
 use asyncagents_tools::{
-    AgentCommand, AgentFiles, AgentLimits, AgentNetwork, AgentProcess, Settings, agent_environment,
+    AgentCommand, AgentFiles, AgentLimits, AgentNetwork, AgentProcess, AgentStartError, Settings,
+    agent_environment,
 };
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::time;
+use tokio::{task::spawn_blocking, time};
 
-use super::{known, tools::ChildTools};
+use super::tools::ChildTools;
 use crate::{
     adapters::{Adapter, AgentProgram, find_adapter},
     config::AgentHostConfig,
@@ -49,6 +51,7 @@ pub(super) enum Speaker {
 }
 
 /// Starts the processes of one agent in one folder.
+#[derive(Clone)]
 pub(super) struct AgentPrograms {
     pub(super) name: String,
     pub(super) said: AgentHostConfig,
@@ -67,6 +70,20 @@ struct Found {
     arguments: Vec<OsString>,
     /// What it consists of.
     folders: Vec<PathBuf>,
+}
+
+/// How a process reaches its model and us.
+struct Doors {
+    may_delegate: bool,
+    /// The program of its hook.
+    hook: Option<PathBuf>,
+    /// How its hook, and what it starts, find us, if that is not said to each of them.
+    variables: Variables,
+    /// How it finds its proxy, which is on this port.
+    proxied: Variables,
+    port: u16,
+    /// The port that it listens on itself.
+    listens: Option<u16>,
 }
 
 /// What is kept as long as a process: its proxy, and what ends it.
@@ -128,6 +145,20 @@ impl AgentPrograms {
         }
     }
 
+    /// Where it works, as its rules want to know it.
+    pub(super) fn place(&self) -> AgentPlace<'_> {
+        AgentPlace {
+            home: &self.home,
+            project: &self.folder,
+            is_sandboxed: self.is_sandboxed(),
+            variable: |name| env::var_os(name),
+        }
+    }
+
+    fn is_sandboxed(&self) -> bool {
+        self.said.sandbox != Some(false)
+    }
+
     fn needs(&self) -> Option<&'static Needs> {
         needs(&self.name)
     }
@@ -170,7 +201,7 @@ impl AgentPrograms {
         let set = self.needs().map(|needs| needs.set).unwrap_or_default();
         environment.extend(set.iter().map(|(name, value)| (name.into(), value.into())));
         environment.push((CHILD_VARIABLE.into(), "1".into()));
-        let held = known::variables(&self.name, may_delegate, hook).into_iter();
+        let held = variables(&self.name, may_delegate, hook).into_iter();
         environment.extend(held.map(|(name, value)| (name.into(), value.into())));
         environment
     }
@@ -202,9 +233,43 @@ impl AgentPrograms {
         Ok((files, variables))
     }
 
+    /// What it is started with, as far as files say. This reads many.
+    fn command(&self, found: Found, doors: &Doors) -> anyhow::Result<AgentCommand> {
+        check_project(&self.name, self.place()).map_err(|why| anyhow!(why))?;
+        let mut environment = self.environment(doors.may_delegate, doors.hook.as_deref());
+        environment.extend(doors.variables.iter().cloned());
+        let mut arguments = found.arguments;
+        let sandbox = if self.is_sandboxed() {
+            environment.extend(doors.proxied.iter().cloned());
+            if let Some(port) = doors.listens {
+                arguments.extend(["--port".into(), port.to_string().into()]);
+            }
+            let network = AgentNetwork::Only {
+                port: doors.port,
+                listens: doors.listens,
+            };
+            let (files, variables) = self.files(found.folders)?;
+            environment.extend(variables);
+            Some(AgentLimits::of(&self.tools, &files, network)?)
+        } else {
+            // It goes out as the user does.
+            let proxies = env::vars_os().filter(|(name, _)| is_proxy(name));
+            environment.extend(proxies);
+            None
+        };
+        Ok(AgentCommand {
+            program: found.program,
+            arguments,
+            folder: self.folder.clone(),
+            environment,
+            helper: self.tools.helper.clone(),
+            resources: self.tools.resources,
+            sandbox,
+        })
+    }
+
     async fn try_start(&self, arguments: &[String], tools: ToolsFor) -> anyhow::Result<Program> {
         let found = self.find().await?;
-        known::check_project(&self.name, &self.folder, &self.home)?;
         let session = match tools {
             ToolsFor::Nobody => None,
             ToolsFor::Session(session) => Some(session),
@@ -217,7 +282,7 @@ impl AgentPrograms {
         let listens = self.needs().filter(|needs| needs.listens);
         let listens = listens.map(|_| free_port()).transpose()?;
         let program = env::current_exe()?;
-        let asks_by_hook = known::asks_by_hook(&self.name, &self.said);
+        let asks_by_hook = asks_by_hook(&self.name, self.is_sandboxed());
         let (permissions, hook) = asks_by_hook.then(hook_door).unzip();
         let proxy = Proxy::start(ProxySetup {
             allowed: self.allowed_hosts(listens).map_err(|why| anyhow!(why))?,
@@ -226,53 +291,33 @@ impl AgentPrograms {
             way_out: WayOut::from_variables(|name| env::var(name).ok()),
         })?;
         let (variable, value) = proxy.doors_environment();
-        let mut environment = self.environment(may_delegate, asks_by_hook.then_some(&*program));
-        if asks_by_hook {
-            environment.push(((&variable).into(), (&value).into()));
-        }
-        let is_sandboxed = self.said.sandbox.unwrap_or(true);
-        let mut own_arguments = found.arguments;
-        let sandbox = if is_sandboxed {
-            let proxied = proxy.environment().into_iter();
-            environment.extend(proxied.map(|(name, value)| (name.into(), value.into())));
-            if let Some(port) = listens {
-                own_arguments.extend(["--port".into(), port.to_string().into()]);
-            }
-            let network = AgentNetwork::Only {
-                port: proxy.port(),
-                listens,
-            };
-            let (files, variables) = self.files(found.folders)?;
-            environment.extend(variables);
-            Some(AgentLimits::of(&self.tools, &files, network)?)
-        } else {
-            // It goes out as the user does.
-            let proxies = env::vars_os().filter(|(name, _)| is_proxy(name));
-            environment.extend(proxies);
-            None
+        let by_environment = shows_variables_of_servers(&self.name) && may_delegate;
+        let own = (asks_by_hook || by_environment)
+            .then(|| (OsString::from(&variable), OsString::from(&value)));
+        let proxied = proxy.environment().into_iter();
+        let doors = Doors {
+            may_delegate,
+            hook: asks_by_hook.then(|| program.clone()),
+            variables: own.into_iter().collect(),
+            proxied: proxied
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            port: proxy.port(),
+            listens,
         };
-        let own = arguments.iter().map(OsString::from);
-        let started = AgentProcess::start(AgentCommand {
-            program: found.program,
-            arguments: own_arguments.into_iter().chain(own).collect(),
-            folder: self.folder.clone(),
-            environment,
-            helper: self.tools.helper.clone(),
-            resources: self.tools.resources,
-            sandbox,
-        });
-        let name = &self.name;
-        let process = started.await.map_err(|error| {
-            anyhow!(
-                "{error}. `hosts.{name}.sandbox = false` in your own configuration file lets it run \
-                 without a sandbox"
-            )
-        })?;
+        let programs = self.clone();
+        let command = spawn_blocking(move || programs.command(found, &doors));
+        let mut command = command.await??;
+        command
+            .arguments
+            .extend(arguments.iter().map(OsString::from));
+        let started = AgentProcess::start(command).await;
+        let process = started.map_err(|error| self.not_started(error))?;
         let server = may_delegate.then(|| ToolServer {
             name: TOOLS.to_owned(),
             command: program.display().to_string(),
             arguments: vec!["mcp".to_owned(), "--connect".to_owned()],
-            environment: vec![(variable, value)],
+            environment: Vec::from_iter((!by_environment).then_some((variable, value))),
         });
         Ok(Program {
             input: Box::new(process.input),
@@ -289,6 +334,17 @@ impl AgentPrograms {
                 _life: Box::new(process.life),
             }),
         })
+    }
+
+    fn not_started(&self, error: AgentStartError) -> anyhow::Error {
+        let name = &self.name;
+        match error {
+            AgentStartError::CannotSandbox(_) => anyhow!(
+                "{error}. `hosts.{name}.sandbox = false` in your own configuration file lets it run \
+                 without a sandbox"
+            ),
+            AgentStartError::Failed(_) => error.into(),
+        }
     }
 }
 

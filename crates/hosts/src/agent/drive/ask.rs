@@ -7,11 +7,12 @@ use asyncagents_core::{
 };
 
 use super::{
-    super::{Ask, Asked, AskedCall, Connection, Verdict, grants::Grant},
+    super::{Ask, Asked, AskedCall, Connection, Verdict, grants::Grant, journal::SessionError},
     Driver,
 };
 
 /// A question that waits for an answer.
+#[derive(Clone)]
 pub(super) struct OpenQuestion {
     /// The agent's name for it.
     theirs: String,
@@ -21,18 +22,19 @@ pub(super) struct OpenQuestion {
 
 impl Driver {
     /// Answers by the user's rules and what was allowed for good, or asks.
-    pub(super) fn asked(&mut self, ask: Ask, connection: &dyn Connection) {
+    pub(super) async fn asked(
+        &mut self,
+        ask: Ask,
+        connection: &dyn Connection,
+    ) -> Result<(), SessionError> {
         let (question, grant) = match ask.what {
             Asked::Form(question) => (question, None),
             Asked::Call(call) => {
                 let each = match self.verdict(&call) {
-                    Verdict::Allow => {
-                        connection.reply(&ask.id, &Reply::Once);
-                        return;
-                    }
+                    Verdict::Allow => return self.permit(connection, &ask.id).await,
                     Verdict::Deny(why) => {
                         connection.reply(&ask.id, &Reply::Reject { text: Some(why) });
-                        return;
+                        return Ok(());
                     }
                     Verdict::Ask => false,
                     Verdict::AskEach => true,
@@ -40,8 +42,7 @@ impl Driver {
                 let granted = |grant| self.shared.grants.has(&self.session.id, grant);
                 let grant = Grant::of(&call, each);
                 if granted(&grant) || granted(&Grant::Use(call.clone())) {
-                    connection.reply(&ask.id, &Reply::Once);
-                    return;
+                    return self.permit(connection, &ask.id).await;
                 }
                 let always = Some(grant.covers());
                 let text = about_call(&call.tool, &call.target, always, &call.details);
@@ -58,6 +59,20 @@ impl Driver {
         let questions = self.orders.questions.clone();
         lock(&questions).insert(name.clone(), question.clone());
         self.observe(Observation::Asked { id: name, question });
+        Ok(())
+    }
+
+    /// Allows a call, once it is saved that one was begun.
+    async fn permit(
+        &mut self,
+        connection: &dyn Connection,
+        theirs: &str,
+    ) -> Result<(), SessionError> {
+        if let Some(begun) = self.begins(theirs) {
+            self.save(vec![begun]).await?;
+        }
+        connection.reply(theirs, &Reply::Once);
+        Ok(())
     }
 
     fn verdict(&self, call: &AskedCall) -> Verdict {
@@ -69,10 +84,20 @@ impl Driver {
         self.shared.judge.judge(call)
     }
 
-    pub(super) fn reply(&mut self, connection: &dyn Connection, name: &str, reply: &Reply) {
-        let Some(open) = self.asked.get(name) else {
-            return;
+    pub(super) async fn reply(
+        &mut self,
+        connection: &dyn Connection,
+        name: &str,
+        reply: &Reply,
+    ) -> Result<(), SessionError> {
+        let Some(open) = self.asked.get(name).cloned() else {
+            return Ok(());
         };
+        if matches!(reply, Reply::Once | Reply::Always)
+            && let Some(begun) = self.begins(&open.theirs)
+        {
+            self.save(vec![begun]).await?;
+        }
         if *reply == Reply::Always
             && let Some(grant) = &open.grant
         {
@@ -86,6 +111,7 @@ impl Driver {
             let remark = format!("What you asked for was not permitted: {text}");
             self.remarks.push(remark);
         }
+        Ok(())
     }
 
     pub(super) fn answered(&mut self, name: &str) {

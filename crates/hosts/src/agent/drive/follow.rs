@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use asyncagents_core::{
-    agent::{End, Filed},
+    agent::{End, Entry, Filed},
     port::SessionEvent,
     progress::Observation,
 };
@@ -67,7 +67,7 @@ impl Driver {
         }
         (self.sent, self.over) = (until, None);
         let model = live.said_model.take().map(|model| model.as_str().into());
-        let mut turn = Turn::begin(model.unwrap_or(self.model.clone()), self.window);
+        let mut turn = Turn::begin(model.unwrap_or(self.model.clone()), self.window, until);
         if let Some(cost) = live.owed.take() {
             turn.costs(cost);
         }
@@ -113,7 +113,7 @@ impl Driver {
                         abort.done.push(done);
                     }
                     Some(Command::Reply(question, reply)) => {
-                        self.reply(&*connection, &question, &reply);
+                        self.reply(&*connection, &question, &reply).await?;
                         if steers && aborted.is_none() {
                             self.steer(&mut live);
                         }
@@ -250,14 +250,30 @@ impl Driver {
                 WireEvent::Asked(ask) => {
                     // What it asks about comes first.
                     self.carry_out(std::mem::take(&mut steps)).await?;
-                    self.asked(ask, connection);
+                    self.asked(ask, connection).await?;
                 }
                 WireEvent::Withdrawn(id) => self.withdrawn(&id),
                 WireEvent::Alive => self.shared.report(&self.session.id, SessionEvent::Alive),
-                event => steps.extend(turn.take(event, self.sent, &*self.shared.prices)),
+                event => {
+                    if let WireEvent::Tool(news) = &event
+                        && news.began
+                    {
+                        steps.extend(self.begins(&news.id).map(Step::File));
+                    }
+                    steps.extend(turn.take(event, &*self.shared.prices));
+                }
             }
         }
         self.carry_out(steps).await
+    }
+
+    /// Before the first call of a session is made: from then on the session is not begun anew.
+    pub(super) fn begins(&mut self, call: &str) -> Option<Entry> {
+        let is_first = self.has_done_nothing();
+        self.has_begun = true;
+        is_first.then(|| Entry::ToolBegan {
+            call: call.to_owned(),
+        })
     }
 
     /// Saves entries, and reports what is observed once they are there.

@@ -26,7 +26,7 @@ use super::{
 /// How often a working session reports that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How long a session is left alone after its driver has failed.
+/// How long a session is left alone after its driver has failed, or its agent's process.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Drives a session.
@@ -47,6 +47,8 @@ pub(super) struct Driver {
     posts: Vec<Filed>,
     /// The newest entry that the agent has got.
     sent: u64,
+    /// Whether a call was begun in the session that may have changed something.
+    has_begun: bool,
     live: Option<Live>,
     /// How the newest turn ended, if this driver has seen that.
     over: Option<TurnStop>,
@@ -145,7 +147,7 @@ impl Driver {
             cost: CostCounter::new(conversation.totals().cost),
             fork_of: base.as_deref().and_then(agents_session),
             model: whole.session.model.clone(),
-            window: 0,
+            window: window(&whole.own),
             session: whole.session,
             shared,
             orders: std::mem::replace(orders, Orders::closed()),
@@ -155,6 +157,7 @@ impl Driver {
             process: None,
             posts: Vec::new(),
             sent: 0,
+            has_begun: false,
             live: None,
             over: None,
             broken: None,
@@ -243,6 +246,15 @@ async fn at(moment: Option<time::Instant>) {
         Some(moment) => time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
+}
+
+/// What the window held after the newest answer: most of it is read from the provider's cache.
+fn window(entries: &[Filed]) -> u64 {
+    let newest = entries.iter().rev().find_map(|filed| match &filed.entry {
+        Entry::Answered { answer, .. } => Some(answer.usage.context()),
+        _ => None,
+    });
+    newest.unwrap_or_default()
 }
 
 /// The agent's name for a session, of its entries.

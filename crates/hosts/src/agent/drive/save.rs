@@ -97,6 +97,7 @@ impl Driver {
                 Entry::AgentSession { id, process } => {
                     (self.agents, self.process) = (Some(id.clone()), process.clone());
                 }
+                Entry::ToolBegan { .. } => self.has_begun = true,
                 Entry::Answered { seen, .. } => {
                     self.sent = self.sent.max(*seen);
                     self.posts.retain(|post| post.seq > *seen);

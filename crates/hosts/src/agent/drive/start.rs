@@ -15,7 +15,7 @@ use super::{
         journal::SessionError,
         turn::CostCounter,
     },
-    Driver, Live,
+    Driver, Live, RETRY_AFTER,
 };
 
 /// How long an agent may take to start and open a session.
@@ -50,7 +50,7 @@ impl Driver {
                         }
                         // What has come is looked at when it has started.
                         Some(Command::Look | Command::Reply(..)) => {}
-                        None => break None,
+                        None => return Err(SessionError::NotOurs),
                     },
                 }
             }
@@ -58,8 +58,10 @@ impl Driver {
         self.orders = orders;
         let Some(started) = started else {
             self.finish(End::Aborted).await?;
-            let told = aborted.map(|done| done.send(()));
-            return told.map_or(Err(SessionError::NotOurs), |_| Ok(()));
+            if let Some(done) = aborted {
+                let _ = done.send(());
+            }
+            return Ok(());
         };
         match started {
             Ok(live) => {
@@ -83,8 +85,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Loads the session, or begins it if it was never said anything that the agent has kept.
+    /// Loads the session, or begins it if the agent has lost it before anything was done in it.
     async fn load_or_begin(&self, first: Which) -> Result<Live, WireError> {
+        if self.crashes > 0 {
+            time::sleep(RETRY_AFTER).await;
+        }
         let Some(id) = self.agents.clone() else {
             return self.start(first).await;
         };
@@ -110,6 +115,7 @@ impl Driver {
             // An agent whose profile is gone may do least.
             reads_only: profile.is_none_or(|profile| profile.reads_only),
             may_delegate: self.session.delegates,
+            has_answered: self.conversation.totals().turns > 0,
             ends: self.process.clone(),
             look_for: self.post_ids(),
         };
@@ -131,9 +137,9 @@ impl Driver {
             .collect()
     }
 
-    fn has_done_nothing(&self) -> bool {
+    pub(super) fn has_done_nothing(&self) -> bool {
         let totals = self.conversation.totals();
-        totals.turns == 0 && totals.by_tool.is_empty()
+        totals.turns == 0 && totals.by_tool.is_empty() && !self.has_begun
     }
 
     /// The newest entry that the agent has answered to.

@@ -1,0 +1,144 @@
+//! Gemini CLI.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{AgentPlace, modes, project_files::settings_of_project};
+use crate::{
+    acp::{AcpSettings, BeforeLoad},
+    agent_needs::{keep_gemini_conversation, needs},
+};
+
+pub(super) fn acp_settings(place: AgentPlace<'_>) -> AcpSettings {
+    AcpSettings {
+        before_load: Some(keeps_conversations(place)),
+        ..modes("default", Some("plan"))
+    }
+}
+
+/// Those of its children are in a home of their own.
+fn keeps_conversations(place: AgentPlace<'_>) -> BeforeLoad {
+    let own = needs("gemini").filter(|_| place.is_sandboxed);
+    let set = own.map(|needs| {
+        let files = needs.files(place.home, place.project, place.variable);
+        files.variables
+    });
+    let mut set = set.unwrap_or_default().into_iter();
+    let own = set.find(|(name, _)| name == "GEMINI_CLI_HOME");
+    let own = own.map(|(_, own)| own);
+    let own = own.or_else(|| (place.variable)("GEMINI_CLI_HOME"));
+    let folder = own.map_or_else(|| place.home.to_owned(), PathBuf::from);
+    let folder = folder.join(".gemini");
+    Arc::new(move |session| keep_gemini_conversation(&folder, session))
+}
+
+pub(super) fn check_project(place: AgentPlace<'_>) -> Result<(), String> {
+    let settings = settings_of_project(".gemini", place.project, place.home);
+    let found = settings.or_else(|| variables_of_project(place.project, place.home));
+    found.map_or(Ok(()), |file| {
+        Err(format!(
+            "{} would decide what Gemini CLI runs, or which server it asks; remove it, or use another \
+             host",
+            file.display()
+        ))
+    })
+}
+
+/// Beginnings of variables by which a file would decide what Gemini CLI, or what it starts, runs and asks.
+const DECIDING: [&str; 8] = [
+    "BASH_ENV",
+    "CODE_ASSIST",
+    "DYLD_",
+    "GEMINI",
+    "GIT_",
+    "GOOGLE_",
+    "LD_",
+    "NODE_",
+];
+
+/// A file from which Gemini CLI would take such variables: it looks for one in the folder and in all above
+/// it, and takes the first.
+fn variables_of_project(folder: &Path, home: &Path) -> Option<PathBuf> {
+    // What is in the home is the user's.
+    let above = folder.ancestors().take_while(|above| *above != home);
+    for above in above {
+        let own = above.join(".gemini/.env");
+        if fs::symlink_metadata(&own).is_ok() {
+            return Some(own);
+        }
+        let file = above.join(".env");
+        if fs::symlink_metadata(&file).is_ok() {
+            // What cannot be read here, or only in part, may be read there.
+            let text = read_short(&file).unwrap_or_else(|| "GEMINI".to_owned());
+            return decides(&text).then_some(file);
+        }
+    }
+    None
+}
+
+/// The text of a file, if it is not too long to be one of variables.
+fn read_short(file: &Path) -> Option<String> {
+    let metadata = fs::metadata(file).ok()?;
+    let is_short = metadata.is_file() && metadata.len() <= LONGEST_OF_VARIABLES;
+    let bytes = is_short.then(|| fs::read(file).ok()).flatten()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+const LONGEST_OF_VARIABLES: u64 = 1_000_000;
+
+/// Whether a text of variables has such a name anywhere: what it takes for a line is its parser's to say.
+fn decides(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.any(|word| {
+        let is_proxy = word.to_ascii_uppercase().ends_with("_PROXY");
+        is_proxy || DECIDING.iter().any(|begins| word.starts_with(begins))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::place, *};
+
+    #[test]
+    fn a_project_does_not_decide_what_it_runs_or_asks() -> std::io::Result<()> {
+        let home = tempfile::tempdir()?;
+        let project = home.path().join("code/project");
+        fs::create_dir_all(project.join(".git"))?;
+        let check = || check_project(place(home.path(), &project));
+        // The user's own.
+        fs::create_dir(home.path().join(".gemini"))?;
+        fs::write(home.path().join(".env"), "GEMINI_API_KEY=key")?;
+        fs::write(project.join(".env"), "DATABASE_URL=here\nexport PORT=80\n")?;
+        assert_eq!(check(), Ok(()));
+        for line in [
+            "GOOGLE_GEMINI_BASE_URL=http://evil.example",
+            "export GEMINI_CLI_SYSTEM_SETTINGS_PATH: ./settings.json",
+            "A=1\rNODE_OPTIONS=--require=./evil.js",
+            "https_proxy=http://evil.example",
+        ] {
+            fs::write(project.join(".env"), line)?;
+            assert!(check().is_err(), "{line}");
+        }
+        fs::remove_file(project.join(".env"))?;
+        fs::write(project.with_file_name(".env"), "GOOGLE_API_KEY=theirs")?;
+        assert!(check().is_err(), "above the project, too");
+        fs::remove_file(project.with_file_name(".env"))?;
+        for file in [
+            "commands/c.toml",
+            "extensions/e/e.json",
+            ".env",
+            "settings.json",
+        ] {
+            let file = project.join(".gemini").join(file);
+            fs::create_dir_all(file.parent().unwrap_or(&project))?;
+            fs::write(&file, "")?;
+            assert!(check().is_err(), "{}", file.display());
+            fs::remove_dir_all(project.join(".gemini"))?;
+        }
+        assert_eq!(check(), Ok(()));
+        Ok(())
+    }
+}
