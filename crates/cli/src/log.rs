@@ -14,8 +14,10 @@ pub(crate) fn begin(config: &Config, quiet: bool) -> anyhow::Result<()> {
     } else {
         &config.log
     };
+    // It warns of each message of an agent that it does not understand, and an agent may send many.
+    let filter = format!("agent_client_protocol=error,{level}");
     let log = fmt()
-        .with_env_filter(EnvFilter::new(level))
+        .with_env_filter(EnvFilter::new(filter))
         .with_target(false);
     match &config.log_file {
         Some(file) => {

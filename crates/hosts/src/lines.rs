@@ -5,12 +5,13 @@ use std::{io, mem};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tracing::warn;
 
-/// A longer line is ignored.
+/// A longer line is ignored, unless it is said otherwise.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 /// Bytes as lines. A line without end costs no memory, and only itself.
 pub(crate) struct Lines<R> {
     reader: BufReader<R>,
+    longest: usize,
     line: Vec<u8>,
     /// How long the line is so far, kept or not.
     length: usize,
@@ -18,8 +19,14 @@ pub(crate) struct Lines<R> {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(reader: R) -> Self {
+        Self::up_to(LONGEST_LINE, reader)
+    }
+
+    /// A longer line than this is ignored.
+    pub(crate) fn up_to(longest: usize, reader: R) -> Self {
         Self {
             reader: BufReader::with_capacity(64 * 1024, reader),
+            longest,
             line: Vec::new(),
             length: 0,
         }
@@ -35,7 +42,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let end = memchr::memchr(b'\n', bytes);
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             self.length += piece.len();
-            if self.length <= LONGEST_LINE {
+            if self.length <= self.longest {
                 self.line.extend_from_slice(piece);
             } else {
                 self.line = Vec::new();
@@ -46,7 +53,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 let line = mem::take(&mut self.line);
                 match mem::take(&mut self.length) {
                     0 => {}
-                    1..=LONGEST_LINE => return Ok(Some(line)),
+                    bytes if bytes <= self.longest => return Ok(Some(line)),
                     bytes => warn!(bytes, "ignoring a line that is too long"),
                 }
             }

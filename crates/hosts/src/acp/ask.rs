@@ -3,6 +3,7 @@
 use asyncagents_core::{
     agent::Kind,
     question::{Field, Question, QuestionKind, Reply},
+    shorten::shorten,
 };
 use serde_json::{Value, json};
 
@@ -14,25 +15,20 @@ pub(super) fn permission(id: String, call: &Value, tools: Option<&str>) -> Ask {
     let tool = tool_name(call).unwrap_or_else(|| "a tool".to_owned());
     let kind = kind_of(call);
     let input = &call["rawInput"];
-    let text = |name: &str| input[name].as_str();
-    let path = || ["file_path", "path", "filePath"].into_iter().find_map(text);
-    let places = call["locations"].as_array().into_iter().flatten();
-    let mut places: Vec<&str> = places.filter_map(|place| place["path"].as_str()).collect();
-    // As Codex names the files of a patch.
-    let changes = input["changes"].as_object();
-    places.extend(
-        changes
-            .into_iter()
-            .flat_map(|changes| changes.keys().map(String::as_str)),
-    );
-    let place = || places.first().copied();
-    let target = match kind {
+    let places = match kind {
+        Some(Kind::Read | Kind::Edit) => places(call),
+        Some(Kind::Run | Kind::Note) | None => Vec::new(),
+    };
+    let exact = match kind {
         Some(Kind::Run) => command(input),
-        Some(Kind::Read | Kind::Edit) => path().or_else(place).map(str::to_owned),
+        // One that looks and has a command may do anything.
+        Some(Kind::Read) if !input["command"].is_null() => None,
+        Some(Kind::Read | Kind::Edit) => places.first().cloned(),
         Some(Kind::Note) | None => None,
     };
+    let is_exact = exact.is_some();
     let title = || call["title"].as_str().unwrap_or_default().to_owned();
-    let target = target.unwrap_or_else(title);
+    let target = exact.unwrap_or_else(title);
     let details = match input {
         Value::Null => String::new(),
         Value::Object(fields) => {
@@ -51,16 +47,61 @@ pub(super) fn permission(id: String, call: &Value, tools: Option<&str>) -> Ask {
         id,
         what: Asked::Call(AskedCall {
             is_ours: tools.is_some_and(|server| is_of_server(call, server)),
-            also: match kind {
-                Some(Kind::Read | Kind::Edit) => places.iter().map(|it| (*it).to_owned()).collect(),
-                Some(Kind::Run | Kind::Note) | None => Vec::new(),
-            },
+            also: places,
             tool,
             kind,
             target,
+            is_exact,
             details,
         }),
     }
+}
+
+/// For an agent that says a command only as a title, which it makes of nothing else.
+pub(super) fn take_title_for_command(ask: &mut Ask) {
+    if let Asked::Call(call) = &mut ask.what
+        && call.kind == Some(Kind::Run)
+        && call.details.is_empty()
+    {
+        call.is_exact = true;
+    }
+}
+
+/// Where agents say which files a call is about, most telling first.
+const PATHS: [&str; 14] = [
+    "file_path",
+    "filePath",
+    "filepath",
+    "notebook_path",
+    "path",
+    "target_file",
+    "paths",
+    "from",
+    "to",
+    "source",
+    "destination",
+    "old_path",
+    "new_path",
+    "uri",
+];
+
+/// The files that a call is about.
+fn places(call: &Value) -> Vec<String> {
+    let input = &call["rawInput"];
+    let said = PATHS.iter().flat_map(|name| match &input[*name] {
+        Value::String(path) => vec![path.clone()],
+        Value::Array(paths) => {
+            let paths = paths.iter().filter_map(Value::as_str);
+            paths.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    });
+    // As Codex names the files of a patch.
+    let changes = input["changes"].as_object().into_iter().flatten();
+    let changes = changes.map(|(path, _)| path.clone());
+    let located = call["locations"].as_array().into_iter().flatten();
+    let located = located.filter_map(|place| place["path"].as_str().map(str::to_owned));
+    said.chain(located).chain(changes).collect()
 }
 
 /// A command, as text or in words.
@@ -99,7 +140,11 @@ pub(super) fn cancelled() -> Value {
     json!({"outcome": {"outcome": "cancelled"}})
 }
 
-/// A form of `elicitation/create`. Nothing if it is of another kind.
+/// How many fields and choices a form can have, and how long each text in it can be.
+const MOST_FIELDS: usize = 100;
+const LONGEST_TEXT: usize = 2_000;
+
+/// A form of `elicitation/create`. Nothing if it is of another kind, or too large.
 pub(super) fn form(id: String, request: &Value) -> Option<Ask> {
     if request["mode"].as_str().is_some_and(|mode| mode != "form") {
         return None;
@@ -107,13 +152,17 @@ pub(super) fn form(id: String, request: &Value) -> Option<Ask> {
     let properties = request
         .pointer("/requestedSchema/properties")?
         .as_object()?;
+    let short = |text: &str| shorten(text, LONGEST_TEXT, "…");
+    let is_short = |text: &str| text.len() <= LONGEST_TEXT;
+    if properties.len() > MOST_FIELDS || !properties.keys().all(|key| is_short(key)) {
+        return None;
+    }
     let fields = properties.iter().map(|(key, property)| Field {
         key: key.clone(),
         text: ["description", "title"]
             .iter()
             .find_map(|name| property[name].as_str())
-            .unwrap_or(key)
-            .to_owned(),
+            .map_or_else(|| key.clone(), short),
         options: options(property),
         custom: false,
         multiple: property["type"] == "array",
@@ -121,7 +170,7 @@ pub(super) fn form(id: String, request: &Value) -> Option<Ask> {
     Some(Ask {
         id,
         what: Asked::Form(Question {
-            text: request["message"].as_str().unwrap_or_default().to_owned(),
+            text: short(request["message"].as_str().unwrap_or_default()),
             kind: QuestionKind::Form(fields.collect()),
         }),
     })
@@ -135,7 +184,8 @@ fn options(property: &Value) -> Vec<String> {
         .as_array()
         .or(property["items"]["enum"].as_array());
     let words = values.into_iter().flatten().filter_map(Value::as_str);
-    words.map(str::to_owned).collect()
+    let words = words.filter(|word| word.len() <= LONGEST_TEXT);
+    words.take(MOST_FIELDS).map(str::to_owned).collect()
 }
 
 /// The answer to a form, in the types that it asks for.

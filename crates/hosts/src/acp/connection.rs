@@ -23,13 +23,16 @@ use tokio::{
     time,
 };
 
-use super::{ask, capabilities::Capabilities, hook, updates};
-use crate::{
-    agent::{
-        Connection, ErrorTail, HookCall, Message, MessagePart, Program, SessionOpened, TurnEnd,
-        TurnStop, WireError, WireEvent,
-    },
-    lines::Lines,
+use super::{
+    AcpSettings, ask,
+    capabilities::Capabilities,
+    hook,
+    incoming::{Incoming, Unsent},
+    updates,
+};
+use crate::agent::{
+    Connection, ErrorTail, HookCall, Message, MessagePart, Program, SessionOpened, TurnEnd,
+    TurnStop, WireError, WireEvent,
 };
 
 /// Under this address an agent finds what a child inherits.
@@ -42,7 +45,7 @@ const LONGEST_FAILURE: usize = 2_000;
 /// open. An agent may begin and ask without end.
 const MOST_CALLS: usize = 1_000;
 const MOST_OF_CALLS: usize = 16 << 20;
-const MOST_ASKED: usize = 1_000;
+const MOST_ASKED: usize = 100;
 
 /// A process that speaks the protocol.
 pub(super) struct Peer {
@@ -63,6 +66,9 @@ pub(super) struct Heard {
     tools: Option<String>,
     /// Whether a hook asks before each call.
     is_hooked: bool,
+    titles_are_commands: bool,
+    /// The answers that it has not read.
+    unsent: Unsent,
 }
 
 #[derive(Default)]
@@ -113,15 +119,18 @@ enum OpenAsk {
 impl Peer {
     /// Connects to a process.
     pub(super) async fn connect(
-        name: &str,
+        settings: &AcpSettings,
         program: Program,
         events: mpsc::UnboundedSender<WireEvent>,
     ) -> Result<Self, WireError> {
+        let name = &settings.name;
         let heard = Arc::new(Heard {
             events,
             state: Mutex::default(),
             tools: program.tools.as_ref().map(|tools| tools.name.clone()),
             is_hooked: program.hook.is_some(),
+            titles_are_commands: settings.titles_are_commands,
+            unsent: Unsent::new(),
         });
         let mut all_reading = JoinSet::new();
         if let Some(mut calls) = program.hook {
@@ -132,16 +141,19 @@ impl Peer {
                 }
             });
         }
-        let incoming = stream::unfold(Lines::new(program.output), async |mut lines| {
-            let line = lines.next().await.transpose()?;
-            let text = line.map(|line| String::from_utf8_lossy(&line).into_owned());
-            Some((text, lines))
+        let unsent = heard.unsent.clone();
+        let incoming = Incoming::new(program.output, unsent.clone(), program.errors.clone());
+        let incoming = stream::unfold(incoming, async |mut incoming| {
+            let message = incoming.next().await.transpose()?;
+            Some((message, incoming))
         });
-        let outgoing = sink::unfold(program.input, async |mut input, line: String| {
+        let output = (program.input, unsent);
+        let outgoing = sink::unfold(output, async |(mut input, unsent), line: String| {
             input.write_all(line.as_bytes()).await?;
             input.write_all(b"\n").await?;
             input.flush().await?;
-            Ok::<_, io::Error>(input)
+            unsent.written(&line);
+            Ok::<_, io::Error>((input, unsent))
         });
         let (connected, connection) = oneshot::channel();
         let (requests, notices) = (heard.clone(), heard.clone());
@@ -219,7 +231,11 @@ impl Peer {
 
     fn failed(&self, error: &acp::Error) -> WireError {
         let name = &self.name;
-        if self.connection.is_incoming_closed() || acp::is_incoming_transport_closed(error) {
+        let is_over = error.message == TERMINATED;
+        if is_over
+            || self.connection.is_incoming_closed()
+            || acp::is_incoming_transport_closed(error)
+        {
             return WireError::Gone(self.errors.explain(&format!("{name} has ended")));
         }
         let details = error.data.as_ref().and_then(|data| {
@@ -227,7 +243,8 @@ impl Peer {
             text.or_else(|| data["message"].as_str())
         });
         let details = details.map(|details| format!(": {details}"));
-        let why = format!("{name}: {}{}", error.message, details.unwrap_or_default());
+        let why = format!("{}{}", error.message, details.unwrap_or_default());
+        let why = format!("{name}: {}", shorten(why.trim(), LONGEST_FAILURE, "…"));
         match i32::from(error.code) {
             RESOURCE_NOT_FOUND => WireError::NoSession(why),
             _ => WireError::Failed(why),
@@ -241,6 +258,9 @@ const UNKNOWN: &str = "_asyncagents/ping";
 /// How long an agent may take to say that it does not know a method. One that says nothing at all is not
 /// waited for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the protocol's crate says when its connection is over for another reason than the agent's end.
+const TERMINATED: &str = "Connection terminated";
 
 /// The protocol's code for something that is not there.
 const RESOURCE_NOT_FOUND: i32 = -32002;
@@ -333,6 +353,7 @@ impl Heard {
         let (method, params) = (request.method(), request.params());
         let mut state = lock(&self.state);
         if state.asked.len() >= MOST_ASKED {
+            self.unsent.add();
             let error = acp::Error::internal_error().data("too many questions are open");
             return responder.respond_with_error(error);
         }
@@ -342,15 +363,24 @@ impl Heard {
         let (open, ask) = match method {
             "session/request_permission" => {
                 let call = state.call(&params["toolCall"]);
-                let ask = ask::permission(id, &call, self.tools.as_deref());
+                let mut ask = ask::permission(id, &call, self.tools.as_deref());
+                if self.titles_are_commands {
+                    ask::take_title_for_command(&mut ask);
+                }
                 (OpenAsk::Permission { request, responder }, ask)
             }
             "elicitation/create" => match ask::form(id, params) {
                 Some(ask) => (OpenAsk::Form { request, responder }, ask),
-                None => return responder.respond(ask::declined()),
+                None => {
+                    self.unsent.add();
+                    return responder.respond(ask::declined());
+                }
             },
             // It has files and terminals of its own.
-            _ => return responder.respond_with_error(acp::Error::method_not_found()),
+            _ => {
+                self.unsent.add();
+                return responder.respond_with_error(acp::Error::method_not_found());
+            }
         };
         state.asked.insert(ask.id.clone(), open);
         drop(state);
@@ -390,7 +420,7 @@ impl Heard {
         };
         // The protocol has no place for words; a hook has.
         let tells = matches!(open, OpenAsk::Hook { .. });
-        state.answer(open, reply);
+        state.answer(open, reply, &self.unsent);
         tells || !matches!(reply, Reply::Reject { text: Some(_) })
     }
 
@@ -398,9 +428,12 @@ impl Heard {
     fn withdraw_all(&self) {
         let open = std::mem::take(&mut lock(&self.state).asked);
         for (_, open) in open {
+            let unsent = &self.unsent;
             match open {
-                OpenAsk::Permission { responder, .. } => answer_to(responder, ask::cancelled()),
-                OpenAsk::Form { responder, .. } => answer_to(responder, ask::declined()),
+                OpenAsk::Permission { responder, .. } => {
+                    answer_to(responder, ask::cancelled(), unsent);
+                }
+                OpenAsk::Form { responder, .. } => answer_to(responder, ask::declined(), unsent),
                 // Without an answer it forbids its call.
                 OpenAsk::Hook { .. } => {}
             }
@@ -408,7 +441,8 @@ impl Heard {
     }
 }
 
-fn answer_to(responder: Responder<Value>, answer: Value) {
+fn answer_to(responder: Responder<Value>, answer: Value, unsent: &Unsent) {
+    unsent.add();
     if let Err(error) = responder.respond(answer) {
         tracing::debug!(%error, "an agent could not be answered");
     }
@@ -416,13 +450,13 @@ fn answer_to(responder: Responder<Value>, answer: Value) {
 
 impl State {
     /// Answers what was asked.
-    fn answer(&mut self, open: OpenAsk, reply: &Reply) {
+    fn answer(&mut self, open: OpenAsk, reply: &Reply, unsent: &Unsent) {
         match open {
             OpenAsk::Permission { request, responder } => {
-                answer_to(responder, ask::permitted(&request, reply));
+                answer_to(responder, ask::permitted(&request, reply), unsent);
             }
             OpenAsk::Form { request, responder } => {
-                answer_to(responder, ask::filled(&request, reply));
+                answer_to(responder, ask::filled(&request, reply), unsent);
             }
             OpenAsk::Hook { call, answer } => {
                 if matches!(reply, Reply::Once | Reply::Always) {
@@ -441,13 +475,13 @@ impl State {
             update["kind"].as_str(),
             Some("execute" | "edit" | "delete" | "move")
         );
-        let call = update["toolCallId"].as_str().unwrap_or_default();
+        let call = updates::call_id(update).unwrap_or_default();
         changes && !self.allowed.contains(call)
     }
 
     /// Keeps what is known of a call: a question about it may not repeat it.
     fn note_call(&mut self, update: &Value) {
-        let Some(id) = update["toolCallId"].as_str() else {
+        let Some(id) = updates::call_id(update) else {
             return;
         };
         if matches!(update["status"].as_str(), Some("completed" | "failed")) {
@@ -595,7 +629,8 @@ fn stop(answer: &Value) -> TurnStop {
 
 /// The tokens of a turn. Some agents count what was cached as input, others beside it.
 fn usage(usage: &Value) -> Option<Usage> {
-    let tokens = |name: &str| usage[name].as_u64().unwrap_or_default();
+    let most = updates::MOST_TOKENS;
+    let tokens = |name: &str| usage[name].as_u64().unwrap_or_default().min(most);
     let total = usage["totalTokens"].as_u64()?;
     let (cache_read, cache_write) = (tokens("cachedReadTokens"), tokens("cachedWriteTokens"));
     let (input, output) = (tokens("inputTokens"), tokens("outputTokens"));
@@ -617,8 +652,8 @@ fn usage(usage: &Value) -> Option<Usage> {
 fn quota(answer: &Value) -> Option<Usage> {
     let counted = answer.pointer("/_meta/quota/token_count")?;
     Some(Usage {
-        input: counted["input_tokens"].as_u64()?,
-        output: counted["output_tokens"].as_u64()?,
+        input: counted["input_tokens"].as_u64()?.min(updates::MOST_TOKENS),
+        output: counted["output_tokens"].as_u64()?.min(updates::MOST_TOKENS),
         ..Usage::default()
     })
 }

@@ -72,6 +72,8 @@ pub(super) fn read(id: String, input: &[u8], tools: Option<&str>) -> Option<Hook
     let call_of = AskedCall {
         tool,
         kind,
+        // Of all tools that it asks about it is known what they get.
+        is_exact: kind.is_some(),
         target,
         also,
         is_ours,

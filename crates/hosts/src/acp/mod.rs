@@ -5,6 +5,7 @@ mod ask;
 mod capabilities;
 mod connection;
 mod hook;
+mod incoming;
 mod start;
 mod updates;
 

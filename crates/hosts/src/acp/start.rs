@@ -22,6 +22,9 @@ use crate::agent::{
 /// The version of the protocol that is spoken here.
 const VERSION: u64 = 1;
 
+/// No agent's name for a session is longer.
+const LONGEST_ID: usize = 500;
+
 /// How an agent is used.
 #[derive(Clone, Default)]
 pub struct AcpSettings {
@@ -33,6 +36,8 @@ pub struct AcpSettings {
     pub read_only_mode: Option<String>,
     /// What it is told with each session beside what the protocol has, by its own names.
     pub meta: Option<fn(&OpenSession) -> Value>,
+    /// Whether it says what a command is only as the title of its call.
+    pub titles_are_commands: bool,
     /// What is done before a session is loaded.
     pub before_load: Option<BeforeLoad>,
 }
@@ -202,7 +207,7 @@ impl Wire for Acp {
         let program = program.map_err(WireError::NotStarted)?;
         let tools = program.tools.clone();
         let process = program.process.clone();
-        let peer = Peer::connect(name, program, events).await?;
+        let peer = Peer::connect(&self.settings, program, events).await?;
         let initialized = peer.ask("initialize", initialize()).await?;
         if initialized["protocolVersion"].as_u64() != Some(VERSION) {
             let theirs = &initialized["protocolVersion"];
@@ -245,7 +250,9 @@ impl Wire for Acp {
         if loaded.is_some() {
             peer.hear_all().await?;
         }
-        let id = loaded.map(String::as_str).or(answer["sessionId"].as_str());
+        let new = answer["sessionId"].as_str();
+        let new = new.filter(|id| (1..=LONGEST_ID).contains(&id.len()));
+        let id = loaded.map(String::as_str).or(new);
         let no_id = || WireError::Failed(format!("{name} gave its session no name"));
         let id = id.ok_or_else(no_id)?.to_owned();
         self.set_mode(&peer, open, &id, &answer).await?;

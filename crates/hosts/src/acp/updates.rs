@@ -7,7 +7,7 @@ use asyncagents_core::{
 };
 use serde_json::Value;
 
-use crate::agent::{ToolNews, WireEvent, is_in};
+use crate::agent::{ToolNews, WireEvent, is_in, tool_label};
 
 /// What an update tells.
 pub(super) fn news(update: &Value) -> Vec<WireEvent> {
@@ -51,12 +51,21 @@ fn tool(update: &Value) -> Option<ToolNews> {
         _ => None,
     };
     Some(ToolNews {
-        id: update["toolCallId"].as_str()?.to_owned(),
+        id: call_id(update)?.to_owned(),
         name: news_of_name(update),
         input: input.map(Value::to_string),
         began: input.is_some() || status == Some("in_progress"),
         outcome,
     })
+}
+
+/// No agent needs a longer one.
+const LONGEST_ID: usize = 500;
+
+/// The agent's name for a call.
+pub(super) fn call_id(update: &Value) -> Option<&str> {
+    let id = update["toolCallId"].as_str();
+    id.filter(|id| id.len() <= LONGEST_ID)
 }
 
 /// The name of a tool, if an update tells it: later ones have titles that say what the tool does.
@@ -83,6 +92,7 @@ pub(super) fn tool_name(call: &Value) -> Option<String> {
     let first_word = || text("/title")?.split_whitespace().next();
     of_server()
         .or_else(|| named.or_else(kind).or_else(first_word).map(str::to_owned))
+        .map(|name| tool_label(&name))
         .filter(|name| !name.is_empty())
 }
 
@@ -197,10 +207,14 @@ fn usage(update: &Value) -> Vec<WireEvent> {
             .is_none_or(|it| it == "USD")
     };
     let sum = dollars.filter(is_money).and_then(cost);
-    news.extend(update["used"].as_u64().map(WireEvent::Context));
+    let used = update["used"].as_u64().map(|used| used.min(MOST_TOKENS));
+    news.extend(used.map(WireEvent::Context));
     news.extend(sum.map(WireEvent::CostSum));
     news
 }
+
+/// No window holds more.
+pub(super) const MOST_TOKENS: u64 = 1_000_000_000;
 
 fn cost(dollars: f64) -> Option<Cost> {
     let is_one = dollars.is_finite() && (0.0..1e9).contains(&dollars);

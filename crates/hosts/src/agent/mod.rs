@@ -18,6 +18,7 @@ pub use journal::JournalSessions;
 pub(crate) use message::{is_in, mark};
 pub use program::{CHILD_VARIABLE, ErrorTail, Program, Programs, ToolServer, ToolsFor};
 pub use turn::Prices;
+pub(crate) use wire::tool_label;
 pub use wire::{
     Ask, Asked, AskedCall, Connection, Message, MessagePart, OpenSession, SessionOpened, ToolNews,
     TurnEnd, TurnStop, Which, Wire, WireError, WireEvent,

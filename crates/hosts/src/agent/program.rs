@@ -83,6 +83,14 @@ pub struct ErrorTail {
     _reading: Option<Arc<JoinSet<()>>>,
 }
 
+fn push(lines: &Mutex<VecDeque<String>>, text: String) {
+    let mut lines = lock(lines);
+    lines.push_back(text);
+    if lines.len() > LINES {
+        lines.pop_front();
+    }
+}
+
 impl ErrorTail {
     /// Reads them as they come, until the process closes its end.
     pub fn read(from: impl AsyncRead + Send + Unpin + 'static) -> Self {
@@ -102,17 +110,18 @@ impl ErrorTail {
                 if text.is_empty() {
                     continue;
                 }
-                let mut lines = lock(&read);
-                lines.push_back(text);
-                if lines.len() > LINES {
-                    lines.pop_front();
-                }
+                push(&read, text);
             }
         });
         Self {
             lines,
             _reading: Some(Arc::new(reading)),
         }
+    }
+
+    /// Something that is known of the process, as if it had said so.
+    pub fn note(&self, text: &str) {
+        push(&self.lines, text.to_owned());
     }
 
     /// A sentence, with what the process has said last.

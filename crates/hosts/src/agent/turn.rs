@@ -9,7 +9,7 @@ use asyncagents_core::{
     progress::Observation,
 };
 
-use super::{ToolNews, TurnEnd, TurnStop, WireEvent};
+use super::{ToolNews, TurnEnd, TurnStop, WireEvent, tool_label};
 
 /// How much is kept of a text, a thought, the input of a call or what came of it, in bytes. An agent
 /// may never stop talking, and all of it would be kept here and in the journal.
@@ -95,7 +95,7 @@ impl Turn {
             }
             WireEvent::Tool(news) => self.tool(news, prices, &mut steps),
             WireEvent::Context(tokens) => self.context = Some(tokens),
-            WireEvent::Model(model) => self.model = model.as_str().into(),
+            WireEvent::Model(model) => self.model = tool_label(&model).as_str().into(),
             WireEvent::Spent(cost) => self.costs(cost),
             WireEvent::CostSum(sum) => self.sum = Some(sum),
             WireEvent::Asked(_)
@@ -150,6 +150,11 @@ impl Turn {
         }
         self.flush(usage, (cost, stop), &mut steps);
         steps
+    }
+
+    /// Whether a call is at work, so that the agent has nothing to say.
+    pub(super) fn has_open_calls(&self) -> bool {
+        !self.running.is_empty() || self.calls.iter().any(|call| call.is_reported)
     }
 
     /// The calls that have no result; none is open any more.
@@ -286,7 +291,7 @@ impl OpenCall {
 
     fn update(&mut self, news: &ToolNews, steps: &mut Vec<Step>) {
         if let Some(name) = &news.name {
-            self.name.clone_from(name);
+            self.name = tool_label(name);
         }
         if let Some(input) = &news.input {
             // A part of it would be no JSON.
@@ -384,6 +389,63 @@ mod tests {
     fn kept(steps: &[Step]) -> usize {
         let text = format!("{steps:?}");
         text.len()
+    }
+
+    fn called(id: &str) -> WireEvent {
+        WireEvent::Tool(ToolNews {
+            id: id.to_owned(),
+            name: Some("a\nname".to_owned()),
+            input: None,
+            began: true,
+            outcome: Some(ToolOutcome::Done("done".to_owned())),
+        })
+    }
+
+    fn answers(steps: Vec<Step>) -> Vec<(u64, Answer)> {
+        let answered = |step| match step {
+            Step::File(Entry::Answered { seen, answer }) => Some((seen, answer)),
+            Step::File(_) | Step::Report(_) => None,
+        };
+        steps.into_iter().filter_map(answered).collect()
+    }
+
+    /// If the process ends before its turn is over, it may have lost what it was told meanwhile.
+    #[test]
+    fn what_it_is_told_in_the_middle_counts_when_the_turn_is_over() {
+        let (told_before, told_meanwhile) = (1, 5);
+        let mut turn = Turn::begin("a/b".into(), 0, told_before);
+        let first = answers(turn.take(called("one"), &prices));
+        assert_eq!(first.iter().map(|(seen, _)| *seen).collect::<Vec<_>>(), [1]);
+        turn.take(WireEvent::Text("done".to_owned()), &prices);
+        let end = TurnEnd {
+            stop: TurnStop::Finished,
+            usage: None,
+        };
+        let mut costs = CostCounter::new(Cost::default());
+        let last = answers(turn.end(Some(&end), told_meanwhile, &prices, &mut costs));
+        assert_eq!(last.iter().map(|(seen, _)| *seen).collect::<Vec<_>>(), [5]);
+    }
+
+    /// A follow-up in a new process finds what its session had said in the provider's cache.
+    #[test]
+    fn what_the_window_held_before_is_read_from_the_cache() {
+        let mut turn = Turn::begin("a/b".into(), 100_000, 1);
+        turn.take(WireEvent::Context(101_000), &prices);
+        let all = answers(turn.take(called("one"), &prices));
+        let usage = all.first().map(|(_, answer)| answer.usage);
+        let usage = usage.unwrap_or_default();
+        assert_eq!((usage.input, usage.cache_read), (1_000, 100_000));
+    }
+
+    #[test]
+    fn the_name_of_a_tool_is_one_line() {
+        let mut turn = Turn::begin("a/b".into(), 0, 1);
+        let steps = turn.take(called("one"), &prices);
+        let named = steps.iter().find_map(|step| match step {
+            Step::Report(Observation::ToolCalled { tool, .. }) => Some(tool.as_str()),
+            _ => None,
+        });
+        assert_eq!(named, Some("a name"));
     }
 
     /// What an agent says without end is not kept without end.

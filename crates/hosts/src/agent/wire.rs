@@ -8,7 +8,9 @@ use asyncagents_core::{
     agent::{Kind, ToolOutcome, Usage},
     budget::Cost,
     id::{PostId, SessionId},
+    make_visible::make_visible,
     question::{Question, Reply},
+    shorten::short_line,
 };
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -173,6 +175,14 @@ pub enum WireEvent {
     Disobeyed(String),
 }
 
+/// How long the name of a tool is, at most.
+const LONGEST_NAME: usize = 100;
+
+/// The name of a tool as one short line, whatever the agent, or its model, has made of it.
+pub(crate) fn tool_label(name: &str) -> String {
+    make_visible(&short_line(name, LONGEST_NAME))
+}
+
 /// News of a tool call. What is not said has not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNews {
@@ -213,6 +223,8 @@ pub struct AskedCall {
     pub kind: Option<Kind>,
     /// To what: a command or a path.
     pub target: String,
+    /// Whether the target is what the tool gets. Else it is words about it, which no rule may take for that.
+    pub is_exact: bool,
     /// Further files that it is about.
     pub also: Vec<String>,
     /// Whether it is one of our own tools for tasks.

@@ -14,6 +14,7 @@ use crate::{
 
 pub(super) fn acp_settings(place: AgentPlace<'_>) -> AcpSettings {
     AcpSettings {
+        titles_are_commands: true,
         before_load: Some(keeps_conversations(place)),
         ..modes("default", Some("plan"))
     }

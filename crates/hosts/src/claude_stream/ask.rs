@@ -99,6 +99,7 @@ fn call(asked: &CanUseTool, ours: Option<&str>) -> AskedCall {
         tool: tool.clone(),
         kind,
         details: details(&asked.input, kind, target.as_deref()),
+        is_exact: target.is_some(),
         target: target.unwrap_or_default(),
         is_ours,
     }

@@ -9,8 +9,9 @@ use super::{
     serve, way_out::WayOut,
 };
 
-/// How many connections there are at once. Further ones wait.
-const MOST_CONNECTIONS: usize = 256;
+/// How many connections there are at once. Further ones wait. Each takes two files of the process, which
+/// all agents share.
+const MOST_CONNECTIONS: usize = 64;
 
 /// After a connection could not be accepted, as when all files of the process are open.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -4,15 +4,27 @@ use asyncagents_core::{
     fork::{Mode, Plan, Preset},
     id::TaskId,
     lifecycle::Standing,
-    port::Host,
+    port::{Host, Report, SessionEvent},
+    progress::Observation,
     task::Outcome,
 };
-use asyncagents_testkit::plain;
+use asyncagents_testkit::{
+    host_contract::{Does, SCRIPT},
+    plain,
+};
 
 use crate::{
     fake::{self, CUT, DIES, FakeAgent},
     world::{World, child, ended},
 };
+
+/// The prompt with a call that does not end.
+pub(crate) fn hangs() -> &'static str {
+    let hanging = SCRIPT
+        .iter()
+        .find(|(_, does)| matches!(does, Does::CallAndHang));
+    hanging.expect("there is one").0
+}
 
 /// A child whose process dies in a tool is told so, and goes on; nothing is said to it twice.
 #[tokio::test(flavor = "multi_thread")]
@@ -145,6 +157,40 @@ async fn work_that_was_begun_is_not_begun_again_elsewhere() {
     };
     let expected = "it does not have the session any more: fake cannot load the session theirs-1";
     assert_eq!(why, expected);
+    assert_eq!(world.agent.asked("session/prompt").len(), 1);
+}
+
+/// Nothing of its first turn is known but that a call was begun, which may have done its work.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_was_begun_is_not_made_again_in_another_session() {
+    let world = World::new(FakeAgent::with(fake::Abilities {
+        loads: false,
+        ..fake::Abilities::default()
+    }));
+    let task = TaskId::from_random(1);
+    let session = child(&world, &task).await;
+    let mut events = world.host().subscribe();
+    let prompt = plain::prompt(task.prompt(0), hangs());
+    let host = world.host();
+    host.prompt(&session, prompt).await.expect("it is taken");
+    loop {
+        let report = events.next().await.expect("the host lives");
+        if let Report::Session(_, SessionEvent::Observed { what, .. }) = report
+            && matches!(what, Observation::ToolCalled { .. })
+        {
+            break;
+        }
+    }
+    world.restart().await;
+    let standing = ended(&world.host(), &session, &task.prompt(0)).await;
+    let Standing::Done {
+        outcome: Outcome::Failed { why },
+        ..
+    } = standing
+    else {
+        panic!("it has not failed: {standing:?}");
+    };
+    assert!(why.contains("does not have the session any more"), "{why}");
     assert_eq!(world.agent.asked("session/prompt").len(), 1);
 }
 

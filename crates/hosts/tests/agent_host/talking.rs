@@ -7,7 +7,7 @@ use asyncagents_core::{
     id::{PostId, SessionId, TaskId},
     lifecycle::Standing,
     notify::Message,
-    port::{Delivery, Host, Inheritance, NewSession, Notice},
+    port::{Delivery, Host, Inheritance, NewSession, Notice, Report, SessionEvent},
     question::{Answered, Question, QuestionKind, Reply},
     skill::{Role, Terms},
     task::Outcome,
@@ -21,6 +21,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
+    crashing::hangs,
     fake::{ASKS, Abilities, CHANGES, CHOOSES, FakeAgent, Hook, LISTENS, Says},
     world::{World, child, ended},
 };
@@ -410,4 +411,30 @@ async fn a_form_is_asked_and_filled_in() {
     assert_eq!(taken, Ok(Answered::Taken));
     let end = ended(&host, &session, &task.prompt(0)).await;
     assert_eq!(said(&end), "It is blue");
+}
+
+/// A process that was stopped says nothing, and nor does one that waits for nothing: that is for the
+/// limit of the stall to end. A call may take long without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_call_at_work_is_a_sign_of_life_of_a_silent_agent() {
+    let world = World::new(FakeAgent::default());
+    let (silent, at_work) = (TaskId::from_random(1), TaskId::from_random(2));
+    let mut events = world.host().subscribe();
+    let mut sessions = Vec::new();
+    for (task, prompt) in [(&silent, LISTENS), (&at_work, hangs())] {
+        let session = child(&world, task).await;
+        let prompt = plain::prompt(task.prompt(0), prompt);
+        let host = world.host();
+        host.prompt(&session, prompt).await.expect("it is taken");
+        sessions.push(session);
+    }
+    // The silent one has begun before, and would have said so before.
+    let mut signs = Vec::new();
+    while !signs.contains(&sessions[1]) {
+        let report = events.next().await.expect("the host lives");
+        if let Report::Session(session, SessionEvent::Alive) = report {
+            signs.push(session);
+        }
+    }
+    assert!(!signs.contains(&sessions[0]), "{signs:?}");
 }

@@ -1,6 +1,6 @@
 //! The user's rules, applied to what another agent asks.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use asyncagents_core::agent::{Kind, Permissions, Rule, Verdict as Ruled};
 use asyncagents_hosts::agent::{AskedCall, Judge, Verdict};
@@ -81,7 +81,7 @@ impl Judge for Rules {
     fn only_reads(&self, call: &AskedCall) -> bool {
         match call.kind {
             Some(Kind::Read) => true,
-            Some(Kind::Run) => self.reads_by_commands && only_reads(&call.target),
+            Some(Kind::Run) => self.reads_by_commands && call.is_exact && only_reads(&call.target),
             Some(Kind::Edit | Kind::Note) | None => false,
         }
     }
@@ -96,6 +96,8 @@ impl Rules {
         if self.refused.contains(&&*call.tool) {
             return Verdict::Deny(format!("`{}` may not be used here", call.tool));
         }
+        // Words about it are no command and no path: only what is said of the tool as a whole counts.
+        let target = if call.is_exact { &*call.target } else { "" };
         let (tool, kind) = match call.kind {
             Some(Kind::Run) => ("bash", Kind::Run),
             Some(Kind::Edit) => ("edit", Kind::Edit),
@@ -103,10 +105,12 @@ impl Rules {
             Some(Kind::Note) | None => (call.tool.as_str(), Kind::Run),
         };
         let is_path = matches!(kind, Kind::Edit | Kind::Read);
-        let inside = relative(&self.folder, &call.target);
-        let target = match &inside {
-            Some(inside) if is_path => inside,
-            _ => &call.target,
+        let path = in_full(&self.folder, target);
+        let inside = path.as_deref().and_then(|path| inside(&self.folder, path));
+        let target = match (&inside, &path) {
+            (Some(inside), _) if is_path => inside,
+            (None, Some(path)) if is_path => path,
+            _ => target,
         };
         let ruled = self.permissions.judge(tool, kind, target);
         let is_outside = is_path && inside.is_none();
@@ -134,17 +138,30 @@ impl Rules {
     }
 }
 
+/// A path without detours, as all its names are one: rules are about files, however they are written.
+fn in_full(folder: &Path, target: &str) -> Option<String> {
+    // Some agents take this for the home folder.
+    if target.is_empty() || target == "~" || target.starts_with("~/") {
+        return None;
+    }
+    let mut full = PathBuf::new();
+    for part in folder.join(target).components() {
+        match part {
+            Component::ParentDir => {
+                full.pop();
+            }
+            Component::CurDir => {}
+            part => full.push(part),
+        }
+    }
+    full.into_os_string().into_string().ok()
+}
+
 /// A path within the folder, as rules have it.
-fn relative(folder: &Path, target: &str) -> Option<String> {
-    let path = Path::new(target);
-    let inside = if path.is_absolute() {
-        path.strip_prefix(folder).ok()?
-    } else {
-        path
-    };
-    let climbs = |part: std::path::Component| part == std::path::Component::ParentDir;
-    let is_inside = !target.is_empty() && !inside.components().any(climbs);
-    is_inside.then(|| inside.display().to_string())
+fn inside(folder: &Path, path: &str) -> Option<String> {
+    let inside = Path::new(path).strip_prefix(folder).ok()?;
+    let inside = inside.to_str()?;
+    (!inside.is_empty()).then(|| inside.to_owned())
 }
 
 #[cfg(test)]
@@ -156,6 +173,7 @@ mod tests {
             tool: "theirs".to_owned(),
             kind: Some(kind),
             target: target.to_owned(),
+            is_exact: true,
             also: Vec::new(),
             is_ours: false,
             details: String::new(),
@@ -191,8 +209,20 @@ mod tests {
             Verdict::AskEach
         );
         assert_eq!(judged(Kind::Edit, "/project/src/lib.rs"), Verdict::Ask);
-        let denied = judged(Kind::Edit, "/project/secret/key");
-        assert!(matches!(denied, Verdict::Deny(_)), "{denied:?}");
+        for path in [
+            "/project/secret/key",
+            "secret/key",
+            "./secret/key",
+            "src/../secret/key",
+            "src//..//secret/./key",
+            "/project/src/../secret/key",
+        ] {
+            let denied = judged(Kind::Edit, path);
+            assert!(matches!(denied, Verdict::Deny(_)), "{path}: {denied:?}");
+        }
+        for path in ["src/../../home/.bashrc", "~/.bashrc", "..", ""] {
+            assert_eq!(judged(Kind::Edit, path), Verdict::AskEach, "{path}");
+        }
         let patch = AskedCall {
             also: vec![
                 "/project/src/a".to_owned(),
@@ -204,6 +234,22 @@ mod tests {
             matches!(rules.judge(&patch), Verdict::Deny(_)),
             "each file counts"
         );
+        // A title is what a model has written.
+        for (kind, title) in [
+            (Kind::Run, "cargo test --lib"),
+            (Kind::Read, "Read /etc/shadow"),
+            (Kind::Edit, "src/a"),
+        ] {
+            let titled = AskedCall {
+                is_exact: false,
+                ..call(kind, title)
+            };
+            let judged = rules.judge(&titled);
+            assert!(
+                matches!(judged, Verdict::Ask | Verdict::AskEach),
+                "{title}: {judged:?}"
+            );
+        }
         let unknown = AskedCall {
             kind: None,
             ..call(Kind::Note, "https://example.com")

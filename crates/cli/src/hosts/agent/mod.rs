@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{self, Usage},
@@ -35,6 +35,7 @@ use asyncagents_hosts::{
     claude_stream::ClaudeStream,
 };
 use asyncagents_models::Models;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
 
 use self::{
@@ -98,6 +99,7 @@ impl AgentHosts {
     ) -> anyhow::Result<HostSetup> {
         let folder = match folder {
             None => real_folder(&env::current_dir()?)?,
+            Some("") => bail!("--host {name}: names no folder; leave the colon out for this one"),
             Some(folder) => {
                 let real = real_folder(Path::new(folder));
                 real.with_context(|| format!("--host {name}:{folder}"))?
@@ -195,6 +197,7 @@ impl AgentHosts {
         else {
             return Err(wrong_kind(&setup.host).into());
         };
+        raise_file_limit();
         let launches = self.context.launches()?;
         launches.check(setup)?;
         let stored = serde_json::from_str(&setup.settings.json)?;
@@ -287,6 +290,24 @@ impl HostKind for AgentHosts {
 
     fn open(&self, setup: &HostSetup) -> Result<Arc<dyn Host>, HostError> {
         Ok(Arc::new(self.get(setup)?))
+    }
+}
+
+/// How many files a process may have open when agents work in it: each has its pipes and its connections.
+const FILES: u64 = 16_384;
+
+/// As far as the user may.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or(FILES, |most| most.min(FILES));
+    if limit.current.is_some_and(|current| current < most) {
+        let raised = Rlimit {
+            current: Some(most),
+            ..limit
+        };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::warn!(%error, "the limit of open files cannot be raised");
+        }
     }
 }
 

@@ -312,7 +312,10 @@ impl AgentPrograms {
             .arguments
             .extend(arguments.iter().map(OsString::from));
         let started = AgentProcess::start(command).await;
-        let process = started.map_err(|error| self.not_started(error))?;
+        let mut process = started.map_err(|error| self.not_started(error))?;
+        if process.life.pid().is_none() {
+            return Err(anyhow!(process.life.wait().await));
+        }
         let server = may_delegate.then(|| ToolServer {
             name: TOOLS.to_owned(),
             command: program.display().to_string(),

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// How long an agent may take to stop its work.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long it may take, after a turn, to say whether it was told something in it.
 const TOLD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -134,7 +134,10 @@ impl Driver {
                 _ = heartbeat.tick() => {
                     // A process that was stopped finds out by this that another has taken over.
                     self.check_ours().await?;
-                    self.shared.report(&self.session.id, SessionEvent::Alive);
+                    // Else its silence counts: it may have been stopped, or wait for nothing.
+                    if turn.has_open_calls() || !self.asked.is_empty() {
+                        self.shared.report(&self.session.id, SessionEvent::Alive);
+                    }
                 }
                 () = at(deadline) => {
                     let why = "it did not stop when it was told to".to_owned();
