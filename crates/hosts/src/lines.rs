@@ -18,14 +18,19 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
+    /// For a program that tells of much at once.
     pub(crate) fn new(reader: R) -> Self {
-        Self::up_to(LONGEST_LINE, reader)
+        Self::buffered(64 * 1024, LONGEST_LINE, reader)
     }
 
-    /// A longer line than this is ignored.
+    /// For one of many programs. A longer line than this is ignored.
     pub(crate) fn up_to(longest: usize, reader: R) -> Self {
+        Self::buffered(8 * 1024, longest, reader)
+    }
+
+    fn buffered(capacity: usize, longest: usize, reader: R) -> Self {
         Self {
-            reader: BufReader::with_capacity(64 * 1024, reader),
+            reader: BufReader::with_capacity(capacity, reader),
             longest,
             line: Vec::new(),
             length: 0,

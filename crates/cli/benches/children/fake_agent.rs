@@ -22,6 +22,9 @@ use tempfile::TempDir;
 /// With this this program is the agent.
 pub(crate) const WORD: &str = "play-an-agent";
 
+/// After the commands that wait for something, before what is measured.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// A model that is asked over plain HTTP, and answers when it is told to.
 pub(crate) struct FakeModel {
     address: String,
@@ -160,6 +163,8 @@ impl FakeWorld {
         while self.asyncagents(&running).contains("\"id\"") {
             thread::sleep(Duration::from_millis(20));
         }
+        // The worker hears each of these commands, and does not look for ever more often.
+        thread::sleep(PAUSE);
     }
 
     /// The worker that the first launch has started.

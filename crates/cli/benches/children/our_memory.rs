@@ -18,13 +18,20 @@ pub(crate) fn of(worker: u32) -> OurMemory {
     }
 }
 
-/// A process of this program that the worker has started, but not the agent in it.
+/// A process of this program that the worker has started, or that such a one has: not the agent in it.
 fn is_helper(process: &Path, worker: u32) -> bool {
-    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-    let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest);
-    let parent = after_name.and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
     let program = fs::read_link(process.join("exe")).unwrap_or_default();
-    parent == Some(worker) && program == Path::new(env!("CARGO_BIN_EXE_asyncagents"))
+    let above = parent(process);
+    let is_below = above.is_some_and(|above| {
+        above == worker || parent(&Path::new("/proc").join(above.to_string())) == Some(worker)
+    });
+    is_below && program == Path::new(env!("CARGO_BIN_EXE_asyncagents"))
+}
+
+fn parent(process: &Path) -> Option<u32> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name.split(' ').nth(1)?.parse().ok()
 }
 
 fn private(process: &Path) -> u64 {
