@@ -1,11 +1,7 @@
 //! The real Claude Code, Codex and OpenCode as children: only the model is scripted. They run as a user
 //! that is not root, as those programs want it, where that can be arranged.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "real_agents/agent.rs"]
 mod agent;

@@ -1,6 +1,7 @@
 //! Made-up sessions, a clock, a scripted host, and what every store and every host promises, for
 //! tests and benchmarks. A dev-dependency only.
 
+pub mod answered_person;
 pub mod claude_code;
 pub mod clock;
 pub mod codex;

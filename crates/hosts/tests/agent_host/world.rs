@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use asyncagents_core::{
-    agent::{Answer, Block, End, Entry, Stop, Usage},
+    agent::Entry,
     budget::{Budget, Cost},
     event::{Event, Launched},
     host_ref::HostRef,
@@ -17,11 +17,7 @@ use asyncagents_hosts::{
     agent::{AgentHost, AgentSettings, AskedCall, Judge, Parts, Prices, Profile, Verdict},
 };
 use asyncagents_store::Sqlite;
-use asyncagents_testkit::{
-    clock::SetClock,
-    host_contract::{Does, SCRIPT},
-    plain,
-};
+use asyncagents_testkit::{answered_person::answered_person, clock::SetClock, plain};
 use tempfile::TempDir;
 
 use crate::fake::FakeAgent;
@@ -119,58 +115,8 @@ impl World {
         read.expect("read").expect("a session")
     }
 
-    /// A session of a person in the built-in agent, who has been answered.
     pub(crate) async fn parent(&self) -> SessionId {
-        let (asked, Does::Answer(answer)) = SCRIPT[0] else {
-            panic!("a parent is answered");
-        };
-        let id: SessionId = "ses_parent".into();
-        let session = Session {
-            id: id.clone(),
-            task: None,
-            title: "a person".to_owned(),
-            agent: "general".into(),
-            model: "a/b".into(),
-            system: String::new(),
-            delegates: true,
-            workspace: "/project".to_owned(),
-            terms: None,
-            base: None,
-            begun: Clock::now(&*self.clock),
-        };
-        let entries = [
-            Entry::Prompted {
-                post: "person.prompt".into(),
-                text: asked.to_owned(),
-                agent: "general".into(),
-                model: None,
-                chain: None,
-            },
-            Entry::Answered {
-                seen: 1,
-                answer: Answer {
-                    model: "a/b".into(),
-                    blocks: vec![Block::Text(answer.to_owned())],
-                    stop: Stop::Finished,
-                    usage: Usage::default(),
-                    cost: None,
-                },
-            },
-            Entry::Ended {
-                prompt: "person.prompt".into(),
-                end: End::Answered,
-                answer: Some(answer.to_owned()),
-            },
-        ];
-        let made = transact(&*self.store as &dyn Store, move |journal| {
-            journal.begin_session(&session)?;
-            for entry in &entries {
-                journal.file(&session.id, entry, session.begun)?;
-            }
-            Ok::<_, StoreError>(())
-        });
-        made.await.expect("a parent");
-        id
+        answered_person(&*self.store, Clock::now(&*self.clock)).await
     }
 
     /// The session of a task, of which somebody has said in the database that it is elsewhere.

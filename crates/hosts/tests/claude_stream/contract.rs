@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use asyncagents_core::{
-    agent::{Answer, Block, End, Entry, Stop, Usage},
     fork::{Mode, Plan, Preset},
     id::{OwnerId, SessionId, TaskId},
     lifecycle::Standing,
-    port::{Clock, Host, Report, Session, SessionEvent, StoreError, transact},
+    port::{Clock, Host, Report, SessionEvent},
     task::Outcome,
 };
 use asyncagents_hosts::agent::{
@@ -17,6 +16,7 @@ use asyncagents_hosts::agent::{
 use asyncagents_scripted_model::{Fault, Reply, Script, When};
 use asyncagents_store::Sqlite;
 use asyncagents_testkit::{
+    answered_person::answered_person,
     clock::SetClock,
     host_contract::{Abilities, Does, SCRIPT, Site, host_contract},
     plain,
@@ -131,59 +131,8 @@ impl Site for ClaudeSite {
         Arc::new(self.now())
     }
 
-    /// A session of a person in the built-in agent, who has been answered.
     async fn parent(&self) -> SessionId {
-        let (asked, Does::Answer(answer)) = SCRIPT[0] else {
-            panic!("a parent is answered");
-        };
-        let begun = self.clock.now();
-        let session = Session {
-            id: "ses_parent".into(),
-            task: None,
-            title: "a person".to_owned(),
-            agent: "general".into(),
-            model: "a/b".into(),
-            system: String::new(),
-            delegates: true,
-            workspace: self.world.path("project").display().to_string(),
-            terms: None,
-            base: None,
-            begun,
-        };
-        let id = session.id.clone();
-        let entries = [
-            Entry::Prompted {
-                post: "person.prompt".into(),
-                text: asked.to_owned(),
-                agent: "general".into(),
-                model: None,
-                chain: None,
-            },
-            Entry::Answered {
-                seen: 1,
-                answer: Answer {
-                    model: "a/b".into(),
-                    blocks: vec![Block::Text(answer.to_owned())],
-                    stop: Stop::Finished,
-                    usage: Usage::default(),
-                    cost: None,
-                },
-            },
-            Entry::Ended {
-                prompt: "person.prompt".into(),
-                end: End::Answered,
-                answer: Some(answer.to_owned()),
-            },
-        ];
-        let made = transact(&*self.store, move |journal| {
-            journal.begin_session(&session)?;
-            for entry in &entries {
-                journal.file(&session.id, entry, begun)?;
-            }
-            Ok::<_, StoreError>(())
-        });
-        made.await.expect("a parent");
-        id
+        answered_person(&*self.store, self.clock.now()).await
     }
 
     async fn shown(&self, session: &SessionId) -> String {

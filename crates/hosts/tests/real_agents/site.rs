@@ -10,9 +10,9 @@ use std::{
 
 use async_trait::async_trait;
 use asyncagents_core::{
-    agent::{Answer, Block, End, Entry, Kind, Stop, Usage},
+    agent::Kind,
     id::{OwnerId, SessionId, TaskId},
-    port::{Clock, Host, Session, Store, StoreError, transact},
+    port::{Clock, Host},
 };
 use asyncagents_hosts::{
     acp::Acp,
@@ -24,8 +24,9 @@ use asyncagents_hosts::{
 use asyncagents_scripted_model::ModelServer;
 use asyncagents_store::Sqlite;
 use asyncagents_testkit::{
+    answered_person::answered_person,
     clock::SetClock,
-    host_contract::{Abilities, Does, SCRIPT, Site},
+    host_contract::{Abilities, Site},
 };
 
 use crate::{
@@ -183,7 +184,7 @@ impl Site for RealAgent {
     }
 
     async fn parent(&self) -> SessionId {
-        parent(&self.store, &self.clock).await
+        answered_person(&*self.store, self.clock.now()).await
     }
 
     async fn shown(&self, session: &SessionId) -> String {
@@ -208,58 +209,4 @@ impl Site for RealAgent {
         let next = connect(&self.programs, &self.store, &self.clock);
         *self.host.lock().expect("not poisoned") = next;
     }
-}
-
-/// A session of a person in the built-in agent, who has been answered.
-async fn parent(store: &Arc<Sqlite>, clock: &SetClock) -> SessionId {
-    let (asked, Does::Answer(answer)) = SCRIPT[0] else {
-        panic!("a parent is answered");
-    };
-    let id: SessionId = "ses_parent".into();
-    let session = Session {
-        id: id.clone(),
-        task: None,
-        title: "a person".to_owned(),
-        agent: "general".into(),
-        model: "a/b".into(),
-        system: String::new(),
-        delegates: true,
-        workspace: "/project".to_owned(),
-        terms: None,
-        base: None,
-        begun: clock.now(),
-    };
-    let entries = [
-        Entry::Prompted {
-            post: "person.prompt".into(),
-            text: asked.to_owned(),
-            agent: "general".into(),
-            model: None,
-            chain: None,
-        },
-        Entry::Answered {
-            seen: 1,
-            answer: Answer {
-                model: "a/b".into(),
-                blocks: vec![Block::Text(answer.to_owned())],
-                stop: Stop::Finished,
-                usage: Usage::default(),
-                cost: None,
-            },
-        },
-        Entry::Ended {
-            prompt: "person.prompt".into(),
-            end: End::Answered,
-            answer: Some(answer.to_owned()),
-        },
-    ];
-    let made = transact(&**store as &dyn Store, move |journal| {
-        journal.begin_session(&session)?;
-        for entry in &entries {
-            journal.file(&session.id, entry, session.begun)?;
-        }
-        Ok::<_, StoreError>(())
-    });
-    made.await.expect("a parent");
-    id
 }
