@@ -68,3 +68,28 @@ fn a_host_that_is_not_here_cannot_be_named() {
         "{why}"
     );
 }
+
+#[test]
+fn an_agent_whose_program_is_not_there_is_not_launched() {
+    let home = tempfile::tempdir().expect("a folder");
+    let home = home.path();
+    for (program, why) in [
+        (
+            "/nonexistent/agent",
+            "there is no program `/nonexistent/agent`;",
+        ),
+        (
+            "no-such-agent",
+            "there is no program `no-such-agent` on the PATH;",
+        ),
+        ("/etc", "there is no program `/etc`;"),
+    ] {
+        let command = format!("hosts.mine.command={program}");
+        let done = run(home, &["-c", &command, "task", "--host", "mine", "hello"]);
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(said.contains("hosts.mine.command names it"), "{said}");
+    }
+    assert_eq!(ask(home, &["list", "--json"]), "[]");
+}

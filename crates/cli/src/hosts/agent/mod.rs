@@ -143,8 +143,10 @@ impl AgentHosts {
         };
         let (said, folder) = (self.said(name), Path::new(&**folder));
         let speaker = programs::speaker(name, &said, folder).await;
-        if said.command.is_empty()
-            && speaker == Speaker::Acp
+        if let Some(program) = said.command.first() {
+            let found = programs::find_said(name, program, folder);
+            found.map_err(Failure::Input)?;
+        } else if speaker == Speaker::Acp
             && let Some(known) = AgentProgram::named(name)
         {
             let found = find_adapter(known, folder).await;

@@ -31,7 +31,7 @@ use super::tools::ChildTools;
 use crate::{
     adapters::{Adapter, AgentProgram, find_adapter},
     config::AgentHostConfig,
-    on_path::find_on_path,
+    on_path::{find_on_path, is_program},
 };
 
 /// How long a process of another worker may take to end, and how often it is looked for.
@@ -99,13 +99,7 @@ impl AgentPrograms {
     /// With a sentence that says what to do.
     async fn find(&self) -> anyhow::Result<Found> {
         if let [program, arguments @ ..] = self.said.command.as_slice() {
-            let path = Path::new(program);
-            let found = if path.is_absolute() {
-                path.to_owned()
-            } else {
-                find_on_path(program, &self.folder)
-                    .ok_or_else(|| anyhow!("there is no `{program}` on the PATH"))?
-            };
+            let found = find_said(&self.name, program, &self.folder)?;
             let real = found.canonicalize().unwrap_or_else(|_| found.clone());
             return Ok(Found {
                 folders: real.parent().map(Path::to_owned).into_iter().collect(),
@@ -382,6 +376,27 @@ fn living(process: &str) -> Option<(Pid, &str)> {
     let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
     (process::identity(number) == identity && process::is_alive(identity))
         .then_some((pid, identity))
+}
+
+/// The program that the user's settings name.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn find_said(name: &str, program: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = Path::new(program);
+    let found = if path.is_absolute() {
+        is_program(path).then(|| path.to_owned())
+    } else {
+        find_on_path(program, folder)
+    };
+    found.ok_or_else(|| {
+        let place = if path.is_absolute() {
+            ""
+        } else {
+            " on the PATH"
+        };
+        anyhow!("there is no program `{program}`{place}; hosts.{name}.command names it")
+    })
 }
 
 /// A port that nobody has, for an agent that talks to itself.
