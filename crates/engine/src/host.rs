@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{self, End, Entry},
-    fork::Plan,
+    fork::{self, Plan},
     id::{AgentName, ChainId, ModelName, PostId, SessionId},
     lifecycle::Standing,
     model_choice::HostModel,
@@ -26,12 +26,6 @@ use crate::{
     questions::may_be_asked,
     system_prompt,
 };
-
-/// The preamble of a forked child that begins with its parent's own messages.
-const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
-    to the agent that launched you; it is there so that you know what was found out. Do only the \
-    task below. Do not continue the other agent's work, and do not wait for its background \
-    tasks. What you say last is handed to it as your result.";
 
 #[async_trait]
 impl Host for Engine {
@@ -137,7 +131,7 @@ impl Host for Engine {
         };
         let suffix = Entry::Inherited {
             post: new.task.inheritance(),
-            preamble: BRANCHED.to_owned(),
+            preamble: fork::BRANCHED.to_owned(),
             context: String::new(),
         };
         self.shared.make(session, Some(suffix)).await.map(Some)

@@ -24,6 +24,7 @@ pub use error::{ForkError, LimitError};
 pub use limits::{Limits, OverBudget, Preset, Setting};
 pub use parent::Parent;
 pub use plan::{Mode, Plan};
+pub use preamble::BRANCHED;
 pub use reach::Reach;
 pub use stats::{Amount, Compacted, CutToFit, Messages, Results, Stats, TokenAmount};
 

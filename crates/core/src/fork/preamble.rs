@@ -3,6 +3,12 @@
 use super::{Limits, Stats};
 use crate::wording::{counted, grouped, listed};
 
+/// The preamble of a forked child that begins with its parent's own messages.
+pub const BRANCHED: &str = "From here on you are a background agent. The conversation above belongs \
+    to the agent that launched you; it is there so that you know what was found out. Do only the \
+    task below. Do not continue the other agent's work, and do not wait for its background \
+    tasks. What you say last is handed to it as your result.";
+
 /// In what form a child has the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
