@@ -68,7 +68,7 @@ pub(super) async fn ask(
         RequestPermissionOutcome::Selected(chosen) => match &*chosen.option_id.0 {
             "once" => Reply::Once,
             "always" => Reply::Always,
-            _ => rejected("the user says no"),
+            _ => Reply::Reject { text: None },
         },
         _ => rejected("the user has cancelled the question"),
     })
