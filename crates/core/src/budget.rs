@@ -20,6 +20,18 @@ impl Cost {
         self.0 as f64 / 1e6
     }
 
+    /// What another program says in dollars. Nothing if that is no sum of money.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is in a range that fits"
+    )]
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        (0.0..1e9)
+            .contains(&dollars)
+            .then(|| Self((dollars * 1e6).round() as u64))
+    }
+
     /// How many units this pays for, where `units` of them cost `price`.
     pub fn buys(self, units: u64, price: Cost) -> u64 {
         let bought = u128::from(self.0) * u128::from(units) / u128::from(price.0.max(1));

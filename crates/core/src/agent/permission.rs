@@ -354,6 +354,11 @@ impl Permissions {
         modes.filter(frees).collect()
     }
 
+    /// Whether a rule lets a call pass, whatever the mode is.
+    pub fn frees(&self, tool: &str, kind: Kind, target: &str) -> bool {
+        self.allow.iter().any(|rule| rule.frees(tool, kind, target))
+    }
+
     /// Judges a call. A rule that forbids wins over one that asks, and that over one that
     /// allows; the mode decides about the rest. Guarded files are asked for, unless the mode is
     /// that everything is free or a rule speaks of them.
@@ -365,7 +370,7 @@ impl Permissions {
         if self.ask.iter().any(|rule| rule.stops(tool, kind, target)) {
             return Verdict::Ask { by_rule: true };
         }
-        if self.allow.iter().any(|rule| rule.frees(tool, kind, target)) {
+        if self.frees(tool, kind, target) {
             return Verdict::Allow;
         }
         if self.mode != Mode::Yolo && kind == Kind::Edit && guarded_part(target).is_some() {
