@@ -9,8 +9,16 @@ use std::{
 /// A program on the PATH. What a project has put there is not run: it is not the user's, and nobody
 /// asked for it.
 pub(crate) fn find_on_path(name: &str, here: &Path) -> Option<PathBuf> {
+    let projects = projects_of(here);
+    let is_projects = |program: &Path| {
+        // A link may lead into it.
+        let real = program
+            .canonicalize()
+            .unwrap_or_else(|_| program.to_owned());
+        projects.iter().any(|project| real.starts_with(project))
+    };
     let mut programs = folders(here).into_iter().map(|folder| folder.join(name));
-    programs.find(|program| is_program(program))
+    programs.find(|program| is_program(program) && !is_projects(program))
 }
 
 /// The folders of the PATH, but for what a project has put there, and what is relative.

@@ -60,6 +60,7 @@ struct Place {
 #[derive(Default)]
 struct OneHost(OnceLock<Engine>);
 
+#[async_trait::async_trait]
 impl Hosts for OneHost {
     fn serves(&self, _: &HostRef) -> bool {
         true

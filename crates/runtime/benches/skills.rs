@@ -84,6 +84,7 @@ fn finding() {
 
 struct NoHosts;
 
+#[async_trait::async_trait]
 impl Hosts for NoHosts {
     fn serves(&self, _: &HostRef) -> bool {
         false

@@ -61,6 +61,7 @@ struct Place {
 
 struct OneHost(ScriptedHost);
 
+#[async_trait::async_trait]
 impl Hosts for OneHost {
     fn serves(&self, _: &HostRef) -> bool {
         true

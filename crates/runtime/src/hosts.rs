@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use asyncagents_core::{
     agent::agent_meant,
     fork::{Limits, Mode},
@@ -20,6 +21,7 @@ use asyncagents_core::{
 use tokio::{sync::mpsc, time};
 
 /// Where hosts come from.
+#[async_trait]
 pub trait Hosts: Send + Sync {
     /// Whether tasks of this host can be run by this process.
     fn serves(&self, host: &HostRef) -> bool;
@@ -27,8 +29,8 @@ pub trait Hosts: Send + Sync {
     /// The host that a caller in another one names, for a task of its own.
     ///
     /// # Errors
-    /// When there is none of the name, with those that there are.
-    fn named(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
+    /// When there is none of the name, with those that there are, or it cannot be used here.
+    async fn named(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
         let _ = caller;
         let why = format!("there is no host `{name}` here; leave `host` out");
         Err(HostError::Refused(why))

@@ -414,6 +414,7 @@ async fn read<T: Send + 'static>(
 
 struct OneHost(ScriptedHost);
 
+#[async_trait::async_trait]
 impl Hosts for OneHost {
     fn serves(&self, _: &HostRef) -> bool {
         true

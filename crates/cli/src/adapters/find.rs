@@ -74,6 +74,12 @@ pub(crate) async fn find_adapter(agent: &AgentProgram, project: &Path) -> anyhow
     })
 }
 
+/// The agent itself, if it is there and can do without its adapter.
+pub(crate) fn find_own_program(agent: &AgentProgram, project: &Path) -> Option<PathBuf> {
+    let own = agent.own.filter(|_| agent.own_is_enough)?;
+    find_on_path(own, project)
+}
+
 fn find_file(agent: &AgentProgram, project: &Path) -> anyhow::Result<(PathBuf, Origin)> {
     if let Some(file) = find_on_path(agent.program, project) {
         return Ok((file, Origin::Path));

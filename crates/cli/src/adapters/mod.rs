@@ -6,7 +6,7 @@ mod node;
 mod package;
 mod table;
 
-pub(crate) use find::{Adapter, Origin, find_adapter};
+pub(crate) use find::{Adapter, Origin, find_adapter, find_own_program};
 pub(crate) use node::Node;
 pub(crate) use package::Package;
 pub(crate) use table::AgentProgram;

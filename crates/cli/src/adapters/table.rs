@@ -15,6 +15,8 @@ pub(crate) struct AgentProgram {
     pub(crate) arguments: &'static [&'static str],
     /// The agent's own program, if an adapter speaks for it.
     pub(crate) own: Option<&'static str>,
+    /// Whether that can be driven where there is no adapter.
+    pub(crate) own_is_enough: bool,
     /// What can be installed for the user.
     pub(crate) package: Option<Package>,
 }
@@ -41,6 +43,7 @@ impl AgentProgram {
             program: "claude-agent-acp",
             arguments: &[],
             own: Some("claude"),
+            own_is_enough: true,
             package: package!("claude", "claude-agent-acp", "0.99.1", 360),
         },
         Self {
@@ -49,6 +52,7 @@ impl AgentProgram {
             program: "codex-acp",
             arguments: &[],
             own: Some("codex"),
+            own_is_enough: false,
             package: package!("codex", "codex-acp", "2.6.0", 460),
         },
         Self {
@@ -57,6 +61,7 @@ impl AgentProgram {
             program: "gemini",
             arguments: &["--acp"],
             own: None,
+            own_is_enough: false,
             package: package!("gemini", "gemini", "0.61.0", 100),
         },
         Self {
@@ -65,6 +70,7 @@ impl AgentProgram {
             program: "opencode",
             arguments: &["acp"],
             own: None,
+            own_is_enough: false,
             package: None,
         },
         Self {
@@ -73,6 +79,7 @@ impl AgentProgram {
             program: "goose",
             arguments: &["acp"],
             own: None,
+            own_is_enough: false,
             package: None,
         },
     ];

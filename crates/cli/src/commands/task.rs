@@ -69,12 +69,13 @@ pub(super) struct TaskArgs {
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
-    /// What the built-in agent may do without asking: ask, auto-edit or yolo [default: the setting
-    /// `permissions.mode`].
+    /// What the built-in agent, or another that is a child, may do without asking: ask, auto-edit or
+    /// yolo [default: the setting `permissions.mode`].
     #[arg(long, value_name = "MODE")]
     permission: Option<String>,
 
-    /// Host to run in: `engine`, `engine:FOLDER` or `opencode:URL` [default: the setting `host`].
+    /// Host to run in: `engine`, `engine:FOLDER`, `opencode:URL`, or another agent: `claude`, `codex`,
+    /// `gemini`, `opencode`, `goose` or one of `[hosts.NAME]` [default: the setting `host`].
     #[arg(long)]
     host: Option<String>,
 

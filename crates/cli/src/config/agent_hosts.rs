@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use asyncagents_hosts::proxy::AllowedHosts;
+
 /// Another agent, as far as the user says something about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AgentHostConfig {
@@ -31,11 +33,22 @@ impl AgentHostConfig {
     pub(super) fn set(&mut self, what: &str, value: &str) -> Result<(), String> {
         let filled = || Some(value.trim().to_owned()).filter(|text| !text.is_empty());
         match what {
-            "command" => self.command = words(value),
+            "command" => {
+                let command = words(value);
+                if command.is_empty() {
+                    return Err("a program, and its arguments".to_owned());
+                }
+                self.command = command;
+            }
             "mode" => self.mode = filled(),
             "read_only_mode" => self.read_only_mode = filled(),
             "variables" => self.variables = words(value),
-            "servers" => self.servers = words(value),
+            "servers" => {
+                let servers = words(value);
+                let mut each = servers.iter().map(String::as_str);
+                each.try_fold(AllowedHosts::new(), allow)?;
+                self.servers = servers;
+            }
             "writable" => {
                 let paths: Vec<PathBuf> = words(value).iter().map(PathBuf::from).collect();
                 if paths.iter().any(|path| path.is_relative()) {
@@ -72,6 +85,18 @@ impl AgentHostConfig {
         ];
         let set = texts.into_iter().filter(|(_, text)| !text.is_empty());
         set.collect()
+    }
+}
+
+/// Adds a server, named by its host or as an address.
+///
+/// # Errors
+/// When it is neither.
+pub(crate) fn allow(allowed: AllowedHosts, server: &str) -> Result<AllowedHosts, String> {
+    if server.contains("://") {
+        allowed.own_server(server)
+    } else {
+        allowed.host(server)
     }
 }
 

@@ -280,7 +280,11 @@ impl Loaded {
     }
 
     fn set(&mut self, key: &str, value: &str, source: &str) -> anyhow::Result<()> {
-        let refused = |allowed: String| anyhow!("{key}: `{value}` is refused; allowed: {allowed}");
+        let refused = |allowed: String| {
+            // The items of a list are on lines of their own.
+            let value = value.trim().replace('\n', ", ");
+            anyhow!("{key}: `{value}` is refused; allowed: {allowed}")
+        };
         if let Some(setting) = all_settings().find(|setting| setting.key == key) {
             let set = setting.field.set(&mut self.config, value);
             set.map_err(refused)?;

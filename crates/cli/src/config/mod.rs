@@ -13,7 +13,7 @@ mod settings;
 mod skill_settings;
 mod value;
 
-pub(crate) use agent_hosts::AgentHostConfig;
+pub(crate) use agent_hosts::{AgentHostConfig, allow};
 pub(crate) use agent_settings::AgentConfig;
 pub(crate) use folders::{config_folder, config_home, data_folder, data_home, home, no_home};
 pub(crate) use load::{

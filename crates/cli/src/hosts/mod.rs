@@ -15,6 +15,7 @@ use std::{
 };
 
 use anyhow::anyhow;
+use async_trait::async_trait;
 use asyncagents_core::{
     host_ref::{HostRef, HostSetup},
     id::SessionId,
@@ -293,6 +294,7 @@ impl KnownHosts {
     }
 }
 
+#[async_trait]
 impl Hosts for KnownHosts {
     fn serves(&self, host: &HostRef) -> bool {
         let options = &self.context.options;
@@ -315,8 +317,8 @@ impl Hosts for KnownHosts {
         self.kind(&task.brief.host.host).lacks(task)
     }
 
-    fn named(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
-        self.agents.named_by(name, caller)
+    async fn named(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
+        self.agents.named_by(name, caller).await
     }
 
     fn successor(&self, host: &HostRef) -> Option<HostRef> {

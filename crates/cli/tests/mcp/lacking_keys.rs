@@ -1,6 +1,10 @@
 //! A worker that was started without the key that a task needs: another program's server started it.
 
-use std::process::{Child, Command, Stdio};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    process::{Child, Command, Stdio},
+};
 
 use asyncagents_scripted_model::{Reply, Script, When};
 use serde_json::json;
@@ -44,7 +48,7 @@ fn worker(home: &Home, key: Option<&str>) -> Process {
         let locks = [".worker.lock", ".worker2.lock"];
         let locks = locks.map(|name| {
             let lock = format!("../home/.local/share/asyncagents/asyncagents.db{name}");
-            std::fs::read_to_string(home.path(&lock)).unwrap_or_default()
+            fs::read_to_string(home.path(&lock)).unwrap_or_default()
         });
         locks.iter().any(|lock| lock.starts_with(&signature))
     });
@@ -98,4 +102,31 @@ fn a_held_task_goes_on_when_its_worker_has_ended_and_a_server_with_the_key_is_th
     drop(without);
     let output = client.done("output", json!({"task_id": task, "block": true}));
     assert!(output.text.contains("Nine of them."), "{}", output.text);
+}
+
+/// Who has a subscription to another agent and no key launches it all the same.
+#[test]
+fn another_agent_needs_no_key_of_ours() {
+    let home = home();
+    home.write("../home/agent", "#!/bin/sh\nexec sleep 1000\n");
+    let agent = home.path("../home/agent");
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).expect("set");
+    let said = format!("hosts.mine.command={}", agent.display());
+    let args = ["-c", "worker.autostart=false", "-c", &said, "mcp"];
+    let mut client = Client::start(command(&home, &args, None), "2025-11-25");
+    client.connect();
+    let call = |host: &str| json!({"description": "Count", "prompt": "Count them", "agent": "general", "host": host});
+    let launched = client.done("task", call("mine")).text;
+    assert!(launched.contains("queued"), "{launched}");
+    // One whose program is not there is refused at once.
+    let refused = client.call("task", call("goose")).text;
+    assert!(
+        refused.contains("there is no `goose` on the PATH"),
+        "{refused}"
+    );
+    let own = json!({"description": "Count", "prompt": "Count them", "agent": "general"});
+    let refused = client.call("task", own).text;
+    assert!(refused.contains("STORY_KEY"), "{refused}");
+    let list = client.done("list", json!({})).text;
+    assert_eq!(list.matches("Count").count(), 1, "{list}");
 }

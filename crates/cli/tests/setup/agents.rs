@@ -147,6 +147,8 @@ fn without_a_name_it_is_what_drives_the_agents_that_are_here() {
     let nobody = user.setup(&[]);
     insta::assert_snapshot!("setup-agents-no-agent-here", user.shown(&nobody));
     user.program("bin/claude", "#!/bin/sh\n");
+    let alone = user.setup(&["claude", "--check"]);
+    insta::assert_snapshot!("setup-agents-check-claude-alone", user.shown(&alone));
     assert_eq!(user.setup(&[]).code, Some(0));
     assert_eq!(user.folders(), ["claude-0.99.1"]);
     let again = user.setup(&[]);
@@ -244,7 +246,14 @@ fn nothing_of_the_project_is_run() {
             user.program(&format!("project/{folder}/{name}"), evil);
         }
     }
+    // Nor is what a link of the user's leads to.
+    fs::create_dir_all(user.home.path("linked")).expect("a folder");
+    for name in ["npm", "node", "claude-agent-acp"] {
+        let program = user.home.path(&format!("project/tools/{name}"));
+        symlink(program, user.home.path(&format!("linked/{name}"))).expect("a link");
+    }
     let mut path = vec![PathBuf::from("tools"), PathBuf::from(".")];
+    path.push(user.home.path("linked"));
     path.push(user.home.path("project/tools"));
     path.push(user.home.path("project/node_modules/.bin"));
     path.push(user.home.path("bin"));

@@ -384,6 +384,7 @@ fn skills(folder: &TempDir, commands: Arc<SaidCommands>) -> Skills {
 #[derive(Default)]
 struct OneHost(OnceLock<Engine>);
 
+#[async_trait::async_trait]
 impl Hosts for OneHost {
     fn serves(&self, _: &HostRef) -> bool {
         true

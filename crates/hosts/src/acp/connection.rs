@@ -9,7 +9,7 @@ use std::{
 };
 
 use agent_client_protocol::{
-    self as acp, Agent, Client, Lines as LineTransport, UntypedMessage,
+    self as acp, Agent, Client, Lines as LineTransport, RequestCancellation, UntypedMessage,
     v1::{ConnectionTo, Responder},
 };
 use async_trait::async_trait;
@@ -23,16 +23,10 @@ use tokio::{
     time,
 };
 
-use super::{
-    AcpSettings, ask,
-    capabilities::Capabilities,
-    hook,
-    incoming::{Incoming, Unsent},
-    updates,
-};
+use super::{AcpSettings, ask, capabilities::Capabilities, hook, incoming, updates};
 use crate::agent::{
-    Connection, ErrorTail, HookCall, Message, MessagePart, Program, SessionOpened, TurnEnd,
-    TurnStop, WireError, WireEvent,
+    Connection, ErrorTail, EventSender, HookCall, Message, MessagePart, Messages, Program,
+    SessionOpened, TurnEnd, TurnStop, Unsent, WireError, WireEvent, is_in,
 };
 
 /// Under this address an agent finds what a child inherits.
@@ -51,7 +45,9 @@ const MOST_ASKED: usize = 100;
 pub(super) struct Peer {
     connection: ConnectionTo<Agent>,
     name: String,
-    errors: ErrorTail,
+    pub(super) errors: ErrorTail,
+    /// What it was asked last.
+    pub(super) asked: Arc<Mutex<String>>,
     pub(super) heard: Arc<Heard>,
     /// Reads what it says, and what its hook asks.
     _reading: JoinSet<()>,
@@ -60,7 +56,7 @@ pub(super) struct Peer {
 
 /// What the agent says, between those who hear it.
 pub(super) struct Heard {
-    events: mpsc::UnboundedSender<WireEvent>,
+    events: EventSender,
     state: Mutex<State>,
     /// What our server of tools is called.
     tools: Option<String>,
@@ -69,6 +65,25 @@ pub(super) struct Heard {
     titles_are_commands: bool,
     /// The answers that it has not read.
     unsent: Unsent,
+    /// What it may take back of what it has asked.
+    revocable: mpsc::UnboundedSender<Revocable>,
+}
+
+/// Something that was asked, until it is answered or the agent takes it back.
+struct Revocable {
+    id: String,
+    cancellation: RequestCancellation,
+    answered: oneshot::Receiver<()>,
+}
+
+impl Revocable {
+    /// Its name, if it was taken back.
+    async fn taken_back(self) -> Option<String> {
+        tokio::select! {
+            () = self.cancellation.cancelled() => Some(self.id),
+            _ = self.answered => None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -82,6 +97,8 @@ struct State {
     /// Posts that are looked for in the history, and those that were found.
     look_for: Vec<PostId>,
     found: BTreeSet<PostId>,
+    /// The end of what was replayed of the newest message: a name may be in two pieces of it.
+    replayed_end: String,
     /// How much of the conversation was told beside a prompt.
     replayed: u64,
     /// The calls that have no result, as far as is known of them.
@@ -102,18 +119,19 @@ struct KnownCall {
 
 /// What waits for an answer, and who.
 enum OpenAsk {
-    Permission {
-        request: Value,
-        responder: Responder<Value>,
-    },
-    Form {
-        request: Value,
-        responder: Responder<Value>,
-    },
+    Permission(OpenRequest),
+    Form(OpenRequest),
     Hook {
         call: String,
         answer: oneshot::Sender<String>,
     },
+}
+
+struct OpenRequest {
+    request: Value,
+    responder: Responder<Value>,
+    /// Goes with the request: it cannot be taken back any more.
+    _open: oneshot::Sender<()>,
 }
 
 impl Peer {
@@ -121,9 +139,10 @@ impl Peer {
     pub(super) async fn connect(
         settings: &AcpSettings,
         program: Program,
-        events: mpsc::UnboundedSender<WireEvent>,
+        events: EventSender,
     ) -> Result<Self, WireError> {
         let name = &settings.name;
+        let (revocable, mut asked) = mpsc::unbounded_channel::<Revocable>();
         let heard = Arc::new(Heard {
             events,
             state: Mutex::default(),
@@ -131,8 +150,26 @@ impl Peer {
             is_hooked: program.hook.is_some(),
             titles_are_commands: settings.titles_are_commands,
             unsent: Unsent::new(),
+            revocable,
         });
         let mut all_reading = JoinSet::new();
+        let hearing = heard.clone();
+        all_reading.spawn(async move {
+            let mut open = JoinSet::new();
+            loop {
+                tokio::select! {
+                    Some(asked) = asked.recv() => {
+                        open.spawn(asked.taken_back());
+                    }
+                    Some(ended) = open.join_next() => {
+                        if let Ok(Some(id)) = ended {
+                            hearing.taken_back(&id);
+                        }
+                    }
+                    else => return,
+                }
+            }
+        });
         if let Some(mut calls) = program.hook {
             let heard = heard.clone();
             all_reading.spawn(async move {
@@ -142,17 +179,20 @@ impl Peer {
             });
         }
         let unsent = heard.unsent.clone();
-        let incoming = Incoming::new(program.output, unsent.clone(), program.errors.clone());
-        let incoming = stream::unfold(incoming, async |mut incoming| {
-            let message = incoming.next().await.transpose()?;
-            Some((message, incoming))
+        let (events, errors) = (heard.events.clone(), program.errors.clone());
+        let messages = Messages::new(program.output, events, unsent.clone(), errors);
+        let incoming = stream::unfold(messages, async |mut messages| {
+            let message = messages.next(incoming::message).await.transpose()?;
+            Some((message, messages))
         });
         let output = (program.input, unsent);
         let outgoing = sink::unfold(output, async |(mut input, unsent), line: String| {
             input.write_all(line.as_bytes()).await?;
             input.write_all(b"\n").await?;
             input.flush().await?;
-            unsent.written(&line);
+            if incoming::is_answer(&line) {
+                unsent.written();
+            }
             Ok::<_, io::Error>((input, unsent))
         });
         let (connected, connection) = oneshot::channel();
@@ -193,6 +233,7 @@ impl Peer {
             connection: connection.await.map_err(|_| gone())?,
             name: name.to_owned(),
             errors: program.errors.clone(),
+            asked: Arc::default(),
             heard,
             _reading: all_reading,
             _end: program.end,
@@ -202,6 +243,7 @@ impl Peer {
     /// Asks the agent something.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Result<Value, WireError> {
         let request = UntypedMessage::new(method, params).map_err(|error| self.failed(&error))?;
+        method.clone_into(&mut lock(&self.asked));
         let asked = self.connection.send_request(request).block_task().await;
         asked.map_err(|error| self.failed(&error))
     }
@@ -246,6 +288,9 @@ impl Peer {
         let why = format!("{}{}", error.message, details.unwrap_or_default());
         let why = format!("{name}: {}", shorten(why.trim(), LONGEST_FAILURE, "…"));
         match i32::from(error.code) {
+            AUTH_REQUIRED => {
+                WireError::NotStarted(format!("{why}: log in to {name}, then resume the task"))
+            }
             RESOURCE_NOT_FOUND => WireError::NoSession(why),
             _ => WireError::Failed(why),
         }
@@ -262,6 +307,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the protocol's crate says when its connection is over for another reason than the agent's end.
 const TERMINATED: &str = "Connection terminated";
 
+/// The protocol's code for an agent that its user is not logged in to.
+const AUTH_REQUIRED: i32 = -32000;
+
 /// The protocol's code for something that is not there.
 const RESOURCE_NOT_FOUND: i32 = -32002;
 
@@ -275,11 +323,12 @@ impl Heard {
     pub(super) fn opened(&self, session: &str, model: Option<&str>) {
         lock(&self.state).session = Some(session.to_owned());
         if let Some(model) = model {
-            let _ = self.events.send(WireEvent::Model(model.to_owned()));
+            self.events.send(WireEvent::Model(model.to_owned()));
         }
     }
 
-    fn replayed(&self) -> u64 {
+    /// How much of the conversation was told beside a prompt.
+    pub(super) fn replayed(&self) -> u64 {
         lock(&self.state).replayed
     }
 
@@ -287,6 +336,7 @@ impl Heard {
     pub(super) fn found(&self) -> BTreeSet<PostId> {
         let mut state = lock(&self.state);
         state.look_for.clear();
+        state.replayed_end.clear();
         std::mem::take(&mut state.found)
     }
 
@@ -301,19 +351,25 @@ impl Heard {
             .session
             .as_deref()
             .is_some_and(|own| session != Some(own));
+        // Its sub-agents are held to the hook, too.
+        if self.is_hooked && state.prompted && state.is_unasked(update) {
+            drop(state);
+            let why = "it has made a call that it did not ask about, so it was stopped: this version \
+                       does not run the hook by which it has to ask. `asyncagents setup agents` \
+                       installs one that does";
+            self.events.send(WireEvent::Disobeyed(why.to_owned()));
+            return;
+        }
         if is_another || updates::is_of_sub_agent(update) {
             let is_followed = state.prompted;
             drop(state);
             // Between turns nobody waits for it.
             if is_followed {
-                let _ = self.events.send(WireEvent::Alive);
+                self.events.send(WireEvent::Alive);
             }
             return;
         }
-        let found: Vec<PostId> = updates::posts_in(update, &state.look_for)
-            .cloned()
-            .collect();
-        state.found.extend(found);
+        state.find_posts(update);
         if !state.prompted {
             state.replayed += u64::from(updates::is_said_or_done(update));
             return;
@@ -329,19 +385,10 @@ impl Heard {
             why.push_str(&said[..said.floor_char_boundary(room)]);
             return;
         }
-        if self.is_hooked && state.is_unasked(update) {
-            drop(state);
-            let why = "it has made a call that it did not ask about, so it was stopped: this version \
-                       does not run the hook by which it has to ask. `asyncagents setup agents` \
-                       installs one that does";
-            let _ = self.events.send(WireEvent::Disobeyed(why.to_owned()));
-            return;
-        }
         state.note_call(update);
         drop(state);
         for news in updates::news(update) {
-            // Without a listener there is nothing to do.
-            let _ = self.events.send(news);
+            self.events.send(news);
         }
     }
 
@@ -359,18 +406,32 @@ impl Heard {
         }
         state.asks += 1;
         let id = state.asks.to_string();
-        let request = params.clone();
+        let open = |responder: Responder<Value>| {
+            let (open, answered) = oneshot::channel();
+            let cancellation = responder.cancellation();
+            // Its receiver lives as long as the connection.
+            let _ = self.revocable.send(Revocable {
+                id: id.clone(),
+                cancellation,
+                answered,
+            });
+            OpenRequest {
+                request: params.clone(),
+                responder,
+                _open: open,
+            }
+        };
         let (open, ask) = match method {
             "session/request_permission" => {
                 let call = state.call(&params["toolCall"]);
-                let mut ask = ask::permission(id, &call, self.tools.as_deref());
+                let mut ask = ask::permission(id.clone(), &call, self.tools.as_deref());
                 if self.titles_are_commands {
                     ask::take_title_for_command(&mut ask);
                 }
-                (OpenAsk::Permission { request, responder }, ask)
+                (OpenAsk::Permission(open(responder)), ask)
             }
-            "elicitation/create" => match ask::form(id, params) {
-                Some(ask) => (OpenAsk::Form { request, responder }, ask),
+            "elicitation/create" => match ask::form(id.clone(), params) {
+                Some(ask) => (OpenAsk::Form(open(responder)), ask),
                 None => {
                     self.unsent.add();
                     return responder.respond(ask::declined());
@@ -384,7 +445,7 @@ impl Heard {
         };
         state.asked.insert(ask.id.clone(), open);
         drop(state);
-        let _ = self.events.send(WireEvent::Asked(ask));
+        self.events.send(WireEvent::Asked(ask));
         Ok(())
     }
 
@@ -409,7 +470,7 @@ impl Heard {
         let open = OpenAsk::Hook { call, answer };
         state.asked.insert(ask.id.clone(), open);
         drop(state);
-        let _ = self.events.send(WireEvent::Asked(ask));
+        self.events.send(WireEvent::Asked(ask));
     }
 
     /// Answers a question. False if the words of a rejection could not be told with it.
@@ -430,13 +491,28 @@ impl Heard {
         for (_, open) in open {
             let unsent = &self.unsent;
             match open {
-                OpenAsk::Permission { responder, .. } => {
-                    answer_to(responder, ask::cancelled(), unsent);
+                OpenAsk::Permission(open) => {
+                    answer_to(open.responder, ask::cancelled(), unsent);
                 }
-                OpenAsk::Form { responder, .. } => answer_to(responder, ask::declined(), unsent),
+                OpenAsk::Form(open) => answer_to(open.responder, ask::declined(), unsent),
                 // Without an answer it forbids its call.
                 OpenAsk::Hook { .. } => {}
             }
+        }
+    }
+
+    /// The agent needs no answer any more. The protocol wants one all the same.
+    fn taken_back(&self, question: &str) {
+        let open = lock(&self.state).asked.remove(question);
+        if let Some(OpenAsk::Permission(open) | OpenAsk::Form(open)) = open {
+            self.unsent.add();
+            let answered = open
+                .responder
+                .respond_with_error(acp::Error::request_cancelled());
+            if let Err(error) = answered {
+                tracing::debug!(%error, "an agent could not be answered");
+            }
+            self.events.send(WireEvent::Withdrawn(question.to_owned()));
         }
     }
 }
@@ -448,15 +524,34 @@ fn answer_to(responder: Responder<Value>, answer: Value, unsent: &Unsent) {
     }
 }
 
+/// No name of a post takes more, with what is around it.
+const LONGEST_MARK: usize = 300;
+
 impl State {
+    /// Looks for posts in a piece of what was said to the agent before.
+    fn find_posts(&mut self, update: &Value) {
+        if self.look_for.is_empty() {
+            return;
+        }
+        let Some(text) = updates::said_to_it(update) else {
+            self.replayed_end.clear();
+            return;
+        };
+        let text = format!("{}{text}", self.replayed_end);
+        let found = self.look_for.iter().filter(|post| is_in(&text, post));
+        self.found.extend(found.cloned());
+        let end = text.floor_char_boundary(text.len().saturating_sub(LONGEST_MARK));
+        self.replayed_end = text[end..].to_owned();
+    }
+
     /// Answers what was asked.
     fn answer(&mut self, open: OpenAsk, reply: &Reply, unsent: &Unsent) {
         match open {
-            OpenAsk::Permission { request, responder } => {
-                answer_to(responder, ask::permitted(&request, reply), unsent);
+            OpenAsk::Permission(open) => {
+                answer_to(open.responder, ask::permitted(&open.request, reply), unsent);
             }
-            OpenAsk::Form { request, responder } => {
-                answer_to(responder, ask::filled(&request, reply), unsent);
+            OpenAsk::Form(open) => {
+                answer_to(open.responder, ask::filled(&open.request, reply), unsent);
             }
             OpenAsk::Hook { call, answer } => {
                 if matches!(reply, Reply::Once | Reply::Always) {
@@ -567,6 +662,7 @@ impl Connection for OpenConnection {
             state.prompted = false;
             // No later turn asks about these.
             state.calls.clear();
+            state.allowed.clear();
             state.failure.take()
         };
         self.peer.heard.withdraw_all();
@@ -574,7 +670,7 @@ impl Connection for OpenConnection {
         let models = answer.pointer("/_meta/quota/model_usage/0/model");
         if let Some(model) = models.and_then(Value::as_str) {
             let model = WireEvent::Model(model.to_owned());
-            let _ = self.peer.heard.events.send(model);
+            self.peer.heard.events.send(model);
         }
         Ok(TurnEnd {
             stop: failure.map_or_else(|| stop(&answer), |why| self.model_failed(&why)),

@@ -1,101 +1,57 @@
-//! What an agent writes, as lines: only what is a message of the protocol, and no more of them than it
-//! takes answers. An agent may write anything, and much of it.
+//! Which lines are messages of the protocol.
 
-use std::{borrow::Cow, io, sync::Arc};
+use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
-use tokio::{io::AsyncRead, sync::watch};
 
-use crate::{agent::ErrorTail, lines::Lines};
-
-/// A longer message is ignored. Pictures that an agent reads are in one.
-const LONGEST: usize = 16 << 20;
-
-/// One of more values is, too: as values it takes a hundred times the memory of its text.
-const MOST_VALUES: usize = 100_000;
-
-/// After so many lines in a row that are no messages it is no agent.
-const MOST_IN_A_ROW: usize = 1_000;
-
-/// How many answers may wait until the agent reads them.
-const MOST_UNSENT: usize = 100;
-
-/// The answers that an agent has not read yet.
-#[derive(Clone)]
-pub(super) struct Unsent(Arc<watch::Sender<usize>>);
-
-impl Unsent {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
-    }
-
-    /// One more is on its way.
-    pub(super) fn add(&self) {
-        self.0.send_modify(|count| *count += 1);
-    }
-
-    /// A message was written.
-    pub(super) fn written(&self, message: &str) {
-        let beginning = message.get(..BEGINNING).unwrap_or(message);
-        if !beginning.contains("\"method\":") {
-            self.0.send_modify(|count| *count = count.saturating_sub(1));
-        }
-    }
-
-    async fn room(&self) {
-        // The sender is here.
-        let mut count = self.0.subscribe();
-        let _ = count.wait_for(|count| *count < MOST_UNSENT).await;
-    }
+/// Whether what is written to an agent answers something that it has asked.
+pub(super) fn is_answer(message: &str) -> bool {
+    let beginning = message.get(..BEGINNING).unwrap_or(message);
+    !beginning.contains("\"method\":")
 }
 
 /// So much of a message says what kind it is.
 const BEGINNING: usize = 60;
 
-/// The messages of an agent.
-pub(super) struct Incoming<R> {
-    lines: Lines<R>,
-    unsent: Unsent,
-    errors: ErrorTail,
-    /// How many lines in a row were none.
-    others: usize,
+/// A line that is a message. Others would be answered one by one. An answer that cannot be read is one all
+/// the same: who has asked would wait for ever.
+pub(super) fn message(line: &str) -> Option<String> {
+    let head = serde_json::from_str::<Head<'_>>(line).ok()?;
+    if !head.is_complete() {
+        return None;
+    }
+    let is_readable = head.method.is_some() || Answer::is_readable(line);
+    Some(match head.id {
+        Some(id) if !is_readable => {
+            let error = r#"{"code":-32603,"message":"its answer cannot be read"}"#;
+            format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.get())
+        }
+        _ => line.to_owned(),
+    })
 }
 
-impl<R: AsyncRead + Unpin> Incoming<R> {
-    pub(super) fn new(output: R, unsent: Unsent, errors: ErrorTail) -> Self {
-        Self {
-            lines: Lines::up_to(LONGEST, output),
-            unsent,
-            errors,
-            others: 0,
-        }
-    }
-
-    /// The next message, or nothing if there will be none.
-    pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
-        self.unsent.room().await;
-        while let Some(line) = self.lines.next().await? {
-            let line = String::from_utf8_lossy(&line).into_owned();
-            if is_message(&line) {
-                self.others = 0;
-                return Ok(Some(line));
-            }
-            self.others += 1;
-            if self.others == MOST_IN_A_ROW {
-                self.errors
-                    .note("it writes what is no message of the protocol");
-                return Ok(None);
-            }
-        }
-        Ok(None)
-    }
+/// An answer as the protocol has it.
+#[derive(Deserialize)]
+struct Answer<'l> {
+    #[serde(borrow)]
+    jsonrpc: Cow<'l, str>,
+    #[serde(rename = "error")]
+    _error: Option<AnsweredError>,
 }
 
-/// Whether a line is a message that is not too large. Others would be answered one by one.
-fn is_message(line: &str) -> bool {
-    values(line) <= MOST_VALUES
-        && serde_json::from_str::<Head<'_>>(line).is_ok_and(|head| head.is_complete())
+#[derive(Deserialize)]
+struct AnsweredError {
+    #[serde(rename = "code")]
+    _code: i32,
+    #[serde(rename = "message")]
+    _message: String,
+}
+
+impl Answer<'_> {
+    fn is_readable(line: &str) -> bool {
+        serde_json::from_str::<Answer<'_>>(line).is_ok_and(|answer| answer.jsonrpc == "2.0")
+    }
 }
 
 /// What all messages have.
@@ -133,51 +89,21 @@ impl Head<'_> {
     }
 }
 
-/// How many values are in a text of JSON, about.
-fn values(text: &str) -> usize {
-    if text.len() <= MOST_VALUES {
-        return 0;
-    }
-    let (mut count, mut in_text, mut is_escaped) = (0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_text => is_escaped = true,
-            b'"' => in_text = !in_text,
-            b',' | b'[' | b'{' if !in_text => count += 1,
-            _ => {}
-        }
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::timeout;
-
     use super::*;
 
-    async fn read(text: &str) -> (Vec<String>, ErrorTail) {
-        let errors = ErrorTail::default();
-        let mut incoming = Incoming::new(text.as_bytes(), Unsent::new(), errors.clone());
-        let mut all = Vec::new();
-        while let Some(message) = incoming.next().await.expect("read") {
-            all.push(message);
-        }
-        (all, errors)
-    }
-
-    #[tokio::test]
-    async fn only_messages_come_in() {
-        let messages = [
+    #[test]
+    fn only_messages_come_in() {
+        for line in [
             r#"{"jsonrpc":"2.0","method":"session/update","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":"a","method":"session/request_permission"}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":null}"#,
             r#"{"jsonrpc":"2.0","id":8,"error":{"code":1,"message":"no"}}"#,
-        ];
-        let others = [
+        ] {
+            assert_eq!(message(line).as_deref(), Some(line));
+        }
+        for line in [
             "y",
             "{",
             "[]",
@@ -185,43 +111,28 @@ mod tests {
             r#"{"id":7}"#,
             r#"{"id":7,"id":8,"result":1}"#,
             r#"{"result":1}"#,
-        ];
-        let text: Vec<&str> = others.into_iter().chain(messages).chain(others).collect();
-        let text = format!("{}\n", text.join("\n"));
-        assert_eq!(read(&text).await.0, messages);
-    }
-
-    #[tokio::test]
-    async fn what_never_writes_a_message_is_no_agent() {
-        let (all, errors) = read(&"y\n".repeat(MOST_IN_A_ROW + 1)).await;
-        assert_eq!(all, [] as [&str; 0]);
-        let why = errors.explain("it has ended");
-        assert!(why.contains("no message of the protocol"), "{why}");
-    }
-
-    /// A line of many values would take gigabytes; a long text with the same signs does not.
-    #[tokio::test]
-    async fn a_message_of_very_many_values_is_ignored() {
-        let message = |value: &str| format!(r#"{{"method":"m","params":{{"of":{value}}}}}"#);
-        let numbers = message(&format!("[{}0]", "0,".repeat(MOST_VALUES)));
-        let text = message(&format!("\"{}\\\"\"", "{[,".repeat(MOST_VALUES)));
-        let (all, _) = read(&format!("{numbers}\n{text}\n")).await;
-        assert_eq!(all, [text]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_agent_that_does_not_read_its_answers_is_not_heard() {
-        let unsent = Unsent::new();
-        let text = "{\"method\":\"m\"}\n".repeat(2);
-        let mut incoming = Incoming::new(text.as_bytes(), unsent.clone(), ErrorTail::default());
-        for _ in 0..MOST_UNSENT {
-            unsent.add();
+        ] {
+            assert_eq!(message(line), None);
         }
-        unsent.written(r#"{"jsonrpc":"2.0","method":"session/prompt"}"#);
-        let hour = Duration::from_secs(3_600);
-        assert!(timeout(hour, incoming.next()).await.is_err());
-        unsent.written(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-        let next = timeout(hour, incoming.next()).await.expect("it is heard");
-        assert!(next.expect("read").is_some());
+    }
+
+    /// Who has asked would wait for it until the task is stalled.
+    #[test]
+    fn an_answer_that_cannot_be_read_is_an_error() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":99999999999,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"error":"no"}"#,
+            r#"{"id":7,"result":{}}"#,
+            r#"{"jsonrpc":"1.0","id":7,"result":{}}"#,
+        ] {
+            let read = message(line).expect("an answer");
+            assert!(read.contains(r#""id":7,"error":{"code":-32603"#), "{read}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_is_no_answer() {
+        assert!(is_answer(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+        assert!(!is_answer(r#"{"jsonrpc":"2.0","method":"session/cancel"}"#));
     }
 }

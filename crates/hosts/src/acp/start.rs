@@ -6,17 +6,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_core::wording::listed;
+use asyncagents_core::{lock::lock, wording::listed};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::time;
 
 use super::{
     capabilities::Capabilities,
     connection::{OpenConnection, Peer},
 };
 use crate::agent::{
-    Connection, OpenSession, Programs, SessionOpened, ToolServer, ToolsFor, Which, Wire, WireError,
-    WireEvent,
+    Connection, EventSender, OpenSession, Programs, START_TIMEOUT, SessionOpened, ToolServer,
+    ToolsFor, Which, Wire, WireError,
 };
 
 /// The version of the protocol that is spoken here.
@@ -180,34 +180,16 @@ impl Acp {
             }
         }
     }
-}
 
-#[async_trait]
-impl Wire for Acp {
-    async fn start(
+    /// Opens the session in a process.
+    async fn open(
         &self,
         open: &OpenSession,
-        events: mpsc::UnboundedSender<WireEvent>,
+        peer: Peer,
+        tools: Option<&ToolServer>,
+        process: Option<String>,
     ) -> Result<Box<dyn Connection>, WireError> {
         let name = &self.settings.name;
-        if let Some(process) = &open.ends {
-            self.programs.end(process).await;
-        }
-        if let (Which::Load(session), Some(before)) = (&open.which, &self.settings.before_load)
-            && let Err(error) = before(session)
-        {
-            tracing::warn!(%error, session, "what comes before it is loaded");
-        }
-        let tools = if open.may_delegate {
-            ToolsFor::Session(open.ours.clone())
-        } else {
-            ToolsFor::Nobody
-        };
-        let program = self.programs.start(&[], tools).await;
-        let program = program.map_err(WireError::NotStarted)?;
-        let tools = program.tools.clone();
-        let process = program.process.clone();
-        let peer = Peer::connect(&self.settings, program, events).await?;
         let initialized = peer.ask("initialize", initialize()).await?;
         if initialized["protocolVersion"].as_u64() != Some(VERSION) {
             let theirs = &initialized["protocolVersion"];
@@ -215,7 +197,7 @@ impl Wire for Acp {
             return Err(WireError::NotStarted(why));
         }
         let capabilities = Capabilities::read(&initialized);
-        let mut params = self.params(open, tools.as_ref(), &capabilities);
+        let mut params = self.params(open, tools, &capabilities);
         let mut with_session = |session: &str| {
             params.insert("sessionId".to_owned(), json!(session));
         };
@@ -247,8 +229,13 @@ impl Wire for Acp {
             }
             asked => asked?,
         };
-        if loaded.is_some() {
+        if let Some(session) = loaded {
             peer.hear_all().await?;
+            // A session that is kept is one in which something was said.
+            if peer.heard.replayed() == 0 {
+                let why = format!("{name} has the session {session} with nothing in it");
+                return Err(WireError::NoSession(why));
+            }
         }
         let new = answer["sessionId"].as_str();
         let new = new.filter(|id| (1..=LONGEST_ID).contains(&id.len()));
@@ -271,6 +258,44 @@ impl Wire for Acp {
             capabilities,
             first: Mutex::new(first),
         }))
+    }
+}
+
+#[async_trait]
+impl Wire for Acp {
+    async fn start(
+        &self,
+        open: &OpenSession,
+        events: EventSender,
+    ) -> Result<Box<dyn Connection>, WireError> {
+        let name = &self.settings.name;
+        if let Some(process) = &open.ends {
+            self.programs.end(process).await;
+        }
+        if let (Which::Load(session), Some(before)) = (&open.which, &self.settings.before_load)
+            && let Err(error) = before(session)
+        {
+            tracing::warn!(%error, session, "what comes before it is loaded");
+        }
+        let tools = if open.may_delegate {
+            ToolsFor::Session(open.ours.clone())
+        } else {
+            ToolsFor::Nobody
+        };
+        let program = self.programs.start(&[], tools).await;
+        let program = program?;
+        let tools = program.tools.clone();
+        let process = program.process.clone();
+        let peer = Peer::connect(&self.settings, program, events).await?;
+        let (errors, asked) = (peer.errors.clone(), peer.asked.clone());
+        let opening = self.open(open, peer, tools.as_ref(), process);
+        time::timeout(START_TIMEOUT, opening)
+            .await
+            .unwrap_or_else(|_| {
+                let (seconds, asked) = (START_TIMEOUT.as_secs(), lock(&asked).clone());
+                let why = format!("{name} has not answered `{asked}` within {seconds} seconds");
+                Err(WireError::NotStarted(errors.explain(&why)))
+            })
     }
 }
 

@@ -3,11 +3,10 @@
 use asyncagents_core::{
     agent::{Kind, ToolOutcome},
     budget::Cost,
-    id::PostId,
 };
 use serde_json::Value;
 
-use crate::agent::{ToolNews, WireEvent, is_in, tool_label};
+use crate::agent::{ToolNews, WireEvent, tool_label};
 
 /// What an update tells.
 pub(super) fn news(update: &Value) -> Vec<WireEvent> {
@@ -31,15 +30,11 @@ pub(super) fn is_of_sub_agent(update: &Value) -> bool {
     above.is_some_and(Value::is_string)
 }
 
-/// Which of the posts are in a piece of what was said to the agent before.
-pub(super) fn posts_in<'p>(
-    update: &'p Value,
-    posts: &'p [PostId],
-) -> impl Iterator<Item = &'p PostId> {
+/// A piece of what was said to the agent before.
+pub(super) fn said_to_it(update: &Value) -> Option<&str> {
     let is_said = update["sessionUpdate"].as_str() == Some("user_message_chunk");
     let text = update.pointer("/content/text").and_then(Value::as_str);
-    let text = text.filter(|_| is_said).unwrap_or_default();
-    posts.iter().filter(move |post| is_in(text, post))
+    text.filter(|_| is_said)
 }
 
 fn tool(update: &Value) -> Option<ToolNews> {
@@ -206,7 +201,7 @@ fn usage(update: &Value) -> Vec<WireEvent> {
             .pointer("/cost/currency")
             .is_none_or(|it| it == "USD")
     };
-    let sum = dollars.filter(is_money).and_then(cost);
+    let sum = dollars.filter(is_money).and_then(Cost::from_dollars);
     let used = update["used"].as_u64().map(|used| used.min(MOST_TOKENS));
     news.extend(used.map(WireEvent::Context));
     news.extend(sum.map(WireEvent::CostSum));
@@ -215,11 +210,6 @@ fn usage(update: &Value) -> Vec<WireEvent> {
 
 /// No window holds more.
 pub(super) const MOST_TOKENS: u64 = 1_000_000_000;
-
-fn cost(dollars: f64) -> Option<Cost> {
-    let is_one = dollars.is_finite() && (0.0..1e9).contains(&dollars);
-    is_one.then(|| Cost((dollars * 1e6).round() as u64))
-}
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use asyncagents_core::{
     agent::{End, Entry, Kind, Tools},
-    fork::Plan,
+    fork::{BRANCHED, Plan},
     id::{AgentName, ModelName, OwnerId, PostId, SessionId},
     lifecycle::Standing,
     port::{
@@ -189,8 +189,9 @@ impl AgentHost {
         profile.ok_or_else(|| HostError::Refused(format!("there is no agent `{agent}`")))
     }
 
-    /// The session that was made for a task, or a new one.
-    async fn make(&self, session: Session) -> Result<SessionId, HostError> {
+    /// The session that was made for a task, or a new one that begins with an entry.
+    async fn make(&self, session: Session, first: Option<Entry>) -> Result<SessionId, HostError> {
+        let now = self.shared.sessions.now();
         let made = self.shared.sessions.write(move |journal| {
             if let Some(task) = &session.task
                 && let Some(made) = journal.session_for(task)?
@@ -198,6 +199,9 @@ impl AgentHost {
                 return Ok(made);
             }
             journal.begin_session(&session)?;
+            if let Some(first) = &first {
+                journal.file(&session.id, first, now)?;
+            }
             Ok(session.id.clone())
         });
         Ok(made.await?)
@@ -227,7 +231,7 @@ impl Host for AgentHost {
 
     async fn create(&self, new: NewSession) -> Result<SessionId, HostError> {
         let session = self.session(new, None)?;
-        self.make(session).await
+        self.make(session, None).await
     }
 
     /// With all that its parent has, where that is a session of the same agent.
@@ -248,8 +252,13 @@ impl Host for AgentHost {
             session: parent.session.id.clone(),
             until: parent.own.last().map_or(0, |filed| filed.seq),
         };
+        let told = Entry::Inherited {
+            post: new.task.inheritance(),
+            preamble: BRANCHED.to_owned(),
+            context: String::new(),
+        };
         let session = self.session(new, Some(base))?;
-        self.make(session).await.map(Some)
+        self.make(session, Some(told)).await.map(Some)
     }
 
     async fn inject(&self, session: &SessionId, what: Inheritance) -> Result<(), HostError> {

@@ -15,7 +15,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::HookCall;
+use super::{HookCall, WireError};
 
 /// Set for all that a child of another vendor is and starts. What the user has installed of ours in that
 /// agent offers nothing there: the child has our tools from its worker, as the child that it is, and
@@ -28,8 +28,9 @@ pub trait Programs: Send + Sync {
     /// Starts one, with these arguments after its own. With `tools`, it can be given ours.
     ///
     /// # Errors
-    /// With a sentence, if it does not start.
-    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, String>;
+    /// [`WireError::NotStarted`] where it cannot be started, and [`WireError::Gone`] if its process has ended
+    /// before it began.
+    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, WireError>;
 
     /// Ends a process that another process of ours has started, if it is still there: two must not
     /// work in one session.

@@ -1,6 +1,8 @@
 //! What happens in a turn of another agent, as entries of its session and as what is reported of it.
 //! Agents tell pieces of texts and news of tools; an answer of the model is what came between them.
 
+use std::collections::HashSet;
+
 use asyncagents_core::{
     agent::{Answer, Block, Call, Entry, Stop, ToolOutcome, Usage},
     budget::Cost,
@@ -18,6 +20,9 @@ const MOST_TEXT: usize = 1 << 20;
 /// How many calls of a turn can be without a result.
 const MOST_CALLS: usize = 1_000;
 
+/// How many calls of a turn are known by their names after they have ended.
+const MOST_ENDED: usize = 10_000;
+
 /// What a model's tokens cost, if that is known.
 pub type Prices = dyn Fn(&ModelName, Usage) -> Option<Cost> + Send + Sync;
 
@@ -34,8 +39,12 @@ pub(super) struct Turn {
     context: Option<u64>,
     /// What it held after the answer before.
     pub(super) window: u64,
+    /// The tokens of what it is told at its beginning, about.
+    fresh: u64,
     /// Calls of answers that are complete, and have no result.
     running: Vec<OpenCall>,
+    /// The calls that have a result. Some agents tell more of them later.
+    ended: HashSet<String>,
     /// The tokens of the answers before, in this turn.
     counted: u64,
     /// What they have cost, by our own table.
@@ -64,7 +73,8 @@ pub(super) enum Step {
 }
 
 impl Turn {
-    pub(super) fn begin(model: ModelName, window: u64, said: u64) -> Self {
+    /// A turn of a model that is told `fresh` tokens beside those in its window.
+    pub(super) fn begin(model: ModelName, (window, fresh): (u64, u64), said: u64) -> Self {
         Self {
             text: String::new(),
             thought: String::new(),
@@ -72,7 +82,9 @@ impl Turn {
             said,
             context: None,
             window,
+            fresh,
             running: Vec::new(),
+            ended: HashSet::new(),
             counted: 0,
             charged: Cost::default(),
             cost: None,
@@ -192,6 +204,9 @@ impl Turn {
     }
 
     fn tool(&mut self, news: ToolNews, prices: &Prices, steps: &mut Vec<Step>) {
+        if self.ended.contains(&news.id) {
+            return;
+        }
         let is_it = |call: &OpenCall| call.id == news.id;
         let is_over = news.outcome.is_some();
         if let Some(call) = self.running.iter_mut().find(|call| is_it(call)) {
@@ -214,6 +229,9 @@ impl Turn {
         }
         if let Some(outcome) = news.outcome {
             self.running.retain(|call| call.id != news.id);
+            if self.ended.len() < MOST_ENDED {
+                self.ended.insert(news.id.clone());
+            }
             steps.push(Step::File(Entry::ToolEnded {
                 call: news.id,
                 outcome: shortened(outcome),
@@ -222,10 +240,16 @@ impl Turn {
     }
 
     /// What an answer took, as far as the agent says: what was in the window before is mostly read
-    /// from the provider's cache.
+    /// from the provider's cache. Of a session's first request all is there but what it is told: the
+    /// agent's own prompt is that of its other sessions. Nothing that is counted here can be taken back
+    /// when the agent says what the turn has cost, so it is rather too little.
     fn counted_now(&mut self) -> Usage {
         let context = self.context.take().unwrap_or_default();
-        let cache_read = self.window.min(context);
+        let cached = match self.window {
+            0 => context.saturating_sub(self.fresh),
+            window => window,
+        };
+        let cache_read = cached.min(context);
         Usage {
             input: context - cache_read,
             cache_read,
@@ -413,7 +437,7 @@ mod tests {
     #[test]
     fn what_it_is_told_in_the_middle_counts_when_the_turn_is_over() {
         let (told_before, told_meanwhile) = (1, 5);
-        let mut turn = Turn::begin("a/b".into(), 0, told_before);
+        let mut turn = Turn::begin("a/b".into(), (0, 0), told_before);
         let first = answers(turn.take(called("one"), &prices));
         assert_eq!(first.iter().map(|(seen, _)| *seen).collect::<Vec<_>>(), [1]);
         turn.take(WireEvent::Text("done".to_owned()), &prices);
@@ -429,7 +453,7 @@ mod tests {
     /// A follow-up in a new process finds what its session had said in the provider's cache.
     #[test]
     fn what_the_window_held_before_is_read_from_the_cache() {
-        let mut turn = Turn::begin("a/b".into(), 100_000, 1);
+        let mut turn = Turn::begin("a/b".into(), (100_000, 0), 1);
         turn.take(WireEvent::Context(101_000), &prices);
         let all = answers(turn.take(called("one"), &prices));
         let usage = all.first().map(|(_, answer)| answer.usage);
@@ -437,9 +461,63 @@ mod tests {
         assert_eq!((usage.input, usage.cache_read), (1_000, 100_000));
     }
 
+    /// A price that is charged in the middle of a turn is part of what the agent says at its end.
+    #[test]
+    fn a_turn_costs_what_the_agent_says_though_it_called_a_tool() {
+        let prices = |_: &ModelName, usage: Usage| {
+            let micros = 3 * usage.input + usage.cache_read * 3 / 10 + 15 * usage.output;
+            Some(Cost(micros))
+        };
+        let told = 500;
+        let mut turn = Turn::begin("a/b".into(), (0, told), 1);
+        turn.take(WireEvent::Context(21_000), &prices);
+        let mut all = answers(turn.take(called("one"), &prices));
+        turn.take(WireEvent::Text("done".to_owned()), &prices);
+        turn.take(WireEvent::Context(21_400), &prices);
+        turn.take(WireEvent::CostSum(Cost(14_200)), &prices);
+        let end = TurnEnd {
+            stop: TurnStop::Finished,
+            usage: Some(Usage {
+                input: 900,
+                cache_read: 41_500,
+                ..Usage::default()
+            }),
+        };
+        let mut costs = CostCounter::new(Cost::default());
+        all.extend(answers(turn.end(Some(&end), 1, &prices, &mut costs)));
+        let first = all.first().and_then(|(_, answer)| answer.cost);
+        assert!(
+            first > Some(Cost(1_500)),
+            "{first:?}: what is told is charged at once"
+        );
+        let whole = all.iter().filter_map(|(_, answer)| answer.cost);
+        let whole = whole.fold(Cost::default(), |sum, cost| sum + cost);
+        assert_eq!(whole, Cost(14_200));
+    }
+
+    /// Codex tells of the output of a command that is over.
+    #[test]
+    fn what_is_told_of_a_call_after_its_end_is_no_other_call() {
+        let mut turn = Turn::begin("a/b".into(), (0, 0), 1);
+        turn.take(called("one"), &prices);
+        let late = |outcome| {
+            WireEvent::Tool(ToolNews {
+                id: "one".to_owned(),
+                name: None,
+                input: None,
+                began: true,
+                outcome,
+            })
+        };
+        assert_eq!(turn.take(late(None), &prices), []);
+        let done = Some(ToolOutcome::Done("done".to_owned()));
+        assert_eq!(turn.take(late(done), &prices), []);
+        assert!(!turn.has_open_calls());
+    }
+
     #[test]
     fn the_name_of_a_tool_is_one_line() {
-        let mut turn = Turn::begin("a/b".into(), 0, 1);
+        let mut turn = Turn::begin("a/b".into(), (0, 0), 1);
         let steps = turn.take(called("one"), &prices);
         let named = steps.iter().find_map(|step| match step {
             Step::Report(Observation::ToolCalled { tool, .. }) => Some(tool.as_str()),
@@ -451,7 +529,7 @@ mod tests {
     /// What an agent says without end is not kept without end.
     #[test]
     fn an_agent_that_never_stops_talking_fills_no_memory() {
-        let mut turn = Turn::begin("a/b".into(), 0, 1);
+        let mut turn = Turn::begin("a/b".into(), (0, 0), 1);
         let much = "é".repeat(MOST_TEXT);
         for _ in 0..3 {
             turn.take(WireEvent::Text(much.clone()), &prices);

@@ -1,7 +1,7 @@
 //! The way to one process of another agent: a session is opened in it, it is prompted, and what
 //! happens comes back. Each protocol has an implementation.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
 use asyncagents_core::{
@@ -13,7 +13,11 @@ use asyncagents_core::{
     shorten::short_line,
 };
 use thiserror::Error;
-use tokio::sync::mpsc;
+
+use super::EventSender;
+
+/// How long an agent may take to start and open a session.
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Starts processes of one agent.
 #[async_trait]
@@ -26,7 +30,7 @@ pub trait Wire: Send + Sync {
     async fn start(
         &self,
         open: &OpenSession,
-        events: mpsc::UnboundedSender<WireEvent>,
+        events: EventSender,
     ) -> Result<Box<dyn Connection>, WireError>;
 }
 
@@ -129,6 +133,14 @@ impl Message {
             MessagePart::Text(text) | MessagePart::Context(text) => text.as_str(),
         });
         texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// How many tokens it takes, about.
+    pub(super) fn about_tokens(&self) -> u64 {
+        let lengths = self.parts.iter().map(|part| match part {
+            MessagePart::Text(text) | MessagePart::Context(text) => text.len() as u64,
+        });
+        lengths.sum::<u64>() / 4
     }
 }
 
@@ -240,7 +252,7 @@ pub enum WireError {
     #[error("{0}")]
     NotStarted(String),
     /// It has no such session.
-    #[error("it does not have the session any more: {0}")]
+    #[error("its session cannot be loaded: {0}")]
     NoSession(String),
     /// It refuses, or failed.
     #[error("{0}")]

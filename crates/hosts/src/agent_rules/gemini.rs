@@ -49,7 +49,7 @@ pub(super) fn check_project(place: AgentPlace<'_>) -> Result<(), String> {
 }
 
 /// Beginnings of variables by which a file would decide what Gemini CLI, or what it starts, runs and asks.
-const DECIDING: [&str; 8] = [
+const DECIDING: [&str; 9] = [
     "BASH_ENV",
     "CODE_ASSIST",
     "DYLD_",
@@ -58,6 +58,7 @@ const DECIDING: [&str; 8] = [
     "GOOGLE_",
     "LD_",
     "NODE_",
+    "RIPGREP_",
 ];
 
 /// A file from which Gemini CLI would take such variables: it looks for one in the folder and in all above
@@ -119,6 +120,7 @@ mod tests {
             "export GEMINI_CLI_SYSTEM_SETTINGS_PATH: ./settings.json",
             "A=1\rNODE_OPTIONS=--require=./evil.js",
             "https_proxy=http://evil.example",
+            "RIPGREP_CONFIG_PATH=./rg",
         ] {
             fs::write(project.join(".env"), line)?;
             assert!(check().is_err(), "{line}");

@@ -29,18 +29,17 @@ use super::{
     record::Record,
     turns::{Sent, Turns},
 };
-use crate::{
-    agent::{
-        Connection, ErrorTail, Message, MessagePart, Program, SessionOpened, ToolServer, TurnEnd,
-        TurnStop, WireError, WireEvent,
-    },
-    lines::Lines,
+use crate::agent::{
+    Connection, ErrorTail, EventSender, Message, MessagePart, Messages, Program, SessionOpened,
+    ToolServer, TurnEnd, TurnStop, Unsent, WireError, WireEvent,
 };
 
 /// How long it may take to answer what is asked beside the conversation.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take to say that it stops, and to end after its input has.
 const STOPPING: Duration = Duration::from_secs(3);
+/// How many questions can be open.
+const MOST_ASKED: usize = 100;
 /// How often the beginning of an answer is a sign of life.
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
 
@@ -71,7 +70,9 @@ struct Shared {
     changed: watch::Sender<()>,
     /// The lines for its input; nothing when that is closed.
     lines: Mutex<Option<mpsc::UnboundedSender<String>>>,
-    events: mpsc::UnboundedSender<WireEvent>,
+    events: EventSender,
+    /// What it has not read of our answers.
+    unsent: Unsent,
     /// The name of the server of our tools.
     ours: Option<String>,
 }
@@ -91,11 +92,7 @@ struct State {
 
 impl StreamConnection {
     /// Connects to a process that was just started.
-    pub(super) fn new(
-        program: Program,
-        facts: SessionFacts,
-        events: mpsc::UnboundedSender<WireEvent>,
-    ) -> Self {
+    pub(super) fn new(program: Program, facts: SessionFacts, events: EventSender) -> Self {
         let (lines, to_write) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -111,11 +108,14 @@ impl StreamConnection {
             changed: watch::Sender::new(()),
             lines: Mutex::new(Some(lines)),
             events,
+            unsent: Unsent::new(),
             ours: program.tools.as_ref().map(|tools| tools.name.clone()),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(write(program.input, to_write));
-        tasks.spawn(read(program.output, shared.clone()));
+        let (events, unsent) = (shared.events.clone(), shared.unsent.clone());
+        tasks.spawn(write(program.input, to_write, unsent.clone()));
+        let messages = Messages::new(program.output, events, unsent, program.errors.clone());
+        tasks.spawn(read(messages, shared.clone()));
         Self {
             opened: facts.opened,
             config: facts.config,
@@ -304,6 +304,7 @@ impl Shared {
     /// Writes a record to it. What cannot be written any more is not missed: its end is noticed.
     fn send(&self, record: &Value) {
         if let Some(lines) = &*lock(&self.lines) {
+            self.unsent.add();
             let _ = lines.send(format!("{record}\n"));
         }
     }
@@ -330,7 +331,7 @@ impl Shared {
 
     fn tell(&self, events: impl IntoIterator<Item = WireEvent>) {
         for event in events {
-            let _ = self.events.send(event);
+            self.events.send(event);
         }
     }
 
@@ -381,7 +382,9 @@ impl Shared {
     }
 
     fn asked(&self, state: &mut State, id: String, request: Value) {
-        if let Some((ask, open)) = ask::read(&id, request, self.ours.as_deref()) {
+        let has_room = state.asks.len() < MOST_ASKED;
+        let read = has_room.then(|| ask::read(&id, request, self.ours.as_deref()));
+        if let Some((ask, open)) = read.flatten() {
             state.asks.insert(id, open);
             self.tell([WireEvent::Asked(ask)]);
         } else {
@@ -414,6 +417,7 @@ fn user_line(uuid: &str, message: &Message) -> Value {
 async fn write(
     mut to: Box<dyn AsyncWrite + Send + Unpin>,
     mut lines: mpsc::UnboundedReceiver<String>,
+    unsent: Unsent,
 ) {
     while let Some(line) = lines.recv().await {
         let written = async {
@@ -424,18 +428,16 @@ async fn write(
         if written.is_err() {
             return;
         }
+        unsent.written();
     }
     // Its input ends, and so will it.
     let _ = to.shutdown().await;
 }
 
-async fn read(from: Box<dyn AsyncRead + Send + Unpin>, shared: Arc<Shared>) {
-    let mut lines = Lines::new(from);
-    while let Ok(Some(line)) = lines.next().await {
-        match Record::parse(&line) {
-            Some(record) => shared.take(record),
-            None => debug!(bytes = line.len(), "ignoring a line that is no record"),
-        }
+async fn read<R: AsyncRead + Unpin>(mut messages: Messages<R>, shared: Arc<Shared>) {
+    let record = |line: &str| Record::parse(line.as_bytes());
+    while let Ok(Some(record)) = messages.next(record).await {
+        shared.take(record);
     }
     shared.ended();
 }

@@ -28,13 +28,7 @@ impl Costs {
 }
 
 fn cost(dollars: f64) -> Cost {
-    // A number that is none, or below zero, becomes zero.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the nearest that fits is meant"
-    )]
-    Cost((dollars * 1e6).round() as u64)
+    Cost::from_dollars(dollars).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -53,6 +47,7 @@ mod tests {
         let mut new = Costs::new(true);
         assert_eq!(new.spent(Some(0.5), None), Cost(500_000));
         assert_eq!(new.spent(Some(f64::NAN), Some(-1.0)), Cost(0));
+        assert_eq!(new.spent(Some(1e308), Some(1e308)), Cost(0));
         assert_eq!(new.spent(None, None), Cost(0));
     }
 }

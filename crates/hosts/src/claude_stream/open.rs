@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use asyncagents_core::id::PostId;
-use tokio::{sync::mpsc, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     history,
 };
 use crate::agent::{
-    Connection, OpenSession, Programs, SessionOpened, ToolsFor, Which, Wire, WireError, WireEvent,
+    Connection, EventSender, OpenSession, Programs, SessionOpened, ToolsFor, Which, Wire, WireError,
 };
 
 /// Claude Code by its own records, without an adapter.
@@ -51,7 +51,7 @@ impl Wire for ClaudeStream {
     async fn start(
         &self,
         open: &OpenSession,
-        events: mpsc::UnboundedSender<WireEvent>,
+        events: EventSender,
     ) -> Result<Box<dyn Connection>, WireError> {
         if let Some(process) = &open.ends {
             self.programs.end(process).await;
@@ -71,7 +71,7 @@ impl Wire for ClaudeStream {
             ToolsFor::Nobody
         };
         let started = self.programs.start(&arguments(open, &new), tools).await;
-        let program = started.map_err(WireError::NotStarted)?;
+        let program = started?;
         let tools = program.tools.clone();
         let opened = SessionOpened {
             id,

@@ -59,7 +59,7 @@ fn listener(line: &str, sockets: &HashSet<String>) -> Option<SocketAddr> {
 }
 
 /// An address as the kernel prints it: words of the machine's own byte order.
-fn address(hex: &str) -> Option<IpAddr> {
+pub(crate) fn address(hex: &str) -> Option<IpAddr> {
     let word = |text: &str| u32::from_str_radix(text, 16).ok().map(u32::to_ne_bytes);
     match hex.len() {
         8 => Some(Ipv4Addr::from(word(hex)?).into()),

@@ -5,11 +5,11 @@ use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 
 use super::{
-    DOORS_VARIABLE, allowed_hosts::AllowedHosts, door::DoorStream, login::Login, refused::Refused,
-    serve, way_out::WayOut,
+    DOORS_VARIABLE, allowed_hosts::AllowedHosts, door::DoorStream, login::Login, peer,
+    refused::Refused, serve, way_out::WayOut,
 };
 
-/// How many connections there are at once. Further ones wait. Each takes two files of the process, which
+/// How many connections there are at once. Further ones wait; half of them are kept for the agent's user. Each takes two files of the process, which
 /// all agents share.
 const MOST_CONNECTIONS: usize = 64;
 
@@ -106,6 +106,8 @@ async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
+                Ok((_, peer)) if connections.len() >= MOST_CONNECTIONS / 2
+                    && peer::is_another_users(peer) => {}
                 Ok((stream, _)) => {
                     connections.spawn(serve::connection(Arc::clone(&shared), stream));
                 }

@@ -8,6 +8,7 @@ mod door;
 mod forward;
 mod listener;
 mod login;
+mod peer;
 mod refused;
 mod serve;
 mod target;

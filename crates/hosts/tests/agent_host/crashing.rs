@@ -155,7 +155,7 @@ async fn work_that_was_begun_is_not_begun_again_elsewhere() {
     else {
         panic!("it has not failed: {standing:?}");
     };
-    let expected = "it does not have the session any more: fake cannot load the session theirs-1";
+    let expected = "its session cannot be loaded: fake cannot load the session theirs-1";
     assert_eq!(why, expected);
     assert_eq!(world.agent.asked("session/prompt").len(), 1);
 }
@@ -190,7 +190,7 @@ async fn a_call_that_was_begun_is_not_made_again_in_another_session() {
     else {
         panic!("it has not failed: {standing:?}");
     };
-    assert!(why.contains("does not have the session any more"), "{why}");
+    assert!(why.contains("its session cannot be loaded"), "{why}");
     assert_eq!(world.agent.asked("session/prompt").len(), 1);
 }
 
@@ -225,6 +225,8 @@ async fn a_branch_that_was_opened_and_never_told_anything_is_made_again_from_its
     };
     let shown = world.shown(&branch);
     assert!(shown.contains("Count the files"), "{shown}");
+    let told = "From here on you are a background agent";
+    assert_eq!(shown.matches(told).count(), 1, "{shown}");
 }
 
 /// Half an answer is no success, whenever our process ends.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use asyncagents_hosts::agent::{ErrorTail, HookCall, Program, Programs, ToolsFor};
+use asyncagents_hosts::agent::{ErrorTail, HookCall, Program, Programs, ToolsFor, WireError};
 use asyncagents_testkit::host_contract::{Does, SCRIPT, TOOL};
 use serde_json::{Value, json};
 use tokio::{
@@ -26,6 +26,8 @@ pub(crate) const ASKS: &str = "Make the program";
 pub(crate) const CHOOSES: &str = "Choose a colour";
 /// On this it asks whether it may change the file that is named behind it.
 pub(crate) const CHANGES: &str = "Change the file";
+/// On this it asks for a permission, and needs no answer any more.
+pub(crate) const TAKES_BACK: &str = "Ask and think better of it";
 /// On this its answer is cut.
 pub(crate) const CUT: &str = "Recite the alphabet";
 /// On this its process ends, in the middle of a tool.
@@ -170,7 +172,7 @@ impl Drop for EndOnDrop {
 
 #[async_trait]
 impl Programs for FakeAgent {
-    async fn start(&self, _: &[String], _: ToolsFor) -> Result<Program, String> {
+    async fn start(&self, _: &[String], _: ToolsFor) -> Result<Program, WireError> {
         let (ours, theirs) = duplex(1 << 20);
         let (output, input) = split(ours);
         let number = {
@@ -523,6 +525,20 @@ impl Process {
             self.respond(&id, done(200));
             return false;
         }
+        if task.contains(TAKES_BACK) {
+            call("pending");
+            let asked = json!({"sessionId": session, "toolCall": {"toolCallId": "call-1"},
+                "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]});
+            let answer = self.begin_to_ask("session/request_permission", asked);
+            let (number, mut answer) = answer;
+            let no_more = json!({"jsonrpc": "2.0", "method": "$/cancel_request",
+                "params": {"requestId": number}});
+            let _ = self.output.send(no_more);
+            let _ = answer.recv().await;
+            say("I did without");
+            self.respond(&id, done(100));
+            return false;
+        }
         if text.contains(LISTENS) {
             let mut steered = self.steered.subscribe();
             let heard = steered.wait_for(|steered| !steered.is_empty()).await;
@@ -601,7 +617,12 @@ impl Process {
     }
 
     async fn ask(&self, method: &str, params: Value) -> Value {
-        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let (_, mut answer) = self.begin_to_ask(method, params);
+        answer.recv().await.unwrap_or_default()
+    }
+
+    fn begin_to_ask(&self, method: &str, params: Value) -> (u64, mpsc::UnboundedReceiver<Value>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
         let id = {
             let mut asks = self.asks.lock().expect("not poisoned");
             *asks += 1;
@@ -613,7 +634,7 @@ impl Process {
             .insert(id, sender);
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let _ = self.output.send(request);
-        receiver.recv().await.unwrap_or_default()
+        (id, receiver)
     }
 }
 

@@ -8,6 +8,7 @@ use asyncagents_core::{
     lifecycle::Standing,
     notify::Message,
     port::{Delivery, Host, Inheritance, NewSession, Notice, Report, SessionEvent},
+    progress::Observation,
     question::{Answered, Question, QuestionKind, Reply},
     skill::{Role, Terms},
     task::Outcome,
@@ -22,7 +23,7 @@ use tokio::time::timeout;
 
 use crate::{
     crashing::hangs,
-    fake::{ASKS, Abilities, CHANGES, CHOOSES, FakeAgent, Hook, LISTENS, Says},
+    fake::{ASKS, Abilities, CHANGES, CHOOSES, FakeAgent, Hook, LISTENS, Says, TAKES_BACK},
     world::{World, child, ended},
 };
 
@@ -155,6 +156,56 @@ async fn what_an_agent_is_told_at_work_is_not_told_again_when_it_is_slow_to_say_
     };
     let (late, never) = tokio::join!(told(Says::Late), told(Says::Never));
     assert_eq!((late, never), (1, 2));
+}
+
+/// Its own task runs in another host, and maybe in another process.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_journal_has_for_a_child_at_work_reaches_it_at_once() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let prompt = plain::prompt(task.prompt(0), LISTENS);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    while world.agent.asked("session/prompt").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let delivered = world.journal().deliver(&session, blue(&task)).await;
+    assert_eq!(delivered, Ok(Delivery::Taken));
+    let name = task.prompt(0);
+    let end = timeout(Duration::from_secs(60), ended(&host, &session, &name)).await;
+    assert_eq!(said(&end.expect("it ends")), "blue it is");
+}
+
+/// Nobody is left with a question that the agent does not ask any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_taken_back_needs_no_answer() {
+    let world = World::new(FakeAgent::default());
+    let (host, task) = (world.host(), TaskId::from_random(1));
+    let session = child(&world, &task).await;
+    let mut events = host.subscribe();
+    let prompt = plain::prompt(task.prompt(0), TAKES_BACK);
+    host.prompt(&session, prompt).await.expect("it is taken");
+    let name = task.prompt(0);
+    let end = timeout(Duration::from_secs(60), ended(&host, &session, &name)).await;
+    assert_eq!(said(&end.expect("it ends")), "I did without");
+    let mut asked = None;
+    loop {
+        let next = timeout(Duration::from_secs(60), events.next()).await;
+        let Some(Report::Session(_, event)) = next.expect("it is told") else {
+            panic!("the host has ended");
+        };
+        let SessionEvent::Observed { what, .. } = event else {
+            continue;
+        };
+        match what {
+            Observation::Asked { id, .. } => asked = Some(id),
+            Observation::Answered { id } => {
+                assert_eq!(Some(id), asked);
+                return;
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A child that waits for tasks of its own keeps no process for that, and ends when they have.

@@ -13,8 +13,12 @@ use asyncagents_core::{
     task::{Brief, Context, Outcome, Place, Task},
 };
 use asyncagents_hosts::{
+    OutsideHost,
     acp::{Acp, AcpSettings},
-    agent::{AgentHost, AgentSettings, AskedCall, Judge, Parts, Prices, Profile, Verdict},
+    agent::{
+        AgentHost, AgentSettings, AskedCall, JournalSessions, Judge, Parts, Prices, Profile,
+        Verdict,
+    },
 };
 use asyncagents_store::Sqlite;
 use asyncagents_testkit::{answered_person::answered_person, clock::SetClock, plain};
@@ -61,6 +65,13 @@ impl World {
             host: Mutex::new(host),
             _folder: folder,
         }
+    }
+
+    /// The sessions of the journal, as a process has them that does not drive the agent.
+    pub(crate) fn journal(&self) -> OutsideHost {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let prefix = "asyncagents_".to_owned();
+        OutsideHost::new(JournalSessions::new(store, clock, prefix))
     }
 
     /// Where a token costs so much.

@@ -6,15 +6,15 @@ use async_trait::async_trait;
 use asyncagents_core::agent::ToolOutcome;
 use asyncagents_hosts::{
     agent::{
-        Connection, ErrorTail, OpenSession, Program, Programs, ToolNews, ToolsFor, TurnStop, Which,
-        Wire, WireError, WireEvent,
+        Connection, ErrorTail, EventReceiver, OpenSession, Program, Programs, ToolNews, ToolsFor,
+        TurnStop, Which, Wire, WireError, WireEvent, events,
     },
     claude_stream::ClaudeStream,
 };
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
-    sync::{Mutex, mpsc},
+    sync::Mutex,
 };
 
 use crate::world::message;
@@ -27,8 +27,13 @@ struct Fake {
 
 #[async_trait]
 impl Programs for Fake {
-    async fn start(&self, _: &[String], _: ToolsFor) -> Result<Program, String> {
-        let end = self.end.lock().await.take().ok_or("there is only one")?;
+    async fn start(&self, _: &[String], _: ToolsFor) -> Result<Program, WireError> {
+        let end = self
+            .end
+            .lock()
+            .await
+            .take()
+            .ok_or_else(|| WireError::NotStarted("there is only one".to_owned()))?;
         let (output, input) = tokio::io::split(end);
         Ok(Program {
             input: Box::new(input),
@@ -88,12 +93,12 @@ fn fake(said_last: &'static [u8]) -> (ClaudeStream, Claude, OpenSession) {
     (wire, claude, open)
 }
 
-type Events = mpsc::UnboundedReceiver<WireEvent>;
+type Events = EventReceiver;
 
 /// A session with a Claude Code that is ready.
 async fn started() -> (Box<dyn Connection>, Claude, Events) {
     let (wire, mut claude, open) = fake(b"");
-    let (sender, events) = mpsc::unbounded_channel();
+    let (sender, events) = events();
     let ready = async {
         let asked = claude.reads().await;
         assert_eq!(asked["request"]["subtype"], "initialize");
@@ -108,7 +113,7 @@ async fn started() -> (Box<dyn Connection>, Claude, Events) {
 
 fn all(mut events: Events) -> Vec<WireEvent> {
     let mut all = Vec::new();
-    while let Ok(event) = events.try_recv() {
+    while let Some(event) = events.try_recv() {
         all.push(event);
     }
     all
@@ -266,7 +271,7 @@ async fn lines_that_are_no_records_are_passed_over() {
 async fn a_process_that_does_not_start_says_why() {
     let (wire, claude, open) = fake(b"Invalid API key\n");
     drop(claude);
-    let (sender, _events) = mpsc::unbounded_channel();
+    let (sender, _events) = events();
     let error = wire.start(&open, sender).await.err().expect("an error");
     let WireError::Gone(why) = error else {
         panic!("{error:?}")

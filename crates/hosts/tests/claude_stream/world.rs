@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use asyncagents_core::{id::PostId, question::Reply as Answer};
 use asyncagents_hosts::{
     agent::{
-        Ask, Connection, ErrorTail, Message, MessagePart, OpenSession, Program, Programs,
-        ToolServer, ToolsFor, TurnEnd, Which, Wire, WireError, WireEvent,
+        Ask, Connection, ErrorTail, EventReceiver, Message, MessagePart, OpenSession, Program,
+        Programs, ToolServer, ToolsFor, TurnEnd, Which, Wire, WireError, WireEvent, events,
     },
     claude_code::transcript,
     claude_stream::ClaudeStream,
@@ -23,7 +23,7 @@ use asyncagents_hosts::{
 use asyncagents_scripted_model::{ModelServer, Recorded, Reply, Script, When};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
-use tokio::{process::Command, sync::mpsc};
+use tokio::process::Command;
 
 /// How long anything may take that a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ pub(crate) struct World {
 /// An open session, and what happened in it.
 pub(crate) struct Open {
     pub(crate) connection: Arc<dyn Connection>,
-    events: mpsc::UnboundedReceiver<WireEvent>,
+    events: EventReceiver,
     pub(crate) seen: Vec<WireEvent>,
 }
 
@@ -126,7 +126,7 @@ impl World {
     }
 
     pub(crate) async fn try_open(&self, session: &OpenSession) -> Result<Open, WireError> {
-        let (sender, events) = mpsc::unbounded_channel();
+        let (sender, events) = events();
         let connection = self.wire().start(session, sender).await?;
         Ok(Open {
             connection: Arc::from(connection),
@@ -228,7 +228,7 @@ impl Open {
                 }
             }
         };
-        while let Ok(event) = self.events.try_recv() {
+        while let Some(event) = self.events.try_recv() {
             self.seen.push(event);
         }
         end
@@ -311,7 +311,7 @@ struct RealPrograms {
 
 #[async_trait]
 impl Programs for RealPrograms {
-    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, String> {
+    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, WireError> {
         let mut command = if geteuid().is_root() {
             // Claude Code is no program for root.
             let id = NOBODY.to_string();
@@ -338,7 +338,9 @@ impl Programs for RealPrograms {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| WireError::NotStarted(error.to_string()))?;
         let name = "asyncagents".to_owned();
         Ok(Program {
             input: Box::new(child.stdin.take().expect("a pipe")),

@@ -1,7 +1,13 @@
 //! What an agent must not reach, however it says it, and clients that mean no good.
 
+use std::process::Stdio;
+
 use asyncagents_hosts::proxy::AllowedHosts;
-use tokio::{io::AsyncWriteExt, task::JoinSet};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::Command,
+    task::JoinSet,
+};
 
 use crate::world::{Echo, connect, exactly, head, login, proxy, rest, say, status, tunnel};
 
@@ -221,5 +227,45 @@ async fn it_has_no_pages_and_passes_on_nothing_but_http() {
             format!("GET {target} HTTP/1.1\r\nHost: a\r\n{login}Connection: close\r\n\r\n");
         let answer = say(&proxy, &request).await;
         assert_eq!(status(&answer), "400", "{target}: {answer}");
+    }
+}
+
+/// Another user can connect, too, and needs no login for that.
+#[tokio::test]
+async fn another_user_does_not_keep_the_agent_from_its_model() {
+    let server = Echo::new().await;
+    let address = format!("127.0.0.1:{}", server.port);
+    let proxy = proxy(AllowedHosts::new().own_server(&address).expect("a server"));
+    let hold = format!(
+        "for i in $(seq 100); do exec {{fd}}<>/dev/tcp/127.0.0.1/{}; done; echo held; exec sleep 1000",
+        proxy.port()
+    );
+    let mut other = Command::new("setpriv");
+    other
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "bash",
+            "-c",
+            &hold,
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut other = other.spawn().expect("util-linux is there");
+    let mut said = String::new();
+    let mut output = BufReader::new(other.stdout.take().expect("a pipe"));
+    output.read_line(&mut said).await.expect("read");
+    if said.is_empty() {
+        // Only who is root can be somebody else.
+        let line =
+            "\nskipped: hostile::another_user_does_not_keep_the_agent_from_its_model: no root\n";
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+        return;
+    }
+    for _ in 0..3 {
+        let (_, answer) = tunnel(&proxy, &address).await;
+        assert_eq!(status(&answer), "200", "{answer}");
     }
 }

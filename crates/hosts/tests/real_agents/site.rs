@@ -18,7 +18,7 @@ use asyncagents_hosts::{
     acp::Acp,
     agent::{
         AgentHost, AgentSettings, AskedCall, ErrorTail, Judge, Parts, Profile, Program, Programs,
-        ToolsFor, Verdict,
+        ToolsFor, Verdict, WireError,
     },
 };
 use asyncagents_scripted_model::ModelServer;
@@ -131,7 +131,7 @@ impl Drop for EndOnDrop {
 
 #[async_trait]
 impl Programs for RealPrograms {
-    async fn start(&self, arguments: &[String], _: ToolsFor) -> Result<Program, String> {
+    async fn start(&self, arguments: &[String], _: ToolsFor) -> Result<Program, WireError> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let place = self.home.path("").display().to_string();
         let process = format!("{MARK}={place}{number};");
@@ -144,14 +144,16 @@ impl Programs for RealPrograms {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut running = command.spawn().map_err(|error| error.to_string())?;
+        let mut running = command
+            .spawn()
+            .map_err(|error| WireError::NotStarted(error.to_string()))?;
         let pipes = (
             running.stdin.take(),
             running.stdout.take(),
             running.stderr.take(),
         );
         let (Some(input), Some(output), Some(errors)) = pipes else {
-            return Err("it has no pipes".to_owned());
+            return Err(WireError::NotStarted("it has no pipes".to_owned()));
         };
         Ok(Program {
             input: Box::new(input),
@@ -190,7 +192,9 @@ impl Site for RealAgent {
     async fn shown(&self, session: &SessionId) -> String {
         let digits = session.as_str().rsplit('_').next().expect("digits");
         let task = format!("{}{digits}", TaskId::KIND);
-        let requests = self.model.requests();
+        let mut requests = self.model.requests();
+        // Some ask for a title of what they were told.
+        requests.retain(|request| !request.tool_names().is_empty());
         let mut texts = requests.iter().rev().map(|request| request.text());
         texts.find(|text| text.contains(&task)).unwrap_or_default()
     }

@@ -80,7 +80,7 @@ impl Manager {
     ) -> Result<Accepted, Problem> {
         let (parent, own) = caller.launches_from()?;
         let named = match &launch.host {
-            Some(name) => Some(self.shared.hosts.source.named(name, own)?),
+            Some(name) => Some(self.shared.hosts.source.named(name, own).await?),
             None => None,
         };
         let host = named.as_ref().unwrap_or(own);

@@ -202,6 +202,7 @@ struct OneHost {
     limits: Option<TaskLimits>,
 }
 
+#[async_trait::async_trait]
 impl Hosts for OneHost {
     fn serves(&self, host: &HostRef) -> bool {
         *host == self.name || host.is_outside()

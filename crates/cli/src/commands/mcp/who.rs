@@ -212,7 +212,8 @@ impl WhoCalls for Who {
         let ToolRequest::Task(args) = request else {
             return Ok(());
         };
-        let is_checked_later = args.resume.is_some() || args.model.is_some();
+        // Another agent has a model of its own.
+        let is_checked_later = args.resume.is_some() || args.model.is_some() || args.host.is_some();
         if is_checked_later || !matches!(self.setup.host, HostRef::Engine { .. }) {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::anyhow;
 
 use crate::{
-    adapters::{Adapter, AgentProgram, Node, Origin, Package, find_adapter},
+    adapters::{Adapter, AgentProgram, Node, Origin, Package, find_adapter, find_own_program},
     exit::{Exit, Failure},
     make_visible::shown_path,
     on_path::find_on_path,
@@ -202,10 +202,16 @@ async fn check(names: &[&'static AgentProgram], here: &Path) -> Result<Exit, Fai
     for agent in &agents {
         let line = match find_adapter(agent, here).await {
             Ok(adapter) => found_line(&adapter),
-            Err(why) => {
-                missing += 1;
-                format!("{why:#}")
-            }
+            Err(why) => match find_own_program(agent, here) {
+                Some(program) => format!(
+                    "{}, on the PATH, without its adapter ({why:#})",
+                    shown_path(&program)
+                ),
+                None => {
+                    missing += 1;
+                    format!("{why:#}")
+                }
+            },
         };
         print::answer(&format!("{}: {line}", agent.name))?;
     }

@@ -1,16 +1,25 @@
 //! The user's rules, applied to what another agent asks.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex},
+};
 
-use asyncagents_core::agent::{Kind, Permissions, Rule, Verdict as Ruled};
+use asyncagents_core::{
+    agent::{Kind, Permissions, Rule, Verdict as Ruled},
+    lock::lock,
+};
 use asyncagents_hosts::agent::{AskedCall, Judge, Verdict};
 
 /// Decides by the user's rules, which are about our own tools: a command is one of `bash`.
 pub(super) struct Rules {
-    pub(super) permissions: Permissions,
+    /// As the user's files had them when a process of the agent was started last.
+    pub(super) permissions: Arc<Mutex<Permissions>>,
     pub(super) folder: PathBuf,
     /// Whether the agent has no tools to read with, only commands.
     pub(super) reads_by_commands: bool,
+    /// Whether a sandbox keeps secrets from its commands.
+    pub(super) is_sandboxed: bool,
     /// Tools that the agent does not get.
     pub(super) refused: &'static [&'static str],
 }
@@ -112,14 +121,20 @@ impl Rules {
             (None, Some(path)) if is_path => path,
             _ => target,
         };
-        let ruled = self.permissions.judge(tool, kind, target);
+        let permissions = lock(&self.permissions).clone();
+        let ruled = permissions.judge(tool, kind, target);
         let is_outside = is_path && inside.is_none();
         match ruled {
             // Outside of its folder nothing is free by a mode.
-            Ruled::Allow if is_outside && !self.is_free(tool, kind, target) => Verdict::AskEach,
+            Ruled::Allow if is_outside && !permissions.frees(tool, kind, target) => {
+                Verdict::AskEach
+            }
             Ruled::Allow => Verdict::Allow,
-            // Our own agent reads freely with its tools, this one with commands.
-            Ruled::Ask { by_rule: false } if kind == Kind::Run && self.only_reads(call) => {
+            // Our own agent reads freely with its tools, this one with commands. Which files they read
+            // is for a sandbox to say.
+            Ruled::Ask { by_rule: false }
+                if kind == Kind::Run && self.is_sandboxed && self.only_reads(call) =>
+            {
                 Verdict::Allow
             }
             // What is always allowed is what is in its folder.
@@ -127,14 +142,6 @@ impl Rules {
             Ruled::Ask { .. } => Verdict::Ask,
             Ruled::Deny(why) => Verdict::Deny(why),
         }
-    }
-
-    fn is_free(&self, tool: &str, kind: Kind, target: &str) -> bool {
-        let strict = Permissions {
-            mode: asyncagents_core::agent::Mode::Ask,
-            ..self.permissions.clone()
-        };
-        kind != Kind::Read && strict.judge(tool, kind, target) == Ruled::Allow
     }
 }
 
@@ -168,6 +175,10 @@ fn inside(folder: &Path, path: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn shared(permissions: Permissions) -> Arc<Mutex<Permissions>> {
+        Arc::new(Mutex::new(permissions))
+    }
+
     fn call(kind: Kind, target: &str) -> AskedCall {
         AskedCall {
             tool: "theirs".to_owned(),
@@ -183,14 +194,18 @@ mod tests {
     #[test]
     fn rules_about_our_tools_hold_for_theirs() {
         let rules = Rules {
-            permissions: Permissions {
-                allow: vec!["bash(cargo test*)".parse().expect("a rule")],
+            permissions: shared(Permissions {
+                allow: vec![
+                    "bash(cargo test*)".parse().expect("a rule"),
+                    "read(/usr/share/*)".parse().expect("a rule"),
+                ],
                 ask: vec!["edit(Cargo.toml)".parse().expect("a rule")],
                 deny: vec!["edit(secret/*)".parse().expect("a rule")],
                 ..Permissions::default()
-            },
+            }),
             folder: "/project".into(),
             reads_by_commands: false,
+            is_sandboxed: true,
             refused: &["mcp__summon__delegate"],
         };
         let judged = |kind, target| rules.judge(&call(kind, target));
@@ -198,6 +213,11 @@ mod tests {
         assert_eq!(judged(Kind::Run, "rm -rf /"), Verdict::Ask);
         assert_eq!(judged(Kind::Read, "/project/src/lib.rs"), Verdict::Allow);
         assert_eq!(judged(Kind::Read, "/home/me/.ssh/id"), Verdict::AskEach);
+        assert_eq!(judged(Kind::Read, "/usr/share/dict"), Verdict::Allow);
+        assert_eq!(
+            judged(Kind::Read, "/usr/share/../../etc/passwd"),
+            Verdict::AskEach
+        );
         assert_eq!(
             judged(Kind::Read, "/project/../etc/passwd"),
             Verdict::AskEach
@@ -271,13 +291,14 @@ mod tests {
     #[test]
     fn an_agent_that_reads_by_commands_reads_freely() {
         let mut rules = Rules {
-            permissions: Permissions {
+            permissions: shared(Permissions {
                 ask: vec!["bash(git log *)".parse().expect("a rule")],
                 deny: vec!["bash(cat secret*)".parse().expect("a rule")],
                 ..Permissions::default()
-            },
+            }),
             folder: "/project".into(),
             reads_by_commands: true,
+            is_sandboxed: true,
             refused: &[],
         };
         for (command, is_free) in [
@@ -305,7 +326,10 @@ mod tests {
         }
         let denied = rules.judge(&call(Kind::Run, "ls && cat secret.txt"));
         assert!(matches!(denied, Verdict::Deny(_)), "{denied:?}");
-        rules.reads_by_commands = false;
+        // Without a sandbox it would read the keys of its user.
+        rules.is_sandboxed = false;
+        assert_eq!(rules.judge(&call(Kind::Run, "ls")), Verdict::Ask);
+        (rules.is_sandboxed, rules.reads_by_commands) = (true, false);
         assert_eq!(rules.judge(&call(Kind::Run, "ls")), Verdict::Ask);
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use async_trait::async_trait;
 use asyncagents_core::{
-    agent::{self, Usage},
+    agent::{self, Permissions, Usage},
     budget::Cost,
     host_ref::{HostRef, HostSetup, LaunchSettings},
     id::ModelName,
@@ -28,15 +28,15 @@ use asyncagents_hosts::{
     OutsideHost,
     acp::{Acp, AcpSettings},
     agent::{
-        AgentHost, AgentSettings, Connection, JournalSessions, OpenSession, Parts, Prices, Profile,
-        Wire, WireError, WireEvent,
+        AgentHost, AgentSettings, Connection, EventSender, JournalSessions, OpenSession, Parts,
+        Prices, Profile, Wire, WireError,
     },
     agent_rules::{AgentPlace, acp_settings, check_project, reads_by_commands, refused_tools},
     claude_stream::ClaudeStream,
 };
 use asyncagents_models::Models;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
 use self::{
     judge::Rules,
@@ -114,8 +114,12 @@ impl AgentHosts {
     /// The agent of this name, for a task of a caller in another host.
     ///
     /// # Errors
-    /// When there is none, or the caller's folder is not known here.
-    pub(super) fn named_by(&self, name: &str, caller: &HostSetup) -> Result<HostSetup, HostError> {
+    /// When there is none, it cannot be started, or the caller's folder is not known here.
+    pub(super) async fn named_by(
+        &self,
+        name: &str,
+        caller: &HostSetup,
+    ) -> Result<HostSetup, HostError> {
         let name = name.trim();
         if !self.knows(name) {
             let known = listed(Self::names(&self.context.config), "and");
@@ -129,6 +133,9 @@ impl AgentHosts {
             json,
         } = CallersPlace::of(caller, launches)?;
         let folder = real_folder(Path::new(folder)).map_err(refused)?;
+        self.check_startable(name, Path::new(&folder))
+            .await
+            .map_err(refused)?;
         let mut setup = launches.seal(self.agent_in(name, &folder), json);
         if let HostRef::Agent { bridge: of, .. } = &mut setup.host {
             *of = bridge;
@@ -141,16 +148,20 @@ impl AgentHosts {
         let HostRef::Agent { name, folder, .. } = &launch.host.host else {
             return Ok(());
         };
-        let (said, folder) = (self.said(name), Path::new(&**folder));
+        let startable = self.check_startable(name, Path::new(&**folder)).await;
+        startable.map_err(Failure::Input)
+    }
+
+    /// Whether there is a program for it, and it may work in a folder.
+    async fn check_startable(&self, name: &str, folder: &Path) -> anyhow::Result<()> {
+        let said = self.said(name);
         let speaker = programs::speaker(name, &said, folder).await;
         if let Some(program) = said.command.first() {
-            let found = programs::find_said(name, program, folder);
-            found.map_err(Failure::Input)?;
+            programs::find_said(name, program, folder)?;
         } else if speaker == Speaker::Acp
             && let Some(known) = AgentProgram::named(name)
         {
-            let found = find_adapter(known, folder).await;
-            found.map_err(Failure::Input)?;
+            find_adapter(known, folder).await?;
         }
         let home = home().unwrap_or_default();
         let place = AgentPlace {
@@ -159,7 +170,7 @@ impl AgentHosts {
             is_sandboxed: said.sandbox != Some(false),
             variable: |name| env::var_os(name),
         };
-        check_project(name, place).map_err(|why| Failure::Input(anyhow!(why)))
+        check_project(name, place).map_err(|why| anyhow!(why))
     }
 
     /// As the user's settings have it now: whether it is sandboxed stays as it is at the launch.
@@ -213,14 +224,16 @@ impl AgentHosts {
         let manager = self.context.manager()?;
         let prefix = manager.settings().wording.prefix.clone();
         let home = home().ok_or_else(|| anyhow!("HOME is not set"))?;
-        let own = config.agent_config.hosts.get(&**name).cloned();
-        let mut said = own.unwrap_or_default();
-        // Without a sandbox only if the settings say so now, too.
-        said.sandbox = Some(!unsandboxed || said.sandbox != Some(false));
+        let said = said_of(config, name, *unsandboxed);
+        let permissions = config.agent_config.permissions.clone();
+        let permissions = Arc::new(Mutex::new(permissions));
         let skills = super::engine::skills_of(&self.context, &workspace, config, &models)?;
+        let is_sandboxed = said.sandbox != Some(false);
         let programs = ProgramParts {
             name: name.to_string(),
-            said,
+            unsandboxed: *unsandboxed,
+            overrides,
+            permissions: permissions.clone(),
             folder: workspace.clone(),
             home,
             tools: Arc::new(tools),
@@ -244,9 +257,10 @@ impl AgentHosts {
             clock: self.context.clock.clone(),
             wire: Arc::new(ChosenWire(programs)),
             judge: Arc::new(Rules {
-                permissions: config.agent_config.permissions.clone(),
+                permissions,
                 folder: workspace,
                 reads_by_commands: reads_by_commands(name),
+                is_sandboxed,
                 refused: refused_tools(name),
             }),
             prices: prices(name, models),
@@ -433,11 +447,36 @@ fn prices(name: &str, models: Models) -> Arc<Prices> {
 /// What the programs of an agent are started from.
 struct ProgramParts {
     name: String,
-    said: AgentHostConfig,
+    /// Whether it was launched without a sandbox.
+    unsandboxed: bool,
+    /// The settings of the launch.
+    overrides: Overrides,
+    /// The user's rules, for who judges by them.
+    permissions: Arc<Mutex<Permissions>>,
     folder: PathBuf,
     home: PathBuf,
     tools: Arc<asyncagents_tools::Settings>,
     door: Arc<ChildTools>,
+}
+
+/// What the settings say about an agent: without a sandbox only if both they and its launch say so.
+fn said_of(config: &Config, name: &str, unsandboxed: bool) -> AgentHostConfig {
+    let said = config.agent_config.hosts.get(name).cloned();
+    let mut said = said.unwrap_or_default();
+    said.sandbox = Some(!unsandboxed || said.sandbox != Some(false));
+    said
+}
+
+impl ProgramParts {
+    /// What the files say now, which may be more or less than when the worker was started: a rule is in
+    /// force from the next process on.
+    async fn read_settings(&self) -> anyhow::Result<AgentHostConfig> {
+        let (folder, overrides) = (self.folder.clone(), self.overrides.clone());
+        let loaded = spawn_blocking(move || load_launched(Some(&folder), &overrides));
+        let config = loaded.await??.config;
+        *lock(&self.permissions) = config.agent_config.permissions.clone();
+        Ok(said_of(&config, &self.name, self.unsandboxed))
+    }
 }
 
 /// The protocol of whichever program is there when a process is started.
@@ -448,13 +487,17 @@ impl Wire for ChosenWire {
     async fn start(
         &self,
         open: &OpenSession,
-        events: mpsc::UnboundedSender<WireEvent>,
+        events: EventSender,
     ) -> Result<Box<dyn Connection>, WireError> {
         let parts = &self.0;
-        let speaker = programs::speaker(&parts.name, &parts.said, &parts.folder).await;
+        let said = parts.read_settings().await.map_err(|error| {
+            let why = format!("{} cannot be started: {error:#}", parts.name);
+            WireError::NotStarted(why)
+        })?;
+        let speaker = programs::speaker(&parts.name, &said, &parts.folder).await;
         let programs = Arc::new(AgentPrograms {
             name: parts.name.clone(),
-            said: parts.said.clone(),
+            said: said.clone(),
             folder: parts.folder.clone(),
             home: parts.home.clone(),
             tools: parts.tools.clone(),
@@ -464,10 +507,9 @@ impl Wire for ChosenWire {
         match speaker {
             Speaker::Acp => {
                 let known = acp_settings(&parts.name, programs.place());
-                let said = &parts.said;
                 let settings = AcpSettings {
-                    mode: said.mode.clone().or(known.mode),
-                    read_only_mode: said.read_only_mode.clone().or(known.read_only_mode),
+                    mode: said.mode.or(known.mode),
+                    read_only_mode: said.read_only_mode.or(known.read_only_mode),
                     ..known
                 };
                 Acp::new(settings, programs).start(open, events).await

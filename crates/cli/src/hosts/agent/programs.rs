@@ -14,7 +14,9 @@ use std::{
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
 use asyncagents_hosts::{
-    agent::{CHILD_VARIABLE, ErrorTail, Program, Programs, ToolServer, ToolsFor, hook_door},
+    agent::{
+        CHILD_VARIABLE, ErrorTail, Program, Programs, ToolServer, ToolsFor, WireError, hook_door,
+    },
     agent_needs::{Needs, needs},
     agent_rules::{AgentPlace, asks_by_hook, check_project, shows_variables_of_servers, variables},
     opencode::process,
@@ -29,8 +31,8 @@ use tokio::{task::spawn_blocking, time};
 
 use super::tools::ChildTools;
 use crate::{
-    adapters::{Adapter, AgentProgram, find_adapter},
-    config::AgentHostConfig,
+    adapters::{Adapter, AgentProgram, find_adapter, find_own_program},
+    config::{AgentHostConfig, allow},
     on_path::{find_on_path, is_program},
 };
 
@@ -127,7 +129,8 @@ impl AgentPrograms {
                 })
             }
             Speaker::Claude => {
-                let found = find_on_path("claude", &self.folder);
+                let known = AgentProgram::named(&self.name);
+                let found = known.and_then(|known| find_own_program(known, &self.folder));
                 let program = found.ok_or_else(|| anyhow!("there is no `claude` on the PATH"))?;
                 let real = program.canonicalize().unwrap_or_else(|_| program.clone());
                 Ok(Found {
@@ -166,14 +169,8 @@ impl AgentPrograms {
         if let Some(port) = listens {
             allowed = allowed.own_server(&format!("http://127.0.0.1:{port}"))?;
         }
-        for server in &self.said.servers {
-            allowed = if server.contains("://") {
-                allowed.own_server(server)?
-            } else {
-                allowed.host(server)?
-            };
-        }
-        Ok(allowed)
+        let mut said = self.said.servers.iter().map(String::as_str);
+        said.try_fold(allowed, allow)
     }
 
     fn environment(&self, may_delegate: bool, hook: Option<&Path>) -> Variables {
@@ -262,7 +259,12 @@ impl AgentPrograms {
         })
     }
 
-    async fn try_start(&self, arguments: &[String], tools: ToolsFor) -> anyhow::Result<Program> {
+    /// The process; or how it has ended, if it has before it began.
+    async fn try_start(
+        &self,
+        arguments: &[String],
+        tools: ToolsFor,
+    ) -> anyhow::Result<Result<Program, String>> {
         let found = self.find().await?;
         let session = match tools {
             ToolsFor::Nobody => None,
@@ -308,7 +310,7 @@ impl AgentPrograms {
         let started = AgentProcess::start(command).await;
         let mut process = started.map_err(|error| self.not_started(error))?;
         if process.life.pid().is_none() {
-            return Err(anyhow!(process.life.wait().await));
+            return Ok(Err(process.life.wait().await));
         }
         let server = may_delegate.then(|| ToolServer {
             name: TOOLS.to_owned(),
@@ -316,7 +318,7 @@ impl AgentPrograms {
             arguments: vec!["mcp".to_owned(), "--connect".to_owned()],
             environment: Vec::from_iter((!by_environment).then_some((variable, value))),
         });
-        Ok(Program {
+        Ok(Ok(Program {
             input: Box::new(process.input),
             output: Box::new(process.output),
             errors: ErrorTail::read(process.errors),
@@ -330,7 +332,7 @@ impl AgentPrograms {
                 _proxy: proxy,
                 _life: Box::new(process.life),
             }),
-        })
+        }))
     }
 
     fn not_started(&self, error: AgentStartError) -> anyhow::Error {
@@ -347,9 +349,15 @@ impl AgentPrograms {
 
 #[async_trait]
 impl Programs for AgentPrograms {
-    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, String> {
-        let started = self.try_start(arguments, tools).await;
-        started.map_err(|error| format!("{} cannot be started: {error:#}", self.name))
+    async fn start(&self, arguments: &[String], tools: ToolsFor) -> Result<Program, WireError> {
+        let name = &self.name;
+        match self.try_start(arguments, tools).await {
+            Ok(Ok(program)) => Ok(program),
+            Ok(Err(ended)) => Err(WireError::Gone(format!("{name} did not start: {ended}"))),
+            Err(error) => Err(WireError::NotStarted(format!(
+                "{name} cannot be started: {error:#}"
+            ))),
+        }
     }
 
     async fn end(&self, process: &str) {
@@ -415,15 +423,13 @@ fn is_proxy(name: &OsString) -> bool {
 
 /// Whether a program speaks for Claude Code that needs an adapter: else it speaks itself.
 pub(super) async fn speaker(name: &str, said: &AgentHostConfig, folder: &Path) -> Speaker {
-    let Some(known) = AgentProgram::named(name).filter(|_| name == "claude") else {
+    let known = AgentProgram::named(name).filter(|_| said.command.is_empty());
+    let Some(known) = known.filter(|known| find_own_program(known, folder).is_some()) else {
         return Speaker::Acp;
     };
-    if !said.command.is_empty() || find_adapter(known, folder).await.is_ok() {
-        return Speaker::Acp;
-    }
-    match find_on_path("claude", folder) {
-        Some(_) => Speaker::Claude,
-        None => Speaker::Acp,
+    match find_adapter(known, folder).await {
+        Ok(_) => Speaker::Acp,
+        Err(_) => Speaker::Claude,
     }
 }
 

@@ -108,7 +108,10 @@ impl Driver {
         if let Reply::Reject { text: Some(text) } = reply
             && !is_told
         {
-            let remark = format!("What you asked for was not permitted: {text}");
+            let remark = format!(
+                "What you asked for was not permitted: {text}\n\nTake that into account. If you have \
+                 said your result already, say all of it again: only what you say last is handed on."
+            );
             self.remarks.push(remark);
         }
         Ok(())

@@ -11,13 +11,13 @@ use tokio::{sync::oneshot, task::JoinSet, time};
 
 use super::{
     super::{
-        Connection, Message, TurnEnd, WireError, WireEvent,
+        Connection, EventReceiver, Message, TurnEnd, WireError, WireEvent,
         drivers::Command,
         journal::SessionError,
         message,
         turn::{Step, Turn},
     },
-    Driver, HEARTBEAT, Live, at,
+    Driver, HEARTBEAT, Live, at, idle,
 };
 
 /// How long an agent may take to stop its work.
@@ -45,6 +45,11 @@ pub(super) enum Told {
 }
 
 impl Live {
+    /// Ends the process. What it has said before can be taken still.
+    fn end(self) -> EventReceiver {
+        self.events
+    }
+
     /// Begins to tell something.
     fn tell(&mut self, what: Told, message: Message) {
         let connection = self.connection.clone();
@@ -61,91 +66,114 @@ impl Driver {
         let Some(mut live) = self.live.take() else {
             return self.connect().await;
         };
-        let connection = live.connection.clone();
         if said.id.is_none() && !self.remarks.is_empty() {
             self.remarks.remove(0);
         }
-        (self.sent, self.over) = (until, None);
+        (self.sent, self.over, live.is_cancelled) = (until, None, false);
         let model = live.said_model.take().map(|model| model.as_str().into());
-        let mut turn = Turn::begin(model.unwrap_or(self.model.clone()), self.window, until);
+        let fresh = said.about_tokens();
+        let model = model.unwrap_or(self.model.clone());
+        let mut turn = Turn::begin(model, (self.window, fresh), until);
         if let Some(cost) = live.owed.take() {
             turn.costs(cost);
         }
-        let prompt = connection.prompt(&said);
-        tokio::pin!(prompt);
         let mut heartbeat = time::interval_at(time::Instant::now() + HEARTBEAT, HEARTBEAT);
+        // Some are told of something through the journal alone: their tasks run elsewhere.
+        let store = self.shared.sessions.store.clone();
+        let version = self.shared.sessions.version().await;
+        let written = idle::written(store.clone(), Some(version));
+        tokio::pin!(written);
         let mut steers = true;
         let mut aborted: Option<Abort> = None;
-        let ended = loop {
-            let deadline = aborted.as_ref().map(|abort| abort.until);
-            tokio::select! {
-                ended = &mut prompt => break ended,
-                event = live.events.recv() => {
-                    let Some(event) = event else {
-                        // The prompt says what has happened.
-                        break (&mut prompt).await;
-                    };
-                    let mut events = vec![event];
-                    while events.len() < TOGETHER && let Ok(next) = live.events.try_recv() {
-                        events.push(next);
-                    }
-                    let disobeys = disobeys(&events);
-                    self.take(&mut turn, events, &*connection).await?;
-                    if let Some(error) = disobeys {
-                        break Err(error);
-                    }
-                }
-                command = self.orders.commands.recv() => match command {
-                    Some(Command::Look) => {
-                        self.catch_up().await?;
-                        if steers && aborted.is_none() {
-                            self.steer(&mut live);
+        let ended = {
+            let connection = live.connection.clone();
+            let prompt = connection.prompt(&said);
+            tokio::pin!(prompt);
+            loop {
+                let deadline = aborted.as_ref().map(|abort| abort.until);
+                tokio::select! {
+                    ended = &mut prompt => break ended,
+                    event = live.events.recv() => {
+                        let Some(event) = event else {
+                            // The prompt says what has happened.
+                            break (&mut prompt).await;
+                        };
+                        let mut events = vec![event];
+                        while events.len() < TOGETHER && let Some(next) = live.events.try_recv() {
+                            events.push(next);
                         }
-                        if self.conversation.run().is_none() {
-                            // Somebody else has ended it.
+                        let disobeys = disobeys(&events);
+                        self.take(&mut turn, events, Some(&*connection)).await?;
+                        if let Some(error) = disobeys {
+                            break Err(error);
+                        }
+                    }
+                    command = self.orders.commands.recv() => match command {
+                        Some(Command::Look) => {
+                            let steers = steers && aborted.is_none();
+                            self.look(&mut live, steers).await?;
+                        }
+                        Some(Command::Abort(done)) => {
                             connection.cancel().await;
+                            let until = time::Instant::now() + CANCEL_TIMEOUT;
+                            let abort = aborted.get_or_insert(Abort { until, done: Vec::new() });
+                            abort.done.push(done);
+                        }
+                        Some(Command::Reply(question, reply)) => {
+                            self.reply(&*connection, &question, &reply).await?;
+                            if steers && aborted.is_none() {
+                                self.steer(&mut live);
+                            }
+                        }
+                        None => return Err(SessionError::NotOurs),
+                    },
+                    () = &mut written => {
+                        let version = self.shared.sessions.version().await;
+                        written.set(idle::written(store.clone(), Some(version)));
+                        let steers = steers && aborted.is_none();
+                        self.look(&mut live, steers).await?;
+                    }
+                    (what, told) = told(&mut live.telling) => {
+                        live.telling = None;
+                        // Where it cannot be told now, it is told after the turn.
+                        steers = told;
+                        if steers {
+                            self.has_told(&what);
+                            if aborted.is_none() {
+                                self.steer(&mut live);
+                            }
                         }
                     }
-                    Some(Command::Abort(done)) => {
-                        connection.cancel().await;
-                        let until = time::Instant::now() + CANCEL_TIMEOUT;
-                        let abort = aborted.get_or_insert(Abort { until, done: Vec::new() });
-                        abort.done.push(done);
-                    }
-                    Some(Command::Reply(question, reply)) => {
-                        self.reply(&*connection, &question, &reply).await?;
-                        if steers && aborted.is_none() {
-                            self.steer(&mut live);
+                    _ = heartbeat.tick() => {
+                        // A process that was stopped finds out by this that another has taken over.
+                        self.check_ours().await?;
+                        // Else its silence counts: it may have been stopped, or wait for nothing.
+                        if turn.has_open_calls() || !self.asked.is_empty() {
+                            self.shared.report(&self.session.id, SessionEvent::Alive);
                         }
                     }
-                    None => return Err(SessionError::NotOurs),
-                },
-                (what, told) = told(&mut live.telling) => {
-                    live.telling = None;
-                    // Where it cannot be told now, it is told after the turn.
-                    steers = told;
-                    if steers {
-                        self.has_told(&what);
-                        if aborted.is_none() {
-                            self.steer(&mut live);
-                        }
+                    () = at(deadline) => {
+                        let why = "it did not stop when it was told to".to_owned();
+                        break Err(WireError::Gone(why));
                     }
-                }
-                _ = heartbeat.tick() => {
-                    // A process that was stopped finds out by this that another has taken over.
-                    self.check_ours().await?;
-                    // Else its silence counts: it may have been stopped, or wait for nothing.
-                    if turn.has_open_calls() || !self.asked.is_empty() {
-                        self.shared.report(&self.session.id, SessionEvent::Alive);
-                    }
-                }
-                () = at(deadline) => {
-                    let why = "it did not stop when it was told to".to_owned();
-                    break Err(WireError::Gone(why));
                 }
             }
         };
         self.settle(live, turn, ended, aborted).await
+    }
+
+    /// Looks at what has come into the session.
+    async fn look(&mut self, live: &mut Live, steers: bool) -> Result<(), SessionError> {
+        self.catch_up().await?;
+        if steers {
+            self.steer(live);
+        }
+        if self.conversation.run().is_none() && !live.is_cancelled {
+            // Somebody else has ended it.
+            live.is_cancelled = true;
+            live.connection.clone().cancel().await;
+        }
+        Ok(())
     }
 
     /// Takes in what is left of a turn that is over, and what its end means.
@@ -156,13 +184,27 @@ impl Driver {
         ended: Result<TurnEnd, WireError>,
         aborted: Option<Abort>,
     ) -> Result<(), SessionError> {
-        let mut rest = Vec::new();
-        while let Ok(event) = live.events.try_recv() {
-            rest.push(event);
-        }
-        let ended = disobeys(&rest).map_or(ended, Err);
-        let connection = live.connection.clone();
-        self.take(&mut turn, rest, &*connection).await?;
+        let ended = match ended {
+            // Its process ends before anything else: it may say more than can be saved.
+            Err(WireError::Gone(_) | WireError::Disobeys(_)) => {
+                let mut news = live.end();
+                let rest = news.take_waiting();
+                let ended = disobeys(&rest).map_or(ended, Err);
+                self.take(&mut turn, rest, None).await?;
+                (ended, None)
+            }
+            ended => {
+                let rest = live.events.take_waiting();
+                let connection = live.connection.clone();
+                let disobeys = disobeys(&rest);
+                self.take(&mut turn, rest, Some(&*connection)).await?;
+                match disobeys {
+                    Some(error) => (Err(error), None),
+                    None => (ended, Some(live)),
+                }
+            }
+        };
+        let (ended, live) = ended;
         let prices = self.shared.prices.clone();
         let steps = turn.end(ended.as_ref().ok(), self.sent, &*prices, &mut self.cost);
         self.carry_out(steps).await?;
@@ -171,8 +213,10 @@ impl Driver {
         self.close_questions();
         match ended {
             Ok(TurnEnd { stop, .. }) => {
-                live.idle_since = time::Instant::now();
-                self.live = Some(live);
+                self.live = live.map(|live| Live {
+                    idle_since: time::Instant::now(),
+                    ..live
+                });
                 self.crashes = 0;
                 self.over = Some(stop);
             }
@@ -183,7 +227,7 @@ impl Driver {
                 self.broken = Some(format!("{}: {why}", self.shared.settings.name));
             }
             Err(error) => {
-                self.live = Some(live);
+                self.live = live;
                 self.broken = Some(error.to_string());
             }
         }
@@ -245,15 +289,18 @@ impl Driver {
         &mut self,
         turn: &mut Turn,
         events: Vec<WireEvent>,
-        connection: &dyn Connection,
+        connection: Option<&dyn Connection>,
     ) -> Result<(), SessionError> {
         let mut steps = Vec::new();
         for event in events {
             match event {
                 WireEvent::Asked(ask) => {
-                    // What it asks about comes first.
-                    self.carry_out(std::mem::take(&mut steps)).await?;
-                    self.asked(ask, connection).await?;
+                    // What has gone needs no answer.
+                    if let Some(connection) = connection {
+                        // What it asks about comes first.
+                        self.carry_out(std::mem::take(&mut steps)).await?;
+                        self.asked(ask, connection).await?;
+                    }
                 }
                 WireEvent::Withdrawn(id) => self.withdrawn(&id),
                 WireEvent::Alive => self.shared.report(&self.session.id, SessionEvent::Alive),

@@ -1,8 +1,12 @@
 //! A session whose agent has no work: it waits, and its process ends after a while.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use asyncagents_core::{agent::End, port::SessionEvent, question::Reply};
+use asyncagents_core::{
+    agent::End,
+    port::{SessionEvent, Store},
+    question::Reply,
+};
 use tokio::time;
 
 use super::{
@@ -11,7 +15,7 @@ use super::{
     save::check_driver,
 };
 
-/// How often a session that waits for its tasks looks at what was written, at most.
+/// How often a session looks at what was written, at most.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// For how long a process without work is kept: a follow-up mostly comes at once or much later.
@@ -48,15 +52,7 @@ impl Driver {
     /// come and there is no process any more.
     pub(super) async fn idle(&mut self, version: Option<i64>) -> Result<bool, SessionError> {
         let store = self.shared.sessions.store.clone();
-        let written = async {
-            match version {
-                Some(version) => {
-                    time::sleep(LOOK_INTERVAL).await;
-                    store.changed_since(version).await;
-                }
-                None => std::future::pending().await,
-            }
-        };
+        let written = written(store, version);
         tokio::pin!(written);
         let mut heartbeat = time::interval_at(time::Instant::now() + HEARTBEAT, HEARTBEAT);
         loop {
@@ -95,6 +91,17 @@ impl Driver {
             // A question that is not open needs no answer.
             Some(Command::Look | Command::Reply(..)) => Ok(()),
         }
+    }
+}
+
+/// Waits until the journal has changed since a version, if one is given.
+pub(super) async fn written(store: Arc<dyn Store>, version: Option<i64>) {
+    match version {
+        Some(version) => {
+            time::sleep(LOOK_INTERVAL).await;
+            store.changed_since(version).await;
+        }
+        None => std::future::pending().await,
     }
 }
 

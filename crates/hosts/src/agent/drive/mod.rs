@@ -14,13 +14,13 @@ use asyncagents_core::{
     id::{ModelName, OwnerId, SessionId},
     port::{Session, SessionEvent, WholeSession, is_driven_elsewhere},
 };
-use tokio::{sync::mpsc, time};
+use tokio::time;
 use uuid::Uuid;
 
 use self::{ask::OpenQuestion, follow::Telling};
 use super::{
-    Connection, Message, TurnStop, WireEvent, drivers::Orders, host::Shared, journal::SessionError,
-    message, turn::CostCounter,
+    Connection, EventReceiver, Message, TurnStop, drivers::Orders, host::Shared,
+    journal::SessionError, message, turn::CostCounter,
 };
 
 /// How often a working session reports that it is alive.
@@ -70,9 +70,11 @@ pub(super) struct Driver {
 /// A process of the agent.
 struct Live {
     connection: Arc<dyn Connection>,
-    events: mpsc::UnboundedReceiver<WireEvent>,
+    events: EventReceiver,
     /// What it is told in the middle of its work, until it says whether it has got that.
     telling: Option<Telling>,
+    /// It was told to stop, because its run has ended.
+    is_cancelled: bool,
     /// What it has spent while it had no work, and the model that it said then.
     owed: Option<Cost>,
     said_model: Option<String>,
@@ -81,11 +83,12 @@ struct Live {
 }
 
 impl Live {
-    fn new(connection: Arc<dyn Connection>, events: mpsc::UnboundedReceiver<WireEvent>) -> Self {
+    fn new(connection: Arc<dyn Connection>, events: EventReceiver) -> Self {
         Self {
             connection,
             events,
             telling: None,
+            is_cancelled: false,
             owed: None,
             said_model: None,
             idle_since: time::Instant::now(),

@@ -1,7 +1,9 @@
 //! What is written in the journal and read from it, under the name of this driver.
 
+use std::borrow::Cow;
+
 use asyncagents_core::{
-    agent::{End, Entry, Filed},
+    agent::{End, Entry, Filed, ToolOutcome},
     id::SessionId,
     port::{Journal, SessionEvent},
 };
@@ -92,7 +94,7 @@ impl Driver {
     /// Takes in entries of the session.
     pub(super) fn fold(&mut self, news: &[Filed]) {
         for filed in news {
-            self.conversation.take(filed);
+            self.conversation.take(&without_result(filed));
             match &filed.entry {
                 Entry::AgentSession { id, process } => {
                     (self.agents, self.process) = (Some(id.clone()), process.clone());
@@ -116,6 +118,23 @@ impl Driver {
             }
         }
     }
+}
+
+/// The same without what came of a call: an agent may have read very much, and has that itself.
+fn without_result(filed: &Filed) -> Cow<'_, Filed> {
+    let Entry::ToolEnded { call, outcome } = &filed.entry else {
+        return Cow::Borrowed(filed);
+    };
+    let outcome = match outcome {
+        ToolOutcome::Done(_) => ToolOutcome::Done(String::new()),
+        ToolOutcome::Failed(_) => ToolOutcome::Failed(String::new()),
+        ToolOutcome::Unknown => ToolOutcome::Unknown,
+    };
+    let entry = Entry::ToolEnded {
+        call: call.clone(),
+        outcome,
+    };
+    Cow::Owned(Filed { entry, ..*filed })
 }
 
 pub(super) fn check_driver(

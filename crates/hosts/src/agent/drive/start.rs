@@ -6,20 +6,21 @@ use asyncagents_core::{
     agent::{End, Entry, Filed},
     id::PostId,
 };
-use tokio::{sync::mpsc, time};
+use tokio::time;
 
 use super::{
     super::{
-        OpenSession, Which, WireError,
+        OpenSession, START_TIMEOUT, Which, WireError,
         drivers::{Command, Orders},
+        events,
         journal::SessionError,
         turn::CostCounter,
     },
     Driver, Live, RETRY_AFTER,
 };
 
-/// How long an agent may take to start and open a session.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// How much longer it is waited for, so that who starts it can say what is missing.
+const START_GRACE: Duration = Duration::from_secs(10);
 
 /// How often a process may end by itself in one turn: each time what it did is paid for again.
 const MOST_CRASHES: u32 = 3;
@@ -119,10 +120,11 @@ impl Driver {
             ends: self.process.clone(),
             look_for: self.post_ids(),
         };
-        let (sender, events) = mpsc::unbounded_channel();
-        let started = time::timeout(START_TIMEOUT, self.shared.wire.start(&open, sender)).await;
+        let (sender, events) = events();
+        let started = self.shared.wire.start(&open, sender);
+        let started = time::timeout(START_TIMEOUT + START_GRACE, started).await;
         let late = || {
-            let seconds = START_TIMEOUT.as_secs();
+            let seconds = (START_TIMEOUT + START_GRACE).as_secs();
             let why = format!("{} did not start within {seconds} seconds", settings.name);
             Err(WireError::NotStarted(why))
         };
