@@ -10,46 +10,11 @@ use asyncagents_scripted_model::{Gate, Reply, Script, When};
 use rustix::process::Pid;
 use serde_json::json;
 
-use crate::{agent::Agent, processes, world::World};
-
-/// A test of each story for each agent.
-macro_rules! told {
-    ($($story:ident)+) => { $(
-        mod $story {
-            use crate::agent::Agent;
-
-            #[test]
-            fn claude() {
-                super::tell::$story(Agent::Claude);
-            }
-
-            #[test]
-            fn claude_alone() {
-                super::tell::$story(Agent::ClaudeAlone);
-            }
-
-            #[test]
-            fn codex() {
-                super::tell::$story(Agent::Codex);
-            }
-
-            #[test]
-            fn gemini() {
-                super::tell::$story(Agent::Gemini);
-            }
-
-            #[test]
-            fn goose() {
-                super::tell::$story(Agent::Goose);
-            }
-
-            #[test]
-            fn opencode() {
-                super::tell::$story(Agent::OpenCode);
-            }
-        }
-    )+ };
-}
+use crate::{
+    agent::Agent,
+    processes,
+    world::{World, asked, printed},
+};
 
 told! {
     a_task_and_a_follow_up
@@ -88,15 +53,21 @@ fn what_a_user_has_allowed_an_agent_is_asked_about_here(
     settings["agent"] = json!({"build": {"permission": all}, "plan": {"permission": all}});
     world.home.write(file, &settings.to_string());
     let id = world.launch("Make it");
-    let question = tell::question(&world, &id);
-    let done = world.asyncagents(&["answer", &id, "reject", "--question", &question]);
-    assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
-    world.ended(&id);
+    let question = world.question(&id);
+    world.reject(&id, &question);
+    assert_eq!(world.result(&id), "I may not.");
     assert!(!tell::made(&world));
     let explore = ["--agent", "explore", "--permission", "yolo", "Make it"];
     let id = world.launched(&explore);
-    world.ended(&id);
+    assert_eq!(world.result(&id), "I may not.");
     assert!(!tell::made(&world), "it may only read");
+    let requests = world.requests();
+    let last = requests.last().expect("a request").last();
+    let is_refused = ["may only read", "User refused permission"];
+    assert!(
+        is_refused.iter().any(|words| last.contains(words)),
+        "{last}"
+    );
 }
 
 /// In our sandbox Codex asks by a hook: what only reads is free, and a profile that only reads does
@@ -143,7 +114,7 @@ fn codex_is_held_to_rules() {
 /// OpenCode talks to itself over a port of this machine: another user could run commands by it.
 #[test]
 fn nobody_else_talks_to_an_opencode() {
-    let Some((world, _)) = tell::at_work_for_ever(Agent::OpenCode, Script::new()) else {
+    let Some((world, _)) = World::at_work_for_ever(Agent::OpenCode, Script::new()) else {
         return;
     };
     let port = world.until("it listens", || {
@@ -184,10 +155,10 @@ mod only {
             return;
         };
         let id = world.launch("Make both");
-        let first = tell::question(&world, &id);
+        let first = world.question(&id);
         world.answer(&id, &first, "always");
         let second = world.until("it asks again", || {
-            let question = tell::question(&world, &id);
+            let question = world.question(&id);
             (question != first).then_some(question)
         });
         world.permit(&id, &second);
@@ -214,16 +185,6 @@ mod only {
         assert_eq!(world.result(&id), "I may not.");
         assert_eq!(world.times_asked("Do as I say"), 0);
     }
-}
-
-/// When the agent's own model is asked this.
-fn asked(words: &str) -> When {
-    When::always().tools(true).last(words)
-}
-
-/// When the agent's own model is shown what a command printed.
-fn printed(words: &str) -> When {
-    asked(words)
 }
 
 mod tell {
@@ -302,7 +263,8 @@ mod tell {
                 .rule(printed("it-is-made"), Reply::text("It is there."))
                 .rule(
                     asked("Make it"),
-                    agent.runs_in_our_sandbox("echo made > made.txt && echo it-is-made"),
+                    // Who is refused may be told which command that was.
+                    agent.runs_in_our_sandbox("echo made > made.txt && printf 'it-is-%s' made"),
                 )
                 .rule(
                     When::always().tools(true).contains("Make it"),
@@ -311,27 +273,12 @@ mod tell {
         }
     }
 
-    /// The question of a task.
-    pub(super) fn question(world: &World, id: &str) -> String {
-        world.until("it asks", || questions(world, id).into_iter().next())
-    }
-
-    fn questions(world: &World, id: &str) -> Vec<String> {
-        let task = world.task(id);
-        let open = task["progress"]["questions"]
-            .as_array()
-            .into_iter()
-            .flatten();
-        open.filter_map(|question| question["id"].as_str().map(str::to_owned))
-            .collect()
-    }
-
     pub(super) fn a_question_is_asked_and_answered(agent: Agent) {
         let Some(world) = World::new(agent, makes_something(agent)) else {
             return;
         };
         let id = world.launch("Make it");
-        let question = question(&world, &id);
+        let question = world.question(&id);
         assert!(!made(&world), "nobody has allowed it");
         world.permit(&id, &question);
         assert_eq!(world.result(&id), "It is there.");
@@ -343,10 +290,9 @@ mod tell {
             return;
         };
         let id = world.launch("Make it");
-        let question = question(&world, &id);
-        let done = world.asyncagents(&["answer", &id, "reject", "--question", &question]);
-        assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
-        world.ended(&id);
+        let question = world.question(&id);
+        world.reject(&id, &question);
+        assert_eq!(world.result(&id), "I may not.");
         assert!(!made(&world));
     }
 
@@ -382,46 +328,24 @@ mod tell {
         assert_eq!(last.matches("Read and go on").count(), 1, "{last}");
     }
 
-    /// A child that may do anything, with a command that nobody ends.
-    pub(super) fn at_work_for_ever(agent: Agent, extra: Script) -> Option<(World, String)> {
-        let script = move |_: &_| {
-            extra.rule(
-                asked("Work for ever"),
-                agent.runs_in_our_sandbox(
-                    "echo begun >> begun.txt; until [ -e never ]; do sleep 0.1; done",
-                ),
-            )
-        };
-        let world = World::new(agent, script)?;
-        let id = world.launch_free("Work for ever");
-        let begun = world.home.path("project/begun.txt");
-        world.until("the command runs", || begun.exists().then_some(()));
-        Some((world, id))
-    }
-
-    /// Waits until no process has this in its command line.
-    fn until_gone(world: &World, words: &str) {
-        world.until(&format!("{words} is gone"), || {
-            world.processes(words).is_empty().then_some(())
-        });
-    }
-
     pub(super) fn a_child_is_cancelled_and_its_processes_go(agent: Agent) {
-        let Some((world, id)) = at_work_for_ever(agent, Script::new()) else {
+        let Some((world, id)) = World::at_work_for_ever(agent, Script::new()) else {
             return;
         };
         let done = world.asyncagents(&["cancel", &id]);
         assert_eq!(done.code, Some(0), "{done:?}");
         assert_eq!(world.ended(&id)["status"], "cancelled");
-        until_gone(&world, "until [ -e never ]");
-        until_gone(&world, agent.process());
+        world.until_gone("until [ -e never ]");
+        world.until_gone(agent.process());
     }
 
     pub(super) fn two_at_once_have_their_own_answers(agent: Agent) {
-        let script = |_: &_| {
+        let gate = Gate::closed();
+        let held = gate.clone();
+        let script = move |_: &_| {
             Script::new()
-                .rule(asked("Name the first"), Reply::text("Ada"))
-                .rule(asked("Name the second"), Reply::text("Grace"))
+                .rule(asked("Name the first"), Reply::text("Ada").behind(&held))
+                .rule(asked("Name the second"), Reply::text("Grace").behind(&held))
         };
         let Some(world) = World::new(agent, script) else {
             return;
@@ -430,9 +354,15 @@ mod tell {
             world.launch("Name the first"),
             world.launch("Name the second"),
         );
+        // Neither has an answer before both are at work.
+        for prompt in ["Name the first", "Name the second"] {
+            world.until_asked(prompt);
+        }
+        gate.open();
         assert_eq!(world.result(&second), "Grace");
         assert_eq!(world.result(&first), "Ada");
         assert_eq!(world.times_asked("Name the first"), 1);
+        assert_eq!(world.times_asked("Name the second"), 1);
     }
 
     pub(super) fn a_worker_that_is_killed_before_the_first_answer(agent: Agent) {
@@ -451,7 +381,7 @@ mod tell {
         world.until_asked("Name the colour");
         world.kill(" worker");
         // What the worker had started goes with it.
-        until_gone(&world, agent.process());
+        world.until_gone(agent.process());
         gate.open();
         assert_eq!(world.result(&id), "It is blue.");
     }
@@ -467,11 +397,11 @@ mod tell {
     /// It is told that it was interrupted, once, and does not begin anew.
     fn goes_on_after(agent: Agent, killed: &str) {
         let goes_on = Script::new().rule(asked("interrupted"), Reply::text("I went on."));
-        let Some((world, id)) = at_work_for_ever(agent, goes_on) else {
+        let Some((world, id)) = World::at_work_for_ever(agent, goes_on) else {
             return;
         };
         world.kill(killed);
-        until_gone(&world, "until [ -e never ]");
+        world.until_gone("until [ -e never ]");
         assert_eq!(world.result(&id), "I went on.");
         // Some agents keep nothing of an answer that was cut off, so that the task is new to the model
         // once more, but it was given once.
@@ -494,11 +424,11 @@ mod tell {
             return;
         };
         let id = world.launch("Make it");
-        let first = question(&world, &id);
+        let first = world.question(&id);
         world.kill(" worker");
-        until_gone(&world, agent.process());
+        world.until_gone(agent.process());
         let second = world.until("it asks again, and only that", || {
-            let open = questions(&world, &id);
+            let open = world.questions(&id);
             (open.len() == 1 && open[0] != first).then(|| open[0].clone())
         });
         world.permit(&id, &second);
@@ -512,13 +442,13 @@ mod tell {
         let goes_on = Script::new()
             .rule(asked("Use the red one"), Reply::text("I used the red one."))
             .rule(asked("interrupted"), Reply::text("I went on."));
-        let Some((world, id)) = at_work_for_ever(agent, goes_on) else {
+        let Some((world, id)) = World::at_work_for_ever(agent, goes_on) else {
             return;
         };
         let done = world.asyncagents(&["message", &id, "Use the red one"]);
         assert_eq!(done.code, Some(0), "{done:?}");
         world.kill(" worker");
-        until_gone(&world, agent.process());
+        world.until_gone(agent.process());
         world.result(&id);
         let requests = world.requests();
         let last = requests.last().expect("a request").text();
@@ -528,7 +458,7 @@ mod tell {
 
     /// Every user of the machine can read them.
     pub(super) fn nothing_secret_is_on_a_command_line(agent: Agent) {
-        let Some((world, _)) = at_work_for_ever(agent, Script::new()) else {
+        let Some((world, _)) = World::at_work_for_ever(agent, Script::new()) else {
             return;
         };
         let all = world.processes("");

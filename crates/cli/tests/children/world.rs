@@ -1,6 +1,7 @@
 //! A user with one agent, asyncagents, and a model that both ask.
 
 use std::{
+    fs,
     io::{self, Write as _},
     os::unix::fs::symlink,
     process::{Output, Stdio},
@@ -48,7 +49,8 @@ impl World {
         };
         let home = Home::new();
         // What an agent asks beside the story: titles, and whatever else.
-        let script = script(&home).rule(When::always(), Reply::text("Very well."));
+        let beside = Reply::text("Very well.").usage(0, 0, 0);
+        let script = script(&home).rule(When::always(), beside);
         let runtime = Runtime::new().expect("a runtime");
         let model = runtime.block_on(ModelServer::start(script));
         let model = model.expect("a port");
@@ -92,14 +94,49 @@ impl World {
         })
     }
 
+    /// One with a child that may do anything, and a command of it that nobody ends.
+    pub(crate) fn at_work_for_ever(agent: Agent, extra: Script) -> Option<(Self, String)> {
+        let script = move |_: &_| {
+            let command = "echo begun >> begun.txt; until [ -e never ]; do sleep 0.1; done";
+            let runs = agent.runs_in_our_sandbox(command);
+            extra.rule(asked("Work for ever"), runs)
+        };
+        let world = Self::new(agent, script)?;
+        let id = world.launch_free("Work for ever");
+        let begun = world.home.path("project/begun.txt");
+        world.until("the command runs", || begun.exists().then_some(()));
+        Some((world, id))
+    }
+
+    /// Says more in the user's settings.
+    pub(crate) fn set(&self, settings: &str) {
+        let name = "home/.config/asyncagents/asyncagents.toml";
+        let known = fs::read_to_string(self.home.path(name)).expect("settings");
+        self.home.write(name, &format!("{known}{settings}"));
+    }
+
     pub(crate) fn asyncagents(&self, args: &[&str]) -> Ended {
         let mut command = self.home.command(&self.program());
         let done = command.args(args).stdin(Stdio::null()).output();
         Ended::of(&done.expect("runs"))
     }
 
+    /// What a command prints as JSON.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let done = self.asyncagents(args);
+        serde_json::from_str(&done.printed).unwrap_or_else(|_| unreachable!("{done:?}"))
+    }
+
     fn program(&self) -> String {
         self.home.path("bin/asyncagents").display().to_string()
+    }
+
+    /// Begins a conversation with the built-in agent, and says what it is called.
+    pub(crate) fn conversation(&self, prompt: &str) -> String {
+        let done = self.asyncagents(&["run", prompt]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let sessions = self.json(&["sessions", "--json"]);
+        sessions[0]["id"].as_str().expect("an ID").to_owned()
     }
 
     /// Launches a task in the agent, and says what it is called.
@@ -125,6 +162,28 @@ impl World {
         task["id"].as_str().expect("an ID").to_owned()
     }
 
+    /// The question of a task.
+    pub(crate) fn question(&self, id: &str) -> String {
+        self.until("it asks", || self.questions(id).into_iter().next())
+    }
+
+    /// All its questions.
+    pub(crate) fn questions(&self, id: &str) -> Vec<String> {
+        let task = self.task(id);
+        let open = task["progress"]["questions"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        open.filter_map(|question| question["id"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// Refuses what is asked.
+    pub(crate) fn reject(&self, id: &str, question: &str) {
+        let done = self.asyncagents(&["answer", id, "reject", "--question", question]);
+        assert!(matches!(done.code, Some(0 | 3)), "{done:?}");
+    }
+
     /// Grants a permission once.
     pub(crate) fn permit(&self, id: &str, question: &str) {
         self.answer(id, question, "once");
@@ -144,15 +203,17 @@ impl World {
 
     /// The task, as `output` shows it.
     pub(crate) fn task(&self, id: &str) -> Value {
-        let done = self.asyncagents(&["output", id, "--json"]);
-        serde_json::from_str(&done.printed).unwrap_or_else(|_| unreachable!("{done:?}"))
+        self.json(&["output", id, "--json"])
     }
 
     /// Waits until a task has ended.
     pub(crate) fn ended(&self, id: &str) -> Value {
         self.until(&format!("{id} has ended"), || {
             let task = self.task(id);
-            let is_over = !matches!(task["status"].as_str(), Some("queued" | "running"));
+            let is_over = !matches!(
+                task["status"].as_str(),
+                Some("queued" | "running" | "resumed")
+            );
             is_over.then_some(task)
         })
     }
@@ -211,14 +272,31 @@ impl World {
 
     /// Ends processes by their command lines, as no process can prevent.
     pub(crate) fn kill(&self, words: &str) {
-        let found = self.processes(words);
-        assert!(!found.is_empty(), "no process {words:?}");
-        for pid in found {
-            let _ = kill_process(pid, Signal::KILL);
+        for pid in self.signal(words, Signal::KILL) {
+            self.until("it is gone", || {
+                processes::command_line(pid).is_empty().then_some(())
+            });
         }
     }
 
-    /// What the models were asked last, for a failure.
+    /// Sends a signal to processes by their command lines.
+    pub(crate) fn signal(&self, words: &str, signal: Signal) -> Vec<Pid> {
+        let found = self.processes(words);
+        assert!(!found.is_empty(), "no process {words:?}");
+        for pid in &found {
+            let _ = kill_process(*pid, signal);
+        }
+        found
+    }
+
+    /// Waits until no process has this in its command line.
+    pub(crate) fn until_gone(&self, words: &str) {
+        self.until(&format!("{words} is gone"), || {
+            self.processes(words).is_empty().then_some(())
+        });
+    }
+
+    /// What the models were asked last, and what the tasks have come to, for a failure.
     fn told(&self) -> String {
         let requests = self.model.requests();
         let told = requests.iter().map(|request| {
@@ -226,8 +304,19 @@ impl World {
             let end: String = last[last.len().saturating_sub(400)..].iter().collect();
             format!("-- {} (turn {}): {end}", request.model(), request.turn())
         });
-        told.collect::<Vec<_>>().join("\n")
+        let tasks = self.asyncagents(&["list", "--all", "--json"]).printed;
+        told.chain([tasks]).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// When the agent's own model is asked this.
+pub(crate) fn asked(words: &str) -> When {
+    When::always().tools(true).last(words)
+}
+
+/// When the agent's own model is shown what a command printed.
+pub(crate) fn printed(words: &str) -> When {
+    asked(words)
 }
 
 impl Ended {
