@@ -70,6 +70,24 @@ fn what_a_user_has_allowed_an_agent_is_asked_about_here(
     );
 }
 
+/// As for the built-in agent.
+#[test]
+fn a_fork_from_the_shell_has_the_newest_conversation() {
+    let script = |_: &_| {
+        Script::new()
+            .rule(When::always().model("parent"), Reply::text("I see."))
+            .rule(asked("Say what you inherited"), Reply::text("SESAME"))
+    };
+    let Some(world) = World::new(Agent::Codex, script) else {
+        return;
+    };
+    world.conversation("A hint for whoever is asked: SESAME");
+    let id = world.launched(&["--fork", "Say what you inherited"]);
+    assert_eq!(world.result(&id), "SESAME");
+    let text = world.until_asked("Say what you inherited").text();
+    assert_eq!(text.matches("SESAME").count(), 1, "{text}");
+}
+
 /// In our sandbox Codex asks by a hook: what only reads is free, and a profile that only reads does
 /// nothing else.
 #[test]
