@@ -34,5 +34,6 @@ mod home;
 #[path = "../../../hosts/tests/real_agents/processes.rs"]
 mod processes;
 mod story_of_children;
+mod story_of_delegating;
 mod story_of_kills;
 mod world;

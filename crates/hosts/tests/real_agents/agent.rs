@@ -150,6 +150,59 @@ impl Agent {
         }
     }
 
+    /// What one of our tools is called there.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn our_tool(self, name: &str) -> String {
+        match self {
+            Self::Claude | Self::ClaudeAlone => format!("mcp__asyncagents__{name}"),
+            Self::Codex => format!("mcp__asyncagents/{name}"),
+            Self::Gemini => format!("mcp_asyncagents_{name}"),
+            Self::Goose => format!("asyncagents__{name}"),
+            Self::OpenCode => format!("asyncagents_{name}"),
+        }
+    }
+
+    /// What a request to its model has in it where it can start sub-agents of its own. Some offer tools
+    /// only by their names until they are asked for. For goose and Gemini CLI it is refused, not left out.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn signs_of_own_sub_agents(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude | Self::ClaudeAlone => &[r#""name":"Agent""#],
+            Self::Codex => &["- Multi-agent tools: "],
+            Self::OpenCode => &[r#""name":"task""#],
+            Self::Gemini | Self::Goose => &[],
+        }
+    }
+
+    /// The same for our tools.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn sign_of_our_tools(self) -> String {
+        match self {
+            Self::Codex => "- asyncagents: ".to_owned(),
+            other => other.our_tool("task"),
+        }
+    }
+
+    /// What so many answers cost, each with the same tokens: input, of that cached, output. In dollars.
+    #[allow(dead_code, reason = "stories with the program ask")]
+    pub(crate) fn cost(
+        self,
+        answers: usize,
+        (input, cached, output): (u64, u64, u64),
+    ) -> Option<f64> {
+        // Of a million, in tenths of a cent.
+        let (in_price, cached_price, out_price) = match self {
+            Self::Claude | Self::ClaudeAlone => (4_000, 200, 20_000),
+            Self::Codex => (5_000, 500, 30_000),
+            Self::Gemini => (1_250, 125, 10_000),
+            Self::Goose | Self::OpenCode => (3_000, 300, 15_000),
+        };
+        let one = (input - cached) * in_price + cached * cached_price + output * out_price;
+        let all = one * u64::try_from(answers).ok()?;
+        // As asyncagents counts, in millionths of a dollar.
+        Some(f64::from(u32::try_from(all / 1_000).ok()?) / 1e6)
+    }
+
     /// The same in our sandbox, where Codex has none of its own to leave.
     #[allow(dead_code, reason = "stories with the program ask")]
     pub(crate) fn runs_in_our_sandbox(self, command: &str) -> Reply {

@@ -62,6 +62,7 @@ impl Home {
             "npm": "@ai-sdk/anthropic", "name": "scripted",
             "options": {"baseURL": format!("{model}/v1"), "apiKey": "none"},
             "models": {"m": {"name": "m", "tool_call": true,
+                "cost": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
                 "limit": {"context": 200_000, "output": 8_000}}},
         });
         let config = json!({"autoupdate": false, "model": "scripted/m", "small_model": "scripted/m",
