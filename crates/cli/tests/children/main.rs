@@ -36,4 +36,5 @@ mod processes;
 mod story_of_children;
 mod story_of_delegating;
 mod story_of_kills;
+mod story_of_questions;
 mod world;
