@@ -36,5 +36,6 @@ mod processes;
 mod story_of_children;
 mod story_of_delegating;
 mod story_of_kills;
+mod story_of_paying;
 mod story_of_questions;
 mod world;

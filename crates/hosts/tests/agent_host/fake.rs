@@ -590,6 +590,7 @@ impl Process {
                 call("in_progress");
                 has_called();
                 say(text);
+                self.tell_sum(&session);
                 self.respond(&id, done(200));
             }
             Does::CallAndHang => {

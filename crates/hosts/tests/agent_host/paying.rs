@@ -38,3 +38,25 @@ async fn a_follow_up_in_a_new_process_is_billed_whatever_the_sum_of_the_agent_be
     assert_eq!(billed(Sums::AtZero, None).await, Cost(220_000));
     assert_eq!(billed(Sums::WhereItWas, None).await, Cost(320_000));
 }
+
+/// An answer that calls a tool is counted by our own prices until the agent says what the turn has
+/// cost: then that counts, whether our prices are unknown, too low, right or too high.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_with_a_call_costs_what_the_agent_says() {
+    for token in [None, Some(Cost(1)), Some(Cost(500)), Some(Cost(900))] {
+        let agent = FakeAgent::with(Abilities {
+            sums: Some(Sums::AtZero),
+            ..Abilities::default()
+        });
+        let world = World::new(agent).priced_at(token);
+        let (host, task) = (world.host(), TaskId::from_random(1));
+        let session = child(&world, &task).await;
+        let prompt = plain::prompt(task.prompt(0), "Read the notes");
+        host.prompt(&session, prompt).await.expect("it is taken");
+        ended(&host, &session, &task.prompt(0)).await;
+        let seen = host.inspect(&session, &task.prompt(0)).await;
+        let totals = seen.expect("it is known").totals.expect("totals");
+        let counted = (totals.cost, totals.turns);
+        assert_eq!(counted, (Cost(100_000), 2), "{token:?} a token");
+    }
+}
