@@ -17,6 +17,7 @@ use agent_client_protocol::{
 };
 use asyncagents_core::{id::SessionId, lock::lock};
 use asyncagents_runtime::Manager;
+use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
@@ -48,7 +49,7 @@ pub(super) struct Session {
     pub(super) updates: Mutex<Updates>,
     pub(super) tasks: tokio::sync::Mutex<Tasks>,
     /// One prompt after the other.
-    turn: tokio::sync::Mutex<()>,
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// How often it was cancelled.
     cancels: watch::Sender<u64>,
     closed: watch::Sender<bool>,
@@ -109,7 +110,7 @@ impl Session {
             unsent,
             updates: Mutex::new(updates),
             tasks: tokio::sync::Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
+            turn: Arc::default(),
             cancels: watch::Sender::new(0),
             closed: watch::Sender::new(false),
             flush: Mutex::default(),
@@ -165,19 +166,24 @@ impl Session {
     }
 
     /// Does what a prompt asks for, after those that came before it.
-    pub(super) async fn prompt(
+    pub(super) fn prompt(
         self: Arc<Self>,
         text: String,
         mut cancelled: Cancelled,
-    ) -> Result<PromptResponse, Error> {
-        let turn = tokio::select! {
-            biased;
-            () = cancelled.wait() => None,
-            turn = self.turn.lock() => Some(turn),
-        };
-        match turn {
-            Some(_turn) => self.run_turn(text, &mut cancelled).await,
-            None => Ok(PromptResponse::new(StopReason::Cancelled)),
+    ) -> impl Future<Output = Result<PromptResponse, Error>> + Send + 'static {
+        let mut turn = Box::pin(self.turn.clone().lock_owned());
+        // Polled once, it has its place in the queue, whenever it is polled again.
+        let at_once = (&mut turn).now_or_never();
+        async move {
+            let turn = tokio::select! {
+                biased;
+                () = cancelled.wait() => None,
+                turn = async { match at_once { Some(turn) => turn, None => turn.await } } => Some(turn),
+            };
+            match turn {
+                Some(_turn) => self.run_turn(text, &mut cancelled).await,
+                None => Ok(PromptResponse::new(StopReason::Cancelled)),
+            }
         }
     }
 
