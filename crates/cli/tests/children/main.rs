@@ -38,4 +38,5 @@ mod story_of_delegating;
 mod story_of_kills;
 mod story_of_paying;
 mod story_of_questions;
+mod story_of_rules;
 mod world;
